@@ -15,22 +15,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from dtflab import virtual
-from dtflab.base.garbage import current_frames
 from dtflab.grading.meter import Meter, processor_seconds
 from dtflab.machine.clock import REAL, Event, Thread
-from dtflab.virtual.clock import VirtualClock, held_back
+from dtflab.virtual.clock import VirtualClock
 
 _AGAIN = 0.5  # seconds between two attempts to stop a thread: it may have a cluster to stop before it ends
 _PIECES = 50  # of that; on a busy machine each of them is longer
 _ATTEMPTS = 4
-_LOOKS = 500  # of 1 ms each, and more on a busy machine, for a moment at which a thread is not in virtual time
-_VIRTUAL_TIME = str(Path(virtual.__file__).parent)
-_TO_BE_ENDED = {VirtualClock._wait_in_event.__code__, VirtualClock.stop.__code__}
+_LOOKS = 500  # of 1 ms each, and more on a busy machine, for a moment at which the clock lets a thread be stopped
 
 
 # The time is up. `except Exception` lets it pass, and a thread may end with it without a word.
@@ -97,7 +91,7 @@ def _stop(ident: int, thread: Thread, done: Event, leaving: threading.Lock) -> b
         for _ in range(_ATTEMPTS):
             for look in range(1, 1 + _LOOKS):
                 with leaving:
-                    if not done.is_set() and (look == _LOOKS or not _takes_turns(ident)):
+                    if not done.is_set() and (look == _LOOKS or VirtualClock.may_stop(ident)):
                         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
                         break
                 if done.wait(0.001):
@@ -116,21 +110,3 @@ def _lost_without_a_word() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
-
-
-def _takes_turns(ident: int) -> bool:
-    """Whether a thread is in the middle of virtual time: if it broke off there, nobody would have the next turn.
-
-    Who stands still until it is woken may break off, but in an event that others wait for, or while a clock stops.
-    """
-    frame, inside = current_frames().get(ident), list[FrameType]()
-    while frame is not None:
-        if frame.f_code.co_filename.startswith(_VIRTUAL_TIME):
-            inside.append(frame)
-        frame = frame.f_back
-    return bool(inside) and not (_stands_still(inside[0]) and _TO_BE_ENDED.isdisjoint(one.f_code for one in inside))
-
-
-def _stands_still(frame: FrameType) -> bool:
-    """Whether it has come as far as the line that waits."""
-    return frame.f_code is held_back.__code__ and frame.f_lineno > frame.f_code.co_firstlineno

@@ -32,6 +32,8 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.machine.clock import REAL, Pool, using
 from dtflab.ops.entropy import SOURCE
+from dtflab.virtual import critical
+from dtflab.virtual.critical import AWAITED, CRITICAL
 from dtflab.virtual.deadlock import DeadlockError, Watch
 from dtflab.virtual.engine import Engine
 from dtflab.virtual.guests import Away
@@ -39,11 +41,6 @@ from dtflab.virtual.guests import Away
 EPOCH = 1_451_606_400.0  # the first of January 2016, in seconds since 1970: virtual time 0 for what shows a date
 STRETCH = 0.5  # real seconds after which the main thread looks for Ctrl-C
 LOOKS = 100  # for something that another thread has to do, while nothing is due: then it is a deadlock
-
-
-def held_back(baton: threading.Lock) -> None:
-    """Stand still until the baton comes. Who looks from outside knows by this frame that no turn is under way."""
-    baton.acquire()
 
 
 class _Turn:
@@ -80,6 +77,7 @@ class VirtualEvent:
         """True from `set` to `clear`."""
         return self._is_set
 
+    @CRITICAL
     def set(self) -> None:
         """Wake all who wait, in their order."""
         self._is_set = True
@@ -115,6 +113,7 @@ class VirtualThread:
         """As `threading.Thread.ident`."""
         return getattr(self._real, "ident", None)
 
+    @CRITICAL
     def start(self) -> None:
         self._started = True
         self._clock._threads.add(self._turn)
@@ -129,6 +128,7 @@ class VirtualThread:
         """Wait for its end, or `timeout` virtual seconds."""
         self._ended.wait(timeout)
 
+    @CRITICAL
     def _run(self, target: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self._turn.baton.acquire()
         self._clock._here.turn = self._turn
@@ -168,6 +168,8 @@ class VirtualClock:
         self._away = Away()
         self._turner = Pool(REAL, "virtual time")
         self._turning: int | None = None  # which thread turns the engine now
+
+    may_stop = staticmethod(critical.may_stop)  # of a thread, by its ident
 
     # -- what the library asks of time ------------------------------------------------------------------------
 
@@ -211,6 +213,7 @@ class VirtualClock:
         thread.start()
         return thread
 
+    @AWAITED
     def stop(self, seconds: float = 5.0) -> None:
         """Send home all who wait, with a CancelledError, and let them end; give up after that many real seconds."""
         gone = self._stopped = errors.CancelledError.of("The cluster of this virtual time was stopped.")
@@ -234,6 +237,7 @@ class VirtualClock:
         turn: _Turn = self._here.turn
         return turn
 
+    @CRITICAL
     def _wait(self, event: VirtualEvent, timeout: float | None) -> None:
         """Stand still until the event is set or the time is up."""
         if self._turning == threading.get_ident():
@@ -244,6 +248,7 @@ class VirtualClock:
             if not event.is_set():  # meanwhile, before a guest was let in
                 self._wait_inside(me, event, timeout)
 
+    @AWAITED
     def _wait_in_event(self, event: VirtualEvent, timeout: float | None) -> None:
         """The same for a thread that makes an event: what it waits for already has to wait."""
         covered: _Turn | None = getattr(self._here, "turn", None)
@@ -338,7 +343,7 @@ class VirtualClock:
 
     def _stand_still(self, me: _Turn) -> None:
         if threading.current_thread() is not threading.main_thread():
-            held_back(me.baton)
+            critical.wait_for(me.baton)
             return
         try:
             while not me.baton.acquire(timeout=STRETCH):
@@ -380,6 +385,7 @@ class VirtualClock:
         turn.failed = error
         self._woken_up(turn, turn.number)
 
+    @CRITICAL
     def _turn_for_another(self) -> None:
         """On a turner's thread: turn the engine for one who only waits."""
         with using(self):

@@ -55,6 +55,9 @@ class Watch:
 
 
 def _joins(thread: Any) -> bool:
-    """True if a thread stands in a call of `threading`: it joins another, or waits for one in real time."""
+    """True if a thread is in a function of `threading`: it joins another one, or waits for one in real time.
+
+    The thread may be the program's own, which records nothing about itself; only its frame tells.
+    """
     frame = current_frames().get(thread.ident or 0)
-    return frame is not None and frame.f_globals.get("__name__") == threading.__name__
+    return frame is not None and frame.f_globals is vars(threading)

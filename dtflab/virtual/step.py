@@ -22,6 +22,7 @@ from dtflab.ops.entropy import SOURCE
 from dtflab.runtime.executor import Executor, Iteration
 from dtflab.runtime.runner import Step
 from dtflab.virtual.clock import VirtualClock
+from dtflab.virtual.critical import CRITICAL
 from dtflab.virtual.plan import Plan
 from dtflab.virtual.world import Lane
 
@@ -82,6 +83,7 @@ class VirtualStep(Step):
 
     # -- who drives -------------------------------------------------------------------------------------------
 
+    @CRITICAL
     def drive(self, until: Callable[[], bool] = lambda: False) -> None:
         """Run the step to its end, as events do it; see Step."""
         started = self.clock.now()

@@ -17,12 +17,14 @@ from dtflab.graph.op_registry import nbytes
 from dtflab.runtime.rendezvous import Done, Key, StepRendezvous, full_key
 from dtflab.runtime.runner import Step
 from dtflab.runtime.worker import Worker
+from dtflab.virtual.critical import CRITICAL
 from dtflab.virtual.step import VirtualStep
 
 
 class VirtualWorker(Worker):
     """The worker service of a task in virtual time. A step that is run by hand takes no time."""
 
+    @CRITICAL
     def run_graph(
         self,
         session: str,
