@@ -105,6 +105,15 @@ def test_threads_are_started_in_one_file():
     ]
 
 
+@pytest.mark.parametrize(
+    "names, owner",
+    [({"getrefcount"}, "dtflab/base/ownership.py"), ({"_current_frames"}, "dtflab/base/garbage.py")],
+    ids=["reference counts", "frames of other threads"],
+)
+def test_what_only_this_interpreter_knows_is_asked_in_one_file(names, owner):
+    assert [house.name(path) for path in house.sources() if house.reaches_for(path, names)] == [owner]
+
+
 def test_heavy_packages_load_only_with_a_picture_or_a_notebook():
     loaded = {(house.name(path), name) for path in house.sources() for name in house.imports_when_loaded(path)}
     heavy = {(file, name) for file, name in loaded if name.split(".")[0] in HEAVY}

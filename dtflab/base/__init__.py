@@ -5,7 +5,8 @@
 - seeing: `events` (what happens, and who hears of it), `tf_logging`, `text_table`, `page_parts` (generated parts of a
   Markdown page).
 - data: `nest` (structures), `hashing` and `fingerprint` (TensorFlow's hashes), `varint`.
-- Python: `garbage` (pauses of the collector, frames of threads), `redirect` (modules with names of their own).
+- Python: `ownership` (who else holds an array), `garbage` (pauses of the collector, frames of threads), `redirect`
+  (modules with names of their own).
 
 Design: docs/design/base.md
 """

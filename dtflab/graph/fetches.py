@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import collections.abc
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from sys import getrefcount
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.base.ownership import SOLE_ELEMENT, holders
 from dtflab.graph.operation import Operation, Tensor
 
 if TYPE_CHECKING:
@@ -150,14 +150,6 @@ def own(value: Any) -> Any:
         return value
     if value.ndim == 0:
         return value[()]
-    if getrefcount(value) <= _SOLE and value.base is None and value.flags.carray:  # in C order, and may be changed
+    if holders(value) <= SOLE_ELEMENT and value.base is None and value.flags.carray:  # in C order, and may be changed
         return value
     return value.copy()
-
-
-def _references(value: Any) -> int:
-    return getrefcount(value)
-
-
-# What the interpreter counts in `own` for an element of the list that `rebuild` is given, if nobody else holds it.
-_SOLE = next(map(_references, [np.zeros(1)]))

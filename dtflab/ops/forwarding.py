@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from sys import getrefcount
 from typing import Any
 
-from numpy import ndarray, zeros
+from numpy import ndarray
 
+from dtflab.base.ownership import SOLE_ARGUMENT, holders
 from dtflab.ops.variables.cell import Cell
 
 
@@ -30,7 +30,7 @@ def forwarding(into: Callable[..., Any], kernel: Callable[..., Any], inputs: int
 
 def _unary(into: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[[Any], Any]:
     def run(x: Any) -> Any:
-        if type(x) is ndarray and getrefcount(x) <= _SOLE and _is_own(x):
+        if type(x) is ndarray and holders(x) <= SOLE_ARGUMENT and _is_own(x):
             return into(x, out=x)
         return kernel(x)
 
@@ -39,9 +39,9 @@ def _unary(into: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[[An
 
 def _binary(into: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     def run(x: Any, y: Any) -> Any:
-        if type(x) is ndarray and getrefcount(x) <= _SOLE and _fits(y, x) and _is_own(x):
+        if type(x) is ndarray and holders(x) <= SOLE_ARGUMENT and _fits(y, x) and _is_own(x):
             return into(x, y, out=x)
-        if type(y) is ndarray and getrefcount(y) <= _SOLE and _fits(x, y) and _is_own(y):
+        if type(y) is ndarray and holders(y) <= SOLE_ARGUMENT and _fits(x, y) and _is_own(y):
             return into(x, y, out=y)
         return kernel(x, y)
 
@@ -57,13 +57,13 @@ def _reading(into: Callable[..., Any], kernel: Callable[..., Any], position: int
 
     def second(x: Any, y: Any) -> Any:
         y = y.read() if isinstance(y, Cell) else y
-        if type(x) is ndarray and getrefcount(x) <= _SOLE and _fits(y, x) and _is_own(x):
+        if type(x) is ndarray and holders(x) <= SOLE_ARGUMENT and _fits(y, x) and _is_own(x):
             return into(x, y, out=x)
         return kernel(x, y)
 
     def first(x: Any, y: Any) -> Any:
         x = x.read() if isinstance(x, Cell) else x
-        if type(y) is ndarray and getrefcount(y) <= _SOLE and _fits(x, y) and _is_own(y):
+        if type(y) is ndarray and holders(y) <= SOLE_ARGUMENT and _fits(x, y) and _is_own(y):
             return into(x, y, out=y)
         return kernel(x, y)
 
@@ -78,18 +78,3 @@ def _fits(x: Any, out: Any) -> bool:
 
 def _is_own(x: Any) -> bool:
     return x.ndim > 0 and x.base is None and x.flags.writeable
-
-
-def _measure_sole() -> int:
-    """The reference count of a kernel's argument that only the executor's call holds."""
-    inputs: list[Any] = [zeros(1), None]
-    args = inputs[0:1]
-    inputs[0:1] = [None]
-    return _count(*args)
-
-
-def _count(x: Any) -> int:
-    return getrefcount(x)
-
-
-_SOLE = _measure_sole()

@@ -155,7 +155,7 @@ def test_the_bits_are_the_same_without_it(recipe):
             return [session.run(built.values), *([session.run(value)] for value in built.values)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forwarding, "_SOLE", 0)
+        patch.setattr(forwarding, "SOLE_ARGUMENT", 0)
         without = runs()
     for plain, other in zip(without, runs(), strict=True):
         for a, b in zip(plain, other, strict=True):

@@ -9,7 +9,6 @@ sole owner; otherwise the cell takes a new array and readers keep the old one.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.base.ownership import SOLE_ATTRIBUTE, holders
 from dtflab.graph.dtypes import DType
 
 RUN_INITIALIZER = (
@@ -117,10 +117,6 @@ def uninitialized(name: str) -> errors.FailedPreconditionError:
     )
 
 
-def _references(cell: Cell) -> int:
-    return sys.getrefcount(cell.value)
-
-
 def _is_sole_owner(cell: Cell) -> bool:
     value = cell.value
     if isinstance(value, np.ndarray):
@@ -130,16 +126,4 @@ def _is_sole_owner(cell: Cell) -> bool:
     else:
         return False  # NumPy scalars are immutable
     del value
-    return owned and _references(cell) <= _SOLE
-
-
-def _measure_sole_owner() -> int:
-    """What the interpreter's own reference counting adds, found by asking about an array nobody else holds."""
-    from dtflab.graph import dtypes
-
-    cell = Cell("probe", dtypes.float32, ())
-    cell.value = np.zeros(1, np.float32)
-    return _references(cell)
-
-
-_SOLE = _measure_sole_owner()
+    return owned and holders(cell.value) <= SOLE_ATTRIBUTE
