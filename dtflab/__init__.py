@@ -2,7 +2,8 @@
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
 (`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `watch`, `variables_of`, `check`, `grade`,
-`predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`) are the lab's own.
+`predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`, `grading`, `notebook`, `extend`)
+are the lab's own. What `dir(tf)` shows is public, and what these modules show in turn; the rest may move.
 
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `base` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` <
@@ -222,8 +223,10 @@ _NAMESPACES = (
     "summary test version"
 ).split()
 
+_PACKAGES = "compat data datasets extend grading notebook python sim train viz".split()
+
 _MODULES = {
-    **{name: f"dtflab.{name}" for name in ("compat", "data", "datasets", "python", "sim", "train", "viz")},
+    **{name: f"dtflab.{name}" for name in _PACKAGES},
     **{name: f"dtflab.api.{name}" for name in _NAMESPACES},
     **{name: f"dtflab.nets.{name}" for name in ("attention", "layers", "model_parallel", "regularizers")},
     "errors": "dtflab.base.errors",

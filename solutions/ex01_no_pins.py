@@ -33,7 +33,7 @@ dtflab.predict("placement/q3", "CE")
 # and where it was placed. Predict the last column first.
 
 # %%
-from dtflab.ops.kernel_registry import device_types
+from dtflab.extend import device_types
 
 # cluster = %dtf_cluster --worker 1 --gpus 2
 tf.reset_default_graph()

@@ -103,7 +103,7 @@ dtflab.grade("many/q1")
 # widest nets the best ones?
 
 # %%
-from dtflab.grading.programs import program_of, run_beside_each_other
+from dtflab.grading import program_of, run_beside_each_other
 
 cluster = tf.Cluster(worker=2, listen=True)
 lines = [

@@ -10,5 +10,45 @@ between the two, `attempt` (what runs in it), `batch` (attempts until there is a
 `otter` (for another grader).
 Beside them, for checks: `device_functions`, `programs`.
 
+`__all__` names what a teacher's own checks use (docs/teacher_grading.md).
+
 Design: docs/design/grading.md
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from dtflab.base.missing_names import missing as _missing
+
+# What is loaded when it is first used: name → the module that has it.
+_LAZY = {
+    **dict.fromkeys(("Wrong", "find", "register"), "dtflab.grading.questions"),
+    **dict.fromkeys(("dense_net", "mixed_types", "shown"), "dtflab.grading.device_functions"),
+    **dict.fromkeys(("program_of", "run_beside_each_other"), "dtflab.grading.programs"),
+    "demand_rule": "dtflab.grading.checks.placement",
+}
+
+__all__ = [
+    "Wrong",
+    "demand_rule",
+    "dense_net",
+    "find",
+    "mixed_types",
+    "program_of",
+    "register",
+    "run_beside_each_other",
+    "shown",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Names that are loaded when first used."""
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise _missing("tf.grading", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -235,7 +235,7 @@ def get(name: str) -> type[Op]:
 
         raise errors.NotFoundError.of(
             f"Op type not registered '{name}' in dtflab. It is a TensorFlow op that dtflab does not have yet, "
-            "or a misspelt name; dtflab.graph.op_registry.names() lists those that exist.",
+            "or a misspelt name; dir(tf.raw_ops) lists those that exist.",
         ) from None
 
 

@@ -1,6 +1,7 @@
 """In the notebook: magics, the cluster panel, and how objects of the library show themselves there.
 
-`%load_ext dtflab` comes here. Everything the magics do can be done from plain Python with the same names.
+`%load_ext dtflab` comes here. Everything the magics do can be done from plain Python with the same names. `explore`
+shows a picture below sliders.
 
 Design: docs/design/notebook.md
 """
@@ -8,6 +9,10 @@ Design: docs/design/notebook.md
 from __future__ import annotations
 
 from typing import Any
+
+from dtflab.base.missing_names import missing as _missing
+
+__all__ = ["Slider", "explore"]
 
 _DATASET = ("dtflab.datasets.dataset", "Dataset")  # by name: not loaded before it is used
 _STEPS = ("dtflab.runtime.steps", "Steps"), ("dtflab.runtime.steps", "Record")
@@ -61,3 +66,16 @@ def unload(ipython: Any) -> None:
     html = ipython.display_formatter.formatters["text/html"]
     for kind in (_DATASET, *_STEPS):
         html.pop(".".join(kind), None)
+
+
+def __getattr__(name: str) -> Any:
+    """Names that need IPython, which is loaded when they are first used."""
+    if name in __all__:
+        from dtflab.notebook import explorer
+
+        return getattr(explorer, name)
+    raise _missing("tf.notebook", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,7 +15,7 @@ from dtflab.graph import device_spec
 from dtflab.graph.node import Node
 from dtflab.placement.colocation_graph import ColocationGraph
 
-_ADVICE = "Change what the rules say where it matters: `where = dict(dtflab.runtime.placer.place(nodes, devices, …))`."
+_ADVICE = "Change what the rules say where it matters: `where = dict(dtflab.extend.place(nodes, devices, …))`."
 
 
 class Placer(Protocol):

@@ -4,7 +4,8 @@
 client does between its steps takes none unless it says so. `sim.models` are networks as graphs, `sim.Profile` is what
 one costs, layer by layer. `print(sim.hardware())` shows what can be simulated, `sim.add_hardware` takes a part of
 one's own. `sim.estimate("resnet50", sim.cluster_model(workers=50, ps_tasks=16))` is a dry run at any scale.
-`sim.what_if(session, fetches=…)` makes one step again on other hardware. docs/engines.md: which engine answers what.
+`sim.what_if(session, fetches=…)` makes one step again on other hardware. `sim.CLAIMS` are published claims on scaling.
+docs/engines.md: which engine answers what.
 
 Design: docs/design/sim.md
 """
@@ -19,14 +20,15 @@ from dtflab.machine.clock import CURRENT
 from dtflab.sim.engine.stragglers import exponential, lognormal, pareto, uniform
 
 __all__ = [
-    "Bus", "Input", "Network", "Nic", "Parameters", "Processor", "Profile", "Rack", "Switch", "add_hardware",
-    "cluster_model", "estimate", "exponential", "formulas", "hardware", "lognormal", "models", "now", "pareto", "race",
-    "sleep", "uniform", "what_if",
+    "Bus", "CLAIMS", "Input", "Network", "Nic", "Parameters", "Processor", "Profile", "Rack", "Switch", "add_hardware",
+    "cluster_model", "estimate", "exponential", "formulas", "hardware", "lognormal", "machines_for", "models", "now",
+    "pareto", "race", "sleep", "uniform", "what_if",
 ]  # fmt: skip
 
 # What is loaded when it is first used: modules, and name → the module that has it.
 _MODULES = ("formulas", "models")
 _LAZY = {
+    "CLAIMS": "dtflab.sim.predictions.claims",
     "cluster_model": "dtflab.sim.engine.cluster_models",
     "estimate": "dtflab.sim.estimates.estimate",
     "Input": "dtflab.sim.engine.job",
@@ -36,6 +38,7 @@ _LAZY = {
     "what_if": "dtflab.sim.what_ifs.what_if",
     "hardware": "dtflab.hardware.tables",
     "add_hardware": "dtflab.hardware.catalogue",
+    "machines_for": "dtflab.hardware.machines",
     **dict.fromkeys(("Bus", "Network", "Nic", "Processor", "Rack", "Switch"), "dtflab.hardware.parts"),
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dtflab.machine.console import show
-from dtflab.sim.predictions import points, report
+from dtflab.sim.predictions import claims, points, report
 from dtflab.sim.predictions.baselines import baselines
 from dtflab.sim.predictions.calibrate import calibrate
 from dtflab.sim.predictions.fitted import FILE, load
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--json", type=Path, default=FILE, metavar="OUT.json", help="where to write them (default: %(default)s)"
     )
+    commands.add_parser("claims", help="estimates next to what was published of scaling, as in docs/simulator.md")
     one = commands.add_parser("report", help="baselines, ablations and cross-validation: fits twenty times")
     one.add_argument("--docs", type=Path, required=True, help="the folder of simulator.md and simulator.json")
 
@@ -39,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> None:
     """Run a subcommand. What is wrong with a file ends the program with one line."""
     try:
-        {"predict": _predict, "calibrate": _calibrate, "report": _report}[options.sim_command](options)
+        {"predict": _predict, "calibrate": _calibrate, "claims": _claims, "report": _report}[options.sim_command](
+            options
+        )
     except (OSError, ValueError) as error:
         sys.exit(f"dtflab sim {options.sim_command}: {error}")
     except KeyboardInterrupt:  # a search takes minutes; files are written at its end
@@ -68,6 +71,11 @@ def _calibrate(options: argparse.Namespace) -> None:
     fitted, _ = calibrate(points.read(), told=show)
     _write(options.json, fitted.as_json())
     show(f"wrote {options.json}")
+
+
+def _claims(options: argparse.Namespace) -> None:
+    for line in claims.table():
+        show(line, flush=True)
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -567,9 +567,7 @@ assert (np.diff(free[:-1]) > 0).all() and 1.0 < per_gpu[2] / per_gpu[1] < 1.2
 # more in `docs/simulator.md`.)
 
 # %%
-from dtflab.sim.predictions.claims import CLAIMS
-
-shown = [claim for claim in CLAIMS if "ResNet" not in claim.name and "one host" not in claim.name]
+shown = [claim for claim in tf.sim.CLAIMS if "ResNet" not in claim.name and "one host" not in claim.name]
 speedup = {claim.name: claim.predicted("10Gb/s").speedup for claim in shown}
 for claim in shown:
     print(

@@ -13,7 +13,7 @@ from dtflab.grading.questions import Wrong, register
 from tests.grading.classroom import ASKS, RIGHT, WRONG, grade, percent
 
 OWN = """
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading import Wrong, register
 
 question = register("numbers/q9", "Double it", answer="twice", hints=("Add it.",))
 

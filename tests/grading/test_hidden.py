@@ -12,7 +12,7 @@ from dtflab.grading.grade import check, chosen, grade
 from dtflab.grading.questions import all_questions, find, register
 
 OWN = """
-from dtflab.grading.questions import Wrong, find, register
+from dtflab.grading import Wrong, find, register
 
 @find("numbers/q9").check("Large numbers, too", points=2)
 def large(answer, random):
@@ -91,7 +91,7 @@ def test_what_failed_half_way_and_is_mended_counts_once(teacher):
 
 def test_files_of_a_folder_are_loaded_in_the_order_of_their_names(teacher):
     """The first asks for a question itself, which must not bring the second one forward, nor keep it when it fails."""
-    later = 'from dtflab.grading.questions import find\nfind("numbers/exam").check("Five", points=4)(print)\n'
+    later = 'from dtflab.grading import find\nfind("numbers/exam").check("Five", points=4)(print)\n'
     (teacher / "own.py").write_text(OWN + "1 / 0\n")
     (teacher / "second.py").write_text(later)
     with pytest.raises(hidden.ChecksError, match=r"own\.py"):

@@ -113,7 +113,7 @@ def test_a_node_without_a_device_of_the_session(device):
     a = tf.constant(1.0, name="a")
     text = refused(lambda nodes, *_, **__: {node.name: device for node in nodes if device}, a)
     assert f"The placer <lambda> put a on {device!r}; it must name one of [ {LOCAL}/device:CPU:0, " in text
-    assert "for 1 of 1 nodes" in text and "dtflab.runtime.placer.place" in text
+    assert "for 1 of 1 nodes" in text and "dtflab.extend.place" in text
 
 
 @pytest.mark.parametrize("use_resource, kind", [(False, "reference"), (True, "resource")])

@@ -1,4 +1,4 @@
-"""The table of published claims in docs/simulator.md is what `python -m dtflab.sim.predictions.claims` prints."""
+"""The table of published claims in docs/simulator.md is what `dtflab sim claims` prints."""
 
 import re
 import subprocess

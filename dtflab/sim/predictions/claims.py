@@ -1,6 +1,6 @@
 """Claims: what was published of TensorFlow's scaling, next to what `estimate` says of it, with what is assumed.
 
-`python -m dtflab.sim.predictions.claims` prints the table of docs/simulator.md.
+`dtflab sim claims` prints the table of docs/simulator.md.
 
 Rule: the claims name neither network nor servers, so each is asked for several networks. Nothing here was fitted: where
 a claim does not come out, the table shows it.
@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dtflab.machine.console import show
 from dtflab.sim import models
 from dtflab.sim.engine.cluster_models import cluster_model
 from dtflab.sim.engine.network_profile import Profile
@@ -79,13 +78,8 @@ def row(claim: Claim, speedups: dict[str, float]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def main() -> None:
-    """Print the table."""
-    show("| claim | published × | " + " | ".join(f"at {network} ×" for network in NETWORKS) + " | assumed |")
-    show("| --- | --- | " + "--- | " * len(NETWORKS) + "--- |")
-    for claim, speedups in claims():
-        show(row(claim, speedups), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def table() -> Iterator[str]:
+    """The lines of the table in docs/simulator.md, each as soon as it is known."""
+    yield "| claim | published × | " + " | ".join(f"at {network} ×" for network in NETWORKS) + " | assumed |"
+    yield "| --- | --- | " + "--- | " * len(NETWORKS) + "--- |"
+    yield from (row(claim, speedups) for claim, speedups in claims())

@@ -13,7 +13,7 @@
 import numpy as np
 
 import dtflab as tf
-from dtflab.notebook.explorer import Slider, explore
+from dtflab.notebook import Slider, explore
 
 # %load_ext dtflab
 tf.logging.set_verbosity(tf.logging.WARN)

@@ -11,7 +11,7 @@
 
 # %%
 import dtflab as tf
-from dtflab.notebook.explorer import Slider, explore
+from dtflab.notebook import Slider, explore
 
 # %load_ext dtflab
 

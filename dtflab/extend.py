@@ -1,0 +1,10 @@
+"""What a program needs to extend dtflab: ops of its own (docs/engineer.md) and placers of its own (docs/placers.md)."""
+
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.op_registry import Op, elements, op
+from dtflab.ops import shapes
+from dtflab.ops.kernel_registry import device_types
+from dtflab.placement.dynamic import DynamicPlacer
+from dtflab.runtime.placer import place
+
+__all__ = ["DynamicPlacer", "Op", "apply_op", "device_types", "elements", "op", "place", "shapes"]
