@@ -9,7 +9,8 @@ batch; `value` reads the variables. Being local, the variables belong to one tas
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
@@ -21,8 +22,49 @@ from dtflab.ops.math import functions as math
 from dtflab.ops.reduce.confusion_matrix import may_squeeze, remove_squeezable_dimensions
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
 from dtflab.ops.variables.variable import Variable
+from dtflab.ops.variables.variable_scope import variable_scope
 
+Made = TypeVar("Made", bound=Callable[..., Any])
 Metric = tuple[Any, Any]  # the value, and the operation that adds a batch
+
+
+class LabelMetric(Protocol):
+    """The signature of most metrics."""
+
+    def __call__(
+        self,
+        labels: Any,
+        predictions: Any,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric: ...
+
+
+def label_metric(compute: Callable[[Any, Any, Any], Metric]) -> LabelMetric:
+    """`compute(labels, predictions, weights)` as a metric, in a variable scope that has its name."""
+    what = compute.__name__
+
+    def metric(
+        labels: Any,
+        predictions: Any,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
+        with variable_scope(name, what, (predictions, labels, weights)):
+            return published(*compute(labels, predictions, weights), metrics_collections, updates_collections)
+
+    return called(metric, what, compute.__doc__)
+
+
+def called(function: Made, name: str, doc: str | None) -> Made:
+    """A function that another one has made, with a name and a docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
 
 
 def metric_variable(shape: Any, dtype: Any, name: str) -> Any:

@@ -9,12 +9,13 @@ fit the values as those of losses do, and None counts every element once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
-from dtflab.nets.metric_variables import Metric, as_vector, fitted, metric_variable, published
+from dtflab.nets.metric_variables import LabelMetric, Metric, as_vector, called, fitted, metric_variable, published
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import diag_part
 from dtflab.ops.indexing import functions as indexing
@@ -87,20 +88,31 @@ def mean_tensor(
         return _quotient(total, count, updates, metrics_collections, updates_collections)
 
 
-def accuracy(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
+def _mean_of(elements: Callable[[Any, Any], Tensor]) -> LabelMetric:
+    """The metric that is the mean of `elements(labels, predictions)`."""
+    what = elements.__name__
+
+    def metric(
+        labels: Any,
+        predictions: Any,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
+        predictions, labels, weights = fitted(predictions, labels, weights)
+        return mean(elements(labels, predictions), weights, metrics_collections, updates_collections, name or what)
+
+    return called(metric, what, elements.__doc__)
+
+
+@_mean_of
+def accuracy(labels: Any, predictions: Any) -> Tensor:
     """How often the predictions equal the labels; both of one shape."""
-    predictions, labels, weights = fitted(predictions, labels, weights)
     if labels.dtype != predictions.dtype:
         predictions = arrays.cast(predictions, labels.dtype)
-    is_correct = arrays.cast(math.equal(predictions, labels), dtypes.float32)
-    return mean(is_correct, weights, metrics_collections, updates_collections, name or "accuracy")
+    is_correct: Tensor = arrays.cast(math.equal(predictions, labels), dtypes.float32)
+    return is_correct
 
 
 def percentage_below(
@@ -119,32 +131,17 @@ def percentage_below(
 # -- errors -------------------------------------------------------------------------------------------
 
 
-def mean_absolute_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
+@_mean_of
+def mean_absolute_error(labels: Any, predictions: Any) -> Tensor:
     """The mean of |predictions - labels|."""
-    predictions, labels, weights = fitted(predictions, labels, weights)
-    errors = math.abs(predictions - labels)
-    return mean(errors, weights, metrics_collections, updates_collections, name or "mean_absolute_error")
+    error: Tensor = math.abs(predictions - labels)
+    return error
 
 
-def mean_squared_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
+@_mean_of
+def mean_squared_error(labels: Any, predictions: Any) -> Tensor:
     """The mean of (predictions - labels)²."""
-    predictions, labels, weights = fitted(predictions, labels, weights)
-    errors = math.squared_difference(labels, predictions)
-    return mean(errors, weights, metrics_collections, updates_collections, name or "mean_squared_error")
+    return math.squared_difference(labels, predictions)
 
 
 def root_mean_squared_error(

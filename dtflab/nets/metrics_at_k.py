@@ -16,7 +16,7 @@ from typing import Any
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
-from dtflab.nets.metric_variables import Metric, metric_variable, published
+from dtflab.nets.metric_variables import Metric, called, metric_variable, published
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
 from dtflab.ops.indexing import functions as indexing
@@ -29,90 +29,62 @@ from dtflab.ops.sparse.sparse_tensor import SparseTensor, convert_to_tensor_or_s
 from dtflab.ops.variables import functions as variables
 
 
-def precision_at_k(
-    labels: Any,
-    predictions: Any,
-    k: int,
-    class_id: int | None = None,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Of the k classes with the largest predictions the part that is among the labels."""
-    with name_scope(name, _at_k("precision", k, class_id), [predictions, labels, weights]) as scope:
-        _, first = top_k(predictions, k)
-        return precision_at_top_k(
-            labels, first, k, class_id, weights, metrics_collections, updates_collections, name=scope
-        )
-
-
-def precision_at_top_k(
-    labels: Any,
-    predictions_idx: Any,
-    k: int | None = None,
-    class_id: int | None = None,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """As `precision_at_k`, from the class numbers of the predictions; `k` is only part of names."""
-    return _part("precision", "false_positive", labels, predictions_idx, k, class_id, weights, metrics_collections,
-                 updates_collections, name)  # fmt: skip
-
-
-def recall_at_k(
-    labels: Any,
-    predictions: Any,
-    k: int,
-    class_id: int | None = None,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Of the labels the part that is among the k classes with the largest predictions."""
-    with name_scope(name, _at_k("recall", k, class_id), [predictions, labels, weights]) as scope:
-        _, first = top_k(predictions, k)
-        return recall_at_top_k(
-            labels, first, k, class_id, weights, metrics_collections, updates_collections, name=scope
-        )
-
-
-def recall_at_top_k(
-    labels: Any,
-    predictions_idx: Any,
-    k: int | None = None,
-    class_id: int | None = None,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """As `recall_at_k`, from the class numbers of the predictions; `k` is only part of names."""
-    return _part("recall", "false_negative", labels, predictions_idx, k, class_id, weights, metrics_collections,
-                 updates_collections, name)  # fmt: skip
-
-
 def _at_k(name: str, k: int | None, class_id: int | None = None) -> str:
     name = f"{name}_at_{'k' if k is None else k}"
     return name if class_id is None else f"{name}_class{class_id}"
 
 
-def _part(
-    what: str, others: str, labels: Any, predictions_idx: Any, k: int | None, class_id: int | None, weights: Any,
-    metrics_collections: Any, updates_collections: Any, name: str | None,
-) -> Metric:  # fmt: skip
-    """True positives / (true positives + the other count)."""
-    with name_scope(name, _at_k(what, k, class_id), [predictions_idx, labels, weights]) as scope:
-        labels = _as_sets(labels, predictions_idx)
-        first = arrays.cast(predictions_idx, dtypes.int64)
-        right, update_right = _count("true_positive", labels, first, k, class_id, weights)
-        wrong, update_wrong = _count(others, labels, first, k, class_id, weights)
-        value = math.divide(right, math.add(right, wrong), name=scope)
-        update_op = math.divide(update_right, math.add(update_right, update_wrong), name="update")
-        return published(value, update_op, metrics_collections, updates_collections)
+def _at_top_k(what: str, others: str, summary: str) -> Callable[..., Metric]:
+    """The metric true positives / (true positives + `others`) of given class numbers."""
+
+    def metric(
+        labels: Any,
+        predictions_idx: Any,
+        k: int | None = None,
+        class_id: int | None = None,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
+        with name_scope(name, _at_k(what, k, class_id), [predictions_idx, labels, weights]) as scope:
+            labels = _as_sets(labels, predictions_idx)
+            first = arrays.cast(predictions_idx, dtypes.int64)
+            right, update_right = _count("true_positive", labels, first, k, class_id, weights)
+            wrong, update_wrong = _count(others, labels, first, k, class_id, weights)
+            value = math.divide(right, math.add(right, wrong), name=scope)
+            update_op = math.divide(update_right, math.add(update_right, update_wrong), name="update")
+            return published(value, update_op, metrics_collections, updates_collections)
+
+    return called(metric, f"{what}_at_top_k", f"{summary}, from their class numbers; `k` is only part of names.")
+
+
+def _of_largest(what: str, at_top_k: Callable[..., Metric], summary: str) -> Callable[..., Metric]:
+    """The same metric of predictions of which the k largest count."""
+
+    def metric(
+        labels: Any,
+        predictions: Any,
+        k: int,
+        class_id: int | None = None,
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
+        with name_scope(name, _at_k(what, k, class_id), [predictions, labels, weights]) as scope:
+            _, first = top_k(predictions, k)
+            return at_top_k(labels, first, k, class_id, weights, metrics_collections, updates_collections, scope)
+
+    return called(metric, f"{what}_at_k", f"{summary}.")
+
+
+_PRECISION = "The part of the k classes with the largest predictions that is among the labels"
+_RECALL = "The part of the labels that is among the k classes with the largest predictions"
+precision_at_top_k = _at_top_k("precision", "false_positive", _PRECISION)
+recall_at_top_k = _at_top_k("recall", "false_negative", _RECALL)
+precision_at_k = _of_largest("precision", precision_at_top_k, _PRECISION)
+recall_at_k = _of_largest("recall", recall_at_top_k, _RECALL)
 
 
 # -- counting in sets ---------------------------------------------------------------------------------

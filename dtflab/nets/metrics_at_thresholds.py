@@ -18,7 +18,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
-from dtflab.nets.metric_variables import Metric, fitted, metric_variable, published
+from dtflab.nets.metric_variables import Metric, called, fitted, metric_variable, published
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
 from dtflab.ops.assertions import functions as assertions
@@ -30,6 +30,7 @@ from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable_scope import variable_scope
 
 Counts = dict[str, Any]  # "tp", "fn", "tn", "fp" → a tensor or variable with one count for each threshold
+ValueOf = Callable[[Counts, str], Any]  # a metric from its counts and the end of its name, "value" or "update_op"
 
 _NAMES = {"tp": "true_positives", "fn": "false_negatives", "tn": "true_negatives", "fp": "false_positives"}
 _EPSILON = 1e-7
@@ -79,19 +80,18 @@ def _conditions(
         weights = broadcast_weights(arrays.cast(weights, dtypes.float32), predictions)
         weights = arrays.tile(arrays.reshape(weights, [1, -1]), [count, 1])
         bounds.shape.assert_is_compatible_with(weights.shape)
-    conditions = {"tp": (is_positive, positive), "fn": (is_positive, negative), "tn": (is_negative, negative),
-                  "fp": (is_negative, positive)}  # fmt: skip
-    return conditions, weights
+    of_positives = {"tp": (is_positive, positive), "fn": (is_positive, negative)}
+    of_negatives = {"tn": (is_negative, negative), "fp": (is_negative, positive)}
+    return of_positives | of_negatives, weights
 
 
 # -- counts -------------------------------------------------------------------------------------------
 
 
-def _one_count(key: str, summary: str) -> Callable[..., Metric]:
-    """The function `…_at_thresholds` for one of the four counts."""
-    what = _NAMES[key]
+def _at_thresholds(what: str, keys: Sequence[str], value_of: ValueOf, summary: str) -> Callable[..., Metric]:
+    """The metric `…_at_thresholds` that needs the counts in `keys`."""
 
-    def count(
+    def metric(
         labels: Any,
         predictions: Any,
         thresholds: Sequence[float],
@@ -100,49 +100,40 @@ def _one_count(key: str, summary: str) -> Callable[..., Metric]:
         updates_collections: Any = None,
         name: str | None = None,
     ) -> Metric:
-        with variable_scope(name, what, (predictions, labels, weights)):
-            values, updates = _counts_at_thresholds(labels, predictions, thresholds, weights, (key,))
-            value = arrays.identity(values[key])
-            return published(value, updates[key], metrics_collections, updates_collections)
+        with variable_scope(name, scope, (predictions, labels, weights)):
+            counts, updated = _counts_at_thresholds(labels, predictions, thresholds, weights, keys)
+            value, update_op = value_of(counts, "value"), value_of(updated, "update_op")
+            return published(value, update_op, metrics_collections, updates_collections)
 
-    count.__name__ = count.__qualname__ = f"{what}_at_thresholds"
-    count.__doc__ = f"For each threshold how many {summary}, where a prediction above the threshold is positive."
-    return count
+    full_name = f"{what}_at_thresholds"
+    scope = what if len(keys) == 1 else full_name  # as in TensorFlow
+    return called(metric, full_name, f"For each threshold, {summary}; a prediction above the threshold is positive.")
 
 
-true_positives_at_thresholds = _one_count("tp", "are positive and were predicted so")
+def _one_count(key: str, summary: str) -> Callable[..., Metric]:
+    def value_of(counts: Counts, end: str) -> Any:
+        return arrays.identity(counts[key]) if end == "value" else counts[key]
+
+    return _at_thresholds(_NAMES[key], [key], value_of, f"how many elements {summary}")
+
+
+true_positives_at_thresholds = _one_count("tp", "are positive and were predicted to be")
 false_negatives_at_thresholds = _one_count("fn", "are positive and were predicted to be negative")
-true_negatives_at_thresholds = _one_count("tn", "are negative and were predicted so")
+true_negatives_at_thresholds = _one_count("tn", "are negative and were predicted to be")
 false_positives_at_thresholds = _one_count("fp", "are negative and were predicted to be positive")
 
 
 def _part_of(what: str, other: str, summary: str) -> Callable[..., Metric]:
-    """The function that gives true positives / (true positives + the `other` count)."""
+    """The metric true positives / (true positives + the `other` count)."""
 
-    def part(
-        labels: Any,
-        predictions: Any,
-        thresholds: Sequence[float],
-        weights: Any = None,
-        metrics_collections: Any = None,
-        updates_collections: Any = None,
-        name: str | None = None,
-    ) -> Metric:
-        with variable_scope(name, f"{what}_at_thresholds", (predictions, labels, weights)):
-            found = _counts_at_thresholds(labels, predictions, thresholds, weights, ("tp", other))
-            value, update_op = (
-                math.divide(counts["tp"], _EPSILON + counts["tp"] + counts[other], name=f"{what}_{end}")
-                for counts, end in zip(found, ("value", "update_op"))
-            )
-            return published(value, update_op, metrics_collections, updates_collections)
+    def value_of(counts: Counts, end: str) -> Any:
+        return math.divide(counts["tp"], _EPSILON + counts["tp"] + counts[other], name=f"{what}_{end}")
 
-    part.__name__ = part.__qualname__ = f"{what}_at_thresholds"
-    part.__doc__ = f"For each threshold, {summary}; a prediction above the threshold is positive."
-    return part
+    return _at_thresholds(what, ["tp", other], value_of, summary)
 
 
-precision_at_thresholds = _part_of("precision", "fp", "of those predicted to be positive the part that is")
-recall_at_thresholds = _part_of("recall", "fn", "of those that are positive the part that was predicted so")
+precision_at_thresholds = _part_of("precision", "fp", "the part of the elements predicted to be positive that are")
+recall_at_thresholds = _part_of("recall", "fn", "the part of the positive elements that were predicted to be")
 
 
 # -- curves -------------------------------------------------------------------------------------------
