@@ -34,11 +34,9 @@ Part = tuple[str, tuple[int, ...], TensorSlice, Any]  # name, shape of the whole
 
 META_KEY = b""
 VERSION = 1
-_DTYPES = {
-    dtypes.float32, dtypes.float64, dtypes.int32, dtypes.uint8, dtypes.int16, dtypes.int8, dtypes.complex64,
-    dtypes.int64, dtypes.bool, dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.uint16, dtypes.complex128,
-    dtypes.float16, dtypes.string,
-}  # fmt: skip
+_INTEGERS = {dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16}
+_FLOATS = {dtypes.float16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128}
+_DTYPES = _INTEGERS | _FLOATS | {dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.bool, dtypes.string}
 
 
 def write_v1(path: str, parts: Sequence[Part]) -> None:

@@ -24,6 +24,8 @@ from dtflab.machine import cards
 _Part = TypeVar("_Part", Processor, Bus, Nic, Switch, Rack)
 
 
+_SHELVES: dict[str, dict[str, Any]]
+_SHELVES = {"GPU": GPUS, "CPU": CPUS, "Bus": BUSES, "Nic": NICS, "Switch": SWITCHES, "Rack": RACKS}
 _added: set[tuple[str, str]] = set()  # kinds and names of the program's own parts
 
 
@@ -33,12 +35,9 @@ def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
     One's own part of that name is replaced. ValueError if a known one has it, or there is no shelf for such a thing.
     """
     kind = part.kind if isinstance(part, Processor) else type(part).__name__
-    shelves: dict[str, dict[str, Any]] = {
-        "GPU": GPUS, "CPU": CPUS, "Bus": BUSES, "Nic": NICS, "Switch": SWITCHES, "Rack": RACKS
-    }  # fmt: skip
-    if kind not in shelves:
-        raise ValueError(f"{part!r} is no part of a machine: add a Processor, Bus, Nic, Switch or Rack.")
-    shelf = shelves[kind]
+    if kind not in _SHELVES:
+        raise ValueError(f"add_hardware takes a Processor, Bus, Nic, Switch or Rack, not {part!r}.")
+    shelf = _SHELVES[kind]
     if (kind, part.name) in _added:  # a notebook's cell runs again, perhaps with another number
         cards.MODELS[:] = [model for model in cards.MODELS if kind != "GPU" or model.name != part.name]
     elif _plain(part.name) in map(_plain, shelf) or (kind == "GPU" and cards.is_known(part.name)):

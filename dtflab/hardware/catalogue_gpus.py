@@ -45,7 +45,7 @@ _SHEETS: dict[str, tuple[tuple[float, float, float, float, float], float, str]] 
     "L4": ((30.29, 0.473, 121.0, 121.0, 60.5), 300, "NVIDIA L4 data sheet, dense (recalled)"),
     "H100-PCIe": ((51.2, 25.6, 756.0, 756.0, 378.0), 2000, "NVIDIA H100 data sheet, dense; compared with a table"),
     "H100-SXM": ((66.9, 33.5, 989.4, 989.4, 494.7), 3352, "NVIDIA H100 data sheet, dense; compared with notes on it"),
-}  # fmt: skip
+}
 _DTYPES = ("float32", "float64", "float16", "bfloat16", "tf32")
 
 
@@ -53,10 +53,8 @@ def _processor(name: str) -> Processor:
     teraflops, gigabytes, source = _SHEETS[name]
     card = cards.model(name)
     peaks = {dtype: value * _T for dtype, value in zip(_DTYPES, teraflops, strict=True) if value}
-    return Processor(
-        card.name, "GPU", peaks, card.memory_bytes, gigabytes * _G, LAUNCH_S, card.multiprocessors, source,
-        chips=card.chips,
-    )  # fmt: skip
+    memory, cores, chips = (card.memory_bytes, gigabytes * _G), card.multiprocessors, card.chips
+    return Processor(card.name, "GPU", peaks, *memory, LAUNCH_S, cores, source, chips=chips)
 
 
 GPUS = {processor.name: processor for processor in map(_processor, _SHEETS)}

@@ -14,7 +14,7 @@ from dtflab.base.text_table import html_table, text_table
 from dtflab.hardware.catalogue_cpus import CPUS
 from dtflab.hardware.catalogue_gpus import GPUS
 from dtflab.hardware.catalogue_links import BUSES, NICS, RACKS, SOCKETS, SWITCHES
-from dtflab.hardware.parts import Processor
+from dtflab.hardware.parts import Bus, Processor
 from dtflab.machine import cards
 
 Table = tuple[str, list[str], list[list[Any]]]  # title, heads, rows
@@ -33,18 +33,16 @@ class Hardware:
             ("CPUs, one socket", *_processors(CPUS.values(), "cores")),
             ("Buses", *_buses()),
             ("Network cards", *_nics()),
-            ("Switches", ["name", "latency µs", "source"], [[s.name, _micros(s.latency_s), s.source]
-                                                            for s in SWITCHES.values()]),
-            ("Racks", ["name", "hosts", "oversubscription", "source"],
-             [[r.name, r.hosts, r.oversubscription, r.source] for r in RACKS.values()]),
-        ]  # fmt: skip
+            ("Switches", *_switches()),
+            ("Racks", *_racks()),
+        ]
 
     def __repr__(self) -> str:
         return "\n\n".join(f"{title}\n{text_table(heads, rows)}" for title, heads, rows in self.tables)
 
     def _repr_html_(self) -> str:
-        return "".join(f"<details open><summary>{title}</summary>{html_table(heads, rows)}</details>"
-                       for title, heads, rows in self.tables)  # fmt: skip
+        form = "<details open><summary>{}</summary>{}</details>"
+        return "".join(form.format(title, html_table(heads, rows)) for title, heads, rows in self.tables)
 
 
 def hardware() -> Hardware:
@@ -54,11 +52,13 @@ def hardware() -> Hardware:
 
 def _processors(parts: Iterable[Processor], cores: str) -> tuple[list[str], list[list[Any]]]:
     heads = ["name", *(f"{dtype} TFLOP/s" for dtype in _DTYPES), "memory GiB", "GB/s", "launch µs", cores, "source"]
-    return heads, [
-        [_called(part), *(_tera(part, dtype) for dtype in _DTYPES), round(part.memory_bytes / cards.GIB, 2),
-         round(part.memory_bandwidth / 1e9, 1), _micros(part.launch_s), part.cores, part.source]
-        for part in parts
-    ]  # fmt: skip
+    return heads, [_processor(part) for part in parts]
+
+
+def _processor(part: Processor) -> list[Any]:
+    memory = round(part.memory_bytes / cards.GIB, 2), round(part.memory_bandwidth / 1e9, 1)
+    teraflops = [_tera(part, dtype) for dtype in _DTYPES]
+    return [_called(part), *teraflops, *memory, _micros(part.launch_s), part.cores, part.source]
 
 
 def _called(part: Processor) -> str:
@@ -74,17 +74,27 @@ def _tera(part: Processor, dtype: str) -> str:
 
 def _buses() -> tuple[list[str], list[list[Any]]]:
     heads = ["name", "to the host GB/s", "among GPUs GB/s", "GPUs per switch", "latency µs", "source"]
-    return heads, [
-        [bus.name, round(bus.bandwidth / 1e9, 2), round((bus.peer_bandwidth or bus.bandwidth) / 1e9, 2),
-         bus.tree or "-", _micros(bus.latency_s), bus.source]
-        for bus in (*BUSES.values(), SOCKETS)
-    ]  # fmt: skip
+    return heads, [_bus(bus) for bus in (*BUSES.values(), SOCKETS)]
+
+
+def _bus(bus: Bus) -> list[Any]:
+    rates = (round(rate / 1e9, 2) for rate in (bus.bandwidth, bus.peer_bandwidth or bus.bandwidth))
+    return [bus.name, *rates, bus.tree or "-", _micros(bus.latency_s), bus.source]
 
 
 def _nics() -> tuple[list[str], list[list[Any]]]:
     return ["name", "GB/s", "latency µs", "source"], [
         [nic.name, round(nic.bandwidth / 1e9, 3), _micros(nic.latency_s), nic.source] for nic in NICS.values()
     ]
+
+
+def _switches() -> tuple[list[str], list[list[Any]]]:
+    return ["name", "latency µs", "source"], [[s.name, _micros(s.latency_s), s.source] for s in SWITCHES.values()]
+
+
+def _racks() -> tuple[list[str], list[list[Any]]]:
+    heads = ["name", "hosts", "oversubscription", "source"]
+    return heads, [[r.name, r.hosts, r.oversubscription, r.source] for r in RACKS.values()]
 
 
 def _micros(seconds: float) -> float:

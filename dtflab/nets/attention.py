@@ -84,9 +84,13 @@ class LuongAttention(AttentionMechanism):
     """score = query · key (Luong et al., 2015): the query is as wide as `num_units`. With `scale`, times a weight."""
 
     def __init__(
-        self, num_units: int, memory: Any, memory_sequence_length: Any = None, scale: bool = False,
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        scale: bool = False,
         name: str = "luong_attention",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(num_units, memory, memory_sequence_length, name)
         self._scale = scale
 
@@ -107,9 +111,13 @@ class BahdanauAttention(AttentionMechanism):
     """score = v · tanh(W query + key) (Bahdanau et al., 2014). With `normalize`, v has a length of its own."""
 
     def __init__(
-        self, num_units: int, memory: Any, memory_sequence_length: Any = None, normalize: bool = False,
+        self,
+        num_units: int,
+        memory: Any,
+        memory_sequence_length: Any = None,
+        normalize: bool = False,
         name: str = "bahdanau_attention",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(num_units, memory, memory_sequence_length, name)
         self._normalize = normalize
         self._query_layer = Dense(num_units, use_bias=False, name="query_layer")
@@ -118,9 +126,8 @@ class BahdanauAttention(AttentionMechanism):
         v = get_variable("attention_v", [self.num_units], query.dtype)
         sums = self.keys + arrays.expand_dims(self._query_layer(query), 1)
         if self._normalize:
-            length = get_variable(
-                "attention_g", [], query.dtype, initializers.Constant(self.num_units**-0.5)
-            )  # fmt: skip
+            first = initializers.Constant(self.num_units**-0.5)
+            length = get_variable("attention_g", [], query.dtype, first)
             v = length * v * math.rsqrt(reduce.reduce_sum(math.square(v)))
             sums += get_variable("attention_b", [self.num_units], query.dtype, initializers.Zeros())
         scores: Tensor = reduce.reduce_sum(v * math.tanh(sums), [2])
@@ -143,9 +150,13 @@ class AttentionWrapper(RNNCell):
     """
 
     def __init__(
-        self, cell: Any, mechanism: AttentionMechanism, attention_layer_size: int | None = None,
-        output_attention: bool = True, name: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        cell: Any,
+        mechanism: AttentionMechanism,
+        attention_layer_size: int | None = None,
+        output_attention: bool = True,
+        name: str | None = None,
+    ) -> None:
         super().__init__(name=name)
         if not isinstance(mechanism, AttentionMechanism):
             raise TypeError(f"An AttentionWrapper needs a LuongAttention or BahdanauAttention, not {mechanism!r}.")
@@ -221,9 +232,13 @@ class BottomAttentionCell(RNNCell):
 
 
 def teacher_forced(
-    cell: Any, inputs: Any, sequence_length: Any, initial_state: Any, output_layer: Callable[[Any], Any],
+    cell: Any,
+    inputs: Any,
+    sequence_length: Any,
+    initial_state: Any,
+    output_layer: Callable[[Any], Any],
     scope: Any = None,
-) -> tuple[Tensor, Any]:  # fmt: skip
+) -> tuple[Tensor, Any]:
     """(logits [batch, time, …], last state) when each step is given the right word before it: [batch, time, size]."""
     outputs, state = dynamic_rnn(cell, inputs, sequence_length, initial_state, scope=scope or "decoder")
     return output_layer(outputs), state
@@ -245,9 +260,15 @@ class GreedyResult(NamedTuple):
 
 
 def greedy(
-    cell: Any, embed: Callable[[Any], Any], start: Any, end_word: int, initial_state: Any,
-    output_layer: Callable[[Any], Any], maximum: int, scope: Any = None,
-) -> GreedyResult:  # fmt: skip
+    cell: Any,
+    embed: Callable[[Any], Any],
+    start: Any,
+    end_word: int,
+    initial_state: Any,
+    output_layer: Callable[[Any], Any],
+    maximum: int,
+    scope: Any = None,
+) -> GreedyResult:
     """The likeliest word at each step, which is the next input, until all rows have `end_word`, or `maximum` steps.
 
     `start` [batch] are the first words; `embed` makes inputs [batch, size] of words. The cell is one of the two here,

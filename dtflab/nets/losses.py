@@ -45,8 +45,8 @@ class Reduction:
     @classmethod
     def all(cls) -> tuple[str, ...]:
         """All of them."""
-        return (cls.NONE, cls.SUM, cls.MEAN, cls.SUM_OVER_BATCH_SIZE, cls.SUM_OVER_NONZERO_WEIGHTS,
-                cls.SUM_BY_NONZERO_WEIGHTS)  # fmt: skip
+        nonzero = cls.SUM_OVER_NONZERO_WEIGHTS, cls.SUM_BY_NONZERO_WEIGHTS
+        return cls.NONE, cls.SUM, cls.MEAN, cls.SUM_OVER_BATCH_SIZE, *nonzero
 
     @classmethod
     def validate(cls, key: str) -> None:
@@ -170,9 +170,16 @@ Distance = Callable[[Tensor, Tensor], Tensor]  # of (predictions, labels)
 
 
 def _distance_loss(
-    default_name: str, distance: Distance, labels: Any, predictions: Any, weights: Any, scope: str | None,
-    loss_collection: str | None, reduction: str, other_name: str = "predictions",
-) -> Tensor:  # fmt: skip
+    default_name: str,
+    distance: Distance,
+    labels: Any,
+    predictions: Any,
+    weights: Any,
+    scope: str | None,
+    loss_collection: str | None,
+    reduction: str,
+    other_name: str = "predictions",
+) -> Tensor:
     _both("labels", labels, other_name, predictions)
     with name_scope(scope, default_name, [predictions, labels, weights]) as name:
         losses = distance(*_as_floats(predictions, labels))

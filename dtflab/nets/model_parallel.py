@@ -40,10 +40,17 @@ from dtflab.ops.windows.convolutions import conv2d as convolve
 
 
 def dense(
-    inputs: Any, units: int, devices: Sequence[Any], by: str = "columns", activation: Any = None,
-    use_bias: bool = True, kernel_initializer: Any = None, bias_initializer: Any = None,
-    kernel_regularizer: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    inputs: Any,
+    units: int,
+    devices: Sequence[Any],
+    by: str = "columns",
+    activation: Any = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = None,
+    kernel_regularizer: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """activation(inputs · kernel + bias), the kernel cut over `devices`: [batch, depth] → [batch, units].
 
     By "columns" each device has some of the units: it gets all of the inputs, and the results are put side by side.
@@ -133,9 +140,12 @@ def rnn_layers(cells: Sequence[Any], devices: Sequence[Any]) -> MultiRNNCell:
 
 
 def pipeline(
-    stages: Sequence[Callable[[Any], Any]], inputs: Any, devices: Sequence[Any], micro_batches: int,
+    stages: Sequence[Callable[[Any], Any]],
+    inputs: Any,
+    devices: Sequence[Any],
+    micro_batches: int,
     name: str = "pipeline",
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """What the last stage makes of each of `micro_batches` equal parts of the batch, in their order.
 
     Stage k runs on `devices[k]`; each is a function of what the one before it returned, the first of the inputs, a
@@ -176,8 +186,9 @@ def _cut(batch: Any, count: int, name: str) -> list[Tensor]:
     batch = convert_to_tensor(batch)
     size = batch.shape[0].value if batch.shape.ndims else None
     if size is not None and size % count:
-        raise ValueError(f"{name}: a batch of {size} can't be cut into {count} equal parts; choose a number of "
-                         f"micro_batches that divides it.")  # fmt: skip
+        raise ValueError(
+            f"{name}: a batch of {size} can't be cut into {count} equal parts. Choose micro_batches that divide it."
+        )
     parts: list[Tensor] = split(batch, count, axis=0, name="micro_batches")
     return parts
 
@@ -191,9 +202,14 @@ _PART = re.compile(r"/part_(\d+)(?:/|$)")
 
 
 def _parts(
-    name: str, shape: list[Any], axis: int, devices: Sequence[Any], dtype: Any, initializer: Any,
+    name: str,
+    shape: list[Any],
+    axis: int,
+    devices: Sequence[Any],
+    dtype: Any,
+    initializer: Any,
     regularizer: Any = None,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """The variable `name` cut along `axis` into one part for each device."""
 
     def its_device(op: Any) -> Any:
@@ -211,9 +227,7 @@ def _bias(size: int, dtype: Any, initializer: Any) -> Any:
     return get_variable("bias", [size], dtype, initializer or zeros_initializer())
 
 
-def _side_by_side(
-    pieces: list[Tensor], devices: Sequence[Any], use_bias: bool, initializer: Any, axis: int
-) -> Tensor:  # fmt: skip
+def _side_by_side(pieces: list[Tensor], devices: Sequence[Any], use_bias: bool, initializer: Any, axis: int) -> Tensor:
     """The pieces, with a part of the bias added to each where that is, if there is one."""
     if not use_bias:
         return concat(pieces, axis)

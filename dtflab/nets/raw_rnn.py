@@ -28,9 +28,12 @@ LoopFunction = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any, Any, Any]]
 
 
 def raw_rnn(
-    cell: Any, loop_fn: LoopFunction, parallel_iterations: int | None = None, swap_memory: bool = False,
+    cell: Any,
+    loop_fn: LoopFunction,
+    parallel_iterations: int | None = None,
+    swap_memory: bool = False,
     scope: Any = None,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any]:
     """(TensorArrays of what was emitted, last state, last loop state).
 
     `loop_fn(time, cell_output, cell_state, loop_state)` returns (which rows are finished: [batch] bools, the next

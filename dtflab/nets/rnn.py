@@ -31,9 +31,16 @@ from dtflab.ops.variables.variable_scope import variable_scope
 
 
 def dynamic_rnn(
-    cell: Any, inputs: Any, sequence_length: Any = None, initial_state: Any = None, dtype: Any = None,
-    parallel_iterations: int | None = None, swap_memory: bool = False, time_major: bool = False, scope: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    cell: Any,
+    inputs: Any,
+    sequence_length: Any = None,
+    initial_state: Any = None,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    swap_memory: bool = False,
+    time_major: bool = False,
+    scope: Any = None,
+) -> tuple[Any, Any]:
     """(outputs, last state) of `cell` along time.
 
     Args:
@@ -131,18 +138,14 @@ class _Loop:
         with name_scope("dynamic_rnn") as prefix:
             pass
         batch = self.shapes[0][1].value
-        outputs = tuple(
-            TensorArray(
-                self.dtype, self.steps, element_shape=known_batch_shape([batch], size),
-                tensor_array_name=f"{prefix}output_{i}",
-            )
-            for i, size in enumerate(nest.flatten(self.cell.output_size))
-        )  # fmt: skip
+
+        def array_of(dtype: Any, shape: Any, name: str) -> TensorArray:
+            return TensorArray(dtype, self.steps, element_shape=shape, tensor_array_name=f"{prefix}{name}")
+
+        shapes = [known_batch_shape([batch], size) for size in nest.flatten(self.cell.output_size)]
+        outputs = tuple(array_of(self.dtype, shape, f"output_{i}") for i, shape in enumerate(shapes))
         flat = nest.flatten(self.inputs)
-        inputs = [
-            TensorArray(x.dtype, self.steps, element_shape=x.shape[1:], tensor_array_name=f"{prefix}input_{i}")
-            for i, x in enumerate(flat)
-        ]
+        inputs = [array_of(x.dtype, x.shape[1:], f"input_{i}") for i, x in enumerate(flat)]
         self.input_arrays = [array.unstack(x) for array, x in zip(inputs, flat)]
         return outputs
 

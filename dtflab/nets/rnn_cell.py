@@ -121,7 +121,15 @@ def _of_inputs(inputs: Tensor, batch_size: Any, dtype: Any) -> tuple[Any, Any]:
 class LayerRNNCell(RNNCell):
     """A cell that makes its variables in `build`."""
 
-    def __init__(self, num_units: Any, activation: Any, reuse: Any, name: Any, dtype: Any, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        activation: Any = None,
+        reuse: Any = None,
+        name: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
         _check_dtype(self.dtype)
         self.input_spec = InputSpec(ndim=2)
@@ -163,12 +171,6 @@ def _affine(inputs: Sequence[Any], kernel: Any, biases: Any) -> Tensor:
 class BasicRNNCell(LayerRNNCell):
     """output = new state = activation([inputs, state] · kernel + bias), by default with tanh."""
 
-    def __init__(
-        self, num_units: int, activation: Any = None, reuse: Any = None, name: Any = None, dtype: Any = None,
-        **kwargs: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(num_units, activation, reuse, name, dtype, **kwargs)
-
     def build(self, input_shape: Any) -> None:
         depth = self._input_depth(input_shape)
         self._kernel = self.add_weight("kernel", [depth + self._num_units, self._num_units])
@@ -185,9 +187,16 @@ class GRUCell(LayerRNNCell):
     """Gated recurrent unit: with gates r and u, new state = u · state + (1 - u) · activation([inputs, r · state] …)."""
 
     def __init__(
-        self, num_units: int, activation: Any = None, reuse: Any = None, kernel_initializer: Any = None,
-        bias_initializer: Any = None, name: Any = None, dtype: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        num_units: int,
+        activation: Any = None,
+        reuse: Any = None,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = None,
+        name: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(num_units, activation, reuse, name, dtype, **kwargs)
         self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
 
@@ -232,9 +241,16 @@ class BasicLSTMCell(LayerRNNCell):
     """
 
     def __init__(
-        self, num_units: int, forget_bias: float = 1.0, state_is_tuple: bool = True, activation: Any = None,
-        reuse: Any = None, name: Any = None, dtype: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        state_is_tuple: bool = True,
+        activation: Any = None,
+        reuse: Any = None,
+        name: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(num_units, activation, reuse, name, dtype, **kwargs)
         self._forget_bias, self._state_is_tuple = forget_bias, state_is_tuple
 
@@ -295,20 +311,16 @@ class LSTMCell(LayerRNNCell):
 
     def build(self, input_shape: Any) -> None:
         depth, units, matrices = self._input_depth(input_shape), self._num_units, self._initializer
-        self._kernel = self.add_weight(
-            "kernel", [depth + self.output_size, 4 * units], initializer=matrices,
-            partitioner=_in_shards(self._num_unit_shards),
-        )  # fmt: skip
+        shape, shards = [depth + self.output_size, 4 * units], _in_shards(self._num_unit_shards)
+        self._kernel = self.add_weight("kernel", shape, initializer=matrices, partitioner=shards)
         self._bias = self.add_weight("bias", [4 * units], initializer=ZEROS)
         if self._use_peepholes:
             self._w_f_diag = self.add_weight("w_f_diag", [units], initializer=matrices)
             self._w_i_diag = self.add_weight("w_i_diag", [units], initializer=matrices)
             self._w_o_diag = self.add_weight("w_o_diag", [units], initializer=matrices)
         if self._num_proj is not None:
-            self._proj_kernel = self.add_weight(
-                "projection/kernel", [units, self._num_proj], initializer=matrices,
-                partitioner=_in_shards(self._num_proj_shards),
-            )  # fmt: skip
+            shape, shards = [units, self._num_proj], _in_shards(self._num_proj_shards)
+            self._proj_kernel = self.add_weight("projection/kernel", shape, initializer=matrices, partitioner=shards)
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:

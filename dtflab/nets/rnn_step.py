@@ -79,9 +79,14 @@ def set_static_shapes(outputs: Sequence[Tensor], sizes: Sequence[Any], batch: An
 
 
 def step_of_many_lengths(
-    time: Any, lengths: Tensor, bounds: tuple[Tensor, Tensor], zero_output: Any, state: Any,
-    call_cell: Callable[[], Any], always_copy: bool,
-) -> tuple[Any, Any]:  # fmt: skip
+    time: Any,
+    lengths: Tensor,
+    bounds: tuple[Tensor, Tensor],
+    zero_output: Any,
+    state: Any,
+    call_cell: Callable[[], Any],
+    always_copy: bool,
+) -> tuple[Any, Any]:
     """(output, new state) at `time`, of sequences that are `lengths` long; `bounds` are the least and greatest.
 
     With `always_copy` the cell is called and what is past its end is replaced; else the cell is skipped when all

@@ -26,9 +26,13 @@ from dtflab.ops.variables.variable_scope import variable_scope
 
 
 def static_rnn(
-    cell: Any, inputs: Sequence[Any], initial_state: Any = None, dtype: Any = None, sequence_length: Any = None,
+    cell: Any,
+    inputs: Sequence[Any],
+    initial_state: Any = None,
+    dtype: Any = None,
+    sequence_length: Any = None,
     scope: Any = None,
-) -> tuple[list[Any], Any]:  # fmt: skip
+) -> tuple[list[Any], Any]:
     """(list of outputs, last state) of `cell` for a list of inputs, one per time step.
 
     Args:
@@ -134,9 +138,15 @@ def static_state_saving_rnn(
 
 
 def static_bidirectional_rnn(
-    cell_fw: Any, cell_bw: Any, inputs: Sequence[Any], initial_state_fw: Any = None, initial_state_bw: Any = None,
-    dtype: Any = None, sequence_length: Any = None, scope: Any = None,
-) -> tuple[list[Any], Any, Any]:  # fmt: skip
+    cell_fw: Any,
+    cell_bw: Any,
+    inputs: Sequence[Any],
+    initial_state_fw: Any = None,
+    initial_state_bw: Any = None,
+    dtype: Any = None,
+    sequence_length: Any = None,
+    scope: Any = None,
+) -> tuple[list[Any], Any, Any]:
     """(outputs of both directions side by side, last state forward, last state backward).
 
     The arguments are those of `static_rnn`; the variables are under "bidirectional_rnn/fw" and "…/bw".

@@ -90,12 +90,12 @@ class _Loops:
             outer, zero = f"{name}/const", np.zeros((), np.int32)
             self.added.append(make_node(outer, "Const", device=device, value=zero, dtype=dtypes.int32))
         kind: dict[str, Any] = {"device": device, "T": dtypes.int32}
+        enter, merge, switch, after = (f"{name}/{part}" for part in ("enter", "merge", "switch", "next"))
+        frame = {"frame_name": frames[-1], "parallel_iterations": self._parallel[frames[-1]]}
         self.added += [
-            make_node(f"{name}/enter", "Enter", [(outer, 0)], frame_name=frames[-1],
-                      parallel_iterations=self._parallel[frames[-1]], **kind),
-            make_node(f"{name}/merge", "Merge", [(f"{name}/enter", 0), (f"{name}/next", 0)], N=2, **kind),
-            make_node(f"{name}/switch", "Switch", [(f"{name}/merge", 0), (self._conditions[frames], 0)],
-                      [f"{name}/merge"], **kind),
-            make_node(f"{name}/next", "NextIteration", [(f"{name}/switch", 1)], **kind),
-        ]  # fmt: skip
+            make_node(enter, "Enter", [(outer, 0)], **frame, **kind),
+            make_node(merge, "Merge", [(enter, 0), (after, 0)], N=2, **kind),
+            make_node(switch, "Switch", [(merge, 0), (self._conditions[frames], 0)], [merge], **kind),
+            make_node(after, "NextIteration", [(switch, 1)], **kind),
+        ]
         return f"{name}/merge"

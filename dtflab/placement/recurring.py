@@ -16,8 +16,8 @@ from dtflab.graph.loops import topological
 from dtflab.graph.node import Node
 
 _ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
-_FILES = frozenset({"MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2",
-                    "ShardedFilename"})  # fmt: skip
+_RESTORES = frozenset({"Restore", "RestoreSlice", "RestoreV2"})
+_FILES = _RESTORES | {"MergeV2Checkpoints", "Save", "SaveSlices", "SaveV2", "ShardedFilename"}
 _ASKS = frozenset({"IsVariableInitialized", "ReportUninitializedVariables", "VarIsInitializedOp"})
 
 

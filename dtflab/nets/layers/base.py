@@ -52,9 +52,14 @@ class Layer:
     """
 
     def __init__(
-        self, trainable: bool = True, name: Any = None, dtype: Any = None, activity_regularizer: Any = None,
-        _scope: Any = None, _reuse: bool | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        trainable: bool = True,
+        name: Any = None,
+        dtype: Any = None,
+        activity_regularizer: Any = None,
+        _scope: Any = None,
+        _reuse: bool | None = None,
+    ) -> None:
         self.trainable, self.built = trainable, False
         self.activity_regularizer = activity_regularizer
         self.input_spec: Any = None
@@ -117,10 +122,17 @@ class Layer:
             self._current_scope = scope
             with name_scope(scope.original_name_scope):
                 variable = get_variable(
-                    name, shape, dtype=dtype or self._dtype or dtypes.float32, initializer=_initializer(initializer),
-                    trainable=trainable, constraint=constraint, partitioner=partitioner, use_resource=use_resource,
-                    synchronization=synchronization, aggregation=aggregation,
-                )  # fmt: skip
+                    name,
+                    shape,
+                    dtype=dtype or self._dtype or dtypes.float32,
+                    initializer=_initializer(initializer),
+                    trainable=trainable,
+                    constraint=constraint,
+                    partitioner=partitioner,
+                    use_resource=use_resource,
+                    synchronization=synchronization,
+                    aggregation=aggregation,
+                )
                 shards = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
                 if regularizer and not any(id(shard) in known for shard in shards):
                     self._regularize(name, shards, regularizer)
@@ -128,6 +140,10 @@ class Layer:
         return variable
 
     add_variable = add_weight  # its older name
+
+    def _add(self, name: str, shape: Any, initializer: Any, regularizer: Any, constraint: Any) -> Any:
+        """A variable of the layer's own dtype, which is trained if the layer is."""
+        return self.add_weight(name, shape, None, initializer, regularizer, constraint=constraint)
 
     def _regularize(self, name: str, shards: Sequence[Any], regularizer: Callable[[Any], Any]) -> None:
         for shard in shards:

@@ -24,11 +24,9 @@ class ConvolutionBase(Layer):
     rank: int  # over how many dimensions the windows move
 
     def __init__(
-        self, filters: int, kernel_size: Any, strides: Any, padding: str, data_format: str, dilation_rate: Any,
-        activation: Any, use_bias: bool, bias_initializer: Any, bias_regularizer: Any, bias_constraint: Any,
-        activity_regularizer: Any, trainable: bool, name: Any, **kwargs: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
+        self, filters: int, kernel_size: Any, strides: Any, padding: str, data_format: str, dilation: Any, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
         if filters is not None and filters <= 0:
             raise ValueError(
                 f"Invalid value for argument `filters`. Expected a strictly positive value. Received filters={filters}."
@@ -36,7 +34,7 @@ class ConvolutionBase(Layer):
         self.filters = filters
         self.kernel_size = formats.normalized_tuple(kernel_size, self.rank, "kernel_size")
         self.strides = formats.normalized_tuple(strides, self.rank, "strides")
-        self.dilation_rate = formats.normalized_tuple(dilation_rate, self.rank, "dilation_rate")
+        self.dilation_rate = formats.normalized_tuple(dilation, self.rank, "dilation_rate")
         self.padding = formats.normalized_padding(padding, causal=self.rank == 1)
         self.data_format = formats.normalized_data_format(data_format)
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
@@ -44,11 +42,15 @@ class ConvolutionBase(Layer):
                 "`strides > 1` not supported in conjunction with `dilation_rate > 1`. Received: "
                 f"strides={self.strides} and dilation_rate={self.dilation_rate}"
             )
-        self.activation, self.use_bias = activation_of(activation), use_bias
-        self.bias_initializer, self.bias_regularizer = bias_initializer, bias_regularizer
-        self.bias_constraint = bias_constraint
         self.input_spec = InputSpec(min_ndim=self.rank + 2)
         self.bias: Any = None
+
+    def _set_outputs(
+        self, activation: Any, use_bias: bool, initializer: Any, regularizer: Any, constraint: Any
+    ) -> None:
+        """What happens after the convolution; the last three are those of the bias."""
+        self.activation, self.use_bias = activation_of(activation), use_bias
+        self.bias_initializer, self.bias_regularizer, self.bias_constraint = initializer, regularizer, constraint
 
     @property
     def _channel_axis(self) -> int:
@@ -73,10 +75,8 @@ class ConvolutionBase(Layer):
 
     def _add_bias(self) -> None:
         if self.use_bias:
-            self.bias = self.add_weight(
-                "bias", [self.filters], initializer=self.bias_initializer, regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-            )  # fmt: skip
+            shape = [self.filters]
+            self.bias = self._add("bias", shape, self.bias_initializer, self.bias_regularizer, self.bias_constraint)
 
     def _biased(self, outputs: Any) -> Any:
         return bias_add(outputs, self.bias, formats.of_op(self.data_format, 4)) if self.use_bias else outputs
@@ -108,10 +108,9 @@ class Conv(ConvolutionBase):
         bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
         bias_constraint: Any = None, trainable: bool = True, name: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(
-            filters, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias,
-            bias_initializer, bias_regularizer, bias_constraint, activity_regularizer, trainable, name, **kwargs,
-        )  # fmt: skip
+        kwargs |= {"trainable": trainable, "name": name, "activity_regularizer": activity_regularizer}
+        super().__init__(filters, kernel_size, strides, padding, data_format, dilation_rate, **kwargs)
+        self._set_outputs(activation, use_bias, bias_initializer, bias_regularizer, bias_constraint)
         self.kernel_initializer, self.kernel_regularizer = kernel_initializer, kernel_regularizer
         self.kernel_constraint = kernel_constraint
         self.kernel: Any = None
@@ -124,10 +123,9 @@ class Conv(ConvolutionBase):
         super().build(input_shape)
 
     def _add_kernel(self, shape: list[int]) -> None:
-        self.kernel = self.add_weight(
-            "kernel", shape, initializer=self.kernel_initializer, regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-        )  # fmt: skip
+        self.kernel = self._add(
+            "kernel", shape, self.kernel_initializer, self.kernel_regularizer, self.kernel_constraint
+        )
 
     def _check_sizes(self, input_shape: Any) -> None:
         sizes = [as_shape(input_shape)[axis].value for axis in self._spatial_axes]
@@ -148,9 +146,14 @@ class Conv(ConvolutionBase):
         if padding == "causal":
             inputs, padding = self._padded_before(inputs), "valid"
         outputs = convolutions.convolution(
-            inputs, self.kernel, padding.upper(), strides=list(self.strides), dilations=list(self.dilation_rate),
-            data_format=formats.of_op(self.data_format, self.rank + 2), name=type(self).__name__,
-        )  # fmt: skip
+            inputs,
+            self.kernel,
+            padding.upper(),
+            strides=list(self.strides),
+            dilations=list(self.dilation_rate),
+            data_format=formats.of_op(self.data_format, self.rank + 2),
+            name=type(self).__name__,
+        )
         if shape.ndims is not None:
             sizes = self._output_sizes([shape[axis].value for axis in self._spatial_axes])
             outputs.set_shape(formats.all_sizes(shape[0].value, sizes, self.filters, self.data_format))
@@ -190,11 +193,9 @@ class ConvTranspose(Conv):
         bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
         bias_constraint: Any = None, trainable: bool = True, name: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(
-            filters, kernel_size, strides, padding, data_format, 1, activation, use_bias, kernel_initializer,
-            bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer, kernel_constraint,
-            bias_constraint, trainable, name, **kwargs,
-        )  # fmt: skip
+        weights = kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer
+        more = *weights, kernel_constraint, bias_constraint, trainable, name
+        super().__init__(filters, kernel_size, strides, padding, data_format, 1, activation, use_bias, *more, **kwargs)
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def build(self, input_shape: Any) -> None:
@@ -215,10 +216,9 @@ class ConvTranspose(Conv):
         batch, sizes = self._input_sizes(inputs)
         shape = formats.all_sizes(batch, self._output_sizes(sizes), self.filters, self.data_format)
         transpose = convolutions.conv2d_transpose if self.rank == 2 else convolutions.conv3d_transpose
-        outputs = transpose(
-            inputs, self.kernel, stack(shape), formats.all_sizes(1, self.strides, 1, self.data_format),
-            padding=self.padding.upper(), data_format=formats.of_op(self.data_format, self.rank + 2),
-        )  # fmt: skip
+        strides = formats.all_sizes(1, self.strides, 1, self.data_format)
+        data_format = formats.of_op(self.data_format, self.rank + 2)
+        outputs = transpose(inputs, self.kernel, stack(shape), strides, self.padding.upper(), data_format)
         if inputs.shape.ndims is not None:
             known = self._output_sizes([inputs.shape[axis].value for axis in self._spatial_axes])
             outputs.set_shape(formats.all_sizes(inputs.shape[0].value, known, self.filters, self.data_format))

@@ -66,15 +66,12 @@ class Dense(Layer):
                 f"received: {input_shape}"
             )
         self.input_spec = InputSpec(min_ndim=2, axes={-1: depth})
-        self.kernel = self.add_weight(
-            "kernel", [depth, self.units], initializer=self.kernel_initializer,
-            regularizer=self.kernel_regularizer, constraint=self.kernel_constraint,
-        )  # fmt: skip
+        self.kernel = self._add(
+            "kernel", [depth, self.units], self.kernel_initializer, self.kernel_regularizer, self.kernel_constraint
+        )
         if self.use_bias:
-            self.bias = self.add_weight(
-                "bias", [self.units], initializer=self.bias_initializer, regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-            )  # fmt: skip
+            shape = [self.units]
+            self.bias = self._add("bias", shape, self.bias_initializer, self.bias_regularizer, self.bias_constraint)
         super().build(input_shape)
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -153,9 +150,8 @@ dense = as_function(Dense, "dense")
 
 
 def dropout(
-    inputs: Any, rate: Any = 0.5, noise_shape: Any = None, seed: int | None = None, training: Any = False,
-    name: Any = None,
-) -> Any:  # fmt: skip
+    inputs: Any, rate: Any = 0.5, noise_shape: Any = None, seed: Any = None, training: Any = False, name: Any = None
+) -> Any:
     """What a new `Dropout` makes of `inputs`; `training` is a bool or a scalar tensor."""
     return Dropout(rate, noise_shape=noise_shape, seed=seed, name=name)(inputs, training=training)
 

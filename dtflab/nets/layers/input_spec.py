@@ -16,9 +16,14 @@ class InputSpec:
     """What a layer takes: a dtype, a rank (exact, at least or at most), sizes of some axes, or a whole shape."""
 
     def __init__(
-        self, dtype: Any = None, shape: Any = None, ndim: int | None = None, max_ndim: int | None = None,
-        min_ndim: int | None = None, axes: dict[int, Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        dtype: Any = None,
+        shape: Any = None,
+        ndim: int | None = None,
+        max_ndim: int | None = None,
+        min_ndim: int | None = None,
+        axes: dict[int, Any] | None = None,
+    ) -> None:
         self.dtype = None if dtype is None else as_dtype(dtype).name
         self.shape = None if as_shape(shape).ndims is None else tuple(as_shape(shape).as_list())
         self.ndim = ndim if self.shape is None else len(self.shape)

@@ -115,9 +115,14 @@ class BatchNormalization(Layer):
 
     def _average(self, name: str, initializer: Any) -> Any:
         return self.add_weight(
-            name, self._shape, self._parameter_dtype, initializer, trainable=False,
-            synchronization=VariableSynchronization.ON_READ, aggregation=VariableAggregation.MEAN,
-        )  # fmt: skip
+            name,
+            self._shape,
+            self._parameter_dtype,
+            initializer,
+            trainable=False,
+            synchronization=VariableSynchronization.ON_READ,
+            aggregation=VariableAggregation.MEAN,
+        )
 
     # -- a call
 
@@ -125,16 +130,13 @@ class BatchNormalization(Layer):
         return self._fused(inputs, training) if self.fused else self._in_steps(inputs, training)
 
     def _fused(self, inputs: Any, training: Any) -> Any:
-        first = self.axis[0] == 1
+        data_format = formats.of_op("channels_first" if self.axis[0] == 1 else "channels_last", inputs.shape.ndims)
         beta = self.beta if self.center else constant(0.0, self._parameter_dtype, self._shape)
         gamma = self.gamma if self.scale else constant(1.0, self._parameter_dtype, self._shape)
 
         def normalized(is_training: bool) -> Any:
-            return fused_batch_norm(
-                inputs, gamma, beta, mean=self.moving_mean, variance=self.moving_variance, epsilon=self.epsilon,
-                data_format=formats.of_op("channels_first" if first else "channels_last", inputs.shape.ndims),
-                is_training=is_training,
-            )  # fmt: skip
+            averages = self.moving_mean, self.moving_variance
+            return fused_batch_norm(inputs, gamma, beta, *averages, self.epsilon, data_format, is_training)
 
         output, mean, variance = smart_cond(training, lambda: normalized(True), lambda: normalized(False))
         known = _known(training)
@@ -232,10 +234,10 @@ def batch_normalization(
 
     A training step must depend on what is in UPDATE_OPS.
     """
+    initial = beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer
+    limits = beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint
+    others = renorm, renorm_clipping, renorm_momentum, fused, trainable, virtual_batch_size, adjustment, name
     layer = BatchNormalization(
-        axis, momentum, epsilon, center, scale, beta_initializer, gamma_initializer, moving_mean_initializer,
-        moving_variance_initializer, beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint, renorm,
-        renorm_clipping, renorm_momentum, fused, trainable, virtual_batch_size, adjustment, name, _scope=name,
-        _reuse=reuse,
-    )  # fmt: skip
+        axis, momentum, epsilon, center, scale, *initial, *limits, *others, _scope=name, _reuse=reuse
+    )
     return layer(inputs, training=training)

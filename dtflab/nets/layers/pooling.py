@@ -28,9 +28,14 @@ class Pooling(Layer):
     _pool: Callable[..., Any]
 
     def __init__(
-        self, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last",
-        name: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        pool_size: Any,
+        strides: Any,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        name: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         if strides is None:
             raise ValueError("Argument `strides` must not be None.")

@@ -31,33 +31,29 @@ class SeparableConv(ConvolutionBase):
         depthwise_constraint: Any = None, pointwise_constraint: Any = None, bias_constraint: Any = None,
         trainable: bool = True, name: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(
-            filters, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias,
-            bias_initializer, bias_regularizer, bias_constraint, activity_regularizer, trainable, name, **kwargs,
-        )  # fmt: skip
+        kwargs |= {"trainable": trainable, "name": name, "activity_regularizer": activity_regularizer}
+        super().__init__(filters, kernel_size, strides, padding, data_format, dilation_rate, **kwargs)
+        self._set_outputs(activation, use_bias, bias_initializer, bias_regularizer, bias_constraint)
         self.depth_multiplier = depth_multiplier
         self._depthwise = depthwise_initializer, depthwise_regularizer, depthwise_constraint
         self._pointwise = pointwise_initializer, pointwise_regularizer, pointwise_constraint
 
     def build(self, input_shape: Any) -> None:
         depth = self._depth(input_shape)
-        self.depthwise_kernel = self._kernel(
+        self.depthwise_kernel = self._add(
             "depthwise_kernel", [*self.kernel_size, depth, self.depth_multiplier], *self._depthwise
         )
-        self.pointwise_kernel = self._kernel(
+        self.pointwise_kernel = self._add(
             "pointwise_kernel", [1] * self.rank + [depth * self.depth_multiplier, self.filters], *self._pointwise
         )
         self._add_bias()
         super().build(input_shape)
 
-    def _kernel(self, name: str, shape: list[int], initializer: Any, regularizer: Any, constraint: Any) -> Any:
-        return self.add_weight(name, shape, None, initializer, regularizer, constraint=constraint)
-
     def _convolved(self, images: Any, depthwise: Any, pointwise: Any, strides: Any, rate: Any, padding: str) -> Any:
+        steps, data_format = formats.all_sizes(1, strides, 1, self.data_format), formats.of_op(self.data_format, 4)
         return separable_convolution(
-            images, depthwise, pointwise, formats.all_sizes(1, strides, 1, self.data_format), padding.upper(),
-            rate=rate, data_format=formats.of_op(self.data_format, 4),
-        )  # fmt: skip
+            images, depthwise, pointwise, steps, padding.upper(), rate=rate, data_format=data_format
+        )
 
 
 class SeparableConv1D(SeparableConv):
