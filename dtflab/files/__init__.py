@@ -1,4 +1,4 @@
-"""What lies on disk: file system, checksums, record files, checkpoint tables, event files. No graph, no session.
+"""Files: file system, checksums, record files, checkpoint tables, event files. No graph, no session.
 
 Design: docs/design/files.md
 """

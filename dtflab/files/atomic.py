@@ -1,10 +1,10 @@
-"""Files that come into being whole: under a temporary name first, under their own when they are complete.
+"""Atomic files: written under a temporary name, renamed when they are complete.
 
 Stands for `atomic_write_string_to_file` of `python/lib/io/file_io.py` and the temporary files of checkpoints.
 
-Rules: a temporary file is locked as long as its writer lives, whose end unlocks it, whatever that is. So what is not
-locked was left behind, and the next writer of the same file removes it. A folder is locked while files are made or
-renamed in it together, so it must be readable, too. Windows has no such locks: there nothing is removed, and two
+Rules: a temporary file is locked as long as its writer lives; however the writer ends, the lock is released. So an
+unlocked file was left behind, and the next writer of the same file removes it. A folder is locked while several files
+are created or renamed in it, so it must be readable, too. Windows has no such locks: there nothing is removed, and two
 writers of a file must take turns.
 """
 
@@ -25,7 +25,7 @@ MARK = ".tempstate-"  # TensorFlow's has no dash: its temporary files have no lo
 
 @contextlib.contextmanager
 def new_file(path: str) -> Iterator[BinaryIO]:
-    """A file beside `path` under a temporary name, which vanishes with the block if it has not been renamed by then."""
+    """A file next to `path` under a temporary name; removed at the end of the block unless it was renamed."""
     temporary = f"{path}{MARK}{secrets.token_hex(8)}"
     with contextlib.ExitStack() as stack:
         with reported(temporary), held(path):  # a clean-up never sees it unlocked
@@ -38,7 +38,7 @@ def new_file(path: str) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` when the block ends well, and vanishes when it does not."""
+    """A new file that replaces `path` when the block succeeds, and is removed when it fails."""
     with new_file(path) as file:
         yield file
         with reported(path):
@@ -50,13 +50,13 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def held(path: str) -> Iterator[None]:
-    """The folder of `path` is locked; others wait. Where it can't be locked nothing happens."""
+    """Lock the folder of `path`; others wait. Does nothing where folders can't be locked."""
     with _locked(os.path.dirname(path) or "."):
         yield
 
 
 def remove_leftovers(path: str, ending: str = "") -> None:
-    """Remove what dead writers of `path`, followed by what matches `ending`, have left; the folder is held."""
+    """Remove what dead writers of `path`, with any ending that matches `ending`, left. Needs the folder's lock."""
     folder, name = os.path.split(path)
     left = re.compile(re.escape(name) + ending + re.escape(MARK) + "[0-9a-f]+")
     for other in filter(left.fullmatch, os.listdir(folder or ".")):
@@ -77,7 +77,7 @@ else:
 
     @contextlib.contextmanager
     def _locked(path: str, wait: bool = True) -> Iterator[None]:
-        """A lock on a file or folder. Without `wait` it is there at once, or an OSError says that it can't be had."""
+        """A lock on a file or folder. Without `wait`, raises OSError if it is taken."""
         descriptor = os.open(path, os.O_RDONLY)
         try:
             try:

@@ -1,13 +1,13 @@
-"""Tensor bundles: the checkpoints of TensorFlow since 1.0 (V2), and how they are read.
+"""Reading tensor bundles, the checkpoints of TensorFlow since 1.0 (V2).
 
 Stands for `BundleReader` of `core/util/tensor_bundle/tensor_bundle.cc`. Left out: variants and handles, alignment,
 compressed indices. They are written in `bundle_writer.py`.
 
 `prefix.data-00000-of-00002` and its like hold the elements of tensors, one after the other; `prefix.index` is a table:
 the name of each tensor → a BundleEntryProto, which says where; and the empty key → a BundleHeaderProto. A partitioned
-tensor has an entry that lists its slices, and each slice one of its own under an encoded name.
+tensor has an entry that lists its slices, and each slice has an entry under an encoded name.
 
-Rule: what is read is checked: no damage is taken for a value.
+Rule: everything that is read is checked, so that damaged bytes never become a value.
 """
 
 from __future__ import annotations
@@ -54,20 +54,23 @@ ENDING = r"\.(index|data-\d{5}-of-\d{5})"  # of the names of files
 
 
 def side_mark(index: BinaryIO) -> str:
-    """What follows the name of a data file of this index until it takes the place of an earlier one."""
+    """The suffix of the data files of this index until they replace earlier ones."""
     index.seek(0)
     return f"{MARK}{hashlib.sha256(index.read()).hexdigest()[:16]}"
 
 
 class _Found(NamedTuple):
-    """An entry of the index, and what it says of the tensor."""
+    """An entry of the index, and the tensor that it describes."""
 
     entry: Any
     tensor: SavedTensor
 
 
 class BundleReader:
-    """Reads a checkpoint; a context manager. NotFoundError if there is none, DataLossError if it is damaged."""
+    """Reads a checkpoint; a context manager.
+
+    Raises NotFoundError if it does not exist, DataLossError if it is damaged.
+    """
 
     def __init__(self, prefix: str) -> None:
         self._prefix = local(prefix)
@@ -109,18 +112,18 @@ class BundleReader:
                 yield key, _parsed(BundleEntryProto, key, value, path)
 
     def tensors(self) -> Iterator[tuple[str, SavedTensor]]:
-        """The names of the tensors, sorted, and what they are."""
+        """The names of the tensors, sorted, with their descriptions."""
         for key, entry in self.entries():
             if not key.startswith(b"\0"):  # else a slice
                 yield key.decode(), _saved(entry)
 
     def find(self, name: str) -> SavedTensor | None:
-        """What the tensor of that name is, or None."""
+        """The description of the tensor of that name, or None."""
         found = self._find(name.encode())
         return None if found is None else found.tensor
 
     def _find(self, key: bytes) -> _Found | None:
-        """What the index has under a key; the latest is at hand, since who looks one up reads it next."""
+        """The entry of a key; the latest is cached, since a look-up is followed by a read."""
         if key != self._latest[0]:
             value = self._table.get(key) if key != HEADER_KEY else None
             entry = None if value is None else _parsed(BundleEntryProto, key, value, index_path(self._prefix))
@@ -176,11 +179,11 @@ class BundleReader:
                 raise errors.OutOfRangeError.of(f"{file.name}: read less bytes than requested")
             raw = np.empty(entry.size, np.uint8)
             file.seek(entry.offset)
-            file.readinto(raw.data)  # type: ignore[attr-defined]  # BinaryIO lacks what all files have
+            file.readinto(raw.data)  # type: ignore[attr-defined]  # BinaryIO does not declare readinto
         return raw
 
     def data_file(self, shard: int) -> str:
-        """Where a shard is: under its own name, unless its writer is just about to give it that, or was killed then."""
+        """The path of a shard: its own name, unless its writer has not renamed it yet, or was killed before."""
         path = data_path(self._prefix, shard, self.num_shards)
         return path + self._mark if os.path.exists(path + self._mark) else path
 
@@ -194,7 +197,7 @@ class BundleReader:
             with reported(path):
                 try:
                     file = open(path, "rb")  # noqa: SIM115 - it stays open as long as the reader
-                except FileNotFoundError:  # it has taken its own name meanwhile
+                except FileNotFoundError:  # the writer has renamed it meanwhile
                     file = open(data_path(self._prefix, shard, self.num_shards), "rb")  # noqa: SIM115
             self._shards[shard] = self._stack.enter_context(file), os.fstat(file.fileno()).st_size
         return self._shards[shard]

@@ -3,17 +3,17 @@
 Stands for `BundleWriter` and `MergeBundles` of `core/util/tensor_bundle/tensor_bundle.cc`; bundle.py says what a bundle
 is. A sharded save writes a bundle per task, and `merge_bundles` makes one of them without touching the data.
 
-Rules: the files are byte for byte TensorFlow's, and an index comes into being after all that it lists. Over an earlier
-checkpoint of the same name, a writer that is killed at any moment leaves that one or the new one, whole:
+Rules: the files are byte for byte TensorFlow's, and an index is created after all files that it lists. If a writer that
+replaces a checkpoint is killed at any moment, the old or the new one remains, complete:
 
 1. the new files are written under temporary names;
 2. the new data files take side names, which contain a hash of the new index (`side_mark`);
-3. the new index replaces the old one: from now on the new checkpoint counts;
+3. the new index replaces the old one: from now on the new checkpoint is valid;
 4. the data files take their own names, in place of the old ones.
 
 A reader prefers a data file under the side name of its index. So before 3 it finds the old data, after 3 the new.
 (TensorFlow's reader does not: killed between 3 and 4, or at that place in its own writer, it finds two halves.) The
-folder is held from 2 to 4, so that of two writers one comes after the other.
+folder is locked from 2 to 4, so that two writers take turns.
 """
 
 from __future__ import annotations

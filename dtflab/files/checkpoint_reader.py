@@ -22,13 +22,13 @@ from dtflab.protos.types_pb2 import DataType
 def open_checkpoint(prefix: str) -> BundleReader | V1Reader:
     """The reader for the checkpoint with this prefix, a context manager.
 
-    NotFoundError if there is none, DataLossError if it is damaged.
+    Raises NotFoundError if it does not exist, DataLossError if it is damaged.
     """
     return BundleReader(prefix) if os.path.exists(index_path(local(prefix))) else V1Reader(prefix)
 
 
 class CheckpointReader:
-    """What is in a checkpoint: names, shapes, dtypes and values of its tensors. Its files stay open while it lives."""
+    """The names, shapes, dtypes and values of a checkpoint's tensors. Its files stay open until the reader ends."""
 
     def __init__(self, prefix: str) -> None:
         self._reader = open_checkpoint(prefix)
@@ -51,7 +51,7 @@ class CheckpointReader:
         return self._reader.find(_text(tensor_str)) is not None
 
     def get_tensor(self, tensor_str: str | bytes) -> Any:
-        """The value of a tensor, its parts put together; NotFoundError if it is not there."""
+        """The value of a tensor, its parts put together. Raises NotFoundError if it is missing."""
         name = _text(tensor_str)
         if not self.has_tensor(name):
             raise errors.NotFoundError.of(f"Key {name} not found in checkpoint")

@@ -3,8 +3,8 @@
 Stands for `core/util/{tensor_slice_writer,tensor_slice_reader,saved_tensor_slice_util}.cc`. Left out: caches of
 readers, a preferred shard.
 
-A file is one table: under the empty key what tensors it has, then a SavedTensorSlices with the elements of each slice.
-A sharded checkpoint is several such files, which are named together by a pattern.
+A file is one table: under the empty key the list of its tensors, then a SavedTensorSlices with the elements of each
+slice. A sharded checkpoint is several such files, which are named together by a pattern.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DTYPES = _INTEGERS | _FLOATS | {dtypes.qint8, dtypes.quint8, dtypes.qint32, dty
 
 
 def write_v1(path: str, parts: Sequence[Part]) -> None:
-    """Write a checkpoint of one file. UnimplementedError for dtypes that the format does not know."""
+    """Write a checkpoint of one file. Raises UnimplementedError for dtypes that the format does not have."""
     path = local(path)
     make_parent(path)
     everything = SavedTensorSlices()
@@ -59,7 +59,7 @@ def write_v1(path: str, parts: Sequence[Part]) -> None:
 
 
 def _note(meta: Any, name: str, shape: tuple[int, ...], block: TensorSlice, array: Array) -> None:
-    """Enter a slice of a tensor, which must agree with those before."""
+    """Add a slice of a tensor, which must agree with the earlier ones."""
     dtype = dtypes.as_dtype(array.dtype)
     if dtype not in _DTYPES:
         raise errors.UnimplementedError.of(
@@ -122,11 +122,11 @@ class V1Reader:
         self._stack.close()
 
     def tensors(self) -> Iterator[tuple[str, SavedTensor]]:
-        """The names of the tensors, sorted, and what they are."""
+        """The names of the tensors, sorted, with their descriptions."""
         yield from sorted(self._tensors.items())
 
     def find(self, name: str) -> SavedTensor | None:
-        """What the tensor of that name is, or None."""
+        """The description of the tensor of that name, or None."""
         return self._tensors.get(name)
 
     def read(self, name: str) -> Array:

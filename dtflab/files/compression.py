@@ -37,7 +37,7 @@ def _inflate(stream: Any, data: bytes) -> bytes:
 
 
 class InflatingFile:
-    """A file of deflated streams, one after another, read as what went into them."""
+    """A file of deflated streams, one after another, read as the inflated bytes."""
 
     def __init__(self, file: BinaryIO, window_bits: int) -> None:
         self._file = file
@@ -74,7 +74,7 @@ class InflatingFile:
 
 
 class _Inflated(io.RawIOBase):
-    """An InflatingFile as Python's own layers want it."""
+    """An InflatingFile with the interface of `io.RawIOBase`."""
 
     def __init__(self, file: InflatingFile) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Checksums of records, checkpoints and event files: CRC-32C, masked.
 
-Stands for `tsl/lib/hash/crc32c.h`. A checksum that is stored beside what it checks is masked, so that the checksum of
-a file full of checksums stays a good one.
+Stands for `tsl/lib/hash/crc32c.h`. A checksum that is stored next to the bytes that it covers is masked, since the
+CRC of bytes that contain their own CRC detects errors badly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _DELTA, _WORD = 0xA282EAD8, 0xFFFFFFFF
 
 
 def crc32c(data: bytes, crc: int = 0) -> int:
-    """The checksum of what had the checksum `crc`, followed by `data`."""
+    """The checksum of bytes whose checksum is `crc`, followed by `data`."""
     value: int = google_crc32c.extend(crc, data)
     return value
 

@@ -1,4 +1,4 @@
-"""Event files, what TensorBoard reads: records of `Event` messages, the first of which says what the file is.
+"""Event files, which TensorBoard reads: records of `Event` messages, the first of which is a header.
 
 Stands for `core/util/events_writer.cc` and `python/summary/summary_iterator.py`.
 
@@ -41,7 +41,7 @@ class EventsWriter:
         return self._path
 
     def WriteEvent(self, event: Any) -> None:
-        """Append a message. If somebody has deleted the folder, the message is lost, which is logged."""
+        """Append a message. If the folder was deleted, the message is lost and a warning is logged."""
         try:
             records = self._opened()
         except errors.NotFoundError as error:
@@ -80,5 +80,5 @@ class EventsWriter:
 
 
 def summary_iterator(path: str) -> Iterator[Any]:
-    """The Event messages of an event file. NotFoundError without it, DataLossError if it is damaged."""
+    """The Event messages of a file. Raises NotFoundError if it does not exist, DataLossError if it is damaged."""
     return map(Event.FromString, tf_record_iterator(path))

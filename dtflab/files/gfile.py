@@ -27,14 +27,14 @@ class FileStatistics(NamedTuple):
 
 
 class GFile:
-    """A file. It is opened when it is first read or written, and errors come then.
+    """A file. It is opened when it is first read or written, and errors are raised then.
 
-    Reading and writing are two positions in one file: what is read was written and flushed before. Writing begins
-    with an empty file, also in the modes `r+` and `w+`; only `a` and `a+` append.
+    Reads and writes have a position each; a read flushes earlier writes first. Writing starts with an empty file, also
+    in the modes `r+` and `w+`; only `a` and `a+` append.
     """
 
     def __init__(self, name: Any, mode: str = "r") -> None:
-        """`mode` is r, w, a, r+, w+ or a+, with a b where bytes are read instead of text; else InvalidArgumentError."""
+        """`mode` is r, w, a, r+, w+ or a+, with a b to read bytes instead of text."""
         plain = mode.replace("b", "")
         if plain not in _MODES:
             raise errors.InvalidArgumentError.of("mode is not 'r' or 'w' or 'a' or 'r+' or 'w+' or 'a+'")
@@ -166,20 +166,20 @@ def exists(path: Any) -> bool:
 
 
 def stat(path: Any) -> FileStatistics:
-    """Size, time of change and kind; NotFoundError if it does not exist."""
+    """Size, time of change and kind. Raises NotFoundError if it does not exist."""
     with reported(path):
         found = os.stat(local(path))
     return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(local(path)))
 
 
 def remove(path: Any) -> None:
-    """Delete a file; NotFoundError if there is none, FailedPreconditionError for a folder."""
+    """Delete a file. Raises NotFoundError if it does not exist, FailedPreconditionError for a folder."""
     with reported(path):
         os.unlink(local(path))
 
 
 def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Copy a file; AlreadyExistsError if `dst` is there and not to be overwritten."""
+    """Copy a file; Raises AlreadyExistsError if `dst` exists, unless `overwrite` is true."""
     _check_free(dst, overwrite)
     stat(src)
     if isdir(src):
@@ -189,7 +189,7 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Move a file or folder; AlreadyExistsError if `dst` is there and not to be overwritten."""
+    """Move a file or folder; Raises AlreadyExistsError if `dst` exists, unless `overwrite` is true."""
     _check_free(dst, overwrite)
     with reported(src):
         os.replace(local(src), local(dst))
@@ -214,7 +214,7 @@ def isdir(path: Any) -> bool:
 
 
 def listdir(path: Any) -> list[str]:
-    """The names in a folder, in no order; NotFoundError if there is no such folder."""
+    """The names in a folder, in any order. Raises NotFoundError if the folder does not exist."""
     if not isdir(path):
         raise errors.NotFoundError.of(f"Could not find directory {path}")
     with reported(path):
@@ -222,14 +222,14 @@ def listdir(path: Any) -> list[str]:
 
 
 def mkdir(path: Any) -> None:
-    """Make a folder in an existing one; nothing happens if it is there."""
+    """Make a folder in an existing one, if it does not exist yet."""
     if local(path) and not exists(path):
         with reported(path):
             os.mkdir(local(path))
 
 
 def makedirs(path: Any) -> None:
-    """Make a folder and those around it that lack; FailedPreconditionError where a file is in the way."""
+    """Make a folder and its missing parents. Raises FailedPreconditionError if one of them is a file."""
     done = ""
     for part in local(path).split("/"):
         done += part + "/"
@@ -240,7 +240,7 @@ def makedirs(path: Any) -> None:
 
 
 def rmtree(path: Any) -> None:
-    """Delete a folder with all in it, or a file; NotFoundError if there is none."""
+    """Delete a folder with its contents, or a file. Raises NotFoundError if it does not exist."""
     if not exists(path):
         raise errors.NotFoundError.of(f"{path} not found")
     if not isdir(path):

@@ -36,7 +36,7 @@ _CLASS_OF_ERRNO: dict[int, type[errors.OpError]] = {
 
 
 def local(path: Any) -> str:
-    """The path of a local file; UnimplementedError for a scheme other than `file://`."""
+    """The path of a local file. Raises UnimplementedError for a scheme other than `file://`."""
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if isinstance(name, bytes):
         name = os.fsdecode(name)
@@ -55,7 +55,7 @@ def local(path: Any) -> str:
 
 @contextlib.contextmanager
 def reported(path: Any) -> Iterator[None]:
-    """An OSError inside becomes TensorFlow's error about `path`."""
+    """Raise an OSError in the block as TensorFlow's error about `path`."""
     try:
         yield
     except OSError as error:

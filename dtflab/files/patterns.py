@@ -1,7 +1,7 @@
 r"""Patterns of file names: `*`, `?`, `[a-z]`, `[^a-z]`, and `\` before a character that means itself.
 
-Stands for `GetMatchingPaths` of `tsl/platform/file_system_helper.cc`. What is found is sorted, where TensorFlow gives
-the order of the file system; names that begin with a dot are found as others are.
+Stands for `GetMatchingPaths` of `tsl/platform/file_system_helper.cc`. Results are sorted, whereas TensorFlow keeps
+the order of the file system; names that begin with a dot are found, too.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def glob(pattern: str) -> list[str]:
 
 
 def _children(folder: str, pattern: str) -> list[str]:
-    """What is in `folder` under a name that matches."""
+    """The entries of `folder` whose names match."""
     if len(pattern) > _LONGEST:
         return []
     matches = re.compile(_regex(pattern), re.S).fullmatch
     try:
         return sorted(folder + name for name in os.listdir(folder) if matches(name))
-    except OSError:  # gone, or not for us to see: nothing matches
+    except OSError:  # deleted meanwhile, or not readable: nothing matches
         return []
 
 
@@ -47,7 +47,7 @@ _TERM = re.compile(
 
 
 def _regex(pattern: str) -> str:
-    """Each part between two stars is taken where it first fits, for good: no pattern tries all ways."""
+    """Match each part between two stars at its first position: without backtracking, so in linear time."""
     parts = [""]
     for term in _TERM.finditer(pattern):
         if term["other"] == "*":

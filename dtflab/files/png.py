@@ -42,7 +42,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 def decode_png(file: bytes) -> np.ndarray:
     """The image of shape [height, width, channels] in a file: uint16 if it has 16 bits per channel, else uint8.
 
-    Palettes become RGB, or RGBA if they are transparent. ValueError for what is no PNG, or a damaged one.
+    Palettes become RGB, or RGBA if they are transparent. Raises ValueError for a file that is damaged or not a PNG.
     """
     chunks: dict[bytes, bytes] = {}
     for kind, data in _chunks(file):
@@ -67,7 +67,7 @@ def decode_png(file: bytes) -> np.ndarray:
 
 def _chunks(file: bytes) -> Iterator[tuple[bytes, bytes]]:
     if not file.startswith(_SIGNATURE):
-        raise ValueError("no PNG")
+        raise ValueError("not a PNG")
     at = len(_SIGNATURE)
     while at + 12 <= len(file):
         size, kind = struct.unpack_from(">I4s", file, at)
@@ -109,7 +109,7 @@ def _unfiltered(chunks: dict[bytes, bytes], height: int, width: int, step: int) 
 
 
 def _unfilter(kind: int, line: np.ndarray, above: np.ndarray, row: np.ndarray, step: int) -> None:
-    """Each byte was written as its difference from what its neighbours let expect."""
+    """Undo a row's filter: each byte is stored as the difference from a prediction by its neighbours."""
     if kind == 0:
         row[step:] = line
     elif kind == 2:  # above
@@ -130,7 +130,7 @@ def _expected(kind: int, left: np.ndarray, up: np.ndarray, corner: np.ndarray) -
         return mean
     if kind != 4:
         raise ValueError(f"unknown filter {kind}")
-    guess = left + up - corner  # Paeth: the neighbour that is nearest to this
+    guess = left + up - corner  # Paeth: the neighbour nearest to this prediction
     distances = np.abs([guess - left, guess - up, guess - corner])
     nearest: np.ndarray = np.choose(distances.argmin(0), [left, up, corner])
     return nearest

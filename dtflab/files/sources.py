@@ -1,9 +1,9 @@
-"""What a reader finds in one unit of work: the records of a file, one after another, each with a key.
+"""Sources: the records of one unit of work of a reader, a file for example, each with a key.
 
 Stands for `text_line_reader_op.cc`, `fixed_length_record_reader_op.cc`, `tf_record_reader_op.cc`,
 `whole_file_read_ops.cc` and `identity_reader_op.cc` in `core/kernels`. Left out: LMDB.
 
-Rule: a source knows one file. Which file, and whose turn it is, is the business of `ops/queues/reader_state.py`.
+Rule: a source knows one file. The order of files is up to `ops/queues/reader_state.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Source:
 
     def __init__(self, work: bytes) -> None:
         self.work = work
-        self.ended = False  # there are no more records
+        self.ended = False  # no records are left
         self._file: Any = None
 
     def next(self) -> Record | None:
@@ -42,7 +42,7 @@ class Source:
         return [key for key, _ in records], [value for _, value in records]
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
@@ -140,7 +140,7 @@ class Records(Source):
 
 
 class WholeFile(Source):
-    """One record: the file's name and what is in it."""
+    """One record: the file's name and its contents."""
 
     def next(self) -> Record | None:
         self.ended = True

@@ -3,11 +3,11 @@
 Stands for `tsl/lib/io/{table,table_builder,block,block_builder,format}.cc`.
 Left out: filters, a cache of blocks; snappy blocks are refused (TensorFlow writes none into checkpoints).
 
-A file is data blocks, an empty «metaindex» block, the index block (last key of each block → where it lies), and a
+A file is data blocks, an empty "metaindex" block, the index block (last key of each block → where it lies), and a
 footer of 48 bytes. A block is entries and the offsets of its restarts, followed by a byte for its compression and a
 checksum. An entry drops what its key has in common with the one before, except at every 16th, a restart.
 
-Rule: what was written is byte for byte TensorFlow's; what is read is checked before it is used.
+Rule: written files are byte for byte TensorFlow's; bytes are checked before they are used.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _after(last: bytes) -> bytes:
 
 
 class Table:
-    """A table in a file that stays open; DataLossError if the bytes are not those that were written."""
+    """A table in a file that stays open; raises DataLossError if its bytes are damaged."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -157,7 +157,7 @@ class Table:
                 yield entries[j]
 
     def _block(self, handle: bytes) -> list[tuple[bytes, bytes]]:
-        """The entries of a block; those of the latest are at hand, since neighbours are asked for together."""
+        """The entries of a block; the latest block is cached, since neighbours are read together."""
         if self._latest[0] != handle:
             self._latest = handle, list(_entries(self._read_block(_handle(handle, 0)[0])))
         return self._latest[1]

@@ -1,4 +1,4 @@
-"""Blocks of tensors: how they are written (`0,2:-`), named in checkpoints, and cut out of each other.
+"""Blocks of tensors: their notation (`0,2:-`), their keys in checkpoints, and their intersections.
 
 Stands for `core/framework/tensor_slice.{h,cc}`, `tensor_shape` of `ParseShapeAndSlice` and the parts of
 `core/lib/strings/ordered_code.cc` that checkpoints use.
@@ -29,7 +29,7 @@ class TensorSlice(tuple[Extent, ...]):
 
     @classmethod
     def parse(cls, text: str) -> TensorSlice:
-        """`0,2:-` is rows 0 and 1 of a matrix. InvalidArgumentError for anything else."""
+        """`0,2:-` is rows 0 and 1 of a matrix. Raises InvalidArgumentError for anything else."""
         return cls(_parse_extent(item, text) for item in text.split(":") if item)
 
     @classmethod
@@ -65,11 +65,11 @@ class TensorSlice(tuple[Extent, ...]):
         return tuple(size if extent is None else extent[1] for extent, size in zip(self, shape, strict=True))
 
     def cut(self) -> tuple[slice, ...]:
-        """What takes the block out of an array."""
+        """The index that takes the block out of an array."""
         return tuple(slice(None) if e is None else slice(e[0], e[0] + e[1]) for e in self)
 
     def overlap(self, other: TensorSlice, shape: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
-        """Where the common part of two blocks is in the one and in the other; None if there is none."""
+        """The common part of two blocks as an index of each; None if they have no common part."""
         mine, theirs = [], []
         for a, b, size in zip(self, other, shape, strict=True):
             (start_a, length_a), (start_b, length_b) = a or (0, size), b or (0, size)
@@ -121,7 +121,7 @@ def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice, tupl
 
 
 class SavedTensor(NamedTuple):
-    """What a checkpoint says of a tensor; `slices` if it was saved in parts."""
+    """The description of a tensor in a checkpoint; with `slices` if it was saved in parts."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -129,7 +129,7 @@ class SavedTensor(NamedTuple):
 
     @classmethod
     def from_protos(cls, dtype: int, shape: Any, slices: Any) -> SavedTensor:
-        """From what an index holds; DataLossError if that can't be a tensor."""
+        """The description from an entry of an index. Raises DataLossError if it can't be a tensor's."""
         dims = tuple(dim.size for dim in shape.dim)
         try:
             found = dtypes.as_dtype(dtype)

@@ -35,7 +35,7 @@ class TFRecordCompressionType:
 class TFRecordOptions:
     """How to write, or read, a file of records: the compression and zlib's parameters; None for zlib's defaults.
 
-    `input_buffer_size` and `output_buffer_size` are accepted and of no effect.
+    `input_buffer_size` and `output_buffer_size` are accepted and have no effect.
     """
 
     compression_type_map = {
@@ -69,7 +69,7 @@ class TFRecordOptions:
 
     @classmethod
     def get_compression_type_string(cls, options: Any) -> str:
-        """'', 'ZLIB' or 'GZIP' of a TFRecordOptions, a TFRecordCompressionType or a string; ValueError for others."""
+        """'', 'ZLIB' or 'GZIP' of a TFRecordOptions, a TFRecordCompressionType or a string; else raises ValueError."""
         if not options:
             return ""
         if isinstance(options, TFRecordOptions):
@@ -81,7 +81,7 @@ class TFRecordOptions:
         raise ValueError(f'Not a valid compression_type: "{options}"')
 
     def compressor(self) -> Any:
-        """What deflates the records, or None."""
+        """The compressor of the records, or None."""
         kind = self.get_compression_type_string(self.compression_type)
         if not kind:
             return None
@@ -119,7 +119,7 @@ class TFRecordWriter:
     def write(self, record: bytes | str) -> None:
         """Append a record; text is written as UTF-8. FailedPreconditionError after `close`."""
         if not isinstance(record, bytes | str):
-            raise TypeError(f"A record is bytes or a string, not {record!r} of type {type(record).__name__}.")
+            raise TypeError(f"A record must be bytes or a string, not {record!r} of type {type(record).__name__}.")
         data = record.encode() if isinstance(record, str) else record
         length = struct.pack("<Q", len(data))
         self._write(length + _FOOTER.pack(mask(crc32c(length))) + data + _FOOTER.pack(mask(crc32c(data))))
@@ -164,7 +164,7 @@ class TFRecordWriter:
 
 
 class RecordReader:
-    """The records of a file, one after another. After damage there are no more, only its error again."""
+    """The records of a file, one after another. After a damaged record, each call raises its error again."""
 
     def __init__(self, path: Any, compression: str = "") -> None:
         """Open the file; `compression` is '', 'ZLIB' or 'GZIP'."""
@@ -190,7 +190,7 @@ class RecordReader:
         read, offset = self._file.read, self.offset
         header = read(12)
         if len(header) < 12:
-            return None  # as TensorFlow, which takes a part of a header for the end
+            return None  # as TensorFlow, which treats a partial header as the end
         length, check = _HEADER.unpack(header)
         if mask(crc32c(header[:8])) != check:
             hint = " (Is this even a TFRecord file?)" if offset == 0 else ""

@@ -1,6 +1,6 @@
 """Timeline: a step's trace as a Chrome trace, for `chrome://tracing` or Perfetto.
 
-Stands for `python/client/timeline.py`. The format is the JSON of Google's «Trace Event Format»; times are microseconds
+Stands for `python/client/timeline.py`. The format is the JSON of Google's "Trace Event Format"; times are microseconds
 of the day, as in StepStats. Left out: streams of GPUs, which get lanes like other devices.
 
 >>> metadata = tf.RunMetadata()
@@ -54,7 +54,7 @@ class ChromeTrace:
 
 
 class StepStatsAnalysis(NamedTuple):
-    """What there is to see in a step."""
+    """The Chrome trace of a step, and its peaks of memory."""
 
     chrome_trace: ChromeTrace
     allocator_maximums: dict[str, AllocationMaximum]
@@ -74,7 +74,7 @@ class _Run(NamedTuple):
 
 
 class Timeline:
-    """The trace of one step, a StepStats message. `graph` is accepted as TensorFlow's is, and not needed."""
+    """The trace of one step, a StepStats message. `graph` is accepted as in TensorFlow, and not used."""
 
     def __init__(self, step_stats: Any, graph: Any = None) -> None:
         self._step_stats = step_stats
@@ -90,7 +90,8 @@ class Timeline:
     ) -> StepStatsAnalysis:
         """Lanes of nodes per device, with arrows from producer to consumer and the memory that tensors take.
 
-        `op_time`: `schedule` takes a node's time from being ready to handing on, `gpu` and `all` only its kernel's.
+        `op_time`: `schedule` shows a node from when it is ready to when its outputs are sent, `gpu` and `all` only its
+        kernel's.
         """
         if op_time not in ("schedule", "gpu", "all"):
             raise ValueError(f"op_time must be 'schedule', 'gpu' or 'all', not {op_time!r}")

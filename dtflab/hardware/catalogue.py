@@ -4,8 +4,8 @@ Stands for the shelf of data sheets. Left out: prices.
 
     gpu("K40"), cpu("2x Xeon E5-2686 v4"), bus("pcie3"), nic("10Gb/s"), network("InfiniBand EDR", racks="40 at 4:1")
 
-Rule: a part has one name, however people write it; who asks for another gets the list. A part of one's own may stand
-wherever a name may; `add_hardware` makes it known by its name, too.
+Rule: a part has one name, however it is spelled; an unknown name raises ValueError with the list of names. A Processor,
+Bus, … of the program's own may be given wherever a name may; `add_hardware` adds it to the catalogue by its name.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _added: set[tuple[str, str]] = set()  # kinds and names of the program's own par
 
 
 def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
-    """Make a part of one's own known by its name, in `Cluster(gpu=…)` and wherever else names are taken.
+    """Add a part to the catalogue, so that `Cluster(gpu=…)` and other functions accept its name.
 
-    One's own part of that name is replaced. ValueError if a known one has it, or there is no shelf for such a thing.
+    An added part of that name is replaced. Raises ValueError if a shipped part has the name, or `part` is not a part.
     """
     kind = part.kind if isinstance(part, Processor) else type(part).__name__
     if kind not in _SHELVES:
@@ -41,7 +41,7 @@ def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
     if (kind, part.name) in _added:  # a notebook's cell runs again, perhaps with another number
         cards.MODELS[:] = [model for model in cards.MODELS if kind != "GPU" or model.name != part.name]
     elif _plain(part.name) in map(_plain, shelf) or (kind == "GPU" and cards.is_known(part.name)):
-        raise ValueError(f"There is a {kind} of the name {part.name!r} already. Give yours another one.")
+        raise ValueError(f"The catalogue has a {kind} named {part.name!r} already. Choose another name.")
     if isinstance(part, Processor) and kind == "GPU":
         cards.MODELS.append(_card(part))
     shelf[part.name] = part
@@ -49,7 +49,7 @@ def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
 
 
 def _card(part: Processor) -> cards.CardModel:
-    """What a driver would tell of it; whom no data sheet describes is as new as TensorFlow 1.x knows (assumed)."""
+    """The card as a driver would describe it; compute capability, power and clock are assumed."""
     return cards.CardModel(part.name, (part.name,), part.memory_bytes, (7, 5), 1.0, part.cores, 250)
 
 
@@ -70,12 +70,12 @@ def cpu(name: str | Processor) -> Processor:
 
 def _of_kind(kind: str, part: Processor) -> Processor:
     if part.kind != kind:
-        raise ValueError(f"{part.name!r} is a {part.kind}, where a {kind} was asked for.")
+        raise ValueError(f"{part.name!r} is a {part.kind}; give a {kind} here.")
     return part
 
 
 def _times(one: Processor, sockets: int) -> Processor:
-    """Several sockets as one processor: everything as often."""
+    """Several sockets as one processor, with the sum of their cores, bandwidth and FLOP/s."""
     return dataclasses.replace(
         one,
         name=f"{sockets}x {one.name}",
@@ -115,11 +115,11 @@ def _bytes_per_second(rate: re.Match[str]) -> float:
 def _of_rate(name: str, bandwidth: float) -> Nic:
     ethernet = [known for known in NICS.values() if known.name[0].isdigit()]
     if bandwidth <= 0:
-        raise ValueError(f"A network of {name!r} carries nothing. Give it a rate above 0, for example '10Gb/s'.")
+        raise ValueError(f"A network of {name!r} carries no data. Give a rate above 0, for example '10Gb/s'.")
     next_faster = next((known for known in ethernet if known.bandwidth >= bandwidth), ethernet[-1])
     if next_faster.bandwidth == bandwidth:
         return next_faster
-    return Nic(name, bandwidth, next_faster.latency_s, f"asked for; latency of {next_faster.name}")
+    return Nic(name, bandwidth, next_faster.latency_s, f"as requested; latency of {next_faster.name}")
 
 
 def switch(name: str | Switch) -> Switch:
@@ -155,7 +155,7 @@ def _named(kind: str, known: Mapping[str, _Part], name: Any) -> _Part:
     for part in known.values():
         if _plain(part.name) == wanted:
             return part
-    raise ValueError(f"No {kind} {name!r} is known. Choose one of {', '.join(known)}, or give one of your own.")
+    raise ValueError(f"Unknown {kind} {name!r}. Choose one of {', '.join(known)}, or give a part of your own.")
 
 
 def _plain(name: str) -> str:

@@ -1,10 +1,11 @@
-"""GPUs: how fast they are. What cards there are, with names and memory, stands in `machine/cards.py`.
+"""GPUs: how fast they are. The list of cards, with names and memory, is in `machine/cards.py`.
 
 Stands for NVIDIA's data sheets and white papers. Left out: sparsity, integer tensor cores, FP8.
 
 Rule: float16 and bfloat16 are what frameworks get for products and convolutions: tensor cores where the card has them;
 where it has no arithmetic of that type, or only a token of it (1/64 of float32 on GP102 and GP104), cuDNN computes in
-float32, so no figure stands there. tf32 is float32 rounded to 10 bits by tensor cores, which is asked for by name.
+float32, so the figure is 0. tf32 is float32 rounded to 10 bits by tensor cores, and is used only when requested by
+name.
 """
 
 from __future__ import annotations

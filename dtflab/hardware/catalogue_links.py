@@ -1,7 +1,7 @@
-"""What connects: buses, links between sockets, network cards, switches, racks.
+"""Links: buses, links between sockets, network cards, switches, racks.
 
-Stands for the standards. Left out: headers of packets. A PCIe copy moves some 80 % of what its lanes carry, and TCP
-95 %: what a real platform reaches is a parameter of the estimates.
+Stands for the standards. Left out: headers of packets. A PCIe copy moves some 80% of what its lanes carry, and TCP 95%:
+what a real platform reaches is a parameter of the estimates.
 
 Rule: a bandwidth is that of the wire after its line code, in one direction. Latencies are assumed unless a source says
 so; that of a bus is the time of an empty cudaMemcpy.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dtflab.hardware.parts import Bus, Nic, Rack, Switch
 
 _GB = 1e9
-_COPY_S = 10e-6  # assumed: what cudaMemcpyAsync and its callback take beside the bytes
+_COPY_S = 10e-6  # assumed: what cudaMemcpyAsync and its callback take besides the bytes
 
 
 def pcie(gigatransfers: float, code: float) -> float:

@@ -1,9 +1,9 @@
 """Costs: what an op computes and moves, and how long a processor takes for it.
 
 Stands for `core/grappler/costs/op_level_cost_estimator.cc`. Left out: caches, and kernels that run side by side on one
-GPU. What an op costs stands in its class: `flops` and `bytes`.
+GPU. The cost of an op is in its class: `flops` and `bytes`.
 
-Rule: the roofline. A kernel is launched, then either its arithmetic or its memory is what it waits for.
+Rule: the roofline. A kernel is launched, then it waits for its arithmetic or for its memory, whichever takes longer.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ HANDLE = Sized((), np.dtype(object))  # a queue, a variable, a data set: not wha
 def of_node(node: Node, ins: Sequence[Any], outs: Sequence[Any], batch: int | None = None) -> Cost:
     """The cost of one run of `node`, whose inputs and outputs are arrays, Tensors, TensorShapes or tuples of sizes.
 
-    `batch` stands for a first dimension that is not known. ValueError names the op where another is not.
+    `batch` replaces an unknown first dimension. Raises ValueError naming the op if another dimension is unknown.
     """
     op = op_registry.get(node.op)
     given = [_sized(node, x, dtype, batch) for x, dtype in zip(ins, op.op_def.input_types(node.attrs), strict=True)]
@@ -80,14 +80,15 @@ def of_op(operation: Operation, batch: int | None = None) -> Cost:
 def seconds(
     cost: Cost, processor: Processor, dtype: Any = "float32", efficiency: float = EFFICIENCY, cores: int = 1
 ) -> float:
-    """How long a kernel of that cost takes: launch + max(flops / (peak · efficiency), bytes / memory bandwidth).
+    """Seconds that a kernel of that cost takes: launch + max(flops / (peak · efficiency), bytes / memory bandwidth).
 
-    A GPU works on one kernel at a time, with all that it has. On a CPU a kernel has `cores` of the host's and that
-    share of its bandwidth, so that kernels on all cores together are never faster than the host. What neither computes
-    nor moves anything, such as a reshape, is not even launched: 0 s. ValueError for an efficiency that is not above 0.
+    A GPU runs one kernel at a time, on all its multiprocessors. On a CPU a kernel has `cores` of the host's and that
+    share of its bandwidth, so that kernels on all cores together are never faster than the host. A kernel that neither
+    computes nor moves anything, such as a reshape, is not launched: 0 s. Raises ValueError unless efficiency is above
+    0.
     """
     if not efficiency > 0:
-        raise ValueError(f"An efficiency is a share of the peak, above 0, not {efficiency!r}.")
+        raise ValueError(f"efficiency is {efficiency!r}, but must be above 0: it is a share of the peak.")
     if not cost.flops and not cost.bytes:
         return 0.0
     share = min(cores / processor.cores, 1.0) if processor.kind == "CPU" else 1.0
@@ -104,15 +105,15 @@ def dtype_of(node: Node) -> str:
 def is_free(op: type[Op]) -> bool:
     """True for an op class that takes no time on a device.
 
-    Those are: what is there already (constants, feeds), what only directs (NoOp, Switch, Merge, Enter, …), what moves
-    over links, which take their own time (_Send, _Recv), what waits for others (dequeue, take_grad, a data set's
-    next), and what neither computes nor moves anything (Reshape, Identity): it need not wait for its device either.
+    Those are values that exist already (constants, feeds), control flow (NoOp, Switch, Merge, Enter, …), transfers,
+    whose time is that of the links (_Send, _Recv), ops that wait for others (dequeue, take_grad, a data set's next),
+    and ops that neither compute nor move anything (Reshape, Identity); the last need not wait for their device either.
     """
     return (op.flops is free and op.bytes is free) or bool(op.control_flow) or op.is_async
 
 
 def _sized(node: Node, x: Any, dtype: DType, batch: int | None) -> Any:
-    """What the op's rules take: arrays as they are, of anything else its shape."""
+    """The argument of an op's rules: an array as it is, else its shape."""
     if isinstance(x, Cell):  # a variable by reference
         return x.value if x.initialized else Sized((), _numpy_dtype(dtype))
     if not isinstance(x, Tensor | TensorShape | tuple | list):
@@ -125,7 +126,7 @@ def _sized(node: Node, x: Any, dtype: DType, batch: int | None) -> Any:
     if len(known) < len(sizes):
         given = "Give `batch`, make" if batch is None else f"batch={batch} is a first dimension only: make"
         raise ValueError(
-            f"What op {node.name!r} ({node.op}) costs is not known: one of its shapes is {shape}. {given} the shape "
+            f"The cost of op {node.name!r} ({node.op}) is unknown: one of its shapes is {shape}. {given} the shape "
             "static (set_shape, a placeholder with a shape), or pass the arrays themselves."
         )
     return Sized(known, _numpy_dtype(dtype))

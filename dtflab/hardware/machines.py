@@ -1,9 +1,9 @@
-"""Machines: which hosts there are, what is in them, and which task lives where.
+"""Machines: the hosts, their parts, and the host of each task.
 
-Stands for what an administrator knows of a cluster. Left out: hosts that come and go.
+Stands for an administrator's notes on a cluster. Left out: hosts that come and go.
 
 Rules: pure. Devices have TensorFlow's full names. All tasks of a host share its CPU cores, its cards, its bus and its
-network card; a task sees of the cards those that it is shown, in that order, as with CUDA_VISIBLE_DEVICES.
+network card; a task sees only its visible cards, in their order, as with CUDA_VISIBLE_DEVICES.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Machines:
         self.network = network
         self._numbers = {host.name: number for number, host in enumerate(self.hosts)}
         if len(self._numbers) < len(self.hosts):
-            raise ValueError(f"Two hosts have one name: {', '.join(host.name for host in self.hosts)}.")
+            raise ValueError(f"Two hosts have the same name: {', '.join(host.name for host in self.hosts)}.")
         shown = {task_of(name): tuple(cards) for name, cards in (visible or {}).items()}
         self._homes = {task_of(task): self._home(task, name, shown.get(task_of(task))) for task, name in tasks.items()}
         if unknown := shown.keys() - self._homes.keys():
@@ -80,11 +80,11 @@ class Machines:
 
     def _home(self, task: str, name: str, cards: tuple[int, ...] | None) -> tuple[Host, tuple[int, ...]]:
         if name not in self._numbers:
-            raise ValueError(f"Task {task} lives on {name!r}, but the hosts are {', '.join(self._numbers)}.")
+            raise ValueError(f"Task {task} is on unknown host {name!r}; the hosts are {', '.join(self._numbers)}.")
         host = self.hosts[self._numbers[name]]
         cards = tuple(range(len(host.gpus))) if cards is None else cards
         if missing := [card for card in cards if not 0 <= card < len(host.gpus)]:
-            raise ValueError(f"Task {task} is shown card {missing[0]}, but {name} has {len(host.gpus)} cards.")
+            raise ValueError(f"visible lists card {missing[0]} for task {task}, but {name} has {len(host.gpus)} cards.")
         return host, cards
 
     @property
@@ -113,7 +113,7 @@ class Machines:
         spec = device_spec.parse(device_name)
         task = task_of(device_name)
         if task not in self._homes:
-            raise ValueError(f"No task of device {device_name!r} is known; the tasks are {', '.join(self._homes)}.")
+            raise ValueError(f"The task of device {device_name!r} is unknown; the tasks are {', '.join(self._homes)}.")
         host, cards = self._homes[task]
         index = spec.id or 0
         if spec.type in (None, "CPU"):
@@ -123,7 +123,7 @@ class Machines:
         return Place(host, cards[index])
 
     def processor(self, device_name: str) -> tuple[Processor, Host]:
-        """What computes there, and where it stands; ValueError for a device that does not exist."""
+        """The processor of a device and its host. Raises ValueError for a device that does not exist."""
         host, card = self.place(device_name)
         return (host.cpu if card is None else host.gpus[card]), host
 
@@ -159,7 +159,7 @@ def machines_for(
     default: the network's). Each may be a mapping, for a mixed cluster: by task, job or host, and "" for the rest:
     `gpu={"/job:worker/task:3": "K80", "": "K40"}`. A host that only `ps` tasks live on has no cards, and a `ps` task
     sees none, unless `gpus` or `visible` says so. `racks` is a number of racks, or a kind of rack.
-    ValueError for names that are not known, and for tasks of one host that contradict each other.
+    Raises ValueError for unknown names, and for tasks of one host whose options conflict.
     """
     names = list(dict.fromkeys(tasks.values()))
     wire = catalogue.network(network)
@@ -183,8 +183,8 @@ def machines_for(
 def _racks(count: int, hosts: int) -> Rack:
     """As many racks, filled one after the other, without oversubscription."""
     if isinstance(count, bool) or count < 1:
-        raise ValueError(f"A cluster stands in 1 rack or more, not {count}.")
-    return Rack(f"{count} racks", math.ceil(hosts / count), 1.0, "asked for")
+        raise ValueError(f"racks is {count}, but must be 1 or more.")
+    return Rack(f"{count} racks", math.ceil(hosts / count), 1.0, "as requested")
 
 
 def _found(find: Callable[[Any], Any], given: Any) -> Any:
@@ -202,7 +202,7 @@ def _host(name: str, residents: Sequence[str], gpus: Any, parts: Mapping[str, An
 
 
 def _asked_for(what: str, given: Any, host: str, residents: Sequence[str]) -> Any:
-    """What is said of a host: for itself, else for its tasks or their jobs, else for all."""
+    """The option given for a host: for itself, else for its tasks or their jobs, else for all."""
     if not isinstance(given, Mapping):
         return given
     if host in given:
@@ -212,10 +212,10 @@ def _asked_for(what: str, given: Any, host: str, residents: Sequence[str]) -> An
     found = list(dict.fromkeys(value for value in said if value is not None))
     if len(found) > 1:
         one, other = (getattr(value, "name", value) for value in found[:2])
-        raise ValueError(f"{what} says {one!r} and {other!r} for tasks that share host {host}. Choose one.")
+        raise ValueError(f"{what} is {one!r} and {other!r} for tasks that share host {host}. Choose one.")
     if found:
         return found[0]
-    if "" not in given and what != "gpus":  # whom no cards are given has none
+    if "" not in given and what != "gpus":  # a host without a number of GPUs has none
         raise ValueError(f'{what} says nothing of host {host} ({", ".join(residents)}). Name it, or "" for the rest.')
     return given.get("")
 

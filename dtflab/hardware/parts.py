@@ -2,8 +2,9 @@
 
 Stands for the data sheets. Left out: caches, clocks that rise and fall, power.
 
-Rule: a number has its unit in its name or in the line beside it, and every part names its source. Times are seconds,
-sizes bytes, bandwidths bytes per second in one direction. «recalled» is from memory, «assumed» is nobody's figure.
+Rule: a number has its unit in its name or in the comment on its line, and every part names its source. Times are
+seconds, sizes bytes, bandwidths bytes per second in one direction. "recalled" marks a number from memory, "assumed" one
+without a source.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Processor:
         _check_not_negative(self, "launch_s")
 
     def peak(self, dtype: Any = "float32") -> float:
-        """FLOP/s in `dtype`: a DType, or a name of `peak_flops` such as "tf32". What it lacks it does in float32."""
+        """FLOP/s in `dtype`: a DType, or a name of `peak_flops` such as "tf32". Other dtypes are as fast as float32."""
         name = dtype if isinstance(dtype, str) else dtypes.as_dtype(dtype).base_dtype.name
         stand_in = _COMPUTED_IN.get(name, "float32")
         return self.peak_flops.get(name) or self.peak_flops.get(stand_in) or self.peak_flops["float32"]
@@ -95,7 +96,7 @@ class Nic:
 
 @dataclass(frozen=True)
 class Switch:
-    """What every message through it waits, in seconds. Its ports are as fast as what is plugged in."""
+    """`latency_s` is added to every message that passes. The ports are as fast as the cards that are plugged in."""
 
     name: str
     latency_s: float
@@ -120,7 +121,7 @@ class Rack:
 
 @dataclass(frozen=True)
 class Network:
-    """What lies between hosts; `nic` is every host's that has no own.
+    """The network between hosts; `nic` is the card of every host that does not have its own.
 
     `hosts_per_rack` 0: all hosts are under one switch. `per_message_cpu_s` is what a core of the sender's host, and one
     of the receiver's, is busy with a message between tasks, whatever its size.

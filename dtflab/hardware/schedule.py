@@ -1,14 +1,13 @@
-"""The schedule of a placed graph: what would run when, on given processors and links.
+"""The schedule of a placed graph: when each op would run, on given processors and links.
 
-Stands for nothing in TensorFlow; the white paper of 2015 has such a simulation in its placer (section 3.2.1).
-Left out: loops (a task runs once), Merges that go on with their first input, the two memories of a GPU, what a master
-says to its workers before and after a step; fetched values go nowhere.
+Stands for nothing in TensorFlow; the white paper of 2015 has such a simulation in its placer (section 3.2.1). Left out:
+loops (a task runs once), Merges that continue with their first input, the two memories of a GPU, the master's calls to
+its workers before and after a step. Fetched values are not sent.
 
-Rules: pure and the same every time. A task is ready when all its inputs are on its device. A GPU runs one after the
-other, a host's cores that of all its tasks, in the order in which they became ready; at one moment, in the order of the
-events that made them so. What ends is delivered at once: beside it, and by one message per (tensor, device) elsewhere,
-which passes its links as `cut_through.py` says. A message between hosts first takes a core's time where it leaves and
-last where it arrives.
+Rules: pure and deterministic. A task is ready when all its inputs are on its device. A GPU runs one task at a time, and
+a host's cores run all tasks of the host, in the order in which they became ready; at one moment, in the order of the
+events that made them ready. Outputs are delivered at once on the same device, and by one message per (tensor, device)
+to others, which passes its links as `cut_through.py` says. A message between hosts takes a core's time at both ends.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ __all__ = ["Fabric", "Hop", "Message", "Plan", "Schedule", "Span", "Task", "simu
 
 
 def simulate(tasks: Sequence[Task], machines: Machines) -> Schedule:
-    """The schedule of placed tasks. ValueError for inputs that don't exist, and tasks that wait for each other.
+    """The schedule of placed tasks. Raises ValueError for missing inputs and circular waits.
 
     To run one graph many times, keep its `Plan` and the `Fabric` of the machines.
     """
@@ -49,7 +48,7 @@ class Route(NamedTuple):
     cpu_s: float
 
     def hops(self, nbytes: int, sent: float, free: Mapping[int, float]) -> list[tuple[float, float, float]]:
-        """When a message begins and ends to pass each link, and when that is free again, if it is from `free` on."""
+        """For each link, when a message begins and ends to pass it, and when it is free again; `free` is before it."""
         hops, start, end = [], sent, sent
         for link, rate in self.rates:
             start, end, done = pass_link(start, end, free.get(link, 0.0), nbytes / rate)
@@ -57,12 +56,12 @@ class Route(NamedTuple):
         return hops
 
     def take(self, hops: Sequence[tuple[float, float, float]], free: dict[int, float]) -> None:
-        """Have the links carry a message: each is taken for its bytes."""
+        """Occupy the links of a message for its bytes."""
         for (link, _), (_, _, done) in zip(self.rates, hops, strict=True):
             free[link] = done
 
     def alone_s(self, nbytes: int) -> float:
-        """Seconds that a message takes if there is no other, the cores' time at both ends included."""
+        """Seconds that a message takes if there are no others, the cores' time at both ends included."""
         return max((nbytes / rate for _, rate in self.rates), default=0.0) + self.latency_s + 2 * self.cpu_s
 
 
@@ -140,7 +139,7 @@ class Plan:
         return order
 
     def bytes_of(self, source: int, output: int) -> int:
-        """The size of a tensor; output -1, which tells of an end, has none."""
+        """The size of a tensor in bytes; output -1, which signals the end of a task, has 0."""
         return self.outputs[source][output] if output >= 0 else 0
 
     def run(
@@ -148,7 +147,7 @@ class Plan:
     ) -> Schedule:
         """The schedule on `fabric`, whose devices start with the plan's own, or are numbered as `where` says.
 
-        `seconds` and `where` are other times and other devices of the tasks, in their order. ValueError for tasks that
+        `seconds` and `where` replace the times and devices of the tasks, in their order. Raises ValueError if tasks
         wait for each other.
         """
         run = _Run(self, fabric, self.seconds if seconds is None else seconds, self.where if where is None else where)
@@ -156,19 +155,19 @@ class Plan:
 
 
 def _check(tasks: Sequence[Task], numbers: dict[str, int]) -> None:
-    """ValueError for two tasks of one name, a time that is none, and an input that no task makes."""
+    """Raise ValueError for two tasks of one name, a time below 0, or an input that no task makes."""
     if len(numbers) < len(tasks):
         twice = next(task.name for i, task in enumerate(tasks) if numbers[task.name] != i)
-        raise ValueError(f"Two tasks have the name {twice!r}; name each once.")
+        raise ValueError(f"Two tasks are named {twice!r}. Give each its own name.")
     for task in tasks:
         if not 0 <= task.seconds < float("inf"):
-            raise ValueError(f"Task {task.name!r} on {task.device} takes {task.seconds} s; give a time from 0 up.")
+            raise ValueError(f"Task {task.name!r} on {task.device} takes {task.seconds} s. Give a time of 0 or more.")
         for name, output in task.inputs:
             if name not in numbers or not 0 <= output < len(tasks[numbers[name]].outputs):
                 raise ValueError(f"Task {task.name!r} on {task.device} reads {name}:{output}, which no task makes.")
         for name in task.controls:
             if name not in numbers:
-                raise ValueError(f"Task {task.name!r} on {task.device} waits for {name!r}, which is no task.")
+                raise ValueError(f"Task {task.name!r} on {task.device} waits for unknown task {name!r}.")
 
 
 _Call = Callable[[float, Any], None]
@@ -193,7 +192,7 @@ class _Run:
         self.done = 0
 
     def record(self) -> Record:
-        """Make all events, and tell what they wrote down."""
+        """Run all events and return their record."""
         for task, count in enumerate(self.waits):
             if not count:
                 self.set_ready(0.0, task)
@@ -203,7 +202,7 @@ class _Run:
             call(now, what)
         if self.done < len(self.waits):
             stuck = [name for name, count in zip(self.plan.names, self.waits, strict=True) if count]
-            raise ValueError(f"{len(stuck)} tasks wait for each other or for such, {', '.join(stuck[:5])} among them.")
+            raise ValueError(f"{len(stuck)} tasks are blocked in a circle of waits, among them {', '.join(stuck[:5])}.")
         return Record(self.where, self.ready, self.start, self.end, self.cause, self.messages, self.number)
 
     def at(self, moment: float, call: _Call, what: Any) -> None:
@@ -213,7 +212,7 @@ class _Run:
     # -- processors ---------------------------------------------------------------------------------------------
 
     def set_ready(self, now: float, task: int) -> None:
-        """A task has all its inputs: it takes a processor, or waits for one."""
+        """Start a task that has all its inputs, or queue it at its processor."""
         self.ready[task] = self.start[task] = now
         if self.seconds[task]:
             self.occupy(now, self.fabric.processors[self.where[task]], self.seconds[task], self.finish, task)
@@ -229,7 +228,7 @@ class _Run:
             self.queues[processor].append((seconds, call, what))
 
     def leave(self, now: float, work: tuple[int, _Call, int]) -> None:
-        """Work is done: what it made is delivered, and the next in the queue begins."""
+        """Deliver the result of finished work, and begin the next in the queue."""
         processor, call, what = work
         call(now, what)
         if not self.queues[processor]:
@@ -244,7 +243,7 @@ class _Run:
     # -- what goes from one to the other ----------------------------------------------------------------------------
 
     def finish(self, now: float, task: int) -> None:
-        """A task has ended: those beside it have their input; each other device gets one message per tensor."""
+        """End a task: its outputs reach its own device at once, and each other device by one message per tensor."""
         self.end[task] = now
         self.done += 1
         where, here = self.where, self.where[task]
@@ -257,18 +256,18 @@ class _Run:
                 number = under_way.get((output, there))
                 if number is None:
                     number = under_way[output, there] = self.send(now, task, output, there)
-                    under_way.setdefault((-1, there), number)  # that it has come also tells of the end
+                    under_way.setdefault((-1, there), number)  # its arrival also signals the end
                 self.readers[number].append(consumer)
 
     def arrive(self, now: float, consumer: int, cause: int) -> None:
-        """One more input of a task is there."""
+        """Count one more input of a task as available."""
         self.waits[consumer] -= 1
         if not self.waits[consumer]:
             self.cause[consumer] = cause
             self.set_ready(now, consumer)
 
     def send(self, now: float, task: int, output: int, there: int) -> int:
-        """A message sets out; its number."""
+        """Send a message; returns its number."""
         number = len(self.messages)
         self.messages.append((task, output, there, now, now, []))
         self.readers.append([])
@@ -281,7 +280,7 @@ class _Run:
         return number
 
     def transmit(self, now: float, number: int) -> None:
-        """A message passes its links."""
+        """Let a message pass its links."""
         task, output, there, *_, hops = self.messages[number]
         route = self.fabric.route(self.where[task], there)
         nbytes = self.plan.bytes_of(task, output)
@@ -291,7 +290,7 @@ class _Run:
         self.at((hops[-1][1] if hops else now) + route.latency_s, self.land, number)
 
     def land(self, now: float, number: int) -> None:
-        """The last byte has come; between hosts a core takes it in."""
+        """Receive the last byte; between hosts, a core of the receiver is busy with it."""
         task, _, there, *_ = self.messages[number]
         cpu_s = self.fabric.route(self.where[task], there).cpu_s
         if cpu_s:
@@ -300,7 +299,7 @@ class _Run:
             self.deliver(now, number)
 
     def deliver(self, now: float, number: int) -> None:
-        """A message is there: its readers have their input."""
+        """Give a message to its readers."""
         task, output, there, sent, _, hops = self.messages[number]
         self.messages[number] = (task, output, there, sent, now, hops)
         for consumer in self.readers[number]:

@@ -1,11 +1,11 @@
-"""What a schedule is made of and what it says: spans on devices, messages on links, memory, the critical path.
+"""A schedule and its parts: spans on devices, messages on links, memory, the critical path.
 
 Stands for nothing in TensorFlow. Left out of the memory: what a kernel needs inside itself, outputs that take over the
 memory of an argument, the allocator's rounding.
 
-Rules: an output owns memory from the start of its op until the last of its consumers beside it has ended and the last
-message with it has arrived; a copy from its arrival until the last consumer there has ended. What a `kept` task holds
-is there from first to last. At one moment memory is given back before more is taken.
+Rules: an output owns memory from the start of its op until the last of its consumers on the device has ended and the
+last message with it has arrived; a copy owns memory from its arrival until its last consumer has ended. A `kept` task
+owns its memory during the whole step. At one moment memory is released before more is allocated.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """An op on its device. `seconds` is what it takes of a processor; with 0 it waits for none.
+    """An op on its device. `seconds` is its time on a processor; with 0 it does not wait for one.
 
     `inputs` are (name of a task, number of its output), as in a Node, `controls` names; `outputs` are the bytes of each
-    output. With `kept` these are held on the device for ever, as many bytes as it says: a variable's. With `view` they
-    own no memory, but lie in that of the input of this number.
+    output. `kept` are bytes held on the device during the whole step: a variable's. With `view` the outputs own no
+    memory, but share that of the input of this number.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Span(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A message on one link of its path, in seconds; others pass it meanwhile if it only trickles through."""
+    """A message on one link of its path, in seconds; others may pass meanwhile if another link slows it down."""
 
     link: Link
     start: float
@@ -60,7 +60,7 @@ class Hop(NamedTuple):
 
 
 class Message(NamedTuple):
-    """One tensor on its way to another device, in seconds; output -1 only tells that its op has finished."""
+    """One tensor on its way to another device, in seconds; output -1 only signals that its op has finished."""
 
     source: str
     output: int
@@ -73,7 +73,7 @@ class Message(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What a run wrote down, by the numbers of tasks: three moments of each, and why it did not start earlier.
+    """The record of a run, by the numbers of tasks: three moments of each, and the cause of its start.
 
     A cause is a task's number, or that of a message counted on behind the tasks; -1 is the beginning.
     """
@@ -115,7 +115,7 @@ class Schedule:
 
     @cached_property
     def messages(self) -> list[Message]:
-        """What went from device to device, in the order in which it was sent."""
+        """The messages between devices, in the order in which they were sent."""
         return [self._message(i) for i in range(len(self._record.messages))]
 
     def _message(self, number: int) -> Message:
@@ -168,7 +168,7 @@ class Schedule:
 
     @cached_property
     def made(self) -> dict[str, int]:
-        """By device: all bytes that were ever made or came there, which its peak can't exceed; quicker to find."""
+        """By device: all bytes made or received there, a bound of the peak that is quicker to compute."""
         found = [0] * len(self._fabric.devices)
         for device, nbytes in zip(self._record.where, self._plan.made, strict=True):
             found[device] += nbytes
@@ -178,9 +178,9 @@ class Schedule:
 
     @cached_property
     def critical_path(self) -> list[Span | Message]:
-        """Why the end is not earlier: tasks and messages that follow each other without a gap, first to last.
+        """The tasks and messages without a gap between them that determine the makespan, first to last.
 
-        A task follows on the message or the task that it waited for last, or on what held its processor until then.
+        Before a task comes the message or task that it waited for last, or the task that occupied its processor.
         """
         record, names = self._record, self._plan.names
         path: list[Span | Message] = []

@@ -1,6 +1,6 @@
-"""Tables: the catalogue as people read it, in text, in a notebook and in docs/hardware.md.
+"""Tables: the catalogue as text, in a notebook and in docs/hardware.md.
 
-Stands for nothing in TensorFlow. Left out: parts of one's own that were never added.
+Stands for nothing in TensorFlow. Left out: parts that were never added to the catalogue.
 
 Rule: a column has one unit, in its head.
 """
@@ -23,7 +23,7 @@ _DTYPES = ("float32", "float64", "float16", "bfloat16", "tf32")
 
 
 class Hardware:
-    """What `dtflab.sim.hardware()` gives: `tables` (title, heads, rows); print it, or let a notebook show it."""
+    """The result of `dtflab.sim.hardware()`: `tables` (title, heads, rows); print it, or let a notebook show it."""
 
     @property
     def tables(self) -> list[Table]:
@@ -62,7 +62,7 @@ def _processor(part: Processor) -> list[Any]:
 
 
 def _called(part: Processor) -> str:
-    """A name with the short ones that mean the same, but for those that can be seen in no other card's name."""
+    """A name and its short forms, without those that are evident because only one card's name contains them."""
     short = cards.model(part.name).short if part.kind == "GPU" else ()
     others = [name for name in short if sum(name in card.name for card in cards.MODELS) != 1]
     return f"{part.name} ({', '.join(others)})" if others else part.name

@@ -1,10 +1,10 @@
 """Topology: which links lie between two devices.
 
-Stands for what NCCL and the driver find out at their start. Left out: GPUDirect over the network, routes of the NVLink
+Stands for the discovery of links by NCCL and the driver. Left out: GPUDirect over the network, routes of the NVLink
 mesh (a GPU reaches all others with all its links together), the socket at which a network card is plugged in.
 
-Rules: pure. A link is one direction of one wire and one object, so who uses it too waits. Tasks talk through the memory
-of their hosts, as gRPC does; only within a task does one GPU write to another.
+Rules: pure. A link is one direction of one wire and one object, so all of its users wait for each other. Tasks talk
+through the memory of their hosts, as gRPC does; only within a task does one GPU write to another.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _lanes(machines: Machines, host: Host, card: int, way: str) -> Link:
 
 
 def _uplink(machines: Machines, host: Host, card: int, way: str) -> Path:
-    """What the cards behind one switch share; nothing where each card has its own lanes to the CPU."""
+    """The uplink that the cards behind one switch share; empty where each card has its own lanes to the CPU."""
     if not host.bus.tree:
         return ()
     return (machines.link(f"{host.name} PCIe switch {card // host.bus.tree} {way}", host.bus.bandwidth, 0.0),)

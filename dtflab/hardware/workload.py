@@ -1,10 +1,10 @@
-"""Workload: what the nodes of a graph cost on any processor, estimated or measured, and as tasks where they are placed.
+"""Workload: the cost of a graph's nodes on any processor, estimated or measured, and the nodes as placed tasks.
 
 Stands for `core/graph/costmodel.cc`. Left out: loops (their nodes run once), branches (both sides run).
 
-Rules: sizes come from static shapes; a dimension that only a run tells counts as `batch`, and an op of whose tensors
-one has not even a rank costs a launch. A time measured on one processor holds on another in the ratio of the estimates.
-What was measured is the step: nodes that did not run in it cost nothing.
+Rules: sizes come from static shapes; an unknown dimension counts as `batch`, and an op with a tensor of unknown rank
+costs a launch. A time measured on one processor holds on another in the ratio of the estimates. With measured costs,
+nodes that did not run in the measured steps cost nothing.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor
 from dtflab.hardware.schedule import Task
 
-BATCH = 32  # assumed, for a dimension that only a run tells
+BATCH = 32  # assumed, for an unknown dimension
 STRING_BYTES = 16  # assumed, of each text of a tensor
 
 _STAYS = frozenset({"Const", "Variable", "VariableV2", "VarHandleOp"})  # what they make lives as long as the session
 
 
 class Measured(NamedTuple):
-    """What a node took in a step: seconds, on which device, and the bytes of its outputs."""
+    """The measured cost of a node in a step: its device, seconds, and the bytes of its outputs."""
 
     seconds: float
     device: str
@@ -38,9 +38,9 @@ class Measured(NamedTuple):
 
 
 def measured(*steps: Any) -> dict[str, Measured]:
-    """What StepStats messages say of each node by name: the mean of the steps in which it ran.
+    """The cost of each node, by name, in StepStats messages: the mean of the steps in which it ran.
 
-    The turns of a loop add up. Threads and streams of a device, and transfers, are no nodes.
+    The iterations of a loop add up. Threads and streams of a device, and transfers, are not nodes.
     """
     runs: dict[str, list[Measured]] = {}
     for step in steps:
@@ -77,7 +77,7 @@ def _is_device(name: str) -> bool:
 
 
 class Workload:
-    """The nodes of one step with what they cost, by number; the first of its methods takes the work, once."""
+    """The nodes of one step with their costs, by number; the first method that is called computes them, once."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Workload:
         return tuple(map(tensor_bytes, node.output_types, self._shapes[node.name]))
 
     def seconds(self, machines: Machines, device: str) -> list[float]:
-        """What each node takes on a device, in seconds, in the order of the nodes."""
+        """The seconds of each node on a device, in the order of the nodes."""
         processor = machines.processor(device)[0]
         if self._machines is not machines:
             self._machines, self._seconds = machines, {}
@@ -152,7 +152,7 @@ class Workload:
         return Task(node.name, device, seconds, inputs, node.controls, self.outputs[number], kept, viewed(node))
 
     def _kept(self, number: int) -> int:
-        """Bytes that a node holds as long as the session."""
+        """Bytes that a node holds as long as the session lives."""
         node = self.nodes[number]
         if node.op not in _STAYS:
             return 0

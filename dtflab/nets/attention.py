@@ -1,12 +1,12 @@
-"""Attention for small encoder–decoder nets: what a decoder looks at is a mean of the encoder's outputs, by weights
-that it computes at each step.
+"""Attention for small encoder–decoder nets: at each step the decoder reads a weighted mean of the encoder's outputs,
+with weights that it computes.
 
 Stands for `tf.contrib.seq2seq` (attention_wrapper.py, decoder.py, basic_decoder.py, loss.py). Left out: beam search,
 monotonic attention, helpers that sample.
 
 Rule: a score per row of the memory, made of a query (the output of a cell), goes through softmax; the weights are the
-alignments, and their mean of the memory is the context. `AttentionWrapper` around all layers asks with the output of
-the top one, so the next step's bottom layer waits for all layers. `BottomAttentionCell` asks with the output of the
+alignments, and their mean of the memory is the context. `AttentionWrapper` around all layers queries with the output of
+the top one, so the next step's bottom layer waits for all layers. `BottomAttentionCell` queries with the output of the
 bottom one, and upper layers on other devices can work while the bottom one is at the next step (Wu et al., Google's
 Neural Machine Translation System, 2016).
 """
@@ -43,9 +43,9 @@ from dtflab.ops.variables.variable_scope import variable_scope
 
 
 class AttentionMechanism:
-    """A memory [batch, time, depth] that can be asked: called with a query [batch, size], it gives the alignments.
+    """A memory [batch, time, depth]; called with a query [batch, size], it returns the alignments.
 
-    With `memory_sequence_length` [batch], what is past a row's end has no weight; a row has at least one place.
+    With `memory_sequence_length` [batch], places past a row's end have weight 0; each row has at least one place.
     """
 
     def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any, name: str) -> None:
@@ -71,7 +71,7 @@ class AttentionMechanism:
             return cross_entropy.softmax(scores)
 
     def scores(self, query: Tensor) -> Tensor:
-        """How well each row of the memory answers the query, [batch, time]."""
+        """How well each row of the memory fits the query, [batch, time]."""
         raise NotImplementedError
 
     def context(self, alignments: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ class AttentionMechanism:
 
 
 class LuongAttention(AttentionMechanism):
-    """score = query · key (Luong et al., 2015): the query is as wide as `num_units`. With `scale`, times a weight."""
+    """score = query · key (Luong et al., 2015): the query has `num_units` columns. With `scale`, times a weight."""
 
     def __init__(
         self,
@@ -97,8 +97,8 @@ class LuongAttention(AttentionMechanism):
     def scores(self, query: Tensor) -> Tensor:
         if query.shape[-1].value != self.num_units:
             raise ValueError(
-                f"Luong's attention multiplies queries and keys: the query is {query.shape[-1]} wide, the keys "
-                f"{self.num_units}. Make num_units equal to the size of the cell that asks."
+                f"Luong's attention multiplies queries and keys: the query has size {query.shape[-1]}, the "
+                f"keys {self.num_units}. Make num_units equal to the output size of the cell."
             )
         products = linalg.matmul(arrays.expand_dims(query, 1), self.keys, transpose_b=True)
         scores: Tensor = arrays.squeeze(products, [1])
@@ -108,7 +108,7 @@ class LuongAttention(AttentionMechanism):
 
 
 class BahdanauAttention(AttentionMechanism):
-    """score = v · tanh(W query + key) (Bahdanau et al., 2014). With `normalize`, v has a length of its own."""
+    """score = v · tanh(W query + key) (Bahdanau et al., 2014). With `normalize`, the length of v is a weight."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class BahdanauAttention(AttentionMechanism):
 
 
 class AttentionWrapperState(NamedTuple):
-    """The state of the cell inside, what was last attended to, and the weights of that."""
+    """The state of the wrapped cell, the last attention, and its weights."""
 
     cell_state: Any
     attention: Any
@@ -143,10 +143,10 @@ class AttentionWrapperState(NamedTuple):
 
 
 class AttentionWrapper(RNNCell):
-    """A cell that sees the last attention beside its input, and asks `mechanism` with its output.
+    """A cell whose input includes the last attention, and whose output is the query for `mechanism`.
 
-    The attention is the context, or with `attention_layer_size` a product of [output, context] with a matrix; it is
-    the output, too, unless `output_attention` is False.
+    The attention is the context, or with `attention_layer_size` a product of [output, context] with a matrix. It is
+    also the wrapper's output, unless `output_attention` is False.
     """
 
     def __init__(
@@ -191,10 +191,10 @@ class AttentionWrapper(RNNCell):
 
 
 class BottomAttentionCell(RNNCell):
-    """Layers of which only the bottom one asks; the others see its attention beside their input.
+    """Layers of which only the bottom one queries the memory; its attention is part of the others' input.
 
-    `bottom` is an AttentionWrapper with `output_attention=False`. The attention is that of the step before, so that no
-    upper layer waits for it; with `new_attention` it is that of this step.
+    `bottom` is an AttentionWrapper with `output_attention=False`. The attention is that of the previous step, so that
+    upper layers do not wait for it; with `new_attention` it is that of this step.
     """
 
     def __init__(self, bottom: AttentionWrapper, upper: Sequence[Any], new_attention: bool = False) -> None:
@@ -239,7 +239,7 @@ def teacher_forced(
     output_layer: Callable[[Any], Any],
     scope: Any = None,
 ) -> tuple[Tensor, Any]:
-    """(logits [batch, time, …], last state) when each step is given the right word before it: [batch, time, size]."""
+    """(logits [batch, time, …], last state) where each step's input is the right previous word: [batch, time, size]."""
     outputs, state = dynamic_rnn(cell, inputs, sequence_length, initial_state, scope=scope or "decoder")
     return output_layer(outputs), state
 
@@ -272,15 +272,15 @@ def greedy(
     """The likeliest word at each step, which is the next input, until all rows have `end_word`, or `maximum` steps.
 
     `start` [batch] are the first words; `embed` makes inputs [batch, size] of words. The cell is one of the two here,
-    or one whose state has `.alignments`; if it was called before, by `teacher_forced`, it has its weights from there.
-    Past a row's end words and alignments are 0.
+    or one whose state has `.alignments`; after a call of `teacher_forced` it uses the same variables. Past a row's end,
+    words and alignments are 0.
     """
     start = arrays.cast(start, dtypes.int32)
 
     def loop_fn(time: Any, output: Any, state: Any, progress: Any) -> Any:
         if output is None:
             over = arrays.fill(arrays.shape(start), maximum <= 0)
-            first = start[0], _alignments(initial_state)[0]  # what an emission looks like
+            first = start[0], _alignments(initial_state)[0]  # shapes and dtypes of an emission
             return over, embed(start), initial_state, first, (over, arrays.zeros_like(start))
         words = arrays.cast(argmax(output_layer(output), 1), dtypes.int32)
         before, lengths = progress
@@ -298,7 +298,7 @@ def _alignments(state: Any) -> Tensor:
     asked = state[0] if isinstance(state, tuple) and not hasattr(state, "alignments") else state
     if not hasattr(asked, "alignments"):
         raise TypeError(
-            "greedy needs the state of an AttentionWrapper or BottomAttentionCell, as cell.zero_state makes."
+            "greedy needs the state of an AttentionWrapper or BottomAttentionCell, for example cell.zero_state(…)."
         )
     found: Tensor = asked.alignments
     return found

@@ -1,7 +1,7 @@
 """compute_average_loss and scale_regularization_loss: a worker's share of the loss of a batch that many workers share.
 
-Stands for `python/ops/nn_impl_distribute.py`. Left out: `tf.distribute`; there is one replica, and whoever has a part
-of a batch says how large the whole is.
+Stands for `python/ops/nn_impl_distribute.py`. Left out: `tf.distribute`; there is one replica, and a worker with a part
+of a batch passes the size of the whole batch.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _REPLICAS = 1
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
-    """The sum of the regularization loss, by the number of replicas: one."""
+    """The sum of the regularization loss, divided by the number of replicas, which is one."""
     scaled: Tensor = reduce_sum(regularization_loss) / _REPLICAS
     return scaled
 
 
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
-    """The sum of the losses times their weights, by `global_batch_size` (all workers' examples; by default these).
+    """The sum of the weighted losses, divided by `global_batch_size` (all workers' examples; by default these).
 
-    So the workers' gradients are to be added, not averaged, even if their parts of the batch differ in size.
+    So the workers' gradients must be added, not averaged, even if their parts of the batch differ in size.
     """
     losses = convert_to_tensor(per_example_loss)
     dtype = losses.dtype
@@ -51,7 +51,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
 
 @contextmanager
 def _rank_at_least_1(losses: Tensor) -> Iterator[None]:
-    """ValueError for a scalar; where the rank is not known, what is made inside waits for a check."""
+    """Raise ValueError for a scalar. If the rank is unknown, ops in the block depend on a check."""
     message = "Invalid value passed for `per_example_loss`. Expected a tensor with at least rank 1."
     if losses.shape.ndims == 0:
         raise ValueError(f"{message} Received per_example_loss={losses} with rank 0")

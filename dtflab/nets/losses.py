@@ -1,9 +1,9 @@
-"""tf.losses: from labels and predictions to one number to minimize, which is also put into a collection.
+"""tf.losses: a number to minimize from labels and predictions, which is also added to a collection.
 
 Stands for `python/ops/losses/losses_impl.py` and `losses/util.py`.
 
 Rule: every loss is computed per element (or example) in float32, times weights that fit (`weights_broadcast.py`), and
-then reduced as `reduction` says; a weight of 0 takes an element out of the count. The result is in the collection
+then reduced as `reduction` says; an element with weight 0 is not counted. The result is in the collection
 `tf.GraphKeys.LOSSES`, so that `get_total_loss` finds it.
 """
 
@@ -50,7 +50,7 @@ class Reduction:
 
     @classmethod
     def validate(cls, key: str) -> None:
-        """ValueError if `key` is none of them."""
+        """Raise ValueError unless `key` is one of them."""
         if key not in cls.all():
             raise ValueError(f"Invalid Reduction Key {key}. Key should be one of {cls.all()}.")
 
@@ -59,7 +59,7 @@ class Reduction:
 
 
 def add_loss(loss: Tensor, loss_collection: str | None = GraphKeys.LOSSES) -> None:
-    """Put a loss of your own where `get_total_loss` looks."""
+    """Add a loss of your own to the collection that `get_total_loss` sums."""
     if loss_collection:
         add_to_collection(loss_collection, loss)
 
@@ -70,7 +70,7 @@ def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES
 
 
 def get_regularization_losses(scope: str | None = None) -> list[Any]:
-    """What the regularizers of variables made, or that whose name begins with `scope`."""
+    """The losses of regularizers, or those whose name begins with `scope`."""
     return get_collection(GraphKeys.REGULARIZATION_LOSSES, scope)
 
 
@@ -83,7 +83,7 @@ def get_regularization_loss(scope: str | None = None, name: str = "total_regular
 def get_total_loss(
     add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None
 ) -> Tensor:
-    """The sum of all losses, those of regularizers included unless told otherwise; ValueError if there are none."""
+    """The sum of all losses, by default with those of regularizers. Raises ValueError if there are none."""
     losses = get_losses(scope=scope)
     if add_regularization_losses:
         losses = losses + get_regularization_losses(scope=scope)
@@ -129,7 +129,7 @@ def _reduced(losses: Tensor, weights: Tensor, how: str) -> Tensor:
 
 
 def _safe_mean(losses: Tensor, count: Tensor) -> Tensor:
-    """The sum of `losses` by `count`, 0 of none."""
+    """The sum of `losses` divided by `count`; 0 if the count is 0."""
     return math.div_no_nan(reduce_sum(losses), count, name="value")
 
 
@@ -158,7 +158,7 @@ def _both(name: str, labels: Any, other_name: str, other: Any) -> None:
 
 
 def _as_floats(predictions: Any, labels: Any) -> tuple[Tensor, Tensor]:
-    """Both in float32; ValueError if their shapes differ."""
+    """Both in float32. Raises ValueError if their shapes differ."""
     predictions, labels = arrays.cast(predictions, dtypes.float32), arrays.cast(labels, dtypes.float32)
     predictions.shape.assert_is_compatible_with(labels.shape)
     return predictions, labels
@@ -314,7 +314,7 @@ def mean_pairwise_squared_error(
 ) -> Tensor:
     """In each example the mean of ((pᵢ - pⱼ) - (lᵢ - lⱼ))² over all pairs of elements; the examples' sum.
 
-    It punishes wrong differences, not a wrong level; `weights` are per example.
+    It penalizes wrong differences, not a wrong level; `weights` are per example.
     """
     _both("labels", labels, "predictions", predictions)
     with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):

@@ -1,10 +1,10 @@
-"""What metrics share: their variables, the fitting of their arguments, and where value and update are put.
+"""Common parts of metrics: their variables, the shapes of their arguments, and the collections of their results.
 
 Stands for the helpers of `python/ops/metrics_impl.py`. Left out: replicas of `tf.distribute`.
 
 How: a metric is two tensors. Running `update_op` adds a batch to the metric's variables and gives the value with that
 batch; `value` reads the variables. Being local, the variables belong to one task and are not saved; they are zero after
-`tf.local_variables_initializer()` has run, which is also how a metric is begun anew.
+`tf.local_variables_initializer()` has run, which also restarts a metric.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def label_metric(compute: Callable[[Any, Any, Any], Metric]) -> LabelMetric:
 
 
 def called(function: Made, name: str, doc: str | None) -> Made:
-    """A function that another one has made, with a name and a docstring."""
+    """`function`, which another function has made, with a name and a docstring."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
@@ -80,7 +80,7 @@ def metric_variable(shape: Any, dtype: Any, name: str) -> Any:
 
 
 def published(value: Any, update_op: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
-    """The two, after they have been put into the collections that were asked for."""
+    """Value and update, which are added to the given collections."""
     if metrics_collections:
         add_to_collections(metrics_collections, value)
     if updates_collections:

@@ -1,10 +1,11 @@
 """tf.metrics that are means: of numbers, of errors, of how often a prediction was right.
 
-Stands for their part of `python/ops/metrics_impl.py`. Counts of kinds of errors are in `metrics_of_counts.py`, what
-depends on thresholds in `metrics_at_thresholds.py`, what looks at the first k classes in `metrics_at_k.py`.
+Stands for their part of `python/ops/metrics_impl.py`. Counts of right and wrong predictions are in
+`metrics_of_counts.py`, metrics with thresholds in `metrics_at_thresholds.py`, with the first k classes in
+`metrics_at_k.py`.
 
 Rule: each function makes its variables when it is called, and returns (value, update_op); `weights` are a scalar or
-fit the values as those of losses do, and None counts every element once.
+have a shape that fits the values, as in losses; None counts every element once.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _added(total: Any, values: Tensor, count: Any, number: Tensor, after: Tensor
 
 
 def _quotient(total: Any, count: Any, updates: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
-    """total / count, and the same of what has just been updated."""
+    """total / count as the value, and the same of the updated variables as the update."""
     value = math.div_no_nan(total, math.maximum(count, 0), name="value")
     update_op = math.div_no_nan(updates[0], math.maximum(updates[1], 0), name="update_op")
     return published(value, update_op, metrics_collections, updates_collections)
@@ -123,7 +124,7 @@ def percentage_below(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The part of the values that is less than `threshold`, as a number from 0 to 1."""
+    """The fraction of the values that are less than `threshold`."""
     is_below = arrays.cast(math.less(values, threshold), dtypes.float32)
     return mean(is_below, weights, metrics_collections, updates_collections, name or "percentage_below_threshold")
 
@@ -206,7 +207,7 @@ def mean_per_class_accuracy(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The mean over classes of how often an example of the class was recognized; the update gives one per class."""
+    """The mean over classes of the fraction of right predictions; the update returns one number per class."""
     with variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
         labels = as_vector(arrays.cast(labels, dtypes.int64))
         predictions = as_vector(predictions)
@@ -240,7 +241,7 @@ def mean_iou(
 ) -> Metric:
     """Intersection over union, true positives / (those + both kinds of errors), as a mean over the classes seen.
 
-    The update gives the confusion matrix.
+    The update returns the confusion matrix.
     """
     with variable_scope(name, "mean_iou", (predictions, labels, weights)):
         predictions.shape.assert_is_compatible_with(labels.shape)

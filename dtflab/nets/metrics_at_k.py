@@ -2,7 +2,7 @@
 
 Stands for their part of `python/ops/metrics_impl.py`.
 
-How: the labels of an example are a set, the first k predictions are another; what is in both is right. Labels are
+How: the labels of an example are a set, the first k predictions are another; the classes in both are right. Labels are
 dense [..., labels per example] (-1: none there) or sparse.
 
 Rule: with `class_id` only that class counts, in both sets.
@@ -60,7 +60,7 @@ def _at_top_k(what: str, others: str, summary: str) -> Callable[..., Metric]:
 
 
 def _of_largest(what: str, at_top_k: Callable[..., Metric], summary: str) -> Callable[..., Metric]:
-    """The same metric of predictions of which the k largest count."""
+    """The same metric from the predictions of all classes, of which the k largest count."""
 
     def metric(
         labels: Any,
@@ -105,7 +105,7 @@ def _count(what: str, labels: Any, first: Any, k: int | None, class_id: int | No
 
 
 def _sizes(what: str, labels: Any, first: Any, class_id: int | None, weights: Any) -> Tensor:
-    """For each example how many there are, times its weight."""
+    """The number of classes for each example, times its weight."""
     with name_scope(None, f"{what}s", [first, labels, weights]):
         if class_id is not None:
             labels, first = _only(labels, class_id), _only(first, class_id)
@@ -117,7 +117,7 @@ def _sizes(what: str, labels: Any, first: Any, class_id: int | None, weights: An
 
 
 def _only(ids: Any, class_id: int) -> SparseTensor:
-    """The sets without all other classes."""
+    """The sets with class `class_id` alone."""
     ids = convert_to_tensor_or_sparse_tensor(ids)
     if isinstance(ids, SparseTensor):
         return sparse.sparse_retain(ids, math.equal(ids.values, class_id))
@@ -129,7 +129,7 @@ def _only(ids: Any, class_id: int) -> SparseTensor:
 
 
 def _as_sets(labels: Any, predictions_idx: Any) -> Any:
-    """Labels that are one class for each example as sets of one."""
+    """Labels of one class per example, as sets of one class."""
     with name_scope(None, "expand_labels", [labels, predictions_idx]) as scope:
         labels = convert_to_tensor_or_sparse_tensor(labels)
         if isinstance(labels, SparseTensor):
@@ -172,8 +172,8 @@ def average_precision_at_k(
 ) -> Metric:
     """The mean over examples of the average precision among the first k.
 
-    That of one example is the sum of the precision at 1, …, k wherever a right one stands, divided by how many could
-    be right.
+    For one example it is the sum of the precision at those of the places 1, …, k that are right, divided by the number
+    of places that could be right.
     """
     if k < 1:
         raise ValueError(f"Invalid k={k}. `k` should be >= 1.")
@@ -184,7 +184,7 @@ def average_precision_at_k(
 
 
 def _known_classes(labels: Any, num_classes: Tensor) -> Any:
-    """The labels with -1 for those that are no class."""
+    """The labels, with -1 in place of numbers that are not a class."""
 
     def cleaned() -> Any:
         if is_sparse(labels):
@@ -208,7 +208,7 @@ def _streaming_average(
         if weights is not None:
             weights = broadcast_weights(arrays.cast(weights, dtypes.float64), average)
             average = math.multiply(average, weights)
-        with name_scope(None, "max", [average]) as max_scope:  # the sum of averages that all were 1
+        with name_scope(None, "max", [average]) as max_scope:  # the sum of the best possible averages, all of them 1
             best = metric_variable([], dtypes.float64, name=max_scope)
             if weights is None:
                 batch_best = arrays.cast(arrays.size(average, name="batch_max"), dtypes.float64)
@@ -275,7 +275,7 @@ def _sparse_repeated(tensor: SparseTensor, multiple: int, scope: str) -> SparseT
 
 
 def _num_relevant(labels: Any, k: int) -> Tensor:
-    """How many of the first k could be right."""
+    """The number of the first k that could be right."""
     with name_scope(None, "num_relevant", [labels]) as scope:
         labels = convert_to_tensor_or_sparse_tensor(labels)
         if isinstance(labels, SparseTensor):

@@ -1,9 +1,9 @@
-"""tf.metrics of predictions that are probabilities: counts at each of many thresholds, and what curves they draw.
+"""tf.metrics of predictions that are probabilities: counts at each of many thresholds, and areas under curves.
 
 Stands for their part of `python/ops/metrics_impl.py`.
 
-How: a matrix with a row for each threshold and a column for each element says who counts as positive; the variables
-hold one count per threshold. AUC is the area under the curve that the thresholds draw, as a sum of strips.
+How: a matrix with a row for each threshold and a column for each element marks the predicted positives; the variables
+hold one count per threshold. AUC is the area under the curve through the points of the thresholds, a sum of strips.
 
 Rule: predictions outside of [0, 1] fail in the step.
 """
@@ -65,7 +65,7 @@ def _within_0_and_1(predictions: Any) -> list[Any]:
 def _conditions(
     labels: Tensor, predictions: Tensor, thresholds: Sequence[float], weights: Any, includes: Sequence[str]
 ) -> tuple[dict[str, tuple[Any, Any]], Tensor | None]:
-    """[thresholds, elements]: what label and what prediction make a count; and the weights."""
+    """For each count, the pair (labels, predictions) of matrices [thresholds, elements] of bools; and the weights."""
     count = len(thresholds)
     column = arrays.reshape(predictions, [-1, 1])
     row_of_labels = arrays.reshape(arrays.cast(labels, dtypes.bool), [1, -1])
@@ -154,7 +154,7 @@ def sensitivity_at_specificity(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The part of the positives found, at the threshold where nearest to `specificity` of the negatives are told."""
+    """The fraction of positives that are found, at the threshold with the specificity nearest to the given one."""
     if specificity < 0 or specificity > 1:
         raise ValueError(f"`specificity` must be in the range [0, 1]. Currently, `specificity` got {specificity}.")
 
@@ -182,9 +182,9 @@ def specificity_at_sensitivity(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The part of the negatives told, at the threshold where nearest to `sensitivity` of the positives are found.
+    """The fraction of negatives that are found, at the threshold with the sensitivity nearest to the given one.
 
-    Of several such thresholds the highest.
+    If several thresholds have it, at the highest.
     """
     if sensitivity < 0 or sensitivity > 1:
         raise ValueError(f"`sensitivity` must be in the range [0, 1]. Currently, `sensitivity` is {sensitivity}.")

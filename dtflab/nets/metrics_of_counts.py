@@ -2,8 +2,8 @@
 
 Stands for their part of `python/ops/metrics_impl.py`.
 
-Rule: labels and predictions are cast to bool; the first word of a name says whether the prediction was right, the
-second what it was.
+Rule: labels and predictions are cast to bool; in `true_positives` and its siblings the first word says whether the
+prediction was right, the second which prediction it was.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def false_negatives(labels: Any, predictions: Any, weights: Any) -> Metric:
 
 
 def _counted(label: bool, prediction: bool, labels: Any, predictions: Any, weights: Any) -> Metric:
-    """How often that label came with that prediction."""
+    """The number of elements with that label and that prediction."""
     predictions, labels, weights = _as_bools(predictions, labels, weights)
     found = math.logical_and(math.equal(labels, label), math.equal(predictions, prediction))
     return _count_condition(found, weights)

@@ -1,12 +1,12 @@
 """One layer over several devices, one network over several devices, and batches that flow through it in parts.
 
-Sources: Dean et al., «Large Scale Distributed Deep Networks» (2012), for layers that are cut; Huang et al., «GPipe»
-(2019), for micro-batches. TensorFlow has no such functions; these are made of its own pieces, so that what they make
-can be looked at, placed and traced as any graph.
+Sources: Dean et al., "Large Scale Distributed Deep Networks" (2012), for split layers; Huang et al., "GPipe"
+(2019), for micro-batches. TensorFlow has no such functions; these are made of its ops, so that the result can be
+drawn, placed and traced like any graph.
 
-Rule: a split changes where things are computed, never what. Its variables are parts of one variable, as partitioners
-make them, so a checkpoint of the unsplit net fits the split one and the other way round; values and gradients are those
-of the unsplit net, to rounding. Where results are put together is the caller's `tf.device`.
+Rule: a split changes where a value is computed, never the value. Its variables are parts of one variable, as with
+partitioners, so a checkpoint of the unsplit net fits the split one and vice versa; values and gradients equal those of
+the unsplit net up to rounding. Results are combined on the caller's `tf.device`.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ def dense(
 ) -> Tensor:
     """activation(inputs · kernel + bias), the kernel cut over `devices`: [batch, depth] → [batch, units].
 
-    By "columns" each device has some of the units: it gets all of the inputs, and the results are put side by side.
-    By "rows" each device has some of the inputs, and only gets those; the partial sums are added. The variables are
+    By "columns" each device has some of the units: it gets all inputs, and the results are concatenated.
+    By "rows" each device has some of the inputs, and gets only those; the partial sums are added. The variables are
     `name`/kernel and `name`/bias, as those of `tf.layers.dense`; without a name it is dense, dense_1, …, as there. The
-    losses of `kernel_regularizer` are those of the parts. ValueError if there is nothing for a device to do.
+    losses of `kernel_regularizer` are those of the parts. Raises ValueError if a device has nothing to do.
     """
     inputs, label = _floating(inputs, name or "dense"), name or "dense"
     depth = inputs.shape.with_rank(2)[1].value
     if depth is None:
         raise ValueError(f"{label}: the last dimension of the inputs must be known; their shape is {inputs.shape}.")
     if by not in ("columns", "rows"):
-        raise ValueError(f"{label}: a dense layer is cut by 'columns' or 'rows', not by {by!r}.")
+        raise ValueError(f"{label}: by must be 'columns' or 'rows', not {by!r}.")
     axis = 1 if by == "columns" else 0
     _check_count(label, (depth, units)[axis], ("inputs", "units")[axis], devices)
     with variable_scope(name, default_name="dense"):
@@ -87,11 +87,11 @@ def conv2d(
 ) -> Tensor:  # fmt: skip
     """activation(inputs * kernel + bias) over `devices`: images [batch, height, width, channels] → as many filters.
 
-    By "channels" each device has some of the filters: it gets the whole images, and makes some of the channels.
-    By "rows" each device makes some rows of the images: it gets the rows that those depend on, with the border that
+    By "channels" each device has some of the filters: it gets the whole images, and computes some of the channels.
+    By "rows" each device computes some rows of the images: it gets the rows that those depend on, with the border that
     neighbours share, and the whole kernel, which stays on the first device. The variables are `name`/kernel and
     `name`/bias, as those of `tf.layers.conv2d`; without a name it is conv2d, conv2d_1, …, as there. The losses of
-    `kernel_regularizer` are those of the kernel's parts. ValueError if there is nothing for a device to do.
+    `kernel_regularizer` are those of the kernel's parts. Raises ValueError if a device has nothing to do.
     """
     label = name or "conv2d"
     inputs = _floating(inputs, label)
@@ -105,7 +105,7 @@ def conv2d(
             maps = [_on(d, convolve, inputs, k, [1, *step, 1], padding) for d, k in zip(devices, kernels, strict=True)]
             return _activated(_side_by_side(maps, devices, use_bias, bias_initializer, axis=3), activation)
     if by != "rows":
-        raise ValueError(f"{label}: a convolution is cut by 'channels' or 'rows', not by {by!r}.")
+        raise ValueError(f"{label}: by must be 'channels' or 'rows', not {by!r}.")
     if height is None or width is None:
         raise ValueError(f"{label}: height and width of the images must be known; their shape is {inputs.shape}.")
     _check_list(label, devices)
@@ -124,15 +124,15 @@ def conv2d(
 
 
 def rnn_layers(cells: Sequence[Any], devices: Sequence[Any]) -> MultiRNNCell:
-    """The cell that stacks `cells`, each on its own of `devices`: for `tf.nn.dynamic_rnn` and its kin.
+    """The cell that stacks `cells`, each on one of `devices`, for `tf.nn.dynamic_rnn` and similar functions.
 
     While an upper layer is at one time, lower ones can be at later times. Under `static_rnn` only a layer's outputs go
-    to the next device. A loop, as of `dynamic_rnn`, is with all states on the device around it, so the states of layers
-    elsewhere come and go in each turn; its gradients, if colocated, can need `allow_soft_placement`.
+    to the next device. A loop, as in `dynamic_rnn`, keeps all states on its own device, so the states of layers
+    elsewhere are sent in each iteration; its gradients, if colocated, can need `allow_soft_placement`.
     """
     _check_list("rnn_layers", devices)
     if len(cells) != len(devices):
-        raise ValueError(f"There are {len(cells)} layers and {len(devices)} devices; each layer needs its own.")
+        raise ValueError(f"There are {len(cells)} layers and {len(devices)} devices. Give one device per layer.")
     return MultiRNNCell([DeviceWrapper(cell, where) for cell, where in zip(cells, devices, strict=True)])
 
 
@@ -146,29 +146,29 @@ def pipeline(
     micro_batches: int,
     name: str = "pipeline",
 ) -> list[Any]:
-    """What the last stage makes of each of `micro_batches` equal parts of the batch, in their order.
+    """The last stage's outputs for each of `micro_batches` equal parts of the batch, in their order.
 
-    Stage k runs on `devices[k]`; each is a function of what the one before it returned, the first of the inputs, a
-    tensor or a structure of tensors that are cut along their first dimension. Its variables are made once, in the
-    scope `stage_k`, and used for all parts. A device takes the parts in their order, while other devices work on
-    others. For the way back, ask `tf.gradients` to `colocate_gradients_with_ops`; the mean of equal parts' mean losses
-    is the loss of the batch. ValueError for counts that do not fit; a batch that can't be cut is an error of the step.
+    Stage k runs on `devices[k]`; each is a function of the previous stage's outputs, the first of the inputs, a tensor
+    or a structure of tensors that are cut along their first dimension. Its variables are made once, in the scope
+    `stage_k`, and used for all parts. A device takes the parts in their order, while other devices work on others. For
+    the backward pass, pass `colocate_gradients_with_ops=True` to `tf.gradients`. The mean of equal parts' mean losses
+    is the loss of the batch. Raises ValueError for counts that do not fit; a batch that can't be cut fails in the step.
     """
     _check_list(name, devices)
     if len(stages) != len(devices):
         raise ValueError(
-            f"{name}: there are {len(stages)} stages and {len(devices)} devices; each stage needs its own."
+            f"{name}: there are {len(stages)} stages and {len(devices)} devices. Give one device per stage."
         )
     if not stages:
-        raise ValueError(f"{name}: there must be a stage, and a device for it.")
+        raise ValueError(f"{name}: the list of stages is empty. Give at least one stage and its device.")
     if not _is_count(micro_batches):
-        raise ValueError(f"{name}: micro_batches must be a whole number, 1 or more, not {micro_batches!r}.")
+        raise ValueError(f"{name}: micro_batches must be an integer of 1 or more, not {micro_batches!r}.")
     templates = [make_template(f"stage_{k}", stage) for k, stage in enumerate(stages)]
     with name_scope(name):
         cut = [_cut(tensor, micro_batches, name) for tensor in nest.flatten(inputs)]
         values = [nest.pack_sequence_as(inputs, parts) for parts in zip(*cut, strict=True)]
         for k, (stage, where) in enumerate(zip(templates, devices, strict=True)):
-            before: list[Operation] = []  # this stage of the micro-batch before
+            before: list[Operation] = []  # this stage's ops of the previous micro-batch
             for m, value in enumerate(values):
                 with name_scope(f"stage_{k}_of_{m}"), device(where), control_dependencies(before):
                     values[m] = stage(value)
@@ -228,7 +228,7 @@ def _bias(size: int, dtype: Any, initializer: Any) -> Any:
 
 
 def _side_by_side(pieces: list[Tensor], devices: Sequence[Any], use_bias: bool, initializer: Any, axis: int) -> Tensor:
-    """The pieces, with a part of the bias added to each where that is, if there is one."""
+    """The concatenated pieces, with a part of the bias, if there is one, added to each on its device."""
     if not use_bias:
         return concat(pieces, axis)
     size = sum(piece.shape[axis].value for piece in pieces)
@@ -250,7 +250,7 @@ def _floating(inputs: Any, name: str) -> Tensor:
 
 def _check_list(name: str, devices: Sequence[Any]) -> None:
     if isinstance(devices, str):
-        raise ValueError(f"{name}: devices is a list with a device for each part, not {devices!r}.")
+        raise ValueError(f"{name}: devices must be a list with a device for each part, not {devices!r}.")
 
 
 def _check_count(name: str, count: int, what: str, devices: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""raw_rnn: a cell in a loop of the graph that a function steers: what comes next, what is kept, when it ends.
+"""raw_rnn: a cell in a loop of the graph that a function controls: the next input, the emissions, the end.
 
 Stands for `raw_rnn` of `python/ops/rnn.py`. Left out: eager mode.
 """
@@ -34,12 +34,12 @@ def raw_rnn(
     swap_memory: bool = False,
     scope: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """(TensorArrays of what was emitted, last state, last loop state).
+    """(TensorArrays of the emissions, last state, last loop state).
 
     `loop_fn(time, cell_output, cell_state, loop_state)` returns (which rows are finished: [batch] bools, the next
-    input, the next state, what to emit, the next loop state). The first call, before any step, is with time 0 and
-    None for the others; what it emits says the shapes and dtypes, None for those of the cell's output. The loop ends
-    when all rows are finished; a finished row emits zeros and keeps its state.
+    input, the next state, what to emit, the next loop state). The first call, before any step, has time 0 and None for
+    the others; its emission gives the shapes and dtypes, None for those of the cell's output. The loop ends when all
+    rows are finished; a finished row emits zeros and keeps its state.
     """
     assert_like_rnncell("cell", cell)
     if not callable(loop_fn):
@@ -73,7 +73,7 @@ def _static_batch(inputs: list[Tensor]) -> int | None:
 
 
 def _emissions(cell: Any, emitted: Any, dtype: Any, batch: int | None, batch_size: Any) -> tuple[Any, Any]:
-    """The growing TensorArrays of what is emitted, and the zeros of finished rows."""
+    """The growing TensorArrays of the emissions, and the zeros of finished rows."""
     if emitted is None:
         structure, sizes = cell.output_size, nest.flatten(cell.output_size)
         kinds = [dtype] * len(sizes)
@@ -92,7 +92,7 @@ def _emissions(cell: Any, emitted: Any, dtype: Any, batch: int | None, batch_siz
 
 
 def _known(size: Any) -> Any:
-    """What the graph tells of a size that is a tensor."""
+    """The static value of a size that is a tensor, if it is known."""
     if not isinstance(size, Tensor):
         return size
     value = constant_value(size)

@@ -23,12 +23,12 @@ Regularizer = Callable[[Any], Any]
 
 
 def l1_regularizer(scale: float, scope: str | None = None) -> Regularizer:
-    """scale · the sum of the absolute values; nothing if `scale` is 0. ValueError if it is negative or an int."""
+    """scale · the sum of the absolute values; None if `scale` is 0. Raises ValueError if it is negative or an int."""
     return _scaled(scale, lambda weights: reduce.reduce_sum(math.abs(weights)), scope or "l1_regularizer")
 
 
 def l2_regularizer(scale: float, scope: str | None = None) -> Regularizer:
-    """scale · half the sum of the squares; nothing if `scale` is 0. ValueError if it is negative or an int."""
+    """scale · half the sum of the squares; None if `scale` is 0. Raises ValueError if it is negative or an int."""
     return _scaled(scale, nn.l2_loss, scope or "l2_regularizer")
 
 
@@ -38,7 +38,7 @@ def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str |
 
 
 def sum_regularizer(regularizers: Sequence[Regularizer], scope: str | None = None) -> Regularizer:
-    """The sum of several, of those that give something."""
+    """The sum of several regularizers, without those that return None."""
 
     def total(weights: Any) -> Tensor | None:
         with name_scope(scope, "sum_regularizer", [weights]):
@@ -49,9 +49,9 @@ def sum_regularizer(regularizers: Sequence[Regularizer], scope: str | None = Non
 
 
 def apply_regularization(regularizer: Regularizer, weights: Sequence[Any] | None = None) -> Tensor:
-    """The sum over `weights` (by default what is in WEIGHTS), which is also put into REGULARIZATION_LOSSES.
+    """The sum over `weights` (by default what is in WEIGHTS), which is also added to REGULARIZATION_LOSSES.
 
-    ValueError if there are no weights.
+    Raises ValueError if the list is empty.
     """
     chosen = list(get_collection(GraphKeys.WEIGHTS) if weights is None else weights)
     if not chosen:

@@ -1,9 +1,9 @@
 """dynamic_rnn: a cell along time, in a loop of the graph, with inputs and outputs in TensorArrays.
 
 Stands for the first half of `python/ops/rnn.py`; `static_rnn.py` has the loops that are unrolled, `raw_rnn.py` the one
-that a function steers. Left out: eager mode.
+that a function controls. Left out: eager mode.
 
-Rule: inside it is time first, [time, batch, …], and the loop ends with the longest sequence.
+Rule: inside the loop tensors are [time, batch, …], and the loop ends with the longest sequence.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def dynamic_rnn(
       inputs: [batch, time, …], or with `time_major` [time, batch, …]; or several such tensors, nested.
       sequence_length: how many steps of each row count, [batch]; past its end the output is zero, the state stays.
       initial_state: as nested as `cell.state_size`; by default zeros of `dtype`.
-      parallel_iterations: how many steps may be under way at the same time, 32 if not given.
+      parallel_iterations: how many steps may run at the same time, 32 by default.
       swap_memory: see `tf.while_loop`.
-      scope: the variable scope, "rnn" if not given.
+      scope: the variable scope, "rnn" by default.
     Returns outputs [batch, time, output_size] (or time first), and the state after each row's last step.
     """
     assert_like_rnncell("cell", cell)
@@ -89,7 +89,7 @@ def _lengths(sequence_length: Any) -> Tensor:
             "Argument sequence_length must be a vector of length batch_size. Received "
             f"sequence_length={lengths} of shape: {lengths.shape}"
         )
-    found: Tensor = arrays.identity(lengths, name="sequence_length")  # to be found in the graph
+    found: Tensor = arrays.identity(lengths, name="sequence_length")  # under a name that can be found in the graph
     return found
 
 
@@ -100,7 +100,7 @@ def _assert_has_shape(x: Tensor, shape: list[Any]) -> Operation:
 
 
 class _Loop:
-    """The while loop of one dynamic_rnn: what its steps see of the outside, and the step."""
+    """The while loop of one dynamic_rnn: the tensors from outside that its steps read, and the step."""
 
     def __init__(self, cell: Any, inputs: Any, state: Any, lengths: Tensor | None, dtype: Any) -> None:
         self.cell, self.inputs, self.state, self.lengths = cell, inputs, state, lengths
@@ -166,7 +166,7 @@ class _Loop:
 
 
 def _checked_shapes(inputs: list[Tensor]) -> list[Any]:
-    """The shapes of the inputs, [time, batch, …]; ValueError if a size is unknown or they differ in time or batch."""
+    """The shapes of the inputs, [time, batch, …]; raises ValueError if a size is unknown or time or batch differ."""
     shapes = [x.shape.with_rank_at_least(3) for x in inputs]
     time, batch = shapes[0][0].value, shapes[0][1].value
     for x, shape in zip(inputs, shapes):

@@ -35,7 +35,7 @@ from dtflab.ops.variables.variable_scope import get_variable_scope, variable_sco
 
 
 def assert_like_rnncell(name: str, cell: Any) -> None:
-    """TypeError if `cell`, the argument `name`, lacks what a loop needs of a cell."""
+    """Raise TypeError if `cell`, the argument `name`, does not have the attributes of a cell."""
     wrong = [f"'{attr}' property is missing" for attr in ("output_size", "state_size") if not hasattr(cell, attr)]
     if not (hasattr(cell, "zero_state") or hasattr(cell, "get_initial_state")):
         wrong.append("either 'zero_state' or 'get_initial_state' method is required")
@@ -46,7 +46,7 @@ def assert_like_rnncell(name: str, cell: Any) -> None:
 
 
 class RNNCell(Layer):
-    """What all cells are. Subclasses say `state_size` and `output_size` and compute in `call(inputs, state)`.
+    """The base class of cells. Subclasses define `state_size` and `output_size` and compute in `call(inputs, state)`.
 
     A subclass may make its variables in `call` with `tf.get_variable`, or in `build` if it is a LayerRNNCell.
     """
@@ -102,7 +102,7 @@ class RNNCell(Layer):
 
 
 def _of_inputs(inputs: Tensor, batch_size: Any, dtype: Any) -> tuple[Any, Any]:
-    """Batch size and dtype of `inputs`; ValueError if those that are given are others."""
+    """Batch size and dtype of `inputs`. Raises ValueError if the given ones differ."""
     known = inputs.shape.dims[0].value if inputs.shape.dims else None
     given = get_static_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
     if batch_size is not None and known != given:
@@ -164,7 +164,7 @@ def _check_dtype(dtype: Any) -> None:
 
 
 def _affine(inputs: Sequence[Any], kernel: Any, biases: Any) -> Tensor:
-    """[the inputs side by side] · kernel + biases"""
+    """The concatenated inputs · kernel + biases."""
     return nn.bias_add(linalg.matmul(arrays.concat(inputs, 1), kernel), biases)
 
 
@@ -236,8 +236,8 @@ class LSTMStateTuple(collections.namedtuple("LSTMStateTuple", ("c", "h"))):
 class BasicLSTMCell(LayerRNNCell):
     """LSTM without peepholes, clipping and projection; gates in the order i, j (new input), f, o.
 
-    `forget_bias` is added to f, so that a new net remembers. The state is an LSTMStateTuple, or with
-    `state_is_tuple=False` both parts side by side in one tensor.
+    `forget_bias` is added to f, so that an untrained net remembers. The state is an LSTMStateTuple, or with
+    `state_is_tuple=False` both parts concatenated in one tensor.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class BasicLSTMCell(LayerRNNCell):
 
 
 class LSTMCell(LayerRNNCell):
-    """LSTM with what BasicLSTMCell lacks.
+    """LSTM with peepholes, clipping and a projection of the output.
 
     Args:
       use_peepholes: whether the gates see the memory c, each through a diagonal matrix.
@@ -339,7 +339,7 @@ class LSTMCell(LayerRNNCell):
         return c, indexing.slice(state, [0, self._num_units], [-1, self.output_size])
 
     def _memory(self, i: Any, j: Any, f: Any, c: Any) -> Tensor:
-        """The new c: what of the old one is kept, and what is taken of the new input j."""
+        """The new c: the kept part of the old one, and the taken part of the new input j."""
         f = f + self._forget_bias
         if self._use_peepholes:
             kept = math.sigmoid(f + self._w_f_diag * c) * c
@@ -359,10 +359,10 @@ def _clipped(x: Tensor, limit: float | None) -> Tensor:
 
 
 class MultiRNNCell(RNNCell):
-    """Cells one above the other: the output of each is the input of the next.
+    """A stack of cells: the output of each is the input of the next.
 
-    The state is a tuple of theirs, or with `state_is_tuple=False` all of them side by side in one tensor. Their
-    variables are under `cell_0`, `cell_1`, …; wrap a cell in a DeviceWrapper to have its layer elsewhere.
+    The state is a tuple of theirs, or with `state_is_tuple=False` all of them concatenated in one tensor. Their
+    variables are under `cell_0`, `cell_1`, …; wrap a cell in a DeviceWrapper to put its layer on another device.
     """
 
     def __init__(self, cells: Sequence[Any], state_is_tuple: bool = True) -> None:

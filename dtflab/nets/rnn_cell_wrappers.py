@@ -27,7 +27,7 @@ from dtflab.ops.sampling import draws as random
 
 
 class RNNCellWrapper(RNNCell):
-    """A cell that does something around another one."""
+    """A cell around another one."""
 
     def __init__(self, cell: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -87,7 +87,7 @@ class DeviceWrapper(RNNCellWrapper):
 
 
 class ResidualWrapper(RNNCellWrapper):
-    """The output is inputs + output, or what `residual_fn(inputs, output)` makes of them."""
+    """The output is inputs + output, or `residual_fn(inputs, output)`."""
 
     def __init__(self, cell: Any, residual_fn: Callable[[Any, Any], Any] | None = None, **kwargs: Any) -> None:
         super().__init__(cell, **kwargs)
@@ -105,14 +105,14 @@ def _sums(inputs: Any, outputs: Any) -> Any:
 
 
 class DropoutWrapper(RNNCellWrapper):
-    """Dropout of what goes into the cell, of its output, and of its new state.
+    """Dropout of the inputs of a cell, its output, and its new state.
 
     Args:
       input_keep_prob, output_keep_prob, state_keep_prob: the share that is kept; numbers or scalar tensors. Of an
         LSTM's state only h is dropped, never the memory c.
       variational_recurrent: whether the same elements are dropped at all time steps of a run and in all rows of a
         batch; then `dtype` is needed, and `input_size` (without the batch) if inputs are dropped.
-      seed: where the op seeds of the random numbers come from.
+      seed: the source of the op seeds.
       dropout_state_filter_visitor: a function of a (part of a) state: whether it may be dropped, or such answers for
         its parts.
     """
@@ -138,7 +138,7 @@ class DropoutWrapper(RNNCellWrapper):
             self._draw_noise(input_size, dtype)
 
     def _draw_noise(self, input_size: Any, dtype: Any) -> None:
-        """One random row for each thing that may be dropped, drawn once in a step of the graph."""
+        """Draw one random row for each of the tensors that may be dropped, once per step of the graph."""
         if dtype is None:
             raise ValueError("When variational_recurrent=True, dtype must be provided")
         if _drops(self._keep["input"]):
@@ -193,7 +193,7 @@ class DropoutWrapper(RNNCellWrapper):
 
 
 def _probability(name: str, given: Any) -> Any:
-    """A float if the graph tells it, else a tensor."""
+    """A float if the value is known, else a tensor."""
     tensor = convert_to_tensor(given)
     value = get_static_value(tensor)
     if value is None:
@@ -214,7 +214,7 @@ def _all_but_memories(state: Any) -> Any:
 
 
 def _answers(may_drop: Callable[[Any], Any], value: Any) -> list[bool]:
-    """What `may_drop` says of each leaf of `value`: it is asked from the outside in, until it says False."""
+    """The result of `may_drop` for each leaf of `value`; it is called from the outside in, until it returns False."""
     answer = may_drop(value)
     if answer is False or not nest.is_nested(value):
         return [bool(answer)] * len(nest.flatten(value))

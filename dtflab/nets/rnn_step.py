@@ -1,4 +1,4 @@
-"""What the loops over time share: their variables' cache, the batch size, and a step of sequences of many lengths.
+"""Common parts of the loops over time: the cache of variables, the batch size, a step of sequences of many lengths.
 
 Stands for the private functions of `python/ops/rnn.py`.
 
@@ -22,9 +22,9 @@ from dtflab.ops.variables.variable_scope import VariableScope
 
 
 def cache_variables(scope: VariableScope) -> None:
-    """Variables are read once for all time steps, on the device where they are.
+    """Read variables once for all time steps, on their own device.
 
-    Not inside of a loop (of training steps, for example), whose iterations are to see each other's updates.
+    Inside a loop (of training steps, for example) this is not done: its iterations must see each other's updates.
     """
     context = get_default_graph()._blocks.control_flow_context
     if scope.caching_device is None and (context is None or context.GetWhileContext() is None):
@@ -32,7 +32,7 @@ def cache_variables(scope: VariableScope) -> None:
 
 
 def initial_state_of(cell: Any, initial_state: Any, batch_size: Any, dtype: Any) -> Any:
-    """`initial_state`, or if it is None the cell's zeros; ValueError if their dtype is not known."""
+    """`initial_state`, or if it is None the cell's zeros; raises ValueError if their dtype is unknown."""
     if initial_state is not None:
         return initial_state
     if not dtype:
@@ -73,7 +73,7 @@ def zero_outputs(output_size: Any, batch_size: Any, dtype: Any) -> Any:
 
 
 def set_static_shapes(outputs: Sequence[Tensor], sizes: Sequence[Any], batch: Any) -> None:
-    """What is known of [batch, size]; `batch` is a size or several."""
+    """Set the known part of [batch, size]; `batch` is a size or several."""
     for output, size in zip(outputs, sizes):
         set_batch_shape(output, batch, size)
 
@@ -89,8 +89,8 @@ def step_of_many_lengths(
 ) -> tuple[Any, Any]:
     """(output, new state) at `time`, of sequences that are `lengths` long; `bounds` are the least and greatest.
 
-    With `always_copy` the cell is called and what is past its end is replaced; else the cell is skipped when all
-    sequences are over, and nothing is copied before the first one is.
+    With `always_copy` the cell is called and results past the end are replaced. Otherwise the cell is skipped when all
+    sequences have ended, and nothing is copied before the first one has.
     """
     old = [*nest.flatten(zero_output), *nest.flatten(state)]
     finished = time >= lengths
@@ -118,7 +118,7 @@ def step_of_many_lengths(
 
 
 def old_unless_running(finished: Tensor, old: Any, new: Any) -> Any:
-    """Row by row the old value if that sequence is finished; TensorArrays and scalars pass through."""
+    """For each row, the old value if that sequence is finished, else the new one; TensorArrays and scalars are new."""
     if isinstance(old, TensorArray) or old.shape.ndims == 0:
         return new
     with colocate_with(new):

@@ -1,4 +1,4 @@
-"""Shapes of states and outputs: a batch size before the size that a cell says.
+"""Shapes of states and outputs: a batch size before the size that a cell defines.
 
 Stands for `_concat` and `_zero_state_tensors` of `rnn_cell_impl.py`.
 """
@@ -24,14 +24,14 @@ def batch_shape(batch: Any, size: Any) -> Tensor:
 
 
 def known_batch_shape(batch: Any, size: Any) -> TensorShape:
-    """The same as far as it is known while the graph is built."""
+    """The shape [batch, size], as far as it is known while the graph is built."""
     return _known(batch).concatenate(_known(size))
 
 
 def set_batch_shape(tensor: Tensor, batch: Any, size: Any) -> None:
-    """Tell `tensor` what is known of its shape [batch, size]."""
+    """Set the known part of a tensor's shape [batch, size]."""
     for part in (batch, size):
-        _as_vector(part)  # TensorFlow makes these nodes here, which nobody uses, and counts their names
+        _as_vector(part)  # TensorFlow makes these unused nodes here, which count for the names of others
     tensor.set_shape(known_batch_shape(batch, size))
 
 
@@ -61,5 +61,5 @@ def _known(part: Any) -> TensorShape:
 
 
 def shape_of_size(part: Any) -> TensorShape:
-    """A size that a cell says, an int or a shape, as a shape."""
+    """The size that a cell defines, an int or a shape, as a shape."""
     return as_shape([part]) if isinstance(part, int) else as_shape(part)

@@ -1,4 +1,4 @@
-"""static_rnn: a cell along time, unrolled, with as many copies of its nodes in the graph as there are steps.
+"""static_rnn: a cell along time, unrolled, with a copy of its nodes for each step.
 
 Stands for the second half of `python/ops/rnn.py`.
 
@@ -39,7 +39,7 @@ def static_rnn(
       inputs: tensors [batch, size], or nested tuples of them.
       initial_state: as nested as `cell.state_size`; by default zeros of `dtype`.
       sequence_length: how many steps of each row count, [batch]; past its end the output is zero, the state stays.
-      scope: the variable scope, "rnn" if not given.
+      scope: the variable scope, "rnn" by default.
     """
     assert_like_rnncell("cell", cell)
     _check_sequence(inputs)
@@ -112,9 +112,9 @@ class _Masked:
 def static_state_saving_rnn(
     cell: Any, inputs: Sequence[Any], state_saver: Any, state_name: Any, sequence_length: Any = None, scope: Any = None
 ) -> tuple[list[Any], Any]:
-    """`static_rnn` that begins with `state_saver.state(name)`, and gives its last state to `.save_state(name, value)`.
+    """`static_rnn` that begins with `state_saver.state(name)`, and passes its last state to `.save_state(name, value)`.
 
-    `state_name` is as nested as `cell.state_size`. Who fetches the last output or the state saves it, too.
+    `state_name` is as nested as `cell.state_size`. A fetch of the last output or the state also saves it.
     """
     size = cell.state_size
     if nest.is_nested(size) != nest.is_nested(state_name):
@@ -147,7 +147,7 @@ def static_bidirectional_rnn(
     sequence_length: Any = None,
     scope: Any = None,
 ) -> tuple[list[Any], Any, Any]:
-    """(outputs of both directions side by side, last state forward, last state backward).
+    """(concatenated outputs of both directions, last state forward, last state backward).
 
     The arguments are those of `static_rnn`; the variables are under "bidirectional_rnn/fw" and "…/bw".
     """
@@ -167,7 +167,7 @@ def static_bidirectional_rnn(
 
 
 def _reversed_in_time(sequence: Sequence[Any], lengths: Any) -> list[Any]:
-    """The list from its end to its begin, or each row from its own end, given their `lengths`."""
+    """The reversed list; with `lengths`, each row is reversed from its own end."""
     if lengths is None:
         return list(reversed(sequence))
     columns = [_reversed_rows(steps, lengths) for steps in zip(*(nest.flatten(step) for step in sequence))]

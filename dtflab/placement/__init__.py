@@ -1,12 +1,11 @@
-"""What the placer goes by. `runtime/placer.py` chooses a device for each node; here is between which, and why.
+"""The rules of placement. `runtime/placer.py` chooses a device for each node; here are the candidates, and the reasons.
 
-`colocation_graph` finds who must share a device, and which devices they may have; `reasons` says in a sentence why a
-node is where it is, `placement_errors` why there is no place for it; `own_placer` checks what a program's own placer
-says.
+`colocation_graph` finds the nodes that must share a device, and their candidates. `reasons` explains in a sentence why
+a node is where it is, `placement_errors` why it can't be placed. `own_placer` checks a program's own placer.
 
-The dynamic placer stands here whole, for `runtime/` has no room for it: `dynamic` tries several ways and says why.
-`recurring` finds the nodes of a step, `units` what moves as one, `problem` is the question and its judge;
-`earliest_finish`, `clusters` with `spreading`, and `local_search` answer it; `dynamic_reasons` puts it into sentences.
+The dynamic placer: `dynamic` tries several strategies. `recurring` finds the nodes of a step, `units` the groups that
+move together, `problem` defines the problem and judges an answer; `earliest_finish`, `clusters` with `spreading`, and
+`local_search` are the strategies; `dynamic_reasons` explains the result.
 
 Design: docs/design/placement.md
 """

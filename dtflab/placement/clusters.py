@@ -1,9 +1,9 @@
-"""Clusters: units that are better moved together.
+"""Clusters: units that are moved together.
 
 Stands for nothing in TensorFlow. Left out: a hierarchy of clusters; one level serves graphs of some thousand nodes.
 
-Rule: what exchanges most is joined first, as long as a cluster has no more than its share of the work. So a layer comes
-out as its weights, the ops at all times that read them, and what updates them.
+Rule: the units that exchange most bytes are joined first, as long as a cluster has at most its share of the work. So a
+layer becomes one cluster: its weights, the ops at all time steps that read them, and the ops that update them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from dtflab.placement.problem import Assignment, Problem
 
-CRUMB = 0.05  # of the limit: what is smaller is joined to something in any case
+CRUMB = 0.05  # of the limit: a smaller cluster is joined to another one in any case
 
 
 class Clusters:
@@ -40,7 +40,7 @@ class Clusters:
         return unit
 
     def _join(self, a: int, b: int, crumb: float) -> None:
-        """Make one cluster of two, if it may be somewhere and is small enough, or one of them is a crumb."""
+        """Join two clusters if they have a common candidate and are small enough together, or one of them is tiny."""
         a, b = self._root(a), self._root(b)
         work, allowed = self._work[a] + self._work[b], self._allowed[a] & self._allowed[b]
         if a != b and allowed and (work <= self._limit or min(self._work[a], self._work[b]) <= crumb):

@@ -1,4 +1,4 @@
-"""Who must share a device, and which devices such a group may have.
+"""Groups of nodes that must share a device, and the devices that each group may have.
 
 Stands for `core/common_runtime/colocation_graph.cc`. Left out: functions, data sets, composite and XLA devices, and
 ops without a CPU kernel, for here each has one.
@@ -24,7 +24,7 @@ from dtflab.placement import placement_errors
 
 @dataclasses.dataclass(slots=True)
 class Group:
-    """What nodes that share a device ask for together, in three device names of falling strength.
+    """The combined requests of nodes that share a device, in three device names of decreasing strength.
 
     `pinned` and `cpu_only` are members that account for it: the first with a request, the first without GPU kernel.
     """
@@ -38,7 +38,7 @@ class Group:
 
 
 class Link(NamedTuple):
-    """Why a node is in a group: what it was joined to, and by what."""
+    """Why a node is in a group: the other node, and the kind of link."""
 
     kind: str  # `reference edge`, `resource edge` or `colocation`
     other: str
@@ -57,14 +57,14 @@ class ColocationGraph:
         self._on_cpus = [device for device in devices if device_spec.parse(device).type == "CPU"]
         self.has_gpus = len(self._on_cpus) < len(devices)
         self._candidates: dict[tuple[str, bool], list[str]] = {}
-        self._parent: dict[str, str] = {}  # the union-find: who is not in it is a root
+        self._parent: dict[str, str] = {}  # the union-find; a node that is missing is a root
         self._groups = {node.name: self._alone(node, placed.get(node.name, "")) for node in nodes}  # of roots
         for node in nodes:
             self._join_by_edges(node)
         self._join_by_class()
 
     def devices_for(self, node: Node) -> list[str]:
-        """The devices that a node may have, best first; InvalidArgumentError if there is none."""
+        """The devices that a node may have, best first. Raises InvalidArgumentError if there are none."""
         group = self.group(node.name)
         found = self._matching(group.requested, group)
         if not found and self._soft:
@@ -75,7 +75,7 @@ class ColocationGraph:
         return found
 
     def assign(self, node: Node, device: str) -> None:
-        """Put a node, and with it its group, on a device."""
+        """Assign a node, and so its group, to a device."""
         group = self.group(node.name)
         group.assigned = group.resource = group.requested = device
 
@@ -88,11 +88,11 @@ class ColocationGraph:
         return self._groups[self._root(name)]
 
     def members(self, group: Group) -> list[Node]:
-        """Its nodes, in the graph's order."""
+        """The nodes of a group, in the graph's order."""
         return [node for node in self.nodes if self.group(node.name) is group]
 
     def device_types(self, node: Node) -> tuple[str, ...]:
-        """The types of devices that have a kernel for a node, of those types that there are."""
+        """The types of the graph's devices that have a kernel for a node."""
         if not self.has_gpus:  # then the table is not read
             return ("CPU",)
         from dtflab.ops import kernel_registry
@@ -123,12 +123,12 @@ class ColocationGraph:
         parent = self._parent
         while name in parent:
             if (above := parent[name]) in parent:
-                parent[name] = parent[above]  # halves the path, for those who come after
+                parent[name] = parent[above]  # halves the path for later look-ups
             name = above
         return name
 
     def _join_by_edges(self, node: Node) -> None:
-        """Join a node with those that hand it a variable, or another resource, and not a value."""
+        """Join a node with its inputs that are a variable or another resource, not a value."""
         for position, (source, output) in enumerate(node.inputs):
             dtype = self._by_name[source].output_types[output]
             is_resource = dtype == dtypes.resource
@@ -151,7 +151,7 @@ class ColocationGraph:
                     self.links.setdefault(follower, Link("colocation", leader))
 
     def _join(self, x: str, y: str, by_edge: bool = False) -> bool:
-        """Make one group of two. Where requests contradict, soft placement leaves groups by `_class` apart: False."""
+        """Merge two groups. Returns False if requests conflict and soft placement leaves a `_class` group apart."""
         a, b = self._root(x), self._root(y)
         if a == b:
             return True
@@ -168,7 +168,7 @@ class ColocationGraph:
 
 
 def _makes_resource(node: Node) -> bool:
-    """True for a node that only makes a variable or another resource: its pin is the resource's."""
+    """True for a node that only creates a variable or another resource: its pin is the resource's."""
     types = node.output_types
     return not node.inputs and len(types) == 1 and (types[0]._is_ref_dtype or types[0] == dtypes.resource)
 
@@ -178,7 +178,7 @@ def _wants_reference(node: Node, position: int) -> bool:
 
 
 def _give_way(node: Node, source: Node, mine: Group, theirs: Group) -> None:
-    """Of two groups that a resource joins, that of the consumer gives up a request that contradicts the other's."""
+    """Of two groups that a resource joins, the consumer's gives up a request that conflicts with the other's."""
     for strength in ("assigned", "resource"):
         a, b = getattr(theirs, strength), getattr(mine, strength)
         if not _agree(a, b):
@@ -188,7 +188,7 @@ def _give_way(node: Node, source: Node, mine: Group, theirs: Group) -> None:
 
 
 def _merged(a: Group, b: Group, soft: bool) -> Group:
-    """What both ask for; ValueError where they contradict."""
+    """The requests of both together. Raises ValueError where they conflict."""
     assigned, resource = _both(a.assigned, b.assigned), _both(a.resource, b.resource)
     requested = _over(resource, _over(assigned, _both(a.requested, b.requested, soft)))
     rank = a.rank + (a.rank == b.rank)
@@ -202,7 +202,7 @@ def _both(a: str, b: str, soft: bool = False) -> str:
 
 
 def _agree(a: str, b: str) -> bool:
-    """True if two names contradict each other in no field."""
+    """True if no field of two device names conflicts."""
     pairs = zip(device_spec.parse(a), device_spec.parse(b), strict=True)
     return all(mine is None or theirs is None or mine == theirs for mine, theirs in pairs)
 

@@ -1,8 +1,8 @@
-"""Control loops: what a device must know of a loop that spans several.
+"""Control loops: what each device must know of a loop that spans several devices.
 
 Stands for AddControlFlow in `core/graph/graph_partition.cc`.
 
-Rule: each device that receives something inside a loop gets a small loop of its own, driven by the real loop's
+Rule: each device that receives something inside a loop gets a small loop, driven by the real loop's
 condition. Its Merge ticks once per iteration, and a `_Recv` in the loop waits for that tick.
 """
 
@@ -18,7 +18,7 @@ from dtflab.graph import dtypes, op_registry
 from dtflab.graph.loops import Frames, frames_of
 from dtflab.graph.node import Node, by_name, make_node
 
-TICK = "_cloop"  # TensorFlow's prefix: its workers know the nodes of a control loop by it, and so do ours
+TICK = "_cloop"  # TensorFlow's prefix, by which workers recognize the nodes of a control loop
 
 
 def word(device: str) -> str:
@@ -27,7 +27,7 @@ def word(device: str) -> str:
 
 
 def spread_loops(nodes: Sequence[Node]) -> list[Node]:
-    """The graph made ready to be cut: each device that receives something inside a loop learns of its iterations."""
+    """The graph made ready to be cut: each device that receives a value inside a loop gets the loop's iterations."""
     frames = frames_of(nodes)
     if not any(frames.values()) or len({node.device for node in nodes}) == 1:
         return list(nodes)
@@ -44,9 +44,9 @@ def spread_loops(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _control_flow_devices(nodes: Sequence[Node]) -> dict[str, str]:
-    """Where nodes really run: Switch and Exit beside their input, Enter and NextIteration beside their only consumer.
+    """The device of each node: Switch and Exit follow their input, Enter and NextIteration their only consumer.
 
-    So a Merge never waits for a NextIteration of another device, which in the first iteration would never come.
+    Otherwise a Merge could wait for a NextIteration of another device, which never comes in the first iteration.
     """
     sources = by_name(nodes)
     consumers: dict[str, list[Node]] = {}

@@ -1,13 +1,13 @@
 """The dynamic placer: each node goes where the step, simulated, ends soonest.
 
 Stands for section 3.2.1 of the TensorFlow white paper (2015), which describes such a placer; none was ever released.
-Its greedy walk through a simulated execution is `earliest_finish`; it is one of several ways that are tried here, for
-alone it is now and then worse than a single device. Left out: a placement that changes while a session runs.
+Its greedy walk through a simulated execution is `earliest_finish`. It is one of several strategies tried here, since
+alone it is sometimes worse than a single device. Left out: a placement that changes while a session runs.
 
-Rules: what the simple placer must obey is obeyed here (pins, partial pins, colocations, references, kernels, earlier
-runs): `colocation_graph` says which devices there are. The best of all ways, found by one judge, is then made better by
-a search with a fixed budget: the same graph gives the same placement. What is no part of a step goes beside what it is
-for.
+Rules: the rules of the simple placer hold here, too (pins, partial pins, colocations, references, kernels, earlier
+runs), since `colocation_graph` lists the candidate devices. The best result of all strategies is improved by a search
+with a fixed budget, so the same graph gives the same placement. A node that is not part of a step is placed next to its
+reader.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from dtflab.placement.units import problem_of
 
 BUDGET = 120_000  # events that the search may simulate: about 0.3 s
 FEW = 64  # units: more are also tried in clusters
-PARTS = (2, 3, 6)  # clusters have at most this part of a device's share of the work; which is best, differs
+PARTS = (2, 3, 6)  # clusters have at most this part of a device's share of the work; the best part varies
 
 
 class DynamicPlacer:
-    """A placer that goes by time: `Session(placer="dynamic")`, or `Session(placer=DynamicPlacer(costs=…, machines=…))`.
+    """A placer that minimizes the time of a step: `Session(placer="dynamic")` or `placer=DynamicPlacer(costs=…)`.
 
-    `costs` is the StepStats of an earlier step, what has it (RunMetadata, a trace), or several; without it times are
-    estimated from static shapes, an open dimension counting as `batch`. `machines` describe the hardware; without
-    them it is that of the cluster in virtual time whose session this is, else `default_machines`. `budget` is how many
-    events the search may simulate. After a placement `schedule` says what the step was found to do.
+    `costs` is the StepStats of an earlier step, an object that has them (RunMetadata, a trace), or a list of these.
+    Without it, times are estimated from static shapes, and an unknown dimension counts as `batch`. `machines` describes
+    the hardware: by default that of the session's cluster in virtual time, else `default_machines`. `budget` is the
+    number of events that the search may simulate. After a placement, `schedule` is the simulated step.
     """
 
-    keeps_the_rules = True  # it asks the colocation graph
+    keeps_the_rules = True  # its candidates come from the colocation graph
 
     def __init__(
         self, costs: Any = None, machines: Machines | None = None, batch: int = BATCH, budget: int = BUDGET
@@ -68,10 +68,10 @@ class DynamicPlacer:
         allow_soft_placement: bool = False,
         placed: Mapping[str, str] | None = None,
     ) -> Placement:
-        """The device of each node; arguments are those of the simple placer, `runtime.placer.place`.
+        """The device of each node. The arguments are those of the simple placer, `runtime.placer.place`.
 
-        InvalidArgumentError for requests that nothing satisfies, ResourceExhaustedError if no placement was found that
-        fits the memories, ValueError for machines that lack a device.
+        Raises InvalidArgumentError for requests that no device satisfies, ResourceExhaustedError if no placement fits
+        into the devices' memory, ValueError if `machines` has no such device.
         """
         graph = ColocationGraph(nodes, _preferred(devices, default_task), allow_soft_placement, placed or {})
         machines = self._machines or _machines_of(devices)
@@ -82,20 +82,17 @@ class DynamicPlacer:
         dynamic_reasons.check_memory(problem, self.schedule)
         where, why = dict(placed or {}), dict.fromkeys(placed or (), EARLIER)
         new = [node for node in work.nodes if node.name not in where]
-        told = Reasons(graph, default_task)
-        why |= dynamic_reasons.of_nodes(new, problem, self.schedule, graph, told)
+        reasons = Reasons(graph, default_task)
+        why |= dynamic_reasons.of_nodes(new, problem, self.schedule, graph, reasons)
         for node in new:
             where[node.name] = self.schedule.tasks[node.name].device
             graph.assign(node, where[node.name])
-        _place_the_rest(nodes, graph, told, where, why)
+        _place_the_rest(nodes, graph, reasons, where, why)
         return Placement(where, why)
 
 
 def default_machines(devices: Iterable[str]) -> Machines:
-    """What is assumed of devices that nobody describes: each task has a host of its own, with its GPUs of one kind.
-
-    Which kinds is said by the defaults of `hardware.machines.machines_for`.
-    """
+    """The machines assumed for `devices`: a host for each task, with the defaults of `machines_for`."""
     cards: dict[str, int] = {}
     for device in devices:
         task = device_spec.task_name(device)
@@ -113,15 +110,15 @@ def _machines_of(devices: Sequence[str]) -> Machines:
 
 
 def _preferred(devices: Sequence[str], default_task: str) -> list[str]:
-    """GPUs before CPUs, the master's task before others: of equally good devices the first is taken."""
+    """GPUs before CPUs, the master's task before others: of equally good devices the first is chosen."""
     return sorted(devices, key=lambda d: (device_spec.parse(d).type == "CPU", not d.startswith(default_task + "/"), d))
 
 
-# -- the ways that are tried ----------------------------------------------------------------------------------------
+# -- the strategies ----------------------------------------------------------------------------------------
 
 
 def best_assignment(problem: Problem, budget: int = BUDGET) -> Assignment:
-    """The best found: the best of several ways to begin, made better by a search."""
+    """The best assignment found: the best of several strategies, improved by a search."""
     ways = [problem.on_one(device) for device in _different(problem)]
     ways += [earliest_finish.by_time(problem), earliest_finish.ranked(problem)]
     single = [[unit] for unit in range(len(problem.units))]
@@ -134,7 +131,7 @@ def best_assignment(problem: Problem, budget: int = BUDGET) -> Assignment:
 
 
 def _spread(problem: Problem, budget: int) -> Assignment:
-    """The best of clusters, larger and smaller ones, spread over the fast devices, made better by a search."""
+    """The best assignment of clusters of several sizes to the fast devices, improved by a search."""
     fast = _fast(problem)
     found: list[tuple[Verdict, int, Clusters, list[int]]] = []
     for parts in PARTS:
@@ -149,7 +146,7 @@ def _spread(problem: Problem, budget: int) -> Assignment:
 
 
 def _different(problem: Problem) -> list[int]:
-    """Devices without those that are to all units what an earlier one on their host is."""
+    """The devices without those that are equal to an earlier one on their host, for all units."""
     machines, found = problem.fabric.machines, dict[Any, int]()
     for d, device in enumerate(problem.devices):
         processor, host = machines.processor(device)
@@ -164,14 +161,14 @@ def _fast(problem: Problem) -> list[int]:
 
 
 def _counts(count: int) -> list[int]:
-    """Over how many of so many devices to spread: all, half of them, a quarter …"""
+    """How many of `count` devices to try: all, half of them, a quarter, …"""
     return sorted({math.ceil(count / 2**power) for power in range(count.bit_length())} - {1} | {count})
 
 
 def _place_the_rest(
-    nodes: Sequence[Node], graph: ColocationGraph, told: Reasons, where: dict[str, str], why: dict[str, str]
+    nodes: Sequence[Node], graph: ColocationGraph, reasons: Reasons, where: dict[str, str], why: dict[str, str]
 ) -> None:
-    """What is no part of a step: beside what it is for, if it may be there."""
+    """Place the nodes that are not part of a step: next to their reader, if they may be there."""
     readers: dict[str, str] = {}
     for node in nodes:
         for source in node.sources():
@@ -181,9 +178,9 @@ def _place_the_rest(
             continue
         candidates = graph.devices_for(node)
         reader = readers.get(node.name, "")
-        beside = where.get(reader) in candidates
-        where[node.name] = where[reader] if beside else candidates[0]
-        why[node.name] = "no part of a step" + f", beside {reader!r}" * beside
+        follows = where.get(reader) in candidates
+        where[node.name] = where[reader] if follows else candidates[0]
+        why[node.name] = "not part of a step" + f", next to {reader!r}" * follows
         if node.name in graph.links:
-            why[node.name] = told.of(node, [where[node.name]])
+            why[node.name] = reasons.of(node, [where[node.name]])
         graph.assign(node, where[node.name])

@@ -1,4 +1,4 @@
-"""Why the dynamic placer put a node where it is, in a sentence; and what it says if nothing fits.
+"""The reason for each device that the dynamic placer chose, and the error if no placement fits.
 
 Rule: times are those of the simulated step.
 """
@@ -18,22 +18,22 @@ from dtflab.placement.reasons import Reasons, short
 
 
 def of_nodes(
-    nodes: Iterable[Node], problem: Problem, schedule: Schedule, graph: ColocationGraph, told: Reasons
+    nodes: Iterable[Node], problem: Problem, schedule: Schedule, graph: ColocationGraph, reasons: Reasons
 ) -> dict[str, str]:
-    """A sentence for each node of the step, by name; `told` knows what to say of those that have no choice."""
+    """A sentence for each node of the step, by name; `reasons` has those of nodes without a choice."""
     times = _Times(problem, schedule)
     found = {}
     for node in nodes:
         task = problem.plan.numbers[node.name]
         if len(problem.candidates[problem.unit_of[task]]) == 1 or node.name in graph.links:
-            found[node.name] = told.of(node, [schedule.tasks[node.name].device])
+            found[node.name] = reasons.of(node, [schedule.tasks[node.name].device])
         else:
             found[node.name] = times.sentence(task)
     return found
 
 
 class _Times:
-    """When nodes are done where they are, and would be elsewhere."""
+    """The times at which nodes end where they are, and would end elsewhere."""
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.problem, self.schedule = problem, schedule
@@ -41,7 +41,7 @@ class _Times:
         self.starts = {device: [span.start for span in spans] for device, spans in schedule.spans.items()}
 
     def sentence(self, task: int) -> str:
-        """When a node is done, and when the next best device would have it."""
+        """When a node ends, and when it would end on the next best device."""
         here = self.spans[task]
         if here.start == here.end:
             return f"takes no time; {self._beside(task, here)}"
@@ -56,15 +56,15 @@ class _Times:
         plan = self.problem.plan
         near = [consumer for consumer, _ in plan.consumers[task]] + [source for source, _ in plan.inputs[task]]
         found = next((other for other in near if self.spans[other].device == here.device), None)
-        return "it may be anywhere" if found is None else f"beside {self.problem.plan.names[found]!r}"
+        return "it may be anywhere" if found is None else f"next to {self.problem.plan.names[found]!r}"
 
     def _name(self, device: int) -> str:
         return self.problem.devices[device]
 
     def _elsewhere(self, task: int, device: int) -> float:
-        """When a node would be done on another device, if its inputs were sent there over free links.
+        """When a node would end on another device, if its inputs were sent there over free links.
 
-        A GPU ends what it is at first; of a CPU a core is taken to be free.
+        A GPU finishes its current op first; a CPU is assumed to have a free core.
         """
         problem, start = self.problem, 0.0
         for source, output in [*problem.plan.inputs[task], *((s, -1) for s in problem.plan.controls[task])]:
@@ -76,7 +76,7 @@ class _Times:
         return start + problem.seconds[device][task]
 
     def _free_from(self, device: str, moment: float) -> float:
-        """When a device that does one thing after the other is done with what it does at a moment."""
+        """When a device that runs one op at a time ends the op that it runs at a given moment."""
         before = bisect_right(self.starts[device], moment)
         return max(moment, self.schedule.spans[device][before - 1].end) if before else moment
 
@@ -90,15 +90,15 @@ def seconds(value: float) -> str:
 
 
 def check_memory(problem: Problem, schedule: Schedule) -> None:
-    """ResourceExhaustedError if a step needs more memory than a device has."""
+    """Raise ResourceExhaustedError if a step needs more memory than a device has."""
     over = problem.over(schedule)
     if not over:
         return
     device = max(over, key=lambda name: over[name])
     capacity = problem.capacity[problem.fabric.numbers[device]]
     raise ResourceExhaustedError.of(
-        f"The dynamic placer found no placement that fits: {short(device)} lacks {human_bytes(over[device])} of the "
-        f"{human_bytes(capacity + over[device])} that a step needs there; it has {human_bytes(capacity)}. "
+        f"The dynamic placer found no placement that fits: {short(device)} is short of {human_bytes(over[device])}. "
+        f"A step needs {human_bytes(capacity + over[device])} there, and it has {human_bytes(capacity)}. "
         f"{_largest(problem, schedule, device)}\nWhat to do: a smaller batch, more or larger devices, or fewer pins.",
     )
 

@@ -1,12 +1,12 @@
 """Greedy placement by the earliest finish, over a simulated execution.
 
 Stands for section 3.2.1 of the TensorFlow white paper (2015), whose placer was never released. There a node is placed
-when the simulation comes to it; `ranked` takes the order of HEFT (Topcuoglu, 2002) instead: what has the longest way to
-the end comes first.
+when the simulation comes to it; `ranked` takes the order of HEFT (Topcuoglu, 2002) instead: the longest way to the end
+comes first.
 
-Rules: a unit goes where its first node that takes time would be done soonest, inputs sent there included; of equals,
-the first candidate. What takes no time and needs nothing goes with the first that wants it. A device that has no memory
-left for what a unit holds is no candidate, unless none has.
+Rules: a unit goes where its first node that takes time would end soonest, the transfer of its inputs included; of equal
+devices, to the first. A node that takes no time and needs no input goes with its first reader. A device without memory
+for a unit is not a candidate, unless all are full.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ OPEN = -1  # the device of a unit that has none yet
 
 
 def by_time(problem: Problem) -> Assignment:
-    """Nodes are placed as a simulated execution comes to them."""
+    """The assignment of nodes in the order of a simulated execution."""
     return _Greedy(problem, None).run()
 
 
 def ranked(problem: Problem) -> Assignment:
-    """Nodes are placed by their distance from the end, the farthest first."""
+    """The assignment of nodes in the order of their distance from the end, the farthest first."""
     return _Greedy(problem, ranks(problem)).run()
 
 
@@ -104,7 +104,7 @@ class _Greedy:
         self._begin(task, device)
 
     def _may_stay_open(self, task: int) -> bool:
-        """True for what takes no time and needs nothing that is somewhere: it can be anywhere when it is wanted."""
+        """True for a task that takes no time and has no placed input: it can be anywhere when it is needed."""
         if any(seconds[task] for seconds in self.problem.seconds):
             return False
         return all(self._device(source) == OPEN for source in self._sources(task))
@@ -113,7 +113,7 @@ class _Greedy:
         return self.assignment[self.problem.unit_of[task]]
 
     def _soonest(self, task: int, candidates: Sequence[int]) -> int:
-        """The candidate on which a task would be done first."""
+        """The candidate on which a task would end first."""
         needs = self.problem.kept(self.problem.unit_of[task])
         fits = [device for device in candidates if needs <= self.memory[device]]
         if not fits:
@@ -121,7 +121,7 @@ class _Greedy:
         return min(fits, key=lambda device: self._start(task, device) + self.problem.seconds[device][task])
 
     def _start(self, task: int, device: int) -> float:
-        """When a task could start on a device."""
+        """The time at which a task could start on a device."""
         start = min(self.free[self.fabric.processors[device]])
         for source, output in self.plan.inputs[task]:
             start = max(start, self._arrival(source, output, device))
@@ -130,7 +130,7 @@ class _Greedy:
         return start
 
     def _arrival(self, source: int, output: int, device: int, book: bool = False) -> float:
-        """When a tensor would be on a device, as the links stand now; with `book` they are taken for it."""
+        """The time at which a tensor would be on a device, with the links as they are; `book` occupies them."""
         here = self._device(source)
         if here in (OPEN, device):
             return self.end[source]
@@ -154,7 +154,7 @@ class _Greedy:
         self.memory[device] -= self.problem.kept(unit)
 
     def _begin(self, task: int, device: int) -> None:
-        """A task runs on a device: its open inputs come there, the others are sent."""
+        """Run a task on a device: its unplaced inputs are placed there, the others are sent."""
         start = 0.0
         for source, output in [*self.plan.inputs[task], *((source, -1) for source in self.plan.controls[task])]:
             if self._device(source) == OPEN:
@@ -169,7 +169,7 @@ class _Greedy:
         self.end[task] = start + seconds
 
     def _settle_open(self, source: int, device: int) -> None:
-        """What could be anywhere, and all that it waits for, is beside its first reader, if it may be."""
+        """Place a task that could be anywhere, and all its inputs, next to its first reader, if possible."""
         stack = [source]
         while stack:
             task = stack.pop()

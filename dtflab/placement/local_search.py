@@ -1,8 +1,8 @@
-"""Local search: a placement is made better by moving one thing, or two, to another device, as long as that helps.
+"""Local search: improve a placement by moving one group, or two, to another device, as long as that helps.
 
-Stands for nothing in TensorFlow. Rules: the judge is the simulated schedule. What takes most of the critical path is
-moved first. The budget is a number of simulated events, never a time, so a placement is the same on any machine;
-chance, which finds new starting points, comes from a seed.
+Stands for nothing in TensorFlow. Rules: the judge is the simulated schedule. The groups that take most of the critical
+path are moved first. The budget is a number of simulated events, not a time, so a placement is the same on any machine;
+new starting points are drawn from a seed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dtflab.hardware.schedule import Schedule, Span
 from dtflab.placement.problem import Problem, Verdict
 
-PATIENCE = 12  # shaken copies that may lead to nothing better, one after the other
+PATIENCE = 12  # perturbed copies in a row without an improvement
 
-Groups = Sequence[Sequence[int]]  # what moves together: units
+Groups = Sequence[Sequence[int]]  # units that move together
 
 
 class Search:
@@ -32,7 +32,7 @@ class Search:
         return self.problem.spent >= self._until
 
     def judge(self, where: Sequence[int]) -> tuple[Verdict, Schedule]:
-        """How good a placement of the groups is."""
+        """The quality of a placement of the groups."""
         found = [0] * len(self.problem.units)
         for units, device in zip(self.groups, where, strict=True):
             for unit in units:
@@ -40,7 +40,7 @@ class Search:
         return self.problem.judge(found)
 
     def climb(self, where: Sequence[int]) -> tuple[Verdict, list[int]]:
-        """The best placement that a way of single improvements leads to."""
+        """The placement at the end of a sequence of improvements."""
         best = list(where)
         verdict, schedule = self.judge(best)
         moves = self._moves(best, schedule)
@@ -85,7 +85,7 @@ class Search:
         return found
 
     def from_anywhere(self, best: tuple[Verdict, list[int]], seed: int = 0) -> tuple[Verdict, list[int]]:
-        """Climb from shaken copies of the best, until the budget is spent or so many were in vain."""
+        """Climb from perturbed copies of the best, until the budget is spent or `PATIENCE` of them brought nothing."""
         rng = random.Random(seed)
         free = [g for g, candidates in enumerate(self.candidates) if len(candidates) > 1]
         in_vain = 0

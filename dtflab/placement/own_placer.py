@@ -1,8 +1,8 @@
-"""A placer by name, and whether a session can work with what a program's own says: `Session(placer=my_place)`.
+"""A placer by name, and the check of what a program's own placer returns: `Session(placer=my_place)`.
 
-A placer may ignore what `tf.device` asked for; that is its business. It may not part a variable from the ops that are
-handed it, or any nodes that the program colocates, nor use a device that has no kernel: such a graph would fail later,
-with an error that nobody can trace back to the placer.
+A placer may ignore the requests of `tf.device`. It must not separate a variable from the ops that take it by reference,
+or nodes that the program colocates, and must not use a device without a kernel. Such a graph would fail later, with an
+error that does not point to the placer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dtflab.graph import device_spec
 from dtflab.graph.node import Node
 from dtflab.placement.colocation_graph import ColocationGraph
 
-_ADVICE = "Change what the rules say where it matters: `where = dict(dtflab.extend.place(nodes, devices, …))`."
+_ADVICE = "Start from the rules and change only what matters: `where = dict(dtflab.extend.place(nodes, devices, …))`."
 
 
 class Placer(Protocol):
@@ -34,14 +34,14 @@ class Placer(Protocol):
 
 
 def placer_named(placer: Placer | str | None) -> Placer | None:
-    """What `Session(placer=…)` means: a function is taken as it is, "dynamic" is one that goes by time.
+    """The placer of `Session(placer=…)`: a function as it is, or the dynamic placer for "dynamic".
 
-    None stands for the simple placer. TypeError for anything else.
+    None stands for the simple placer. Raises TypeError for anything else.
     """
     if placer is None or callable(placer):
         return placer
     if placer == "dynamic":
-        from dtflab.placement.dynamic import DynamicPlacer  # knows of hardware: loaded with the first that asks
+        from dtflab.placement.dynamic import DynamicPlacer  # loads the hardware model, which few sessions need
 
         return DynamicPlacer()
     raise TypeError(f"Argument `placer` must be a function or 'dynamic' (docs/placers.md), but got {placer!r}")
@@ -50,11 +50,11 @@ def placer_named(placer: Placer | str | None) -> Placer | None:
 def check(
     placer: Placer, where: object, nodes: Sequence[Node], devices: Sequence[str], placed: Mapping[str, str]
 ) -> None:
-    """Raise unless `where`, which the placer returned, gives every node a device that it can have.
+    """Check that `where`, which the placer returned, gives every node a device that it can have.
 
-    TypeError for what is no mapping; InvalidArgumentError for a node without a device of the session, a device without
-    a kernel for its node, and nodes apart that must share a device. `placed` are nodes that stay where they are. A
-    placer that `keeps_the_rules` by itself knows which of them soft placement gives up; it is not checked.
+    Raises TypeError if `where` is not a mapping, and InvalidArgumentError for a node without a device of the session, a
+    device without a kernel for its node, or separated nodes that must share a device. `placed` are nodes that stay
+    where they are. A placer that `keeps_the_rules` is not checked: it knows which of them soft placement gives up.
     """
     if getattr(placer, "keeps_the_rules", False):
         return
@@ -88,7 +88,7 @@ def _no_kernel(node: Node, kind: str | None) -> str:
 
 
 def _near(node: Node, graph: ColocationGraph, first: str) -> list[tuple[str, str]]:
-    """Nodes with which `node` must share a device, and why: the one that it is joined to, the first of its group."""
+    """The nodes with which `node` must share a device, with the reasons: its link, and the first of its group."""
     found = [(first, "variables and colocations join them, by way of others")]
     if link := graph.links.get(node.name):
         found.insert(0, (link.other, f"a {link.kind} joins them"))

@@ -1,7 +1,7 @@
-"""What the placer says when it can't place a graph.
+"""Errors of a placer that can't place a graph.
 
 The first line of each text is TensorFlow's (`colocation_graph.cc`, `placer.cc`), and so is the account of the group
-that follows it. What to do about it is ours.
+that follows it. The advice after it is dtflab's.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 def malformed(node: Node, why: str) -> OpError:
-    """A device that nobody can read."""
-    hint = "What to do: write it as /job:ps/task:0/device:GPU:0; any part may lack."
+    """The error for a device name that can't be parsed."""
+    hint = "What to do: write it as /job:ps/task:0/device:GPU:0; every part is optional."
     return _error(node, f"{why} in node: {{{{node {node.name}}}}}\n{hint}")
 
 
 def two_homes(node: Node, source: Node, strength: str, a: str, b: str) -> OpError:
-    """A node that is handed a variable of one device, and already has to be on another."""
+    """The error for a node that takes a variable of one device by reference, but must be on another device."""
     return _error(
         node,
         "Cannot place the graph because a reference or resource edge connects colocation groups with incompatible "
         f"{strength} devices: {_full(a)} vs {_full(b)}. The edge src node is name='{source.name}' "
         f"(op='{source.op}'), and the dst node is name='{node.name}' (op='{node.op}').\n"
-        f"What to do: put both variables on one device, or hand {node.name} a value: tf.identity(…).",
+        f"What to do: put both variables on one device, or pass a value to {node.name}: tf.identity(…).",
     )
 
 
 def conflict(graph: ColocationGraph, x: str, y: str, by_edge: bool, why: str) -> OpError:
-    """Nodes that must share a device and ask for different ones."""
+    """The error for nodes that must share a device and request different ones."""
     text = f"Cannot colocate nodes {{{{colocation_node {x}}}}} and {{{{colocation_node {y}}}}}: {why}"
     if by_edge:
         text = (
@@ -43,15 +43,15 @@ def conflict(graph: ColocationGraph, x: str, y: str, by_edge: bool, why: str) ->
         )
     groups = [graph.group(x), graph.group(y)]
     listing = "\n".join(f"  {_asked(n)}" for n in graph.nodes if any(graph.group(n.name) is g for g in groups))
-    hint = "What to do: pin them alike, or leave one open."
+    hint = "What to do: pin them to the same device, or pin only one of them."
     if not by_edge:
-        hint += " With tf.ConfigProto(allow_soft_placement=True) they are only kept together where that is possible."
+        hint += " With tf.ConfigProto(allow_soft_placement=True) they are kept together only where that is possible."
     node = graph.node(y if by_edge else x)
     return _error(node, f"{text}\nThese nodes need one device:\n{listing}\n{hint}")
 
 
 def no_device(graph: ColocationGraph, node: Node, group: Group) -> OpError:
-    """A request that no device satisfies, or none that has the kernels."""
+    """The error for a request that no device with the kernels satisfies."""
     return _error(node, f"Cannot assign a device for operation {node.name}: {_why_none(graph, node, group)}")
 
 
@@ -95,7 +95,7 @@ def _assigned(graph: ColocationGraph, node: Node) -> str:
 
 
 def _account(graph: ColocationGraph, group: Group) -> str:
-    """The members of a group: what kernels their ops have, and what they ask for."""
+    """The members of a group: the kernels of their ops, and the devices that they request."""
     members = graph.members(group)
     types = {node.op: " ".join(graph.device_types(node)) for node in members}
     kernels = "".join(f"\n{op}: {found}" for op, found in types.items())
@@ -108,7 +108,7 @@ def _account(graph: ColocationGraph, group: Group) -> str:
 
 
 def _kernels(node: Node) -> str:
-    """The kernels of an op, as TensorFlow lists them; what runs at all has one for CPUs."""
+    """The kernels of an op, as TensorFlow lists them; every op here has one for CPUs."""
     from dtflab.ops.kernel_registry import gpu_kernels
 
     lines = ["device='CPU'", *map(str, gpu_kernels(node.op))]
@@ -125,18 +125,18 @@ def types_of(node: Node) -> str:
 
 
 def _hint(graph: ColocationGraph, group: Group) -> str:
-    """What a reader can do about a request that can't be satisfied."""
+    """Advice for a request that can't be satisfied."""
     wanted = device_spec.parse(group.requested)
     if not any(device_spec.matches(str(wanted._replace(type=None, id=None)), device) for device in graph.devices):
         if all(device_spec.parse(device).job == "localhost" for device in graph.devices):
             return (
-                "What to do: this session is on no cluster. Give tf.Session the address of a server, or cluster.target."
+                "What to do: this session has no cluster. Give tf.Session the address of a server, or cluster.target."
             )
-        return "What to do: the cluster has no such job or task; see tf.train.ClusterSpec."
+        return "What to do: choose a job and task of the cluster; see tf.train.ClusterSpec."
     soft = "or let the session choose another device: tf.ConfigProto(allow_soft_placement=True)"
     culprit = group.cpu_only
     if culprit is not None and wanted.type == "GPU":
-        lacks = f"What to do: {culprit.op}{types_of(culprit)} has no GPU kernel. "
+        cause = f"What to do: {culprit.op}{types_of(culprit)} has no GPU kernel. "
         tip = "Make the variable float32, pin" if "Variable" in culprit.op else "Pin"
-        return f"{lacks}{tip} it to /cpu:0, {soft}."
-    return f"What to do: ask for a device that is there, {soft}."
+        return f"{cause}{tip} it to /cpu:0, {soft}."
+    return f"What to do: request a device that exists, {soft}."

@@ -1,9 +1,9 @@
-"""The problem of a placer that goes by time: tasks, what shares a device, what may be where; and who judges an answer.
+"""The problem of the dynamic placer: tasks, units that share a device, their candidates; and the judge of an answer.
 
 Stands for nothing in TensorFlow. Left out: memory that an allocator loses by rounding and gaps.
 
-Rules: a unit is what shares a device; an assignment gives each unit one of its candidates. The judge is the simulated
-schedule: first come bytes for which there is no memory, then the makespan.
+Rules: a unit is a group of tasks that share a device; an assignment gives each unit one of its candidates. The judge is
+the simulated schedule: it compares the bytes that exceed the memory, then the makespan.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Assignment = Sequence[int]  # of each unit: the number of its device
 
 
 class Verdict(NamedTuple):
-    """How good an assignment is; the smaller, the better."""
+    """The quality of an assignment; smaller is better."""
 
     over: int  # bytes that do not fit
     makespan: float  # seconds
@@ -53,7 +53,7 @@ class Problem:
         self.spent = 0  # events of all simulations so far
 
     def schedule(self, assignment: Assignment) -> Schedule:
-        """What happens when the units are on these devices."""
+        """The simulated step with the units on these devices."""
         where = [assignment[unit] for unit in self.unit_of]
         seconds = [self.seconds[device][task] for task, device in enumerate(where)]
         schedule = self.plan.run(self.fabric, seconds, where)
@@ -61,19 +61,19 @@ class Problem:
         return schedule
 
     def judge(self, assignment: Assignment) -> tuple[Verdict, Schedule]:
-        """How good an assignment is, and what happens with it."""
+        """The quality of an assignment, and its schedule."""
         schedule = self.schedule(assignment)
         return Verdict(sum(self.over(schedule).values()), schedule.makespan), schedule
 
     def over(self, schedule: Schedule) -> dict[str, int]:
-        """By device: bytes that it lacks; devices of one processor share its memory."""
+        """Missing bytes by device; devices of one processor share its memory."""
         if not self._excess(schedule.made):
             return {}
-        self.spent += 2 * len(self.unit_of)  # so long does it take to look at the memory
+        self.spent += 2 * len(self.unit_of)  # computing the peak takes as long as that many events
         return self._excess(schedule.peak)
 
     def _excess(self, nbytes: Mapping[str, int]) -> dict[str, int]:
-        """By device: what of its bytes is more than its processor has."""
+        """The bytes by device that exceed its processor's memory."""
         held: dict[int, int] = {}
         found: dict[str, int] = {}
         for d, device in enumerate(self.devices):
@@ -89,11 +89,11 @@ class Problem:
         return min(sum(self.seconds[d][task] for task in self.units[unit]) for d in self.candidates[unit])
 
     def kept(self, unit: int) -> int:
-        """Bytes that a unit holds for ever."""
+        """Bytes that a unit holds as long as the session lives."""
         return sum(self.plan.kept.get(task, 0) for task in self.units[unit])
 
     def on_one(self, device: int) -> Assignment:
-        """All on one device, but for what may not be there: that stays on its best."""
+        """All units on one device, except those that may not be there: they get their best device."""
         return [device if device in found else found[0] for found in self.candidates]
 
 

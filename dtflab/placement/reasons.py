@@ -1,4 +1,4 @@
-"""Where the placer put a node, for the log, and why, in a sentence that a reader can check against the program."""
+"""The log of placements, and the reason for each in a sentence that can be checked against the program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVari
 
 
 class Placement(dict[str, str]):
-    """The device of each node, by name. `reasons` says why; of what was changed afterwards, nothing."""
+    """The device of each node, by name. `reasons` says why; a device that is changed afterwards has no reason."""
 
     def __init__(self, where: Mapping[str, str], why: Mapping[str, str]) -> None:
         super().__init__(where)
@@ -28,7 +28,7 @@ class Placement(dict[str, str]):
 
 
 def reasons_of(where: Mapping[str, str], names: Iterable[str], placer: object) -> dict[str, str]:
-    """Why nodes are where a placer put them: what it says itself, or that a program's own did it."""
+    """Why nodes are where a placer put them: its own reasons, or that the program's own placer did it."""
     said = getattr(where, "reasons", {})
     own = f"placed by the program's own placer {getattr(placer, '__name__', placer)}"
     return {name: said.get(name, own) for name in names}
@@ -37,7 +37,7 @@ def reasons_of(where: Mapping[str, str], names: Iterable[str], placer: object) -
 def log_placement(nodes: Iterable[Node], placed_before: Mapping[str, Node]) -> None:
     """Print where the nodes of a graph are, in the order of TensorFlow's placer (`log_device_placement`).
 
-    It leaves sources of data for last, to put them beside their reader, unless one with state has its place already.
+    TensorFlow places sources of data last, next to their reader, unless one with state has its device already.
     """
 
     def comes_last(node: Node) -> bool:
@@ -54,23 +54,23 @@ class Reasons:
         self._default_task = default_task
         self._defaults: dict[str, str] = {}
 
-    def beside(self, node: Node, neighbours: Sequence[Node]) -> str:
-        """For a node that went where its input or its consumers are, which it was free to do."""
+    def next_to(self, node: Node, neighbours: Sequence[Node]) -> str:
+        """The reason for a node that follows its input or its consumers although it is free to be elsewhere."""
         pin = f"pinned to {short(node.device)}; there " if node.device else ""
         near = repr(neighbours[0].name)
         if not node.inputs:
             others = len({neighbour.name for neighbour in neighbours}) - 1
             return (
-                f"{pin}beside its consumer {near}"
+                f"{pin}next to its consumer {near}"
                 if not others
-                else f"{pin}beside its consumers, {near} and {others} more"
+                else f"{pin}next to its consumers, {near} and {others} more"
             )
         if node.op.endswith("Identity"):
-            return f"only passes on {near}, so beside it"
-        return f"{pin}only looks at the {node.op.lower()} of {near}, so beside it"
+            return f"only passes on {near}, so next to it"
+        return f"{pin}only reads the {node.op.lower()} of {near}, so next to it"
 
     def of(self, node: Node, candidates: Sequence[str]) -> str:
-        """For a node that got the first of the devices that it may have."""
+        """The reason for a node that got the first of its candidate devices."""
         device, group = candidates[0], self._graph.group(node.name)
         asked = device_spec.parse(node.device)
         fits = device_spec.matches(node.device, device)
@@ -89,10 +89,10 @@ class Reasons:
         is_variable = self._graph.node(self._origin(other)).op in _VARIABLES
         if kind == "colocation":
             return f"colocated with {'its variable ' * is_variable}{other!r}"
-        return f"beside {'its variable ' * is_variable}{self._origin(other)!r} ({kind})"
+        return f"next to {'its variable ' * is_variable}{self._origin(other)!r} ({kind})"
 
     def _origin(self, name: str) -> str:
-        """What made the variable that a node hands on."""
+        """The name of the node that made the variable that `name` passes on."""
         seen = set()
         while name not in seen and (link := self._graph.links.get(name)) and link.kind != "colocation":
             seen.add(name)
@@ -100,16 +100,16 @@ class Reasons:
         return name
 
     def _soft(self, node: Node, group: Group) -> str:
-        """For a pin that soft placement gave up."""
+        """The reason for a node whose pin soft placement gave up."""
         request = short(node.device)
         if not any(device_spec.matches(node.device, device) for device in self._graph.devices):
             return f"there is no {request}, so the first device{self._with_kernel()} (soft placement)"
         if group.cpu_only is not None:
             return f"{self._no_kernel(node, group.cpu_only)}, so the CPU (soft placement)"
-        return f"pinned to {request}, but what shares its device is pinned elsewhere (soft placement)"
+        return f"pinned to {request}, but a node that shares its device is pinned elsewhere (soft placement)"
 
     def _open(self, node: Node, group: Group, device: str) -> str:
-        """For a node of which the program says nothing."""
+        """The reason for a node that the program does not pin."""
         if group.pinned is not None:
             return f"shares its device with {group.pinned.name!r}, which is pinned to {short(group.pinned.device)}"
         if group.cpu_only is not None:

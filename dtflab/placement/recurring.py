@@ -1,10 +1,10 @@
-"""Which nodes of a whole graph are part of its steps, as far as the nodes tell.
+"""The nodes of a graph that are part of its steps, as far as the graph shows it.
 
-Stands for nothing in TensorFlow, where a placer is not told either what will be fetched.
+Stands for nothing in TensorFlow, whose placer does not know either what will be fetched.
 
-Rules: what gives variables their first value, saves them or restores them runs once in a while, and so does what
-nothing else needs. A first value is one that depends on no variable, placeholder or queue, or on whether a variable has
-a value yet. What a step needs is part of it, whatever it is.
+Rules: nodes that initialize, save or restore variables run only now and then, and so do nodes that only these need. An
+initial value is one that does not depend on a variable, placeholder or queue, or that depends on whether a variable has
+a value yet. A node that a step needs is part of it in any case.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def recurring(nodes: Sequence[Node]) -> list[Node]:
     order = topological(nodes)
     known = _known_from_the_start(order)
     once = {node.name for node in order if node.op in _FILES or _is_first_value(node, known)} | _asking(order)
-    for node in order:  # what only waits for such: the initializer of all
+    for node in order:  # nodes that only wait for these: the initializer of all variables
         sources = set(node.sources())
         if node.op in ("NoOp", "Identity") and sources & once and sources <= once | known:
             once.add(node.name)
@@ -34,18 +34,18 @@ def recurring(nodes: Sequence[Node]) -> list[Node]:
     for node in order:
         for source in node.sources():
             needed_by.setdefault(source, []).append(node.name)
-    for node in reversed(order):  # what only such need
+    for node in reversed(order):  # nodes that only these need
         readers = needed_by.get(node.name, ())
         if readers and not _is_resource(node) and all(reader in once for reader in readers):
             once.add(node.name)
-    for node in reversed(order):  # and what a step needs, it runs
+    for node in reversed(order):  # nodes that a step needs
         if node.name not in once:
             once.difference_update(node.sources())
     return [node for node in nodes if node.name not in once]
 
 
 def _asking(order: Sequence[Node]) -> set[str]:
-    """Nodes that go by whether a variable has a value yet."""
+    """Nodes that depend on whether a variable has a value yet."""
     found: set[str] = set()
     for node in order:
         if node.op in _ASKS or not found.isdisjoint(node.sources()):
@@ -58,7 +58,7 @@ def _is_first_value(node: Node, known: set[str]) -> bool:
 
 
 def _is_resource(node: Node) -> bool:
-    """True for a node that makes a variable or another resource: it is there all the time."""
+    """True for a node that creates a variable or another resource, which exists all the time."""
     return not node.inputs and any(dtype._is_ref_dtype or dtype == dtypes.resource for dtype in node.output_types)
 
 

@@ -1,9 +1,9 @@
-"""Spreading: clusters over devices, such that what could run at the same time does.
+"""Spreading: place clusters on devices so that clusters that could run at the same time do.
 
-Stands for nothing in TensorFlow. Rules: first each cluster has a device of its own, which shows when it would be busy
-if nothing stood in its way. Then time is cut into slices, a slice takes as long as the busiest device needs for what
-falls into it, and clusters are put, and put again, where the sum of all slices and of what is sent is the least. An
-estimate: the judge decides what it is worth.
+Stands for nothing in TensorFlow. Rules: first each cluster has a device to itself, which shows when it would be busy
+without contention. Then time is cut into slices; a slice takes as long as the busiest device needs for its work, and
+clusters are moved repeatedly to where the sum of all slices and of all transfers is the least. This is an estimate: the
+judge decides how good the result is.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Slices:
         self.load[device] -= self.busy[cluster] * self.slowness[device]
 
     def put(self, cluster: int) -> None:
-        """Put a cluster on the device where it costs least; of equals the first."""
+        """Put a cluster on the device where it costs least; of equal devices, on the first."""
         where = np.array(self.where)
         highest = self.load.max(axis=0)
         apart = self.sent[cluster] * (where >= 0)

@@ -1,8 +1,8 @@
 """From the nodes of a step to a placer's problem: their units.
 
 Stands for nothing in TensorFlow. Rules: a group of the colocation graph is a unit. A source (a constant, a placeholder)
-goes with its first consumer, if it may be wherever that may be. A loop stays together where it can: what its turns
-would send is not modelled.
+goes with its first consumer, if it may be on all candidates of that. A loop stays together if possible, since the
+transfers of its iterations are not modelled.
 """
 
 from __future__ import annotations

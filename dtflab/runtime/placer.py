@@ -49,7 +49,7 @@ def place(
         near = {where.get(neighbour.name) for neighbour in neighbours}
         wish = near.pop() if len(near) == 1 else None
         if wish in candidates and len(candidates) > 1:
-            where[node.name], why[node.name] = wish, reasons.beside(node, neighbours)
+            where[node.name], why[node.name] = wish, reasons.next_to(node, neighbours)
         else:
             where[node.name], why[node.name] = candidates[0], reasons.of(node, candidates)
         graph.assign(node, where[node.name])

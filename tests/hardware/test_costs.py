@@ -174,9 +174,9 @@ def test_a_size_that_is_not_known_is_an_error_that_names_the_op():
         y = tf.matmul(x, tf.zeros([4, 5]), name="layer")
         z = tf.tanh(tf.placeholder(tf.float32), name="any")
     assert costs.of_op(y.op, batch=3) == Cost(120, 188)
-    with pytest.raises(ValueError, match=r"op 'layer' \(MatMul\) costs is not known: .* \(\?, 4\)\. Give `batch`"):
+    with pytest.raises(ValueError, match=r"cost of op 'layer' \(MatMul\) is unknown: .* \(\?, 4\)\. Give `batch`"):
         costs.of_op(y.op)
-    with pytest.raises(ValueError, match=r"op 'any' \(Tanh\) costs is not known: .* <unknown>"):
+    with pytest.raises(ValueError, match=r"cost of op 'any' \(Tanh\) is unknown: .* <unknown>"):
         costs.of_op(z.op, batch=3)
 
 

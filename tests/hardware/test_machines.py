@@ -77,9 +77,9 @@ def test_a_session_without_a_cluster():
     ({"gpus": True}, "must be 0 or more, not True"),
     ({"gpus": 1, "gpu": "K41"}, "No GPU model 'K41'"),
     ({"cpu": {"worker": "laptop"}}, r"cpu says nothing of host a \(/job:ps/task:0\). Name it"),
-    ({"racks": 0}, "1 rack or more, not 0"),
-    ({"racks": True}, "1 rack or more, not True"),
-    ({"gpus": 1, "visible": {"/job:worker/task:0": [1]}}, "is shown card 1, but b has 1 cards"),
+    ({"racks": 0}, "racks is 0, but must be 1 or more"),
+    ({"racks": True}, "racks is True, but must be 1 or more"),
+    ({"gpus": 1, "visible": {"/job:worker/task:0": [1]}}, "visible lists card 1 for task .*, but b has 1 cards"),
     ({"visible": {"/job:chief/task:0": [0]}}, "visible names /job:chief/replica:0/task:0, but the tasks are"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_told(options, message):
@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_told(options, message):
 
 
 def test_tasks_of_one_host_that_contradict_each_other():
-    with pytest.raises(ValueError, match="cpu says 'laptop' and 'EPYC 7742' for tasks that share host a"):
+    with pytest.raises(ValueError, match="cpu is 'laptop' and 'EPYC 7742' for tasks that share host a"):
         machines_for({"/job:ps/task:0": "a", "/job:worker/task:0": "a"}, cpu={"ps": "laptop", "worker": "EPYC 7742"})
 
 
@@ -96,7 +96,9 @@ def test_devices_that_do_not_exist():
     machines = machines_for(TASKS, gpus=1)
     with pytest.raises(ValueError, match=r"has no device .*GPU:1.*: it sees 1 cards"):
         machines.processor(WORKER.format(0) + "/device:GPU:1")
-    with pytest.raises(ValueError, match="No task of device '/job:chief/task:0/cpu:0' is known; the tasks are /job:ps"):
+    with pytest.raises(
+        ValueError, match="The task of device '/job:chief/task:0/cpu:0' is unknown; the tasks are /job:ps"
+    ):
         machines.processor("/job:chief/task:0/cpu:0")
     with pytest.raises(ValueError, match="has no device"):
         machines.processor(WORKER.format(0) + "/device:TPU:0")
@@ -104,9 +106,9 @@ def test_devices_that_do_not_exist():
 
 def test_hosts_and_homes_must_fit():
     host = machines_for(TASKS).hosts[0]
-    with pytest.raises(ValueError, match="Two hosts have one name"):
+    with pytest.raises(ValueError, match="Two hosts have the same name"):
         Machines([host, host], network("10Gb/s"), {})
-    with pytest.raises(ValueError, match="lives on 'z', but the hosts are a"):
+    with pytest.raises(ValueError, match="is on unknown host 'z'; the hosts are a"):
         Machines([host], network("10Gb/s"), {"/job:ps/task:0": "z"})
 
 

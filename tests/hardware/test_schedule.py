@@ -282,13 +282,13 @@ def test_machines_of_the_catalogue_serve():
 @pytest.mark.parametrize(
     ("tasks", "says"),
     [
-        ([Task("a", GPU[0], 1.0), Task("a", GPU[0], 1.0)], "Two tasks have the name 'a'"),
+        ([Task("a", GPU[0], 1.0), Task("a", GPU[0], 1.0)], "Two tasks are named 'a'"),
         ([Task("a", GPU[0], -1.0)], "Task 'a' on .* takes -1.0 s"),
         ([Task("a", GPU[0], float("nan"))], "takes nan s"),
         ([Task("a", GPU[0], 1.0, [("b", 0)])], "reads b:0, which no task makes"),
         ([Task("b", GPU[0], 1.0, outputs=(1,)), Task("a", GPU[0], 1.0, [("b", 1)])], "reads b:1, which no task makes"),
-        ([Task("a", GPU[0], 1.0, controls=["b"])], "waits for 'b', which is no task"),
-        ([Task("a", GPU[0], 1.0, (), ["b"]), Task("b", GPU[1], 1.0, (), ["a"])], "2 tasks wait for each other"),
+        ([Task("a", GPU[0], 1.0, controls=["b"])], "waits for unknown task 'b'"),
+        ([Task("a", GPU[0], 1.0, (), ["b"]), Task("b", GPU[1], 1.0, (), ["a"])], "2 tasks are blocked in a circle"),
         ([Task("a", "/job:ps/replica:0/task:0/device:CPU:0", 1.0)], "/job:ps"),
         ([Task("a", f"{TASKS[0]}/device:GPU:7", 1.0)], "GPU:7"),
     ],

@@ -246,7 +246,7 @@ def test_what_has_the_wrong_type_is_refused():
         lambda: model_parallel.rnn_layers([], "/cpu:0"),
         lambda: model_parallel.pipeline([], x, "/cpu:0", 2),
     ):
-        with pytest.raises(ValueError, match="devices is a list with a device for each part, not '/cpu:0'"):
+        with pytest.raises(ValueError, match="devices must be a list with a device for each part, not '/cpu:0'"):
             make()
     with pytest.raises(TypeError, match="dense: the inputs must be floating-point numbers, not int32"):
         model_parallel.dense(tf.zeros([2, 3], tf.int32), 4, CPUS[:2])
@@ -260,8 +260,11 @@ def test_what_has_the_wrong_type_is_refused():
         (lambda x, im: model_parallel.dense(x, 2, CPUS[:3]), "dense: 2 units can't be cut over 3 devices"),
         (lambda x, im: model_parallel.dense(x, 9, CPUS, "rows"), "dense: 3 inputs can't be cut over 4 devices"),
         (lambda x, im: model_parallel.dense(x, 9, []), "over 0 devices"),
-        (lambda x, im: model_parallel.dense(x, 9, CPUS, "layers"), "cut by 'columns' or 'rows', not by 'layers'"),
-        (lambda x, im: model_parallel.conv2d(im, 9, 3, CPUS, "columns"), "by 'channels' or 'rows', not by 'columns'"),
+        (lambda x, im: model_parallel.dense(x, 9, CPUS, "layers"), "by must be 'columns' or 'rows', not 'layers'"),
+        (
+            lambda x, im: model_parallel.conv2d(im, 9, 3, CPUS, "columns"),
+            "by must be 'channels' or 'rows', not 'columns'",
+        ),
         (lambda x, im: model_parallel.conv2d(im, 9, 3, CPUS, "rows"), "2 rows of results can't be cut over 4 devices"),
         (lambda x, im: model_parallel.conv2d(im, 1, 3, CPUS), "1 filters can't be cut over 4 devices"),
         (lambda x, im: model_parallel.conv2d(im, 9, 3, CPUS[:1], "rows", padding="FULL"), "must be 'SAME' or 'VALID'"),
@@ -271,9 +274,9 @@ def test_what_has_the_wrong_type_is_refused():
             lambda x, im: model_parallel.pipeline([tf.negative], tf.zeros([33, 2]), CPUS[:1], 4),
             "a batch of 33 can't be cut",
         ),
-        (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS[:1], 0), "whole number, 1 or more, not 0"),
-        (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS[:1], 2.0), "whole number, 1 or more, not 2.0"),
-        (lambda x, im: model_parallel.pipeline([], x, [], 2), "there must be a stage, and a device for it"),
+        (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS[:1], 0), "an integer of 1 or more, not 0"),
+        (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS[:1], 2.0), "an integer of 1 or more, not 2.0"),
+        (lambda x, im: model_parallel.pipeline([], x, [], 2), "the list of stages is empty"),
         (lambda x, im: model_parallel.conv2d(im, 9, [3, 3, 3], CPUS), r"kernel_size must be .* not \[3, 3, 3\]"),
         (lambda x, im: model_parallel.conv2d(im, 9, 0, CPUS), "kernel_size must be .* not 0"),
         (lambda x, im: model_parallel.conv2d(im, 9, 3, CPUS, strides=0), "strides must be a whole number, 1 or more"),

@@ -122,7 +122,7 @@ def test_pins_partial_pins_and_colocations_are_kept():
     assert where["w"] == where["update"]
     assert where["partial"] == CPU
     assert where.reasons["v"] == "pinned to /gpu:1 by the program"
-    assert where.reasons["update"] == "beside its variable 'w' (reference edge)"
+    assert where.reasons["update"] == "next to its variable 'w' (reference edge)"
     assert where.reasons["w/read"] == "colocated with its variable 'w'"
 
 

@@ -134,7 +134,7 @@ def test_pins_of_earlier_runs_are_still_known():
         assert where(session)["pinned"] == where(session)["open_one"] == "CPU:0"
         session.run([tf.identity(pinned, name="a"), tf.identity(open_one, name="b")])
         assert (where(session)["a"], where(session)["b"]) == ("GPU:0", "CPU:0")
-        assert session.placement_reasons()["b"] == "only passes on 'open_one/read', so beside it"
+        assert session.placement_reasons()["b"] == "only passes on 'open_one/read', so next to it"
 
 
 def test_the_reason_of_a_programs_own_placer():

@@ -443,7 +443,7 @@ def elsewhere(given, **platform):
 
 
 def test_unknown_parts_are_skipped_with_the_list_of_the_known():
-    assert "No bus 'scsi' is known. Choose one of pcie2" in elsewhere({"single_gpu": 100}, bus="scsi").skipped["a"]
+    assert "Unknown bus 'scsi'. Choose one of pcie2" in elsewhere({"single_gpu": 100}, bus="scsi").skipped["a"]
     assert "K40" in elsewhere(None, gpu_name="Voodoo 2").skipped["a"]
 
 

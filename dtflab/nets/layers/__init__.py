@@ -1,7 +1,8 @@
 """The namespace `tf.layers`: functions that make a layer and call it once, and the classes behind them.
 
 Read `base` (what a layer is) and `core` (Dense, the simplest); then `convolutional`, `separable`, `pooling` and
-`normalization`, which share `data_format`. `input_spec` checks what a layer is given, `activations` have names.
+`normalization`, which share `data_format`. `input_spec` checks the inputs of a layer, `activations` finds functions by
+name.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _NAMED: dict[str, Any] = {
 
 
 def activation_of(given: Any) -> Callable[[Any], Any] | None:
-    """A function from itself or its name; None for none."""
+    """The function that is given itself or by its name; None stays None."""
     if given is None or callable(given):
         return given  # type: ignore[no-any-return]
     if not isinstance(given, str):

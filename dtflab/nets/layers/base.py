@@ -1,7 +1,7 @@
-"""Layer: a function of tensors that owns variables, makes them at its first call, and finds them at the others.
+"""Layer: a function of tensors that owns variables, makes them at its first call, and finds them at later calls.
 
-Stands for `python/layers/base.py` and what of `keras/engine/base_layer.py` it needs. Left out: masks, metrics,
-mixed precision, configs (`get_config`), Keras' functional models.
+Stands for `python/layers/base.py` and the parts of `keras/engine/base_layer.py` that it needs. Left out: masks,
+metrics, mixed precision, configs (`get_config`), Keras' functional models.
 
 Rule: a layer has two names. Its variables are under the variable scope that it takes at its first call
 (`dense`, `dense_1`, … or the name that was given); its nodes are under the name scope that was opened with that.
@@ -35,7 +35,7 @@ from dtflab.ops.variables.partitioned_variables import PartitionedVariable
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
 from dtflab.ops.variables.variable_scope import VariableScope, variable_scope
 
-ZEROS = initializers.Zeros()  # what biases begin with
+ZEROS = initializers.Zeros()  # the initial value of biases
 
 # How many layers of each class a graph has: they are called `dense_1`, `dense_2`, …
 _COUNTS: weakref.WeakKeyDictionary[Any, collections.Counter[str]] = weakref.WeakKeyDictionary()
@@ -46,8 +46,8 @@ class Layer:
 
     Args:
       trainable: whether its variables are in TRAINABLE_VARIABLES.
-      name: of its variable scope; by default that of the class, made unique.
-      dtype: of its variables; by default that of the first input.
+      name: the name of its variable scope; by default a unique name from the class.
+      dtype: the dtype of its variables; by default that of the first input.
       activity_regularizer: a function of the output whose value, divided by the batch size, becomes a loss.
     """
 
@@ -106,7 +106,7 @@ class Layer:
     ) -> Any:  # fmt: skip
         """The variable `name` of this layer, made or (if the layer is built or reused) found.
 
-        What `regularizer` makes of a new variable is added to the losses.
+        The result of `regularizer` for a new variable is added to the losses.
         """
         on_read = synchronization == VariableSynchronization.ON_READ
         if on_read and trainable:
@@ -153,27 +153,27 @@ class Layer:
                 self.add_loss(loss)
 
     def _own(self, shards: Sequence[Any], trainable: bool) -> None:
-        """A custom getter may have made something that is not trained, whatever was asked for."""
+        """List the variables. A custom getter may have made one that is not trained, even if `trainable` is true."""
         collected = get_collection_ref(GraphKeys.TRAINABLE_VARIABLES)
         trainable = trainable and all(any(shard is v for v in collected) for shard in shards)
         (self._trainable_weights if trainable else self._non_trainable_weights).extend(shards)
 
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
-        """Losses of this layer, tensors; also put into REGULARIZATION_LOSSES."""
+        """Add losses of this layer, tensors, here and to REGULARIZATION_LOSSES."""
         for loss in nest.flatten(losses):
             self._losses.append(loss)
             add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
-        """Operations to be run with each training step; a trainable layer puts them into UPDATE_OPS."""
+        """Add operations to run with each training step; a trainable layer adds them to UPDATE_OPS."""
         self._updates.extend(getattr(update, "op", update) for update in nest.flatten(updates))
 
     # -- a call
 
     def __call__(self, inputs: Any, *args: Any, scope: Any = None, **kwargs: Any) -> Any:
-        """The outputs of `call`; the first time `build` is called before it.
+        """The outputs of `call`; the first time, `build` is called before it.
 
-        `scope`: where the first call puts the variables, instead of a scope with the layer's own name.
+        `scope` is the variable scope of the first call, instead of one with the layer's own name.
         """
         self._set_scope(scope)
         inputs = nest.map_structure(_as_tensor, inputs)
@@ -219,7 +219,7 @@ class Layer:
                 loss = convert_to_tensor(self.activity_regularizer(output))
                 self.add_loss(math.truediv(loss, arrays.cast(arrays.shape(output)[0], loss.dtype)))
 
-    # -- what it has
+    # -- properties
 
     @property
     def name(self) -> str:
@@ -227,12 +227,12 @@ class Layer:
 
     @property
     def dtype(self) -> Any:
-        """The dtype of its variables; None before the first call if it was not given."""
+        """The dtype of its variables; None before the first call unless it was given."""
         return self._dtype
 
     @property
     def scope_name(self) -> str:
-        """What the names of its variables begin with; ValueError before the first call."""
+        """The prefix of its variables' names. Raises ValueError before the first call."""
         if self._scope is None:
             raise ValueError(
                 f'No name available for layer scope because the layer "{self._name}" has not been used yet. The scope '
@@ -278,7 +278,7 @@ class Layer:
         return list(self._updates) if self.trainable else []
 
     def count_params(self) -> int:
-        """How many numbers its variables hold; ValueError before it is built."""
+        """The number of parameters. Raises ValueError before the layer is built."""
         if not self.built:
             raise ValueError(
                 f"You tried to call `count_params` on {self.name}, but the layer isn't built. You can build it "
@@ -299,7 +299,7 @@ def _as_tensor(x: Any) -> Any:
 
 
 def _initializer(given: Any) -> Any:
-    """An initializer from its name in Keras (`"he_normal"`); others as they are."""
+    """An initializer from its name in Keras (`"he_normal"`); objects as they are."""
     if not isinstance(given, str):
         return given
     title = "".join(part.title() for part in given.split("_"))
@@ -319,9 +319,9 @@ def _collect(elements: Sequence[Any], key: Any) -> None:
 
 
 def as_function(layer_class: type[Layer], name: str, reusable: bool = True) -> Callable[..., Any]:
-    """`name(inputs, …)`: makes a layer with the other arguments and calls it.
+    """The function `name(inputs, …)`, which makes a layer with the other arguments and calls it.
 
-    With variables (`reusable`), `name` says where they are and `reuse` whether they are there already.
+    If the layer has variables (`reusable`), `name` is their scope, and `reuse` says that they exist already.
     """
 
     def function(inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -337,5 +337,5 @@ def as_function(layer_class: type[Layer], name: str, reusable: bool = True) -> C
     signature = inspect.Signature([inspect.Parameter("inputs", kind), *own, *last])
     function.__signature__ = signature  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"What a new `{layer_class.__name__}` makes of `inputs`.\n\n{inspect.getdoc(layer_class)}"
+    function.__doc__ = f"The outputs of a new `{layer_class.__name__}` for `inputs`.\n\n{inspect.getdoc(layer_class)}"
     return function

@@ -19,7 +19,7 @@ from dtflab.ops.windows import convolutions
 
 
 class ConvolutionBase(Layer):
-    """What all convolutions have: sizes, formats, a bias and an activation."""
+    """The base class of convolutions: sizes, formats, a bias and an activation."""
 
     rank: int  # over how many dimensions the windows move
 
@@ -48,7 +48,7 @@ class ConvolutionBase(Layer):
     def _set_outputs(
         self, activation: Any, use_bias: bool, initializer: Any, regularizer: Any, constraint: Any
     ) -> None:
-        """What happens after the convolution; the last three are those of the bias."""
+        """Set the activation and the bias; the last three arguments are the bias's."""
         self.activation, self.use_bias = activation_of(activation), use_bias
         self.bias_initializer, self.bias_regularizer, self.bias_constraint = initializer, regularizer, constraint
 
@@ -61,7 +61,7 @@ class ConvolutionBase(Layer):
         return range(1, self.rank + 1) if self.data_format == "channels_last" else range(2, self.rank + 2)
 
     def _depth(self, input_shape: Any) -> int:
-        """How many channels the inputs have; from here on they must have as many."""
+        """The number of channels of the inputs; later inputs must have the same number."""
         depth: Any = as_shape(input_shape)[self._channel_axis].value
         if depth is None:
             raise ValueError(
@@ -85,7 +85,7 @@ class ConvolutionBase(Layer):
         return outputs if self.activation is None else self.activation(outputs)
 
     def _padded_before(self, inputs: Any) -> Any:
-        """Sequences with zeros in front, so that no output sees what comes after it."""
+        """Sequences with zeros in front, so that an output depends only on earlier inputs."""
         before = self.dilation_rate[0] * (self.kernel_size[0] - 1)
         return arrays.pad(inputs, formats.all_sizes([0, 0], [[before, 0]], [0, 0], self.data_format))
 
@@ -94,7 +94,7 @@ class Conv(ConvolutionBase):
     """activation(inputs * kernel + bias), where * is a convolution.
 
     Args:
-      filters: how many output channels.
+      filters: the number of output channels.
       kernel_size, strides, dilation_rate: a number, or one for each dimension.
       padding: "valid" or "same"; for sequences also "causal".
       data_format: "channels_last" or "channels_first".
@@ -181,7 +181,7 @@ class Conv3D(Conv):
 
 
 class ConvTranspose(Conv):
-    """The transpose of a convolution: from [batch, …, channels] to as large images as could have led to those.
+    """The transpose of a convolution: from [batch, …, channels] to the largest images that a convolution maps to those.
 
     The kernel is [sizes …, filters, input channels]; for the arguments see Conv2D.
     """

@@ -24,12 +24,12 @@ class Dense(Layer):
     """activation(inputs · kernel + bias): `kernel` is [last size of the inputs, units], `bias` is [units].
 
     Args:
-      units: how many outputs.
+      units: the number of outputs.
       activation: a function, or its name; None for none.
       use_bias: whether there is a bias.
       kernel_initializer, bias_initializer: by default the variable scope's, else Glorot's uniform, and zeros.
       kernel_regularizer, bias_regularizer: functions of the variable whose values become losses.
-      activity_regularizer: the same of the outputs, divided by the batch size.
+      activity_regularizer: a function of the outputs whose value, divided by the batch size, becomes a loss.
       kernel_constraint, bias_constraint: functions that optimizers apply to the variable after an update.
       trainable, name: see Layer.
     """
@@ -89,11 +89,11 @@ class Dense(Layer):
 
 
 class Dropout(Layer):
-    """In training each element is zero with probability `rate`, else divided by 1 - `rate`; else it stays as it is.
+    """In training, each element is zero with probability `rate`, else divided by 1 - `rate`. Otherwise the identity.
 
     Args:
       rate: between 0 and 1, a number or a scalar tensor.
-      noise_shape: the shape of the random decisions, which are spread over the axes of size 1.
+      noise_shape: the shape of the random decisions, which are broadcast along axes of size 1.
       seed: the op seed of the random numbers.
     """
 
@@ -115,7 +115,7 @@ class Dropout(Layer):
         )
 
     def _noise_shape(self, inputs: Any) -> Any:
-        """The sizes of the inputs where `noise_shape` has None."""
+        """`noise_shape` with the sizes of the inputs in place of None."""
         if self.noise_shape is None:
             return None
         sizes = arrays.shape(inputs)
@@ -123,7 +123,7 @@ class Dropout(Layer):
 
 
 class Flatten(Layer):
-    """All axes but the first as one. With `data_format="channels_first"` the channels are moved to the end before."""
+    """All axes but the first as one. With `data_format="channels_first"` the channels are moved to the end first."""
 
     def __init__(self, data_format: str | None = None, name: Any = None, **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
@@ -152,7 +152,7 @@ dense = as_function(Dense, "dense")
 def dropout(
     inputs: Any, rate: Any = 0.5, noise_shape: Any = None, seed: Any = None, training: Any = False, name: Any = None
 ) -> Any:
-    """What a new `Dropout` makes of `inputs`; `training` is a bool or a scalar tensor."""
+    """The outputs of a new `Dropout` for `inputs`; `training` is a bool or a scalar tensor."""
     return Dropout(rate, noise_shape=noise_shape, seed=seed, name=name)(inputs, training=training)
 
 

@@ -20,13 +20,13 @@ def normalized_data_format(given: str | None) -> str:
 
 
 def of_op(data_format: str, ndim: int) -> str:
-    """What ops call a data format: `NHWC`, `NCHW`, and for `ndim` 3 and 5 `NWC`, `NCDHW`, …"""
+    """The name of a data format in ops: `NHWC`, `NCHW`, and for `ndim` 3 and 5 `NWC`, `NCDHW`, …"""
     spatial = {3: "W", 4: "HW", 5: "DHW"}[ndim]
     return f"N{spatial}C" if data_format == "channels_last" else f"NC{spatial}"
 
 
 def normalized_padding(given: str, causal: bool = False) -> str:
-    """`valid` or `same`, in small letters; `causal` too where it is allowed."""
+    """`valid` or `same`, in lower case; also `causal` where it is allowed."""
     padding = given.lower() if isinstance(given, str) else given
     if padding not in (("valid", "same", "causal") if causal else ("valid", "same")):
         raise ValueError(
@@ -37,7 +37,7 @@ def normalized_padding(given: str, causal: bool = False) -> str:
 
 
 def normalized_tuple(given: Any, n: int, name: str) -> tuple[int, ...]:
-    """`n` sizes above 0, from one number or as many; ValueError for others."""
+    """`n` sizes above 0, from one number or `n` of them. Raises ValueError for others."""
     text = f"The `{name}` argument must be a tuple of {n} integers. Received: {given}"
     if isinstance(given, int):
         sizes = (given,) * n
@@ -54,7 +54,7 @@ def normalized_tuple(given: Any, n: int, name: str) -> tuple[int, ...]:
 
 
 def convolved_size(size: int | None, kernel: int, padding: str, stride: int, dilation: int) -> int | None:
-    """How many outputs a convolution has along an axis of `size`."""
+    """The number of outputs of a convolution along an axis of `size`."""
     if size is None:
         return None
     reach = (kernel - 1) * dilation if padding == "valid" else 0
@@ -62,7 +62,7 @@ def convolved_size(size: int | None, kernel: int, padding: str, stride: int, dil
 
 
 def transposed_size(size: Any, kernel: int, padding: str, stride: int) -> Any:
-    """How many outputs a transposed convolution has along an axis of `size`, a number, a tensor or None."""
+    """The number of outputs of a transposed convolution along an axis of `size`, a number, a tensor or None."""
     if size is None:
         return None
     length = size * stride

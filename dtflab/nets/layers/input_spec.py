@@ -1,4 +1,4 @@
-"""InputSpec: what a layer says about its inputs, and the check of a call against it.
+"""InputSpec: the requirements of a layer on its inputs, and their check at a call.
 
 Stands for `keras/engine/input_spec.py`. Left out: optional inputs, inputs by name, a last axis that may be missing.
 """
@@ -13,7 +13,7 @@ from dtflab.graph.tensor_shape import TensorShape, as_shape
 
 
 class InputSpec:
-    """What a layer takes: a dtype, a rank (exact, at least or at most), sizes of some axes, or a whole shape."""
+    """Requirements: a dtype, a rank (exact, minimum or maximum), sizes of some axes, or a whole shape."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class InputSpec:
         return f"InputSpec({', '.join(f'{name}={value}' for name, value in said.items())})"
 
     def misfit(self, x: Any) -> str | None:
-        """What is wrong with the tensor `x`, if anything."""
+        """The requirement that the tensor `x` does not meet, or None."""
         shape = as_shape(x.shape)
         if shape.ndims is None:
             return None
@@ -75,7 +75,7 @@ class InputSpec:
 
 
 def assert_input_compatibility(spec: Any, inputs: Any, layer: str) -> None:
-    """ValueError if the `inputs` of a layer are not what its `spec` (an InputSpec, a list of them, or None) says."""
+    """Raise ValueError if the `inputs` of a layer don't meet its `spec` (an InputSpec, a list of them, or None)."""
     if not spec:
         return
     specs, tensors = nest.flatten(spec), nest.flatten(inputs)

@@ -1,9 +1,9 @@
-"""BatchNormalization: outputs with mean 0 and variance 1 over a batch in training, by averages of those later.
+"""BatchNormalization: outputs with mean 0 and variance 1, over a batch in training, by moving averages otherwise.
 
 Stands for `python/layers/normalization.py`. Left out: renorm, virtual batches, adjustments, masks.
 
-Rule: the moving averages are updated by operations that nobody waits for. They are in UPDATE_OPS, and a training
-step must depend on them: `with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):`.
+Rule: the moving averages are updated by operations on which the outputs do not depend. They are in UPDATE_OPS, and a
+training step must depend on them: `with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class BatchNormalization(Layer):
 
     Args:
       axis: the axis of the channels, or several.
-      momentum: of the moving averages; the new one is momentum · old + (1 - momentum) · that of the batch.
+      momentum: the moving averages become momentum · old + (1 - momentum) · that of the batch.
       epsilon: added to the variance.
       center, scale: whether there is a beta, and a gamma.
       the initializers, regularizers, constraints, trainable, name: as for Dense.
-      fused: whether one op may do all of it, for images; None for where it can.
+      fused: whether a single op may be used, for images; None uses it where it can.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class BatchNormalization(Layer):
         return smart_cond(training, lambda: _moved(average, value, self.momentum), lambda: average)
 
     def _spread(self, value: Any, inputs: Any) -> Any:
-        """A vector of channels as it can be multiplied with the inputs, if they are not last."""
+        """A vector of channels in a shape that broadcasts with the inputs, whose channels may not be last."""
         rank = len(inputs.shape)
         if value is None or len(value.shape) == rank or self.axis == [rank - 1]:
             return value
@@ -195,7 +195,7 @@ def _chosen(training: Any, of_batch: Any, average: Any) -> Any:
 
 
 def _known(training: Any) -> bool | None:
-    """What the graph tells of `training`; None if only a step can tell."""
+    """The static value of `training`; None if only a step knows it."""
     if isinstance(training, bool | int):
         return bool(training)
     value = folded_value(convert_to_tensor(training))
@@ -230,9 +230,9 @@ def batch_normalization(
     renorm_clipping: Any = None, renorm_momentum: float = 0.99, fused: bool | None = None,
     virtual_batch_size: int | None = None, adjustment: Any = None,
 ) -> Any:  # fmt: skip
-    """What a new `BatchNormalization` makes of `inputs`; `training` is a bool or a scalar tensor.
+    """The outputs of a new `BatchNormalization` for `inputs`; `training` is a bool or a scalar tensor.
 
-    A training step must depend on what is in UPDATE_OPS.
+    A training step must depend on the operations in UPDATE_OPS.
     """
     initial = beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer
     limits = beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint
