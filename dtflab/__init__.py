@@ -114,7 +114,7 @@ from dtflab.ops.functional.functions import (
     custom_gradient, foldl, foldr, grad_pass_through, map_fn, numpy_function, py_func, py_function, scan,
 )
 from dtflab.ops.summaries.debug import Print, print_ as print
-from dtflab.ops.labels.edit_distance import edit_distance
+from dtflab.ops.labels.functions import edit_distance
 from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.linalg.spectral import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 from dtflab.ops.variables.initializers import (
@@ -130,15 +130,16 @@ from dtflab.ops.examples.functions import (
 from dtflab.ops.variables.partitioned_variables import (
     fixed_size_partitioner, min_max_variable_partitioner, variable_axis_size_partitioner,
 )
-from dtflab.ops.windows.patches import extract_image_patches
+from dtflab.ops.conv.functions import extract_image_patches
 from dtflab.ops.queues.functions import (
     ConditionalAccumulator, ConditionalAccumulatorBase, FIFOQueue, FixedLengthRecordReader, IdentityReader,
     PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue, ReaderBase, SparseConditionalAccumulator,
     TextLineReader, TFRecordReader, WholeFileReader,
 )
-from dtflab.ops.sampling.draws import random_normal, random_shuffle, random_uniform, truncated_normal
-from dtflab.ops.images.crops import random_crop
-from dtflab.ops.sampling.choices import multinomial, random_gamma, random_poisson
+from dtflab.ops.sampling.functions import (
+    multinomial, random_gamma, random_normal, random_poisson, random_shuffle, random_uniform, truncated_normal,
+)
+from dtflab.ops.images.functions import random_crop
 from dtflab.ops.variables.functions import (
     all_variables, assert_variables_initialized, assign, assign_add, assign_sub, batch_scatter_update, count_up_to,
     global_variables, global_variables_initializer, initialize_all_variables, initialize_local_variables,

@@ -5,50 +5,51 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.images.adjusting import (
+from dtflab.ops.conv.functions import extract_image_patches, extract_patches
+from dtflab.ops.images.functions import (
     adjust_brightness,
     adjust_contrast,
     adjust_gamma,
     adjust_hue,
     adjust_saturation,
-    grayscale_to_rgb,
-    per_image_standardization,
-    random_brightness,
-    random_contrast,
-    random_hue,
-    random_saturation,
-    rgb_to_grayscale,
-)
-from dtflab.ops.images.boxes import crop_and_resize
-from dtflab.ops.images.colors import hsv_to_rgb, rgb_to_hsv
-from dtflab.ops.images.crops import (
-    central_crop,
-    crop_to_bounding_box,
-    pad_to_bounding_box,
-    random_crop,
-    resize_image_with_crop_or_pad,
-)
-from dtflab.ops.images.dtype import convert_image_dtype
-from dtflab.ops.images.flips import (
+    convert_image_dtype,
+    crop_and_resize,
+    decode_png,
+    encode_png,
     flip_left_right,
     flip_up_down,
+    grayscale_to_rgb,
+    hsv_to_rgb,
+    image_gradients,
+    per_image_standardization,
+    psnr,
+    random_brightness,
+    random_contrast,
+    random_crop,
     random_flip_left_right,
     random_flip_up_down,
-    rot90,
-    transpose,
-)
-from dtflab.ops.images.measures import image_gradients, psnr, sobel_edges, total_variation
-from dtflab.ops.images.png import decode_png, encode_png
-from dtflab.ops.images.resizing import (
-    ResizeMethod,
+    random_hue,
+    random_saturation,
     resize_area,
     resize_bicubic,
     resize_bilinear,
+    resize_nearest_neighbor,
+    rgb_to_grayscale,
+    rgb_to_hsv,
+    rot90,
+    sobel_edges,
+    total_variation,
+    transpose,
+)
+from dtflab.ops.images.sizes import (
+    ResizeMethod,
+    central_crop,
+    crop_to_bounding_box,
+    pad_to_bounding_box,
+    resize_image_with_crop_or_pad,
     resize_image_with_pad,
     resize_images,
-    resize_nearest_neighbor,
 )
-from dtflab.ops.windows.patches import extract_image_patches, extract_patches
 
 resize = resize_images
 resize_with_crop_or_pad = resize_image_with_crop_or_pad

@@ -23,7 +23,7 @@ from dtflab.ops.examples.functions import (
     parse_tensor,
     serialize_tensor,
 )
-from dtflab.ops.images.png import decode_png, encode_png
+from dtflab.ops.images.functions import decode_png, encode_png
 from dtflab.ops.queues.functions import (
     PaddingFIFOQueue,
     PriorityQueue,

@@ -11,18 +11,44 @@ from dtflab.nets.raw_rnn import raw_rnn
 from dtflab.nets.rnn import bidirectional_dynamic_rnn, dynamic_rnn
 from dtflab.nets.static_rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn
 from dtflab.ops.arrays.functions import depth_to_space, space_to_batch, space_to_depth
-from dtflab.ops.labels.candidate_sampling import (
+from dtflab.ops.conv.atrous import with_space_to_batch
+from dtflab.ops.conv.functions import (
+    atrous_conv2d,
+    atrous_conv2d_transpose,
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv2d_backprop_filter,
+    conv2d_backprop_input,
+    conv2d_transpose,
+    conv3d,
+    conv3d_backprop_filter_v2,
+    conv3d_transpose,
+    conv_transpose,
+    convolution,
+    depthwise_conv2d,
+    depthwise_conv2d_native,
+    depthwise_conv2d_native_backprop_filter,
+    depthwise_conv2d_native_backprop_input,
+    dilation2d,
+    erosion2d,
+    separable_conv2d,
+)
+from dtflab.ops.labels.functions import (
     all_candidate_sampler,
+    collapse_repeated,
     compute_accidental_hits,
+    ctc_beam_search_decoder,
+    ctc_beam_search_decoder_v2,
+    ctc_greedy_decoder,
+    ctc_loss,
     fixed_unigram_candidate_sampler,
     learned_unigram_candidate_sampler,
     log_uniform_candidate_sampler,
+    nce_loss,
+    sampled_softmax_loss,
     uniform_candidate_sampler,
 )
-from dtflab.ops.labels.ctc_decoding import ctc_beam_search_decoder, ctc_beam_search_decoder_v2, ctc_greedy_decoder
-from dtflab.ops.labels.ctc_loss import ctc_loss
-from dtflab.ops.labels.repeated_labels import collapse_repeated
-from dtflab.ops.labels.sampled_losses import nce_loss, sampled_softmax_loss
 from dtflab.ops.math.functions import sigmoid, tanh
 from dtflab.ops.nn.cross_entropy import (
     log_softmax,
@@ -66,45 +92,20 @@ from dtflab.ops.nn.moments import (
     sufficient_statistics,
     weighted_moments,
 )
-from dtflab.ops.windows.atrous import (
-    atrous_conv2d,
-    atrous_conv2d_transpose,
-    depthwise_conv2d,
-    pool,
-    separable_conv2d,
-    with_space_to_batch,
-)
-from dtflab.ops.windows.convolutions import (
-    conv1d,
-    conv1d_transpose,
-    conv2d,
-    conv2d_backprop_filter,
-    conv2d_backprop_input,
-    conv2d_transpose,
-    conv3d,
-    conv3d_backprop_filter_v2,
-    conv3d_transpose,
-    conv_transpose,
-    convolution,
-)
-from dtflab.ops.windows.depthwise import (
-    depthwise_conv2d_native,
-    depthwise_conv2d_native_backprop_filter,
-    depthwise_conv2d_native_backprop_input,
-)
-from dtflab.ops.windows.dilation import dilation2d, erosion2d
-from dtflab.ops.windows.fractional_pooling import fractional_avg_pool, fractional_max_pool
-from dtflab.ops.windows.pools import (
+from dtflab.ops.pool.functions import (
     avg_pool,
     avg_pool1d,
     avg_pool3d,
     avg_pool_v2,
+    fractional_avg_pool,
+    fractional_max_pool,
     max_pool,
     max_pool1d,
     max_pool2d,
     max_pool3d,
     max_pool_v2,
     max_pool_with_argmax,
+    pool,
 )
 
 avg_pool2d = avg_pool

@@ -6,22 +6,22 @@ from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
 from dtflab.graph.random_seed import get_seed, set_random_seed
-from dtflab.ops.labels.candidate_sampling import (
+from dtflab.ops.labels.functions import (
     all_candidate_sampler,
     fixed_unigram_candidate_sampler,
     learned_unigram_candidate_sampler,
     log_uniform_candidate_sampler,
     uniform_candidate_sampler,
 )
-from dtflab.ops.sampling.choices import categorical, multinomial, random_gamma as gamma, random_poisson as poisson
-from dtflab.ops.sampling.draws import (
+from dtflab.ops.sampling.functions import (
+    categorical,
+    fold_in,
+    multinomial,
+    random_gamma as gamma,
     random_normal as normal,
+    random_poisson as poisson,
     random_shuffle as shuffle,
     random_uniform as uniform,
-    truncated_normal,
-)
-from dtflab.ops.sampling.stateless import (
-    fold_in,
     split_seed as split,
     stateless_categorical,
     stateless_multinomial,
@@ -30,6 +30,7 @@ from dtflab.ops.sampling.stateless import (
     stateless_random_poisson as stateless_poisson,
     stateless_random_uniform as stateless_uniform,
     stateless_truncated_normal,
+    truncated_normal,
 )
 
 

@@ -26,6 +26,7 @@ from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.rnn_cell import MultiRNNCell
 from dtflab.nets.rnn_cell_wrappers import DeviceWrapper
 from dtflab.ops.arrays.functions import concat, split
+from dtflab.ops.conv.functions import conv2d as convolve
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.math.functions import add_n
 from dtflab.ops.nn.functions import bias_add
@@ -34,7 +35,6 @@ from dtflab.ops.variables.initializers import zeros_initializer
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable, fixed_size_partitioner
 from dtflab.ops.variables.template import make_template
 from dtflab.ops.variables.variable_scope import variable_scope
-from dtflab.ops.windows.convolutions import conv2d as convolve
 
 # -- layers -----------------------------------------------------------------------------------------------------------
 

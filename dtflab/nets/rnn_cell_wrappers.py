@@ -23,7 +23,7 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.math import functions as math
 from dtflab.ops.nn import functions as nn
-from dtflab.ops.sampling import draws as random
+from dtflab.ops.sampling import functions as sampling
 
 
 class RNNCellWrapper(RNNCell):
@@ -154,7 +154,7 @@ class DropoutWrapper(RNNCellWrapper):
     def _rows(self, what: str, sizes: Any, dtype: Any) -> list[Tensor]:
         shapes = [arrays.concat(([1], shape_of_size(size).as_list()), 0) for size in nest.flatten(sizes)]
         return [
-            random.random_uniform(shape, seed=self._seed_of(what, index), dtype=dtype)
+            sampling.random_uniform(shape, seed=self._seed_of(what, index), dtype=dtype)
             for index, shape in enumerate(shapes)
         ]
 

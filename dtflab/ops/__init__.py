@@ -11,8 +11,8 @@ State of a task: `resource_mgr` (containers), `resources` (those of a program), 
 
 Arrays: `arrays` (constants, shapes, joining), `indexing` (slicing, gathering, sorting), `math` (element by element),
 `reduce` (many values to few), `linalg` (matrices and transforms), `sampling` (random numbers), `sparse`.
-Networks: `nn` (activations, losses, normalization), `windows` (convolutions, pooling), `labels` (many classes,
-sequences of labels), `training` (optimizer steps, checkpoints), `summaries`.
+Networks: `nn` (activations, losses, normalization), `conv` (convolutions), `pool` (pooling), `labels` (many
+classes, sequences of labels), `training` (optimizer steps, checkpoints), `summaries`.
 Programs: `control` (order, branches, loops), `assertions`, `functional` (functions as arguments), `lists` (of tensors),
 `variables`, `queues` (with readers and accumulators), `tables`, `datasets`.
 Bytes: `text` (strings and files), `examples` (features), `images`.

@@ -17,6 +17,10 @@ import dtflab.ops.control.flow_ops
 import dtflab.ops.control.loop_gradients
 import dtflab.ops.control.mutex_ops
 import dtflab.ops.control.stack
+import dtflab.ops.conv.convolution
+import dtflab.ops.conv.depthwise
+import dtflab.ops.conv.dilation
+import dtflab.ops.conv.patches
 import dtflab.ops.datasets.batch
 import dtflab.ops.datasets.calls
 import dtflab.ops.datasets.files
@@ -74,6 +78,8 @@ import dtflab.ops.nn.losses
 import dtflab.ops.nn.quantize
 import dtflab.ops.nn.ranking
 import dtflab.ops.operators
+import dtflab.ops.pool.fractional
+import dtflab.ops.pool.pooling
 import dtflab.ops.queues.accumulator_ops
 import dtflab.ops.queues.queue_ops
 import dtflab.ops.queues.reader_ops
@@ -83,7 +89,6 @@ import dtflab.ops.reduce.functions
 import dtflab.ops.reduce.reduction
 import dtflab.ops.reduce.segments
 import dtflab.ops.reduce.sets
-import dtflab.ops.sampling.choices
 import dtflab.ops.sampling.draws
 import dtflab.ops.sampling.stateless
 import dtflab.ops.sendrecv
@@ -113,9 +118,3 @@ import dtflab.ops.variables.ref_variable
 import dtflab.ops.variables.reference_ops
 import dtflab.ops.variables.resource_variable
 import dtflab.ops.variables.scatter_ops
-import dtflab.ops.windows.conv
-import dtflab.ops.windows.depthwise
-import dtflab.ops.windows.dilation
-import dtflab.ops.windows.fractional_pooling
-import dtflab.ops.windows.patches
-import dtflab.ops.windows.pooling

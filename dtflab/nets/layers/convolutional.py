@@ -14,8 +14,8 @@ from dtflab.nets.layers.base import ZEROS, Layer, as_function
 from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
+from dtflab.ops.conv import functions as conv
 from dtflab.ops.nn.functions import bias_add
-from dtflab.ops.windows import convolutions
 
 
 class ConvolutionBase(Layer):
@@ -145,7 +145,7 @@ class Conv(ConvolutionBase):
         shape, padding = inputs.shape, self.padding
         if padding == "causal":
             inputs, padding = self._padded_before(inputs), "valid"
-        outputs = convolutions.convolution(
+        outputs = conv.convolution(
             inputs,
             self.kernel,
             padding.upper(),
@@ -215,7 +215,7 @@ class ConvTranspose(Conv):
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         batch, sizes = self._input_sizes(inputs)
         shape = formats.all_sizes(batch, self._output_sizes(sizes), self.filters, self.data_format)
-        transpose = convolutions.conv2d_transpose if self.rank == 2 else convolutions.conv3d_transpose
+        transpose = conv.conv2d_transpose if self.rank == 2 else conv.conv3d_transpose
         strides = formats.all_sizes(1, self.strides, 1, self.data_format)
         data_format = formats.of_op(self.data_format, self.rank + 2)
         outputs = transpose(inputs, self.kernel, stack(shape), strides, self.padding.upper(), data_format)

@@ -12,7 +12,7 @@ from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.base import Layer, as_function
 from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.windows import pools
+from dtflab.ops.pool import functions as pool
 
 
 class Pooling(Layer):
@@ -68,32 +68,32 @@ class Pooling(Layer):
 
 class MaxPooling1D(Pooling):
     __doc__ = Pooling.__doc__
-    rank, _pool = 1, staticmethod(pools.max_pool)
+    rank, _pool = 1, staticmethod(pool.max_pool)
 
 
 class MaxPooling2D(Pooling):
     __doc__ = Pooling.__doc__
-    rank, _pool = 2, staticmethod(pools.max_pool)
+    rank, _pool = 2, staticmethod(pool.max_pool)
 
 
 class MaxPooling3D(Pooling):
     __doc__ = Pooling.__doc__
-    rank, _pool = 3, staticmethod(pools.max_pool3d)
+    rank, _pool = 3, staticmethod(pool.max_pool3d)
 
 
 class AveragePooling1D(Pooling):
     __doc__ = Pooling.__doc__
-    rank, _pool = 1, staticmethod(pools.avg_pool)
+    rank, _pool = 1, staticmethod(pool.avg_pool)
 
 
 class AveragePooling2D(Pooling):
     __doc__ = Pooling.__doc__
-    rank, _pool = 2, staticmethod(pools.avg_pool)
+    rank, _pool = 2, staticmethod(pool.avg_pool)
 
 
 class AveragePooling3D(Pooling):
     __doc__ = Pooling.__doc__
-    rank, _pool = 3, staticmethod(pools.avg_pool3d)
+    rank, _pool = 3, staticmethod(pool.avg_pool3d)
 
 
 max_pooling1d = as_function(MaxPooling1D, "max_pooling1d", reusable=False)

@@ -11,7 +11,7 @@ from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.base import ZEROS, as_function
 from dtflab.nets.layers.convolutional import ConvolutionBase
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.windows.atrous import separable_conv2d as separable_convolution
+from dtflab.ops.conv.functions import separable_conv2d as separable_convolution
 
 
 class SeparableConv(ConvolutionBase):

@@ -1,5 +1,6 @@
 """Images: files, sizes, crops, colours, measures.
 
-Pages: `adjusting`, `boxes`, `checks`, `colors`, `crops`, `dtype`, `flips`, `measures`, `png`, `resampling`,
-`resize`, `resizing`.
+Pages: `functions` (all but sizes), `sizes` (crops, margins, resizing), `checks` (of arguments),
+`resampling` (where new pixels come from).
+Ops: `colors` (contrast, hue, saturation), `resize`, `boxes` (crop_and_resize), `png` (files).
 """

@@ -14,11 +14,10 @@ from dtflab.base.errors import OutOfRangeError
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.messages import invalid, renamed, shape_text
+from dtflab.ops.messages import invalid, shape_text
 
 _METHODS = "{'bilinear', 'nearest'} = 'bilinear'"
 
@@ -122,10 +121,9 @@ class CropAndResize(Op):
         size: Any = known.as_list() if known.is_fully_defined() else arrays.shape(image)
         by_image = None
         if image.dtype in (dtypes.float16, dtypes.float32, dtypes.float64):
-            by_image = apply_op(
-                "CropAndResizeGradImage", grads=dy, boxes=boxes, box_ind=box_ind, image_size=size,
-                T=op.get_attr("T"), method=op.get_attr("method"),
-            )  # fmt: skip
+            given = {"grads": dy, "boxes": boxes, "box_ind": box_ind, "image_size": size}
+            attrs = {"T": op.get_attr("T"), "method": op.get_attr("method")}
+            by_image = apply_op("CropAndResizeGradImage", **given, **attrs)
         by_boxes = apply_op("CropAndResizeGradBoxes", grads=dy, image=image, boxes=boxes, box_ind=box_ind)
         return [by_image, by_boxes, None, None]
 
@@ -206,19 +204,3 @@ def _by_edges(xp: Any, by_points: Any, size: int) -> tuple[Any, Any]:
     part = xp.arange(count, dtype=xp.float32) / (count - 1) if count > 1 else xp.full(1, 0.5, xp.float32)
     second = (by_points * part).sum(1) * (size - 1)
     return by_points.sum(1) * (size - 1) - second, second
-
-
-def crop_and_resize(
-    image: Any, boxes: Any, box_ind: Any = None, crop_size: Any = None, method: str = "bilinear",
-    extrapolation_value: float = 0, name: str | None = None, box_indices: Any = None,
-) -> Tensor:  # fmt: skip
-    """Pieces of `image` [batch, height, width, depth], as float32 [boxes, crop_height, crop_width, depth].
-
-    `boxes` [boxes, 4] has y1, x1, y2, x2 of each, from 0 to 1, `box_indices` (or `box_ind`) [boxes] the image it is
-    cut from, `crop_size` the two sizes. `method` is "bilinear" or "nearest".
-    """
-    box_ind = renamed("box_indices", box_indices, "box_ind", box_ind)
-    return apply_op(
-        "CropAndResize", name, image=image, boxes=boxes, box_ind=box_ind, crop_size=crop_size, method=method,
-        extrapolation_value=extrapolation_value,
-    )  # fmt: skip

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.errors import FailedPreconditionError
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
@@ -195,13 +194,3 @@ class HSVToRGB(_BetweenSpaces):
             return ((1 - saturation + saturation * pure) * value).astype(images.dtype)
 
         return kernel
-
-
-def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
-    """`images` [..., 3] of red, green and blue, floats from 0 to 1, as hue, saturation and value, from 0 to 1, too."""
-    return apply_op("RGBToHSV", name, images=images)
-
-
-def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
-    """The way back from `rgb_to_hsv`."""
-    return apply_op("HSVToRGB", name, images=images)

@@ -11,10 +11,7 @@ import numpy as np
 
 from dtflab.files import png
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid, shape_text
 
@@ -99,19 +96,3 @@ class EncodePng(Op):
             return np.array(files, object).reshape(image.shape[:-3])
 
         return encode
-
-
-def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Tensor:
-    """The image in a PNG file, a string scalar: [height, width, channels] of uint8 or uint16.
-
-    `channels` 1, 3 or 4 make it grey, RGB or RGBA; 0 leaves it as it is.
-    """
-    return apply_op("DecodePng", name, contents=contents, channels=channels, dtype=dtype)
-
-
-def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
-    """An image of uint8 or uint16, [height, width, channels] with 1 to 4 channels, as a PNG file, a string scalar.
-
-    `compression` is 0 to 9, or -1 for a middle way. More dimensions before these are a batch.
-    """
-    return apply_op("EncodePng", name, image=convert_to_tensor(image), compression=compression)

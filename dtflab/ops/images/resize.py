@@ -45,7 +45,7 @@ def _check_ways(node: Any) -> None:
 
 
 def _checked_axes(node: Any, images: Any, size: Any) -> tuple[Axis, Axis]:
-    """Height and width of a forward op, or the error that says why it can't be."""
+    """Height and width of a forward op; InvalidArgumentError if the images or the size do not allow it."""
     _check_ways(node)
     if images.ndim != 4:
         raise invalid(f"input must be 4-dimensional{shape_text(images)}")

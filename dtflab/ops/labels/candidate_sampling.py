@@ -1,7 +1,7 @@
 """Candidate sampling: a few classes to stand for all, so that a loss over many classes stays cheap.
 
-Stands for `core/kernels/candidate_sampler_ops.cc`, `core/ops/candidate_sampling_ops.cc` and
-`python/ops/candidate_sampling_ops.py`. How classes are drawn is in `range_samplers.py`.
+Stands for `core/kernels/candidate_sampler_ops.cc` and `core/ops/candidate_sampling_ops.cc`. How classes are drawn is in
+`range_samplers.py`.
 
 Rule: one set of classes for the whole batch. Each op says how often it expects a class among its samples, for the
 samples and for the true classes: the losses correct for it. Equal seeds give TensorFlow's samples.
@@ -10,15 +10,13 @@ samples and for the true classes: the losses correct for it. Equal seeds give Te
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dtflab.files.paths import local, reported
-from dtflab.graph import random_seed
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.labels.range_samplers import (
@@ -230,71 +228,3 @@ class ComputeAccidentalHits(Op):
 
 
 # -- functions ----------------------------------------------------------------------------------------
-
-
-def uniform_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
-    name: str | None = None,
-) -> Any:  # fmt: skip
-    """Classes of [0, range_max), all equally likely: (samples, expected counts of the true classes, and of those)."""
-    return _sampled("Uniform", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
-
-
-def log_uniform_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
-    name: str | None = None,
-) -> Any:  # fmt: skip
-    """Classes by Zipf's law: for words that are numbered by how often they occur, the most frequent first."""
-    return _sampled("LogUniform", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
-
-
-def learned_unigram_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
-    name: str | None = None,
-) -> Any:  # fmt: skip
-    """Classes by how often they were among the `true_classes` of earlier steps."""
-    if range_max > np.iinfo(np.int32).max:
-        raise ValueError(f"Value of range_max:{range_max} is too large to handle")
-    return _sampled("LearnedUnigram", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
-
-
-def fixed_unigram_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, vocab_file: str = "",
-    distortion: float = 1.0, num_reserved_ids: int = 0, num_shards: int = 1, shard: int = 0,
-    unigrams: Sequence[float] = (), seed: Any = None, name: str | None = None,
-) -> Any:  # fmt: skip
-    """Classes by counts to the power of `distortion`: `unigrams`, or the last fields of the lines of `vocab_file`."""
-    return _sampled(
-        "FixedUnigram", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max,
-        vocab_file=vocab_file, distortion=distortion, num_reserved_ids=num_reserved_ids, num_shards=num_shards,
-        shard=shard, unigrams=list(unigrams),
-    )  # fmt: skip
-
-
-def all_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Any = None, name: str | None = None
-) -> Any:
-    """All classes of [0, num_sampled), each expected once."""
-    return _sampled("All", true_classes, num_true, num_sampled, unique, seed, name)
-
-
-def _sampled(
-    how: str, true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Any, name: str | None,
-    **attrs: Any,
-) -> Any:  # fmt: skip
-    seed1, seed2 = random_seed.get_seed(seed)
-    return apply_op(
-        f"{how}CandidateSampler", name, true_classes=true_classes, num_true=num_true, num_sampled=num_sampled,
-        unique=unique, seed=seed1, seed2=seed2, **attrs,
-    )  # fmt: skip
-
-
-def compute_accidental_hits(
-    true_classes: Any, sampled_candidates: Any, num_true: int, seed: Any = None, name: str | None = None
-) -> Any:
-    """(examples, places, weights): where a sample is one of an example's true classes; the weights are -3.4e38."""
-    seed1, seed2 = random_seed.get_seed(seed)
-    return apply_op(
-        "ComputeAccidentalHits", name, true_classes=true_classes, sampled_candidates=sampled_candidates,
-        num_true=num_true, seed=seed1, seed2=seed2,
-    )  # fmt: skip

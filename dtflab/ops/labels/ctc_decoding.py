@@ -1,13 +1,13 @@
-"""Which labels did a net say that was trained by `ctc_loss`? The best class of each step, or a search over paths.
+"""The labels that a network trained by `ctc_loss` says: the best class of each step, or a search over paths.
 
-Stands for `core/kernels/ctc_decoder_ops.cc`, `core/util/ctc/ctc_beam_search.h` and the decoders of
-`python/ops/ctc_ops.py`. Left out: scorers, such as a language model's.
+Stands for `core/kernels/ctc_decoder_ops.cc` and `core/util/ctc/ctc_beam_search.h`. Left out: scorers, such as a
+language model's.
 
 How the search goes: a beam is a sequence of labels, with log p of the paths that say it so far and end in its last
 label, in a blank, or in either. A step lets every beam go on, and grow by a label if that is better than the worst
 that is kept.
 
-Rule: the blank is the last class, unless the greedy decoder is told another.
+Rule: the blank is the last class; the greedy decoder takes another one as `blank_index`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.base import errors
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid
-from dtflab.ops.sparse.sparse_tensor import SparseTensor
 
 
 def _check(inputs: Any, lengths: Any) -> None:
@@ -118,7 +115,7 @@ class _Beam:
         self.children: dict[int, _Beam] = {}
 
     def sequence(self, merge_repeated: bool) -> list[int]:
-        """Its labels, of equal neighbours one if they are to be merged."""
+        """The labels of the beam; equal neighbours become one with `merge_repeated`."""
         labels: list[int] = []
         beam = self
         while beam.parent is not None:
@@ -189,9 +186,7 @@ def _grow(beam: _Beam, log_p: Any, kept: Kept, width: int, numbers: Iterator[int
             continue
         if not is_candidate(total):
             if child is not None:
-                child.old = (
-                    _LogP()
-                )  # as in TensorFlow: dropped in this step and not taken up again, it can't grow either
+                child.old = _LogP()  # as in TensorFlow: a child that is dropped in this step can't grow either
             continue
         if child is None:
             child = beam.children[label] = _Beam(beam, label, _LogP())
@@ -243,39 +238,3 @@ def _best(beams: list[_Beam], paths: int, width: int) -> list[_Beam]:
 
 
 # -- functions ----------------------------------------------------------------------------------------
-
-Decoded = tuple[list[SparseTensor], Tensor]
-
-
-def ctc_greedy_decoder(
-    inputs: Any, sequence_length: Any, merge_repeated: bool = True, blank_index: int | None = None
-) -> Decoded:
-    """The best class of each step: ([sparse int64 [batch, labels]], [batch, 1] minus the sum of their logits).
-
-    `inputs` are [time, batch, classes]; blanks are left out, and with `merge_repeated` what is said in many steps
-    without a blank between counts once.
-    """
-    blank = {} if blank_index is None else {"blank_index": blank_index}
-    indices, values, shape, scores = apply_op(
-        "CTCGreedyDecoder", None, inputs=inputs, sequence_length=sequence_length, merge_repeated=merge_repeated, **blank
-    )
-    return [SparseTensor(indices, values, shape)], scores
-
-
-def ctc_beam_search_decoder(
-    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True
-) -> Decoded:
-    """The `top_paths` likeliest sequences of labels: (a sparse tensor for each, [batch, top_paths] their log p).
-
-    `beam_width` sequences are kept in each step. `merge_repeated` also merges labels that were said twice.
-    """
-    indices, values, shapes, scores = apply_op(
-        "CTCBeamSearchDecoder", None, inputs=inputs, sequence_length=sequence_length, beam_width=beam_width,
-        top_paths=top_paths, merge_repeated=merge_repeated,
-    )  # fmt: skip
-    return [SparseTensor(*parts) for parts in zip(indices, values, shapes)], scores
-
-
-def ctc_beam_search_decoder_v2(inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1) -> Decoded:
-    """`ctc_beam_search_decoder` that keeps labels that were said twice."""
-    return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, merge_repeated=False)

@@ -1,7 +1,7 @@
 """Connectionist temporal classification: how unlikely a sequence of labels is, whenever each of them is said.
 
-Stands for `core/util/ctc/ctc_loss_calculator.h`, `core/kernels/ctc_loss_op.cc` and its part of `python/ops/ctc_ops.py`.
-Left out: CTCLossV2, which only cuDNN has, and the losses of dense labels.
+Stands for `core/util/ctc/ctc_loss_calculator.h`, `core/kernels/ctc_loss_op.cc` and the gradient in `ctc_ops.py`. Left
+out: CTCLossV2, which only cuDNN has, and the losses of dense labels.
 
 How (Graves): the labels with a blank before, between and after them are states; in each step a path stays, goes one
 state on, or two to skip a blank between different labels. alpha sums up the paths to a state, beta those from it on,
@@ -18,15 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.messages import invalid, renamed
-from dtflab.ops.sparse.sparse_tensor import SparseTensor
+from dtflab.ops.messages import invalid
 
 
 @op("""CTCLoss(inputs: T, labels_indices: int64, labels_values: int32, sequence_length: int32) -> (loss: T, gradient: T)
@@ -179,37 +174,3 @@ def _reversal(counts: Any, lengths: Any, shape: tuple[int, ...]) -> tuple[Any, A
 
 
 # -- functions ----------------------------------------------------------------------------------------
-
-
-def ctc_loss(
-    labels: Any,
-    inputs: Any = None,
-    sequence_length: Any = None,
-    preprocess_collapse_repeated: bool = False,
-    ctc_merge_repeated: bool = True,
-    ignore_longer_outputs_than_inputs: bool = False,
-    time_major: bool = True,
-    logits: Any = None,
-) -> Tensor:
-    """-log p(labels) of each example, [batch]; `labels` is a sparse int32 [batch, time].
-
-    `inputs` (or `logits`) are [time, batch, classes], or [batch, time, classes] unless `time_major`; the last class is
-    the blank.
-    """
-    if not isinstance(labels, SparseTensor):
-        raise TypeError(
-            f"Expected argument `labels` to be a SparseTensor. Received labels={labels} "
-            f"of type: {type(labels).__name__}"
-        )
-    inputs = convert_to_tensor(renamed("logits", logits, "inputs", inputs), name="logits")
-    if not time_major:
-        inputs = arrays.transpose(inputs, [1, 0, 2])
-    dtype = inputs.dtype
-    short = dtype in (dtypes.float16, dtypes.bfloat16)
-    loss: Tensor = apply_op(
-        "CTCLoss", None, inputs=arrays.cast(inputs, dtypes.float32) if short else inputs,
-        labels_indices=labels.indices, labels_values=labels.values, sequence_length=sequence_length,
-        preprocess_collapse_repeated=preprocess_collapse_repeated, ctc_merge_repeated=ctc_merge_repeated,
-        ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs,
-    )[0]  # fmt: skip
-    return arrays.cast(loss, dtype) if short else loss

@@ -1,6 +1,6 @@
 """How many steps it takes to turn one sequence into another: Levenshtein's distance.
 
-Stands for `core/kernels/edit_distance_op.cc` and its part of `python/ops/array_ops.py`.
+Stands for `core/kernels/edit_distance_op.cc`.
 
 Rule: a sequence is the last dimension of a sparse tensor; there is one distance for each place of the others.
 """
@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.sparse.sparse_tensor import SparseTensor, is_sparse
 
 
 def levenshtein(truth: Sequence[Any], hypothesis: Sequence[Any]) -> int:
@@ -76,25 +73,3 @@ class EditDistance(Op):
             return out
 
         return kernel
-
-
-def edit_distance(
-    hypothesis: SparseTensor, truth: SparseTensor, normalize: bool = True, name: str = "edit_distance"
-) -> Tensor:
-    """Levenshtein's distance of the sequences in the last dimension of two SparseTensors, float32.
-
-    With `normalize` it is divided by the length of the truth: infinite if that is empty and the hypothesis is not.
-    TypeError if one of them is not sparse.
-    """
-    for what, value in (("Hypothesis", hypothesis), ("Truth", truth)):
-        if not is_sparse(value):
-            raise TypeError(f"{what} must be a SparseTensor.")
-    hypothesis, truth = (
-        value if isinstance(value, SparseTensor) else SparseTensor(*value) for value in (hypothesis, truth)
-    )
-    return apply_op(
-        "EditDistance", name, normalize=normalize,
-        hypothesis_indices=hypothesis.indices, hypothesis_values=hypothesis.values,
-        hypothesis_shape=hypothesis.dense_shape, truth_indices=truth.indices, truth_values=truth.values,
-        truth_shape=truth.dense_shape,
-    )  # fmt: skip

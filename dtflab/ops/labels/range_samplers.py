@@ -51,11 +51,11 @@ class UniformSampler:
         self.range = range_max
 
     def classes(self, words: Numbers) -> Numbers:
-        """What the words draw."""
+        """The classes that the words draw."""
         return _below(self.range, _pairs(words)).astype(np.int64)
 
     def probability(self, classes: Numbers) -> Numbers:
-        """Of each of these classes, float32."""
+        """The probability of each of these classes, float32."""
         return np.full(classes.shape, 1.0 / self.range, np.float32)
 
 
@@ -69,13 +69,13 @@ class LogUniformSampler:
         self._log_range = np.log1p(float(range_max))
 
     def classes(self, words: Numbers) -> Numbers:
-        """What the words draw."""
+        """The classes that the words draw."""
         bits = words[0::2].astype(np.uint64) & np.uint64(0xFFFFF)
         uniform = (np.uint64(1023 << 52) | bits << np.uint64(32) | words[1::2]).view(np.float64) - 1.0
         return (np.exp(uniform * self._log_range).astype(np.int64) - 1) % self.range
 
     def probability(self, classes: Numbers) -> Numbers:
-        """Of each of these classes, float32."""
+        """The probability of each of these classes, float32."""
         return (np.log((classes + 2.0) / (classes + 1.0)) / self._log_range).astype(np.float32)
 
 
@@ -89,12 +89,12 @@ class UnigramSampler:
         self._weights = np.ones(range_max, np.int64)
 
     def classes(self, words: Numbers) -> Numbers:
-        """What the words draw."""
+        """The classes that the words draw."""
         ends = np.cumsum(self._weights)
         return np.searchsorted(ends, _below(int(ends[-1]), words), side="right")
 
     def probability(self, classes: Numbers) -> Numbers:
-        """Of each of these classes, float32."""
+        """The probability of each of these classes, float32."""
         return self._weights[classes].astype(np.float32) / np.float32(self._weights.sum())
 
     def update(self, classes: Numbers) -> None:
@@ -116,14 +116,14 @@ class FixedUnigramSampler:
         self.possible = int((weights > 0).sum())
 
     def classes(self, words: Numbers) -> Numbers:
-        """What the words draw: a number decides between the two classes of the pair that the next word picks."""
+        """The classes that the words draw: a number decides between the two of the pair that the next word picks."""
         pair_words = _without_unfair(words, self.range)
         uniform = ((pair_words[0::2] & np.uint32(0x7FFFFF)) | np.uint32(127 << 23)).view(np.float32) - np.float32(1)
         pair = _below(self.range, pair_words[1::2]).astype(np.int64)
         return np.where(uniform < self._first[pair], pair, self._other[pair])
 
     def probability(self, classes: Numbers) -> Numbers:
-        """Of each of these classes, float32."""
+        """The probability of each of these classes, float32."""
         return self._weights[classes] / np.float32(self._total)
 
 

@@ -20,11 +20,11 @@ from dtflab.graph.gradients import gradients
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import functions as arrays_functions
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.conv import windows
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
-from dtflab.ops.windows import windows
 
 _WAYS = """
     epsilon: float = 0.0001
@@ -120,18 +120,18 @@ def _bind_gradient(node: Any, xp: Any) -> Callable[..., Any]:
 # -- the ops --------------------------------------------------------------------------------------------------
 
 
-def _shapes(op: Any, arrays: int, vectors: int, outputs: int) -> list[TensorShape]:
+def _shapes(op: Any, tensors: int, vectors: int, outputs: int) -> list[TensorShape]:
     """The shape of the first input with the channels that any of the inputs knows; and of that many vectors of them.
 
-    The inputs are that many arrays, and then that many vectors.
+    The inputs are that many tensors, and then that many vectors.
     """
     ndims = len(op.get_attr("data_format"))
     axis = 1 if windows.is_channels_first(op) else ndims - 1
-    shapes = [t.shape.with_rank(ndims) for t in op.inputs[:arrays]]
+    shapes = [t.shape.with_rank(ndims) for t in op.inputs[:tensors]]
     channels = shapes[0][axis]
     for shape in shapes[1:]:
         channels = channels.merge_with(shape[axis])
-    for vector in op.inputs[arrays : arrays + vectors]:
+    for vector in op.inputs[tensors : tensors + vectors]:
         channels = channels.merge_with(vector.shape.with_rank(1)[0])
     dims = list(shapes[0])
     dims[axis] = channels
@@ -157,7 +157,7 @@ class _Forward(Op):
         last = None if training or not windows.is_channels_first(op) else range(2, len(data_format))
         mean, variance = op.outputs[3:5] if training else (mean, variance)
         if last is not None:
-            x, dy = (arrays_functions.transpose(t, [0, *last, 1]) for t in (x, dy))
+            x, dy = (arrays.transpose(t, [0, *last, 1]) for t in (x, dy))
             data_format = data_format.replace("C", "") + "C"
         attrs = {"epsilon": op.get_attr("epsilon"), "data_format": data_format, "is_training": training}
         spaces = {"reserve_space_1": mean, "reserve_space_2": variance}
@@ -166,7 +166,7 @@ class _Forward(Op):
         gradient = f"FusedBatchNormGrad{version}"
         dx, d_scale, d_offset, *_ = apply_op(gradient, y_backprop=dy, x=x, scale=scale, **spaces, **attrs)
         if last is not None:
-            dx = arrays_functions.transpose(dx, [0, len(last) + 1, *(i - 1 for i in last)])
+            dx = arrays.transpose(dx, [0, len(last) + 1, *(i - 1 for i in last)])
         return [dx, d_scale, d_offset, None, None]
 
 
@@ -194,10 +194,10 @@ def _written_out(op: Any, dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, va
     axes = [i for i in range(ndims) if i != (1 if first else ndims - 1)]
     epsilon, training = op.get_attr("epsilon"), op.get_attr("is_training")
     if dtype.size == 2:
-        x, dy = arrays_functions.cast(x, "float32"), arrays_functions.cast(dy, "float32")
+        x, dy = arrays.cast(x, "float32"), arrays.cast(dy, "float32")
     if first:
-        shape = [1, arrays_functions.size(scale), *[1] * (ndims - 2)]
-        scale, mean, variance = (arrays_functions.reshape(v, shape) for v in (scale, mean, variance))
+        shape = [1, arrays.size(scale), *[1] * (ndims - 2)]
+        scale, mean, variance = (arrays.reshape(v, shape) for v in (scale, mean, variance))
     slopes = dy
     if training:
         mean = reduce.reduce_mean(x, axes, keepdims=first)
@@ -210,7 +210,7 @@ def _written_out(op: Any, dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, va
         slopes = dy - reduce.reduce_mean(dy, axes, keepdims=first)
         slopes -= math.reciprocal(variance + epsilon) * shared * centred
     d_scale = reduce.reduce_sum(dy * centred * inverse, axes)
-    return arrays_functions.cast(scale * inverse * slopes, dtype), d_scale, reduce.reduce_sum(dy, axes)
+    return arrays.cast(scale * inverse * slopes, dtype), d_scale, reduce.reduce_sum(dy, axes)
 
 
 @op(f"""FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> (y: T, {_OUTPUTS.replace("U", "T")})

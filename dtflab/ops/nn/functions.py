@@ -27,7 +27,7 @@ from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
 from dtflab.ops.reduce import functions as reduce
-from dtflab.ops.sampling import draws as random
+from dtflab.ops.sampling import functions as sampling
 
 # ---- activations ----
 
@@ -176,7 +176,7 @@ def dropout(
             random_seed.get_seed(seed)  # the op seeds after this one must not depend on the rate
             return x
         kept, rate = _scaled(x, rate)
-        noise = random.random_uniform(_noise_shape(x, noise_shape), seed=seed, dtype=x.dtype)
+        noise = sampling.random_uniform(_noise_shape(x, noise_shape), seed=seed, dtype=x.dtype)
         result = indexing.where_v2(math.greater_equal(noise, rate), kept, constant(0, x.dtype))
         result.set_shape(x.shape)
         return result

@@ -18,7 +18,7 @@ from dtflab.base import errors
 from dtflab.graph import op_registry
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.ops import shapes
-from dtflab.ops.windows import windows
+from dtflab.ops.conv import windows
 
 _FUSED = """
     fused_ops: list(string) = []

@@ -1,10 +1,10 @@
-"""Random tensors: uniform, normal and truncated normal numbers, shuffled rows.
+"""Ops that draw from a stream: uniform and normal numbers, shuffled rows, choices, gamma and Poisson numbers.
 
-Stands for `core/ops/random_ops.cc`, `core/kernels/random_op.cc` and `python/ops/random_ops.py`.
-Multinomial, gamma and Poisson numbers are in `sampling.py`, stateless ops in `stateless.py`.
+Stands for `core/ops/random_ops.cc`, `core/kernels/random_op.cc` and `random_grad.py`; numbers that take any number of
+draws are made in `rejection.py`. Left out: ParameterizedTruncatedNormal.
 
-Rule: an op has one stream per registered kernel, that is per session and node, kept by `ctx.state`. Equal
-seeds give TensorFlow's numbers; graph seed and op seed become the kernel's two by `random_seed.get_seed`.
+Rule: an op has one stream per registered kernel, that is per session and node, kept by `ctx.state`. Equal seeds give
+TensorFlow's numbers. A GPU's choices are those of a CPU, which in TensorFlow they are not.
 """
 
 from __future__ import annotations
@@ -14,26 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, random_seed
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
-from dtflab.graph.static_value import folded_shape
-from dtflab.graph.tensor_shape import TensorShape, dimension_value
+from dtflab.graph.scopes import control_dependencies
+from dtflab.graph.static_value import folded_shape, folded_value
+from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.messages import invalid
-from dtflab.ops.sampling.philox import PER_NUMBER, PhiloxStream
-
-set_random_seed = random_seed.set_random_seed
-
-
-def stream_of(node: Any) -> Callable[[Any], PhiloxStream]:
-    """How a kernel finds its stream: kept between the steps of a session, begun anew in the next."""
-    seed, seed2 = node["seed"], node["seed2"]
-    return lambda ctx: ctx.state(node.name, lambda: PhiloxStream(seed, seed2))
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.reduce import functions as reduce
+from dtflab.ops.sampling import rejection
+from dtflab.ops.sampling.philox import PER_NUMBER, PhiloxStream, stream_of
 
 
 def sizes(shape: Any) -> tuple[int, ...]:
@@ -122,98 +115,116 @@ class RandomShuffle(Op):
 # -- functions ----------------------------------------------------------------------------------------
 
 
-def shape_tensor(shape: Any) -> Tensor:
-    if not isinstance(shape, tuple | list):
-        return convert_to_tensor(shape, name="shape")
-    sizes = tuple(map(dimension_value, shape))
-    return convert_to_tensor(sizes, None if sizes else dtypes.int32, name="shape")
+# ---- choices by weight, gamma and Poisson numbers ----
 
 
-def random_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Normal numbers of that mean and standard deviation."""
-    return _normal("random_normal", "RandomStandardNormal", shape, mean, stddev, dtype, seed, name)
+_SEEDS = "seed: int = 0\nseed2: int = 0"
 
 
-def truncated_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Normal numbers, those more than two deviations from the mean drawn again."""
-    return _normal("truncated_normal", "TruncatedNormal", shape, mean, stddev, dtype, seed, name)
+def choices_shape(op: Any) -> list[TensorShape]:
+    """One row per row of the logits, as many columns as samples."""
+    count = folded_value(op.inputs[1])
+    return [TensorShape([op.inputs[0].shape.with_rank(2)[0], None if count is None else int(count)])]
 
 
-def _normal(
-    what: str,
-    op_type: str,
-    shape: Any,
-    mean: Any,
-    stddev: Any,
-    dtype: Any,
-    seed: int | None,
-    name: str | None,
-) -> Tensor:
-    with name_scope(name, what, [shape, mean, stddev]) as scope:
-        sizes_ = shape_tensor(shape)
-        mean = convert_to_tensor(mean, dtype, name="mean")
-        stddev = convert_to_tensor(stddev, dtype, name="stddev")
-        seed1, seed2 = random_seed.get_seed(seed)
-        numbers = apply_op(op_type, shape=sizes_, dtype=dtype, seed=seed1, seed2=seed2)
-        return apply_op("AddV2", scope, x=apply_op("Mul", "mul", x=numbers, y=stddev), y=mean)
+def choose(xp: Any, stream: Any, logits: Any, samples: Any, dtype: Any) -> Any:
+    """The indices that Multinomial chooses, after its checks."""
+    if logits.ndim != 2:
+        raise invalid(f"logits should be a matrix, got shape {shape_text(logits)}")
+    if samples < 0:
+        raise invalid(f"num_samples should be non-negative, got {samples}")
+    if logits.shape[1] == 0:
+        raise invalid("num_classes should be positive, got 0")
+    if logits.shape[0] == 0 or samples == 0:
+        return xp.empty((logits.shape[0], int(samples)), dtype)
+    return rejection.categorical(stream, logits, int(samples), xp).astype(dtype)
 
 
-_UNIFORM_TYPES = (
-    dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64,
-)  # fmt: skip
+@op(f"""Multinomial(logits: T, num_samples: int32) -> (output: output_dtype)
+        {_SEEDS}
+        T: realnumbertype
+        output_dtype: {{int32, int64}} = int64""")
+class Multinomial(Op):
+    """Indices chosen from each row, with probabilities as exp(logit)."""
+
+    stateful = needs_ctx = True
+    infer = choices_shape
+    grad = no_gradient
+
+    def bind(node, xp):
+        stream, dtype = stream_of(node), node["output_dtype"].as_numpy_dtype
+        return lambda ctx, logits, samples: choose(xp, stream(ctx), logits, samples, dtype)
 
 
-def random_uniform(
-    shape: Any,
-    minval: Any = 0,
-    maxval: Any = None,
-    dtype: Any = dtypes.float32,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Numbers in [minval, maxval), [0, 1) unless told otherwise; integers need a `maxval`."""
-    dtype = dtypes.as_dtype(dtype)
-    if dtype not in _UNIFORM_TYPES:
-        raise ValueError(f"Argument `dtype` got invalid value {dtype}. Accepted dtypes are {_UNIFORM_TYPES}.")
-    if maxval is None:
-        if dtype.is_integer:
-            raise ValueError(f"Must specify maxval for integer dtype {dtype!r}")
-        maxval = 1
-    with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
-        return _uniform(shape_tensor(shape), minval, maxval, dtype, seed, scope)
+def _appended(op: Any) -> list[TensorShape]:
+    return [folded_shape(op.inputs[0]).concatenate(op.inputs[1].shape)]
 
 
-def _uniform(shape: Tensor, minval: Any, maxval: Any, dtype: DType, seed: int | None, scope: str) -> Tensor:
-    from_zero = isinstance(minval, int) and minval == 0
-    to_one = isinstance(maxval, int) and maxval == 1
-    if not from_zero or not to_one or dtype.is_integer:
-        minval = convert_to_tensor(minval, dtype, name="min")
-        maxval = convert_to_tensor(maxval, dtype, name="max")
-    seed1, seed2 = random_seed.get_seed(seed)
-    if dtype.is_integer:
-        return apply_op("RandomUniformInt", scope, shape=shape, minval=minval, maxval=maxval, seed=seed1, seed2=seed2)
-    numbers = apply_op("RandomUniform", shape=shape, dtype=dtype, seed=seed1, seed2=seed2)
-    if from_zero:
-        return numbers if to_one else apply_op("Mul", x=numbers, y=maxval)
-    width = apply_op("Sub", "sub", x=maxval, y=minval)
-    return apply_op("AddV2", scope, x=apply_op("Mul", "mul", x=numbers, y=width), y=minval)
+def _rows(shape: Any, parameter: Any, draw: Any) -> Any:
+    """Numbers of `shape` for each element of the parameter, which `draw(elements, count)` makes."""
+    whole = (*sizes(shape), *parameter.shape)
+    count = int(np.prod(sizes(shape)))
+    if count == 0 or parameter.size == 0:
+        return np.empty(whole)
+    return draw(parameter.reshape(-1), count).reshape(whole)
 
 
-def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """The rows of `value` in random order."""
-    seed1, seed2 = random_seed.get_seed(seed)
-    return apply_op("RandomShuffle", name, value=value, seed=seed1, seed2=seed2)
+@op(f"""RandomGamma(shape: S, alpha: T) -> (output: T)
+        {_SEEDS}
+        S: {{int32, int64}}
+        T: {{half, float, double}}""")
+class RandomGamma(Op):
+    """Gamma numbers of scale 1: `shape` of them for each alpha."""
+
+    stateful = needs_ctx = True
+    infer = _appended
+
+    def bind(node, xp):
+        stream = stream_of(node)
+
+        def kernel(ctx, shape, alpha):
+            def draw(alphas, count):
+                return rejection.gamma(stream(ctx), alphas, count)
+
+            return _rows(shape, alpha, draw).astype(alpha.dtype)
+
+        return kernel
+
+    def grad(op, dy):
+        shape, alpha = op.inputs
+        with control_dependencies([dy]):
+            return [None, of_alpha(arrays.shape(shape)[0], alpha, op.outputs[0], dy)]
+
+
+def of_alpha(sample_dimensions: Any, alpha: Tensor, sample: Tensor, dy: Tensor) -> Tensor:
+    """The gradient of gamma numbers' alpha: how each sample moves with it, summed over the samples."""
+    ones = arrays.ones([sample_dimensions], dtype=dtypes.int32)
+    alphas = arrays.reshape(alpha, arrays.concat([ones, arrays.shape(alpha)], axis=0))
+    partial = apply_op("RandomGammaGrad", alpha=alphas, sample=sample)
+    return reduce.reduce_sum(dy * partial, axis=arrays.range(sample_dimensions))
+
+
+@op(f"""RandomPoissonV2(shape: S, rate: R) -> (output: dtype)
+        {_SEEDS}
+        S: {{int32, int64}}
+        R: {{half, float, double, int32, int64}} = double
+        dtype: {{half, float, double, int32, int64}} = int64""")
+class RandomPoissonV2(Op):
+    """Poisson numbers: `shape` of them for each rate."""
+
+    stateful = needs_ctx = True
+    infer = _appended
+
+    def bind(node, xp):
+        stream, dtype = stream_of(node), node["dtype"].as_numpy_dtype
+
+        def kernel(ctx, shape, rate):
+            def draw(rates, count):
+                return rejection.poisson(stream(ctx), rates, count)
+
+            return _rows(shape, rate, draw).astype(dtype)
+
+        return kernel
+
+
+# -- functions ------------------------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ _UNIFORM: dict[Any, Callable[[Words], NDArray[Any]]] = {
 class PhiloxStream:
     """The generator of one random op: every run takes the next stretch of the counter. Safe under threads.
 
-    seed = seed2 = 0 means that nobody asked for repeatable numbers: both are then drawn by `entropy`.
+    seed = seed2 = 0 means that the program did not ask for repeatable numbers: both are then drawn by `entropy`.
     """
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
@@ -272,3 +272,9 @@ class PhiloxStream:
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
     found: np.dtype[Any] = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))
     return found
+
+
+def stream_of(node: Any) -> Callable[[Any], PhiloxStream]:
+    """How a kernel finds its stream: kept between the steps of a session, started again in the next."""
+    seed, seed2 = node["seed"], node["seed2"]
+    return lambda ctx: ctx.state(node.name, lambda: PhiloxStream(seed, seed2))

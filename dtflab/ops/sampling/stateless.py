@@ -1,7 +1,7 @@
-"""Stateless random numbers: the seed is an input, and says all.
+"""The ops of stateless random numbers: the seed is an input, and says all.
 
-Stands for `core/kernels/stateless_random_ops*.cc`, `stateless_random_gamma_op.cc` and
-`python/ops/stateless_random_ops.py`. Left out: ThreeFry, binomial and parameterized truncated normal numbers, shuffles.
+Stands for `core/kernels/stateless_random_ops*.cc` and `stateless_random_gamma_op.cc`. Left out: ThreeFry, binomial and
+parameterized truncated normal numbers, shuffles.
 
 Rule: the two seeds are turned by Philox into the key and the counter from which the numbers are drawn as those of the
 ops with state are. The later ops take key and counter as inputs.
@@ -13,26 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import control_dependencies, name_scope
+from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import in_host_memory
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sampling import rejection
-from dtflab.ops.sampling.choices import broadcast_alpha, choices_shape, choose, of_alpha, output_dtype
-from dtflab.ops.sampling.draws import shape_tensor, sizes
+from dtflab.ops.sampling.draws import choices_shape, choose, of_alpha, sizes
+from dtflab.ops.sampling.functions import _AUTO, _PHILOX
 from dtflab.ops.sampling.philox import PER_NUMBER, PhiloxStream, philox_once
 
 _SCRAMBLE = 0x02461E293EC8F720
 _MASK64 = (1 << 64) - 1
-_PHILOX, _THREEFRY, _AUTO = 1, 2, 3
 
 
 def scrambled(seed: Any) -> tuple[int, int]:
@@ -155,8 +150,8 @@ _register("StatelessRandomNormal", PhiloxStream.normal, _FLOATS, _FLOATS)
 _register("StatelessTruncatedNormal", PhiloxStream.truncated_normal, _FLOATS, _FLOATS)
 _FULL = "dtype: {int32, int64, uint32, uint64} = uint64"
 _register("StatelessRandomUniformFullInt", PhiloxStream.integers, _FULL, _FULL)
-_register("StatelessRandomUniformInt", _between, f"dtype: {_INTS}", "dtype: {int32, int64, uint32, uint64}",
-          ", minval: dtype, maxval: dtype")  # fmt: skip
+_LIMITS = ", minval: dtype, maxval: dtype"
+_register("StatelessRandomUniformInt", _between, f"dtype: {_INTS}", _FULL.removesuffix(" = uint64"), _LIMITS)
 
 
 def _check_seed(shape: TensorShape) -> None:
@@ -264,135 +259,3 @@ class StatelessRandomPoisson(Op):
 
 
 # -- functions ------------------------------------------------------------------------------------------------------
-
-
-def _algorithm(alg: Any) -> Any:
-    if isinstance(alg, str):
-        names = {"philox": _PHILOX, "threefry": _THREEFRY, "autoselect": _AUTO}
-        found = names.get(alg.strip().lower().replace("-", "").replace("_", ""))
-        if found is None:
-            raise ValueError(f"Argument `alg` got unsupported string value {alg}. Supported are {sorted(names)}.")
-        return found
-    return _AUTO if alg is None else alg
-
-
-def _place(seed: Any, alg: Any) -> dict[str, Any]:
-    alg = _algorithm(alg)
-    if alg == _THREEFRY:
-        raise NotImplementedError("dtflab has the algorithm 'philox' only, which 'auto_select' chooses, too.")
-    key, counter = apply_op("StatelessRandomGetKeyCounter", seed=seed)
-    return {"key": key, "counter": counter, "alg": alg}
-
-
-_TYPES = (
-    dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.uint32,
-    dtypes.uint64,
-)  # fmt: skip
-
-
-def stateless_random_uniform(
-    shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: str | None = None,
-    alg: Any = "auto_select",
-) -> Tensor:  # fmt: skip
-    """Numbers in [minval, maxval) that depend on the seed, two integers, alone; all integers if both are None."""
-    dtype = dtypes.as_dtype(dtype)
-    if dtype not in _TYPES:
-        raise ValueError(f"Argument `dtype` got invalid value {dtype}. Accepted dtypes are {_TYPES}.")
-    if dtype.is_integer and (minval is None) != (maxval is None):
-        raise ValueError(f"For integer `dtype` argument {dtype}, argument `minval` and `maxval` must be both None or "
-                         f"not None. Got `minval`={minval} and `maxval`={maxval}.")  # fmt: skip
-    if dtype.is_unsigned and minval is not None:
-        raise ValueError(f"Argument `dtype` got invalid value {dtype} when argument `minval` is not None.")
-    maxval = 1 if maxval is None and not dtype.is_integer else maxval
-    with name_scope(name, "stateless_random_uniform", [shape, seed, minval, maxval]) as scope:
-        shape = shape_tensor(shape)
-        if minval is None:
-            return apply_op("StatelessRandomUniformFullIntV2", scope, shape=shape, **_place(seed, alg), dtype=dtype)
-        low, high = convert_to_tensor(minval, dtype, name="min"), convert_to_tensor(maxval, dtype, name="max")
-        place = _place(seed, alg)
-        if dtype.is_integer:
-            return apply_op("StatelessRandomUniformIntV2", scope, shape=shape, **place, minval=low, maxval=high)
-        numbers = apply_op("StatelessRandomUniformV2", shape=shape, **place, dtype=dtype)
-        return math.add(numbers * (high - low), low, name=scope)
-
-
-def _normal(
-    what: str, op_type: str, shape: Any, seed: Any, mean: Any, stddev: Any, dtype: Any, name: Any, alg: Any
-) -> Tensor:
-    with name_scope(name, what, [shape, seed, mean, stddev]) as scope:
-        shape = shape_tensor(shape)
-        mean, stddev = convert_to_tensor(mean, dtype, name="mean"), convert_to_tensor(stddev, dtype, name="stddev")
-        numbers = apply_op(op_type, shape=shape, **_place(seed, alg), dtype=dtypes.as_dtype(dtype))
-        return math.add(numbers * stddev, mean, name=scope)
-
-
-def stateless_random_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None,
-    alg: Any = "auto_select",
-) -> Tensor:  # fmt: skip
-    """Normal numbers that depend on the seed alone."""
-    kind = "StatelessRandomNormalV2"
-    return _normal("stateless_random_normal", kind, shape, seed, mean, stddev, dtype, name, alg)
-
-
-def stateless_truncated_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None,
-    alg: Any = "auto_select",
-) -> Tensor:  # fmt: skip
-    """Normal numbers within two deviations of the mean that depend on the seed alone."""
-    kind = "StatelessTruncatedNormalV2"
-    return _normal("stateless_truncated_normal", kind, shape, seed, mean, stddev, dtype, name, alg)
-
-
-def stateless_random_gamma(
-    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, name: str | None = None
-) -> Tensor:
-    """Gamma numbers that depend on the seed alone; `shape` ends with that of alpha and beta."""
-    with name_scope(name, "stateless_random_gamma", [shape, seed, alpha, beta]):
-        shape = shape_tensor(shape)
-        alpha, beta, spread = broadcast_alpha(alpha, beta, dtype)
-        numbers = apply_op("StatelessRandomGammaV3", shape=shape, **_place(seed, _AUTO), alpha=spread)
-        return math.maximum(np.finfo(alpha.dtype.as_numpy_dtype).tiny, numbers / beta)
-
-
-def stateless_random_poisson(
-    shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None
-) -> Tensor:
-    """Poisson numbers that depend on the seed alone; `shape` ends with that of the means `lam`."""
-    with name_scope(name, "stateless_random_poisson", [shape, seed, lam]):
-        shape = shape_tensor(shape)
-        return apply_op("StatelessRandomPoisson", shape=shape, seed=seed, lam=lam, dtype=dtypes.as_dtype(dtype))
-
-
-def _choices(what: str, logits: Any, num_samples: Any, seed: Any, dtype: Any, name: str | None) -> Tensor:
-    with name_scope(name, what, [logits, seed]):
-        logits = convert_to_tensor(logits, name="logits")
-        kind = output_dtype(dtype)
-        return apply_op("StatelessMultinomial", logits=logits, num_samples=num_samples, seed=seed, output_dtype=kind)
-
-
-def stateless_multinomial(
-    logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: str | None = None
-) -> Tensor:
-    """`stateless_categorical` under its old name."""
-    return _choices("stateless_multinomial", logits, num_samples, seed, output_dtype, name)
-
-
-def stateless_categorical(
-    logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
-) -> Tensor:
-    """Indices chosen from each row by the seed, with probabilities as exp(logit)."""
-    return _choices("stateless_categorical", logits, num_samples, seed, dtype, name)
-
-
-def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
-    """A seed made of a seed and a number, such as the number of a task."""
-    data = convert_to_tensor(data)
-    first = stateless_random_uniform([], seed, None, None, data.dtype, alg=alg)
-    return arrays.stack([first, data])
-
-
-def split_seed(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
-    """`num` seeds made of one."""
-    seed = convert_to_tensor(seed)
-    return stateless_random_uniform([num, 2], seed, None, None, seed.dtype, alg=alg)

@@ -22,7 +22,7 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import functions as math_functions
-from dtflab.ops.sampling import draws as random
+from dtflab.ops.sampling import functions as sampling
 
 
 class Initializer:
@@ -106,7 +106,7 @@ class RandomUniform(Initializer):
         self.dtype = dtypes.as_dtype(dtype)
 
     def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
-        return random.random_uniform(shape, self.minval, self.maxval, dtype, seed=self.seed)
+        return sampling.random_uniform(shape, self.minval, self.maxval, dtype, seed=self.seed)
 
 
 class RandomNormal(Initializer):
@@ -121,14 +121,14 @@ class RandomNormal(Initializer):
         self.dtype = _floating(dtype)
 
     def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
-        return random.random_normal(shape, self.mean, self.stddev, dtype, seed=self.seed)
+        return sampling.random_normal(shape, self.mean, self.stddev, dtype, seed=self.seed)
 
 
 class TruncatedNormal(RandomNormal):
     """Normal numbers no further than two deviations from the mean: for weights."""
 
     def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
-        return random.truncated_normal(shape, self.mean, self.stddev, dtype, seed=self.seed)
+        return sampling.truncated_normal(shape, self.mean, self.stddev, dtype, seed=self.seed)
 
 
 class UniformUnitScaling(Initializer):
@@ -144,7 +144,7 @@ class UniformUnitScaling(Initializer):
         sizes = shape if info is None else info.full_shape
         inputs = max(math.prod(float(d) for d in sizes[:-1]), 1.0)
         limit = math.sqrt(3 / inputs) * self.factor
-        return random.random_uniform(shape, -limit, limit, dtype, seed=self.seed)
+        return sampling.random_uniform(shape, -limit, limit, dtype, seed=self.seed)
 
 
 _TRUNCATED_DEVIATION = 0.87962566103423978  # of the standard normal distribution, cut at ±2
@@ -179,11 +179,11 @@ class VarianceScaling(Initializer):
         scale = self.scale / max(1.0, count)
         if self.distribution == "uniform":
             limit = math.sqrt(3.0 * scale)
-            return random.random_uniform(shape, -limit, limit, dtype, seed=self.seed)
+            return sampling.random_uniform(shape, -limit, limit, dtype, seed=self.seed)
         if self.distribution == "untruncated_normal":
-            return random.random_normal(shape, 0.0, math.sqrt(scale), dtype, seed=self.seed)
+            return sampling.random_normal(shape, 0.0, math.sqrt(scale), dtype, seed=self.seed)
         stddev = math.sqrt(scale) / _TRUNCATED_DEVIATION
-        return random.truncated_normal(shape, 0.0, stddev, dtype, seed=self.seed)
+        return sampling.truncated_normal(shape, 0.0, stddev, dtype, seed=self.seed)
 
 
 def _fans(shape: Sequence[Any]) -> tuple[int, int]:
@@ -227,7 +227,7 @@ class Orthogonal(Initializer):
             raise _not_a_matrix(shape)
         rows, cols = math.prod(int(d) for d in shape[:-1]), int(shape[-1])
         sizes = (max(rows, cols), min(rows, cols))
-        normal = random.random_normal(sizes, dtype=dtype, seed=self.seed)
+        normal = sampling.random_normal(sizes, dtype=dtype, seed=self.seed)
         q, r = linalg.qr(normal)
         q *= math_functions.sign(arrays.diag_part(r))  # so that all orthogonal matrices are equally likely
         if rows < cols:

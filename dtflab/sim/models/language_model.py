@@ -14,7 +14,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.nets.rnn_cell import LSTMCell, MultiRNNCell
 from dtflab.nets.static_rnn import static_rnn
 from dtflab.ops.arrays.functions import placeholder, reshape, stack
-from dtflab.ops.labels.sampled_losses import sampled_softmax_loss
+from dtflab.ops.labels.functions import sampled_softmax_loss
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.reduce.functions import reduce_mean

@@ -24,7 +24,7 @@ from dtflab.ops.assertions.functions import Assert
 from dtflab.ops.indexing.functions import gather
 from dtflab.ops.math import functions as math
 from dtflab.ops.queues.functions import FIFOQueue
-from dtflab.ops.sampling import draws as random
+from dtflab.ops.sampling import functions as sampling
 from dtflab.ops.summaries import functions as summary
 from dtflab.ops.variables.variable import Variable
 from dtflab.train.input.queue_runner import QueueRunner, add_queue_runner
@@ -83,7 +83,7 @@ def input_producer(
                 "Either `input_tensor` must have a fully defined shape or `element_shape` must be specified"
             )
         if shuffle:
-            rows = random.random_shuffle(rows, seed=seed)
+            rows = sampling.random_shuffle(rows, seed=seed)
         rows = limit_epochs(rows, num_epochs)
         queue = FIFOQueue(capacity, [rows.dtype.base_dtype], [row_shape], shared_name=shared_name, name=name)
         add_queue_runner(QueueRunner(queue, [queue.enqueue_many([rows])], cancel_op=cancel_op))

@@ -23,7 +23,7 @@ from dtflab.ops.control.case import case
 from dtflab.ops.control.cond import cond
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
-from dtflab.ops.sampling import draws as random
+from dtflab.ops.sampling import functions as sampling
 
 
 def _initial(learning_rate: Any) -> Tensor:
@@ -248,6 +248,6 @@ def noisy_linear_cosine_decay(
         step = math.minimum(step, steps)
         left = (steps - step) / steps
         spread = math.sqrt(variance / math.pow(1.0 + step, decay))
-        noisy = left + random.random_normal(left.shape, stddev=spread)
+        noisy = left + sampling.random_normal(left.shape, stddev=spread)
         wave = _periods(periods, step / steps)
         return math.multiply(rate, (alpha + noisy) * wave + beta, name=scope)

@@ -1,13 +1,16 @@
 """The functions of `tf.nn` that pool, in TF1's forms.
 
-Stands for their part of `python/ops/nn_ops.py`; the ops are in `pooling.py`, `pool` with dilations is in `atrous.py`.
+Stands for their part of `python/ops/nn_ops.py`.
 
 Rule: window and strides may be one number, one per spatial dimension, or one per dimension of the array.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
@@ -15,8 +18,9 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.conv.atrous import Inner, checked_ways, with_space_to_batch
+from dtflab.ops.conv.windows import converted_padding, is_first, per_dimension
 from dtflab.ops.messages import renamed
-from dtflab.ops.windows.convolutions import converted_padding, is_first, per_dimension
 
 
 def _window(ksize: Any, strides: Any, spatial: int, data_format: str | None) -> dict[str, Any]:
@@ -48,7 +52,7 @@ def _one_dimension(op_type: str, input: Any, name: str, data_format: str, **attr
     return arrays.squeeze(result, height)
 
 
-# -- the mean -------------------------------------------------------------------------------------------------
+# ---- the mean ----
 
 
 def avg_pool(
@@ -98,7 +102,7 @@ def avg_pool3d(
         return apply_op("AvgPool3D", scope, input=input, padding=padding, data_format=data_format or "NDHWC", **window)
 
 
-# -- the largest ----------------------------------------------------------------------------------------------
+# ---- the largest ----
 
 
 def max_pool(
@@ -120,6 +124,14 @@ def max_pool(
         if 0 in window["ksize"]:
             raise ValueError(f"`ksize` cannot be zero. Received: ksize={window['ksize']}")
         return _max_pool2d(value, window, padding, data_format or "NHWC", scope)
+
+
+def max_pool2d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = "NHWC", name: str | None = None
+) -> Tensor:
+    """The largest of each window of images: `max_pool` under its newer name."""
+    with name_scope(name, "MaxPool2d", [input]) as scope:
+        return _max_pool2d(input, _window(ksize, strides, 2, data_format), padding, data_format or "NHWC", scope)
 
 
 def _max_pool2d(value: Any, window: dict[str, Any], padding: Any, data_format: str, name: str | None) -> Tensor:
@@ -157,14 +169,6 @@ def max_pool1d(
         return _one_dimension("MaxPool", input, scope, data_format or "NWC", **ways, **window)
 
 
-def max_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = "NHWC", name: str | None = None
-) -> Tensor:
-    """The largest of each window of images: `max_pool` under its newer name."""
-    with name_scope(name, "MaxPool2d", [input]) as scope:
-        return _max_pool2d(input, _window(ksize, strides, 2, data_format), padding, data_format or "NHWC", scope)
-
-
 def max_pool3d(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = "NDHWC", name: str | None = None
 ) -> Tensor:
@@ -191,7 +195,119 @@ def max_pool_with_argmax(
             f"`data_format` values other  than 'NHWC' are not supported. Received: data_format={data_format}"
         )
     dtype = renamed("output_dtype", output_dtype, "Targmax", Targmax)
-    return apply_op(
-        "MaxPoolWithArgmax", name, input=convert_to_tensor(input), ksize=ksize, strides=strides, padding=padding,
-        Targmax=dtypes.int64 if dtype is None else dtype, include_batch_in_index=include_batch_in_index,
-    )  # fmt: skip
+    window = {"ksize": ksize, "strides": strides, "padding": padding, "include_batch_in_index": include_batch_in_index}
+    dtype = dtypes.int64 if dtype is None else dtype
+    return apply_op("MaxPoolWithArgmax", name, input=convert_to_tensor(input), **window, Targmax=dtype)
+
+
+# ---- with holes ----
+
+
+_POOLS: dict[str, list[Callable[..., Tensor]]] = {  # over one, two, three dimensions
+    "MAX": [max_pool, max_pool, max_pool3d],
+    "AVG": [avg_pool, avg_pool, avg_pool3d],
+}
+
+
+def pool(
+    input: Any,
+    window_shape: Sequence[int],
+    pooling_type: str,
+    padding: Any,
+    dilation_rate: Any = None,
+    strides: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    dilations: Any = None,
+) -> Tensor:
+    """The largest ("MAX") or the mean ("AVG") of each window, over one, two or three dimensions.
+
+    The strides are 1 unless given; with a `dilation_rate` they must be.
+    """
+    rates = renamed("dilations", dilations, "dilation_rate", dilation_rate)
+    with name_scope(name, f"{pooling_type.lower()}_pool", [input]) as scope:
+        input, spatial = convert_to_tensor(input, name="input"), len(window_shape)
+        if not 1 <= spatial <= 3:
+            raise ValueError(
+                "`len(window_shape)` must be 1, 2, or 3. "
+                f"Received: window_shape={window_shape} of length {len(window_shape)}"
+            )
+        input.shape.with_rank(spatial + 2)
+        stride, rate = checked_ways(spatial, strides, rates)
+        _check_pool(window_shape, pooling_type, padding, stride, rate)
+        first = is_first(data_format)
+        one = _pooled(_POOLS[pooling_type][spatial - 1], list(window_shape), stride.tolist(), data_format, scope)
+        dims = range(2 if first else 1, spatial + (2 if first else 1))
+        return with_space_to_batch(input, rate, padding, one, window_shape, dims)
+
+
+def _check_pool(window: Any, kind: str, padding: Any, stride: Any, rate: Any) -> None:
+    if padding == "SAME" and (rate > 1).any():
+        raise ValueError(
+            "pooling with 'SAME' padding is not implemented for `dilation_rate` > 1. "
+            f"Received: padding={padding} and dilation_rate={rate}"
+        )
+    if (stride > np.array(window)).any():
+        raise ValueError(
+            "`strides` > `window_shape` not supported due to inconsistency between CPU and GPU implementations. "
+            f"Received: strides={stride} and window_shape={window}"
+        )
+    if kind not in _POOLS:
+        raise ValueError(f"{len(window)}-D {kind} pooling is not supported.")
+
+
+def _pooled(function: Any, window: list[int], stride: list[int], data_format: str | None, name: str) -> Inner:
+    """One plain pooling; sequences are images of height 1."""
+    first = is_first(data_format)
+    window, stride = ([1, 1, *values] if first else [1, *values, 1] for values in (window, stride))
+
+    def op(moved: Tensor, spatial: int, padding: Any) -> Tensor:
+        if spatial > 1:
+            return function(moved, window, stride, padding, data_format=data_format, name=name)
+        if data_format not in (None, "NWC", "NCW"):
+            raise ValueError(f"data_format must be either 'NWC' or 'NCW'. Received: data_format={data_format}")
+        height = 2 if first else 1
+        images = arrays.expand_dims(moved, height)
+        form = "NCHW" if first else "NHWC"
+        pooled = function(images, [1, *window], [1, *stride], padding, data_format=form, name=name)
+        return arrays.squeeze(pooled, [height])
+
+    return op
+
+
+# ---- windows in random order ----
+
+
+def fractional_max_pool(
+    value: Any,
+    pooling_ratio: Any,
+    pseudo_random: bool = False,
+    overlapping: bool = False,
+    deterministic: bool = False,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> Any:
+    """The largest of each random window of images, and where the windows start in both dimensions.
+
+    `pooling_ratio` has four numbers, of which the first and the last are 1. `deterministic` keeps the first windows.
+    """
+    attrs = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": deterministic}
+    ratio = list(pooling_ratio)
+    return apply_op("FractionalMaxPool", name, value=value, pooling_ratio=ratio, **attrs, seed=seed, seed2=seed2)
+
+
+def fractional_avg_pool(
+    value: Any,
+    pooling_ratio: Any,
+    pseudo_random: bool = False,
+    overlapping: bool = False,
+    deterministic: bool = False,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> Any:
+    """The same with the mean of each window."""
+    attrs = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": deterministic}
+    ratio = list(pooling_ratio)
+    return apply_op("FractionalAvgPool", name, value=value, pooling_ratio=ratio, **attrs, seed=seed, seed2=seed2)

@@ -13,13 +13,11 @@ from typing import Any
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.conv import convolution as conv, kernels, windows
+from dtflab.ops.conv.windows import Axis
 from dtflab.ops.messages import invalid
-from dtflab.ops.windows import conv, windows
-from dtflab.ops.windows.convolutions import converted_padding
-from dtflab.ops.windows.windows import Axis
 
 _ATTRS = """
     T: {half, bfloat16, float, double}
@@ -65,34 +63,34 @@ def correlate(xp: Any, x: Any, dy: Any, axes: Sequence[Axis], shape: Sequence[in
 
 def _bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
     def kernel(x: Any, w: Any) -> Any:
-        conv.check_ranks(node, x, w)
-        x, w = conv.channels_last(xp, node, x), conv.wide(w)
+        kernels.check_ranks(node, x, w)
+        x, w = kernels.channels_last(xp, node, x), kernels.wide(w)
         if x.shape[-1] != w.shape[-2]:
             raise invalid(f"input and filter must have the same depth: {x.shape[-1]} vs {w.shape[-2]}")
-        return conv.as_asked(xp, node, convolve(xp, x, w, conv.axes_of(node, x.shape[1:-1], w.shape[:-2])))
+        return kernels.as_asked(xp, node, convolve(xp, x, w, kernels.axes_of(node, x.shape[1:-1], w.shape[:-2])))
 
     return kernel
 
 
 def _bind_input(node: Any, xp: Any) -> Callable[..., Any]:
     def kernel(sizes: Any, w: Any, dy: Any) -> Any:
-        conv.check_ranks(node, dy, w)
-        shape = conv.sizes_of(node, sizes, dy, w)
-        dy, w = conv.channels_last(xp, node, dy), conv.wide(w)
-        axes = conv.axes_of(node, windows.spatial(node, shape), w.shape[:-2])
-        conv.check_gradient(dy, shape[0], axes, w.shape[-2] * w.shape[-1])
-        return conv.as_asked(xp, node, convolve_back(xp, dy, w, axes))
+        kernels.check_ranks(node, dy, w)
+        shape = kernels.sizes_of(node, sizes, dy, w)
+        dy, w = kernels.channels_last(xp, node, dy), kernels.wide(w)
+        axes = kernels.axes_of(node, windows.spatial(node, shape), w.shape[:-2])
+        kernels.check_gradient(dy, shape[0], axes, w.shape[-2] * w.shape[-1])
+        return kernels.as_asked(xp, node, convolve_back(xp, dy, w, axes))
 
     return kernel
 
 
 def _bind_filter(node: Any, xp: Any) -> Callable[..., Any]:
     def kernel(x: Any, sizes: Any, dy: Any) -> Any:
-        conv.check_ranks(node, x, dy)
+        kernels.check_ranks(node, x, dy)
         shape = tuple(int(n) for n in sizes)
-        x, dy = conv.channels_last(xp, node, x), conv.channels_last(xp, node, dy)
-        axes = conv.axes_of(node, x.shape[1:-1], shape[:-2])
-        conv.check_gradient(dy, len(x), axes, shape[-2] * shape[-1])
+        x, dy = kernels.channels_last(xp, node, x), kernels.channels_last(xp, node, dy)
+        axes = kernels.axes_of(node, x.shape[1:-1], shape[:-2])
+        kernels.check_gradient(dy, len(x), axes, shape[-2] * shape[-1])
         return correlate(xp, x, dy, axes, shape).astype(node["T"].as_numpy_dtype, copy=False)
 
     return kernel
@@ -181,52 +179,3 @@ class DepthwiseConv2dNativeBackpropFilter(Op):
 
 
 # -- functions of tf.nn ---------------------------------------------------------------------------------------
-
-
-def _attrs(strides: Any, padding: Any, data_format: str | None, dilations: Any) -> dict[str, Any]:
-    padding, explicit = converted_padding(padding)
-    ways = {"strides": strides, "padding": padding, "explicit_paddings": explicit}
-    return {**ways, "data_format": data_format, "dilations": list(dilations)}
-
-
-def depthwise_conv2d_native(
-    input: Any,
-    filter: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
-    name: str | None = None,
-) -> Tensor:
-    """`filter` [height, width, channels, n] moved over images, n for each channel: […, channels · n]."""
-    return apply_op(_FORWARD, name, input=input, filter=filter, **_attrs(strides, padding, data_format, dilations))
-
-
-def depthwise_conv2d_native_backprop_input(
-    input_sizes: Any,
-    filter: Any,
-    out_backprop: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
-    name: str | None = None,
-) -> Tensor:
-    """The gradient of `depthwise_conv2d_native` by its input of shape `input_sizes`."""
-    given = {"input_sizes": input_sizes, "filter": filter, "out_backprop": out_backprop}
-    return apply_op(_TO_INPUT, name, **given, **_attrs(strides, padding, data_format, dilations))
-
-
-def depthwise_conv2d_native_backprop_filter(
-    input: Any,
-    filter_sizes: Any,
-    out_backprop: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
-    name: str | None = None,
-) -> Tensor:
-    """The gradient of `depthwise_conv2d_native` by its filter of shape `filter_sizes`."""
-    given = {"input": input, "filter_sizes": filter_sizes, "out_backprop": out_backprop}
-    return apply_op(_TO_FILTER, name, **given, **_attrs(strides, padding, data_format, dilations))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base.errors import UnimplementedError
@@ -177,3 +177,46 @@ def given_shape(op: Any, index: int) -> TensorShape:
 def with_channels(op: Any, batch: Any, sizes: Sequence[Any], channels: Any) -> TensorShape:
     """The shape with these parts in the order that `data_format` asks for."""
     return TensorShape([batch, channels, *sizes] if is_channels_first(op) else [batch, *sizes, channels])
+
+
+def per_dimension(value: Any, spatial: int, channels_first: bool, name: str) -> list[Any]:
+    """`value` as a list with a number for each dimension of a batch; 1 for the batch and the channels."""
+    if value is None:
+        return [1] * (spatial + 2)
+    values = list(value) if isinstance(value, Iterable) else [value]
+    if len(values) == spatial + 2:
+        return values
+    if len(values) not in (1, spatial):
+        raise ValueError(
+            f"{name} should be of length 1, {spatial} or {spatial + 2}. "
+            f"Received: {name}={values} of length {len(values)}"
+        )
+    values = values * spatial if len(values) == 1 else values
+    return [1, 1, *values] if channels_first else [1, *values, 1]
+
+
+def converted_padding(padding: Any, expected_length: int = 4) -> tuple[Any, list[int]]:
+    """`padding` and `explicit_paddings` of an op: a list of pairs, one per dimension, means EXPLICIT."""
+    if padding == "EXPLICIT":
+        raise ValueError(
+            "'EXPLICIT' is not a valid value for `padding`. To use explicit padding, `padding` must be a list."
+        )
+    if not isinstance(padding, list | tuple):
+        return padding, []
+    for i, pair in enumerate(padding):
+        start = "When `padding` is a list, each element of `padding` must be a list/tuple of size 2. "
+        if not isinstance(pair, list | tuple):
+            raise ValueError(f"{start}Received: padding={padding} with element at index {i} of type {type(pair)}")
+        if len(pair) != 2:
+            raise ValueError(f"{start}Received: padding={padding} with element at index {i} of size {len(pair)}")
+    if len(padding) != expected_length:
+        raise ValueError(
+            f"When padding is a list, it must be of size {expected_length}. "
+            f"Received: padding={padding} of size {len(padding)}"
+        )
+    return "EXPLICIT", [n for pair in padding for n in pair]
+
+
+def is_first(data_format: str | None) -> bool:
+    """True if the format has the channels behind the batch."""
+    return data_format is not None and data_format.startswith("NC")

@@ -12,17 +12,12 @@ from math import prod
 from typing import Any
 
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import as_dtype
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.math import functions as math
-from dtflab.ops.messages import invalid, renamed, shape_text
-from dtflab.ops.windows import windows
-from dtflab.ops.windows.windows import Axis
+from dtflab.ops.conv import windows
+from dtflab.ops.conv.windows import Axis
+from dtflab.ops.messages import invalid, shape_text
 
 _ATTRS = """
     T: realnumbertype
@@ -136,27 +131,3 @@ class Dilation2DBackpropFilter(Op):
 
     def infer(op):
         return [op.inputs[1].shape]
-
-
-def dilation2d(
-    input: Any,
-    filter: Any = None,
-    strides: Any = None,
-    rates: Any = None,
-    padding: Any = None,
-    name: str | None = None,
-    filters: Any = None,
-    dilations: Any = None,
-) -> Tensor:
-    """The largest of pixel plus `filter` [height, width, channels] in each window of images."""
-    filter = renamed("filters", filters, "filter", filter)
-    rates = renamed("dilations", dilations, "rates", rates)
-    return apply_op("Dilation2D", name, input=input, filter=filter, strides=strides, rates=rates, padding=padding)
-
-
-def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: Any, name: str | None = None) -> Tensor:
-    """The smallest of pixel minus `kernel`, turned round, in each window: the dilation of what is dark."""
-    with name_scope(name, "erosion2d", [value, kernel]) as scope:
-        dark = math.negative(convert_to_tensor(value))
-        turned = arrays.reverse(kernel, [0, 1])
-        return math.negative(dilation2d(dark, turned, strides, rates, padding, name=scope))

@@ -22,8 +22,7 @@ from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.costs import of_inputs
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.sampling.draws import stream_of
-from dtflab.ops.sampling.philox import PhiloxStream, uniform_double
+from dtflab.ops.sampling.philox import PhiloxStream, stream_of, uniform_double
 
 _ATTRS = """
     pooling_ratio: list(float) >= 4
@@ -252,38 +251,3 @@ def _check(shape: Any, dy: Any, rows: Any, columns: Any) -> None:
 
 
 # -- functions of tf.nn ---------------------------------------------------------------------------------------
-
-
-def fractional_max_pool(
-    value: Any,
-    pooling_ratio: Any,
-    pseudo_random: bool = False,
-    overlapping: bool = False,
-    deterministic: bool = False,
-    seed: int = 0,
-    seed2: int = 0,
-    name: str | None = None,
-) -> Any:
-    """The largest of each random window of images, and where the windows start in both dimensions.
-
-    `pooling_ratio` has four numbers, of which the first and the last are 1. `deterministic` keeps the first windows.
-    """
-    attrs = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": deterministic}
-    ratio = list(pooling_ratio)
-    return apply_op("FractionalMaxPool", name, value=value, pooling_ratio=ratio, **attrs, seed=seed, seed2=seed2)
-
-
-def fractional_avg_pool(
-    value: Any,
-    pooling_ratio: Any,
-    pseudo_random: bool = False,
-    overlapping: bool = False,
-    deterministic: bool = False,
-    seed: int = 0,
-    seed2: int = 0,
-    name: str | None = None,
-) -> Any:
-    """The same with the mean of each window."""
-    attrs = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": deterministic}
-    ratio = list(pooling_ratio)
-    return apply_op("FractionalAvgPool", name, value=value, pooling_ratio=ratio, **attrs, seed=seed, seed2=seed2)

@@ -13,14 +13,15 @@ from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import dense
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays import (
+    functions as arrays,
+)
+from dtflab.ops.conv.windows import axis, patches
 from dtflab.ops.costs import free
-from dtflab.ops.messages import invalid, renamed, shape_text
+from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
-from dtflab.ops.windows.windows import axis, patches
 
 
 def _ways(attrs: Any) -> list[list[int]]:
@@ -81,23 +82,3 @@ class ExtractImagePatches(Op):
         total = reduce.unsorted_segment_sum(parts, origin, pixels)
         total = arrays.reshape(total, (rows, cols, batch, channels))
         return [arrays.transpose(total, (2, 0, 1, 3))]
-
-
-def extract_image_patches(
-    images: Any, ksizes: Any = None, strides: Any = None, rates: Any = None, padding: Any = None,
-    name: str | None = None, sizes: Any = None,
-) -> Tensor:  # fmt: skip
-    """The windows of `images` [batch, height, width, depth], each as one pixel with rows * columns * depth channels.
-
-    `ksizes` (or `sizes`), `strides` and `rates` (how far apart the pixels of a window are) have one number per
-    dimension, 1 for batch and depth; `padding` is "SAME" or "VALID".
-    """
-    sizes = renamed("sizes", sizes, "ksizes", ksizes)
-    return extract_patches(images, sizes, strides, rates, padding, name)
-
-
-def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any, name: str | None = None) -> Tensor:
-    """As `extract_image_patches`."""
-    return apply_op(
-        "ExtractImagePatches", name, images=images, ksizes=sizes, strides=strides, rates=rates, padding=padding
-    )

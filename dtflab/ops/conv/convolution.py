@@ -14,8 +14,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
@@ -23,86 +21,24 @@ from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays_functions
 from dtflab.ops.blas import Shard, alone
-from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.windows import windows
-from dtflab.ops.windows.conv_kernels import convolve, convolve_back, correlate
-from dtflab.ops.windows.windows import Axis
+from dtflab.ops.conv import windows
+from dtflab.ops.conv.kernels import (
+    as_asked,
+    axes_of,
+    by_groups,
+    channels_last,
+    check_gradient,
+    check_ranks,
+    convolve,
+    convolve_back,
+    correlate,
+    groups_of,
+    sizes_of,
+    wide,
+)
+from dtflab.ops.messages import invalid
 
 # -- around the kernels ---------------------------------------------------------------------------------------
-
-
-def channels_last(xp: Any, node: Any, x: Any) -> Any:
-    """`x` as the kernels want it; the short floats as float32."""
-    x = x.astype(np.float32) if x.dtype.itemsize == 2 else x
-    return xp.moveaxis(x, 1, -1) if windows.is_channels_first(node) else x
-
-
-def as_asked(xp: Any, node: Any, y: Any) -> Any:
-    """A result with channels last in the format and the type of `node`."""
-    y = xp.ascontiguousarray(xp.moveaxis(y, -1, 1)) if windows.is_channels_first(node) else y
-    return y.astype(node["T"].as_numpy_dtype, copy=False)
-
-
-def wide(w: Any) -> Any:
-    """Filters, the short floats as float32."""
-    return w.astype(np.float32) if w.dtype.itemsize == 2 else w
-
-
-def axes_of(node: Any, sizes: Sequence[int], window: Sequence[int]) -> list[Axis]:
-    """How the filter of `node` moves; InvalidArgumentError or UnimplementedError if it can't."""
-    windows.check_not_over_batch_and_depth(node)
-    paddings = windows.pairs(node.attrs.get("explicit_paddings") or [], len(sizes) + 2)
-    ways = (windows.spatial(node, values) for values in (node["strides"], node["dilations"], paddings))
-    return [
-        windows.axis(size, k, stride, dilation, node["padding"], explicit)
-        for size, k, stride, dilation, explicit in zip(sizes, window, *ways)
-    ]
-
-
-def check_ranks(node: Any, x: Any, w: Any) -> None:
-    """InvalidArgumentError unless there is a dimension for each stride."""
-    ndims = len(node["strides"])
-    for name, value in (("input", x), ("filter", w)):
-        if len(value.shape) != ndims:
-            raise invalid(f"{name} must be {ndims}-dimensional: {shape_text(value)}")
-
-
-def groups_of(depth: int, per_filter: int, filters: int) -> int:
-    """How many groups of channels are convolved beside each other: one, mostly."""
-    if not per_filter or depth % per_filter:
-        raise invalid(f"input depth must be evenly divisible by filter depth: {depth} vs {per_filter}")
-    groups = depth // per_filter
-    if groups and filters % groups:
-        raise invalid(f"output depth must be evenly divisible by number of groups: {filters} vs {groups}")
-    return max(groups, 1)
-
-
-def by_groups(xp: Any, kernel: Callable[..., Any], groups: int, *arrays: Any) -> Any:
-    """`kernel` over each group of channels, the last dimension of each array."""
-    if groups == 1:
-        return kernel(*arrays)
-    parts = [xp.split(a, groups, axis=-1) for a in arrays]
-    return xp.concatenate([kernel(*some) for some in zip(*parts)], axis=-1)
-
-
-def check_gradient(dy: Any, batch: int, axes: Sequence[Axis], filters: int) -> None:
-    """InvalidArgumentError unless `dy` [batch, outs, filters] is what the convolution gave."""
-    wanted = (batch, *windows.outs(axes), filters)
-    if dy.shape != wanted:
-        raise invalid(
-            f"out_backprop must be of the shape of the convolution, {shape_text(wanted)}, got {shape_text(dy)}"
-        )
-
-
-def sizes_of(node: Any, sizes: Any, dy: Any, w: Any) -> tuple[int, ...]:
-    """`input_sizes` as a shape: all of it, or only height and width."""
-    dims = tuple(int(n) for n in sizes)
-    if len(dims) == dy.ndim - 2:
-        whole = (dy.shape[0], w.shape[-2], *dims) if windows.is_channels_first(node) else None
-        return whole or (dy.shape[0], *dims, w.shape[-2])
-    if len(dims) != dy.ndim:
-        raise invalid(f"input_sizes must hold {dy.ndim} or {dy.ndim - 2} values, not {len(dims)}")
-    return dims
 
 
 # -- the ops --------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ import numpy as np
 
 from dtflab.graph.dtypes import as_dtype
 from dtflab.ops.blas import Shard, alone
-from dtflab.ops.windows import windows
-from dtflab.ops.windows.windows import Axis
+from dtflab.ops.conv import windows
+from dtflab.ops.conv.windows import Axis
 
 NANOSECONDS_PER_ELEMENT = 1.0  # of a pass over an array, on one core
 

@@ -1,7 +1,7 @@
 """Pooling over two and three dimensions: the largest or the mean of what a window sees, and the gradients.
 
-Stands for `core/kernels/{maxpooling_op,avgpooling_op,pooling_ops_3d}.cc`; the kernels are in `pooling_kernels.py`, the
-functions of `tf.nn` in `pools.py`. Left out: quantized values, the format NCHW_VECT_C.
+Stands for `core/kernels/{maxpooling_op,avgpooling_op,pooling_ops_3d}.cc`; the kernels are in `kernels.py`.
+Left out: quantized values, the format NCHW_VECT_C.
 
 Rule: the windows move over all dimensions of the array, and so each format is the same to a kernel.
 """
@@ -19,19 +19,11 @@ from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.blas import Shard, alone
+from dtflab.ops.blas import alone
+from dtflab.ops.conv import windows
+from dtflab.ops.conv.windows import Axis
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.windows import windows
-from dtflab.ops.windows.pooling_kernels import from_largest, largest, mean, places_of_largest, spread, to_largest
-from dtflab.ops.windows.windows import Axis
-
-Kernel = Callable[..., Any]
-_2D = "{'NHWC', 'NCHW'} = 'NHWC'"
-_2D_INPUT = "{'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'"
-_3D = "{'NDHWC', 'NCDHW'} = 'NDHWC'"
-_FLOAT = "{half, bfloat16, float, double}"
-_FORWARD = "{half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float"
-
+from dtflab.ops.pool.kernels import from_largest, largest, mean, places_of_largest, spread, to_largest
 
 # -- around the kernels ---------------------------------------------------------------------------------------
 
@@ -53,7 +45,7 @@ def _axes_of(node: Any, sizes: Sequence[int], ksize: Sequence[int], strides: Seq
 
 
 def _axes(node: Any, sizes: Sequence[int], window: Sequence[Any]) -> list[Axis]:
-    """The same; size and steps of the window are inputs of the newer ops (…V2), attributes of the others."""
+    """As `_axes_of`; size and steps of the window are inputs of the newer ops (…V2), attributes of the others."""
     return _axes_of(node, sizes, *(window or (node["ksize"], node["strides"])))
 
 
@@ -98,8 +90,6 @@ def _pass_flops(index: int) -> Callable[..., int]:
 
 
 class _Pooling(Op):
-    """What the ops share."""
-
     shards = True
 
 
@@ -109,18 +99,24 @@ class _Max(_Pooling):
     infer = _output_shape
     flops = _pass_flops(-1)
 
-    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
+    def bind(node, xp, shard=alone):
         return lambda x, *window: largest(xp, shard, x, _axes(node, x.shape, window))
+
+    def grad(op, dy):
+        back = "MaxPoolGradV2" if op.type == "MaxPoolV2" else f"{op.type}Grad"
+        names = ["explicit_paddings", "data_format"] if op.type == "MaxPool" else ["data_format"]
+        ends = {"orig_input": op.inputs[0], "orig_output": op.outputs[0]}
+        return [apply_op(back, **ends, grad=dy, **_window(op, *names)), *[None] * (len(op.inputs) - 1)]
 
 
 class _MaxGrad(_Pooling):
-    """Its gradient."""
+    """The gradient of the largest: it goes where the value came from."""
 
     infer = _like(0)
     flops = _pass_flops(2)
 
-    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
-        def kernel(x: Any, y: Any, dy: Any, *window: Any) -> Any:
+    def bind(node, xp, shard=alone):
+        def kernel(x, y, dy, *window):
             axes = _axes(node, x.shape, window)
             _check("orig_output", y, len(x), axes)
             _check("grad", dy, len(x), axes)
@@ -128,15 +124,18 @@ class _MaxGrad(_Pooling):
 
         return kernel
 
+    def grad(op, d):
+        return _second_order(op, d, op.type.replace("Grad", "GradGrad"))
+
 
 class _MaxGradGrad(_Pooling):
-    """The gradient of that."""
+    """The gradient of that gradient: what stands at the place of each largest value."""
 
     infer = _like(1)
     flops = _pass_flops(1)
 
-    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
-        def kernel(x: Any, y: Any, dx: Any, *window: Any) -> Any:
+    def bind(node, xp, shard=alone):
+        def kernel(x, y, dx, *window):
             axes = _axes(node, x.shape, window)
             _check("orig_output", y, len(x), axes)
             if dx.shape != x.shape:
@@ -145,113 +144,22 @@ class _MaxGradGrad(_Pooling):
 
         return kernel
 
-
-def _second_order(back: str) -> Callable[[Any, Any], list[Any]]:
-    """The gradient of a gradient of Max: nothing for the values, which only say where."""
-
-    def grad(op: Any, d: Any) -> list[Any]:
-        x, y = op.inputs[:2]
-        zeros = [arrays.zeros_like(t) for t in (x, y)]
-        rest: list[Any] = [None] * (len(op.inputs) - 3)
-        return [*zeros, apply_op(back, orig_input=x, orig_output=y, grad=d, **_window(op, "data_format")), *rest]
-
-    return grad
+    def grad(op, d):
+        return _second_order(op, d, op.type.replace("GradGrad", "Grad"))
 
 
-@op(f"""MaxPool(input: T) -> (output: T)
-        T: {_FORWARD}
-        ksize: list(int) >= 4
-        strides: list(int) >= 4
-        padding: {{'SAME', 'VALID', 'EXPLICIT'}}
-        explicit_paddings: list(int) = []
-        data_format: {_2D_INPUT}""")
-class MaxPool(_Max):
-    def grad(op, dy):
-        window = _window(op, "explicit_paddings", "data_format")
-        return [apply_op("MaxPoolGrad", orig_input=op.inputs[0], orig_output=op.outputs[0], grad=dy, **window)]
+class _LastGrad(_MaxGradGrad):
+    """The gradient of MaxPoolGradV2, which TensorFlow does not differentiate further."""
 
-
-@op(f"""MaxPoolV2(input: T, ksize: int32, strides: int32) -> (output: T)
-        T: {_FORWARD}
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_2D_INPUT}""")
-class MaxPoolV2(_Max):
-    def grad(op, dy):
-        ends = {"orig_input": op.inputs[0], "orig_output": op.outputs[0]}
-        return [apply_op("MaxPoolGradV2", **ends, grad=dy, **_window(op, "data_format")), None, None]
-
-
-@op(f"""MaxPoolGrad(orig_input: T, orig_output: T, grad: T) -> (output: T)
-        ksize: list(int) >= 4
-        strides: list(int) >= 4
-        padding: {{'SAME', 'VALID', 'EXPLICIT'}}
-        explicit_paddings: list(int) = []
-        data_format: {_2D}
-        T: realnumbertype = float""")
-class MaxPoolGrad(_MaxGrad):
-    grad = _second_order("MaxPoolGradGrad")
-
-
-@op(f"""MaxPoolGradV2(orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32) -> (output: T)
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_2D}
-        T: realnumbertype = float""")
-class MaxPoolGradV2(_MaxGrad):
-    grad = _second_order("MaxPoolGradGradV2")
-
-
-@op(f"""MaxPoolGradGrad(orig_input: T, orig_output: T, grad: T) -> (output: T)
-        ksize: list(int) >= 4
-        strides: list(int) >= 4
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_2D}
-        T: realnumbertype""")
-class MaxPoolGradGrad(_MaxGradGrad):
-    grad = _second_order("MaxPoolGrad")
-
-
-@op(f"""MaxPoolGradGradV2(orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32) -> (output: T)
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_2D}
-        T: realnumbertype""")
-class MaxPoolGradGradV2(_MaxGradGrad):
     grad = None
 
 
-@op(f"""MaxPool3D(input: T) -> (output: T)
-        ksize: list(int) >= 5
-        strides: list(int) >= 5
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_3D}
-        T: {{half, bfloat16, float}}""")
-class MaxPool3D(_Max):
-    def grad(op, dy):
-        ends = {"orig_input": op.inputs[0], "orig_output": op.outputs[0]}
-        return [apply_op("MaxPool3DGrad", **ends, grad=dy, **_window(op, "data_format"))]
-
-
-@op(f"""MaxPool3DGrad(orig_input: TInput, orig_output: TInput, grad: T) -> (output: T)
-        ksize: list(int) >= 5
-        strides: list(int) >= 5
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_3D}
-        T: {{half, bfloat16, float}} = float
-        TInput: {{half, bfloat16, float}} = float""")
-class MaxPool3DGrad(_MaxGrad):
-    grad = _second_order("MaxPool3DGradGrad")
-
-
-@op(f"""MaxPool3DGradGrad(orig_input: T, orig_output: T, grad: T) -> (output: T)
-        ksize: list(int) >= 5
-        strides: list(int) >= 5
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_3D}
-        T: realnumbertype""")
-class MaxPool3DGradGrad(_MaxGradGrad):
-    grad = _second_order("MaxPool3DGrad")
-
-
-# -- means ----------------------------------------------------------------------------------------------------
+def _second_order(op: Any, d: Any, back: str) -> list[Any]:
+    """The gradient of a gradient of Max: zero for the values, which only say where."""
+    x, y = op.inputs[:2]
+    zeros = [arrays.zeros_like(t) for t in (x, y)]
+    found = apply_op(back, orig_input=x, orig_output=y, grad=d, **_window(op, "data_format"))
+    return [*zeros, found, *[None] * (len(op.inputs) - 3)]
 
 
 class _Avg(_Pooling):
@@ -260,24 +168,24 @@ class _Avg(_Pooling):
     infer = _output_shape
     flops = _pass_flops(-1)
 
-    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
+    def bind(node, xp, shard=alone):
         return lambda x: mean(xp, shard, x, _axes(node, x.shape, ()))
 
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op, dy):
         shape = arrays.shape(op.inputs[0])
-        return [apply_op(op.type + "Grad", orig_input_shape=shape, grad=dy, **_window(op, "data_format"))]
+        return [apply_op(f"{op.type}Grad", orig_input_shape=shape, grad=dy, **_window(op, "data_format"))]
 
 
 class _AvgGrad(_Pooling):
-    """Its gradient."""
+    """The gradient of the mean: an equal part of each output for all that its window sees."""
 
     flops = _pass_flops(1)
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op):
         return [folded_shape(op.inputs[0]).with_rank(5 if "3D" in op.type else 4)]
 
-    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
-        def kernel(sizes: Any, dy: Any) -> Any:
+    def bind(node, xp, shard=alone):
+        def kernel(sizes, dy):
             shape = tuple(int(n) for n in sizes)
             axes = _axes(node, shape, ())
             _check("grad", dy, shape[0], axes)
@@ -285,62 +193,49 @@ class _AvgGrad(_Pooling):
 
         return kernel
 
-    def grad(op: Any, d: Any) -> list[Any]:
+    def grad(op, d):
         forward = op.type.removesuffix("Grad")
         given = {"value" if forward == "AvgPool" else "input": d}
         shape = apply_op("StopGradient", input=op.inputs[0])
         return [shape, apply_op(forward, **given, **_window(op, "data_format"))]
 
 
-@op(f"""AvgPool(value: T) -> (output: T)
-        ksize: list(int) >= 4
-        strides: list(int) >= 4
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_2D}
-        T: {_FLOAT}""")
-class AvgPool(_Avg):
-    """Over images."""
+_SIZES = "ksize: list(int) >= 4\nstrides: list(int) >= 4\n"
+_GIVEN = "padding: {'SAME', 'VALID'}\ndata_format: {'NHWC', 'NCHW'} = 'NHWC'\n"
+_IMAGES = _SIZES + _GIVEN
+_PADDED = _IMAGES.replace("'VALID'}", "'VALID', 'EXPLICIT'}\nexplicit_paddings: list(int) = []")
+_VOLUMES = _IMAGES.replace("4", "5").replace("NHWC", "NDHWC").replace("NCHW", "NCDHW")
+_PACKED = ("'NCHW'}", "'NCHW', 'NCHW_VECT_C'}")  # a format that TensorFlow's interface allows, but for GPUs only
+_WINDOW = ", ksize: int32, strides: int32"
+_ENDS = "orig_input: T, orig_output: T, grad: T"
+_SHORT = "{half, bfloat16, float}"
+_FLOAT = "T: {half, bfloat16, float, double}"
+_FORWARD = "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float"
+_VOLUME_TYPES = f"T: {_SHORT} = float\nTInput: {_SHORT} = float"
 
-
-@op(f"""AvgPoolGrad(orig_input_shape: int32, grad: T) -> (output: T)
-        ksize: list(int) >= 4
-        strides: list(int) >= 4
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_2D}
-        T: {_FLOAT}""")
-class AvgPoolGrad(_AvgGrad):
-    """Over images."""
-
-
-@op(f"""AvgPool3D(input: T) -> (output: T)
-        ksize: list(int) >= 5
-        strides: list(int) >= 5
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_3D}
-        T: {_FLOAT}""")
-class AvgPool3D(_Avg):
-    """Over volumes."""
-
-
-@op(f"""AvgPool3DGrad(orig_input_shape: int32, grad: T) -> (output: T)
-        ksize: list(int) >= 5
-        strides: list(int) >= 5
-        padding: {{'SAME', 'VALID'}}
-        data_format: {_3D}
-        T: {_FLOAT}""")
-class AvgPool3DGrad(_AvgGrad):
-    """Over volumes."""
+for _base, _name, _inputs, _attrs in [
+    (_Max, "MaxPool", "input: T", _PADDED.replace(*_PACKED) + _FORWARD),
+    (_Max, "MaxPoolV2", f"input: T{_WINDOW}", _GIVEN.replace(*_PACKED) + _FORWARD),
+    (_Max, "MaxPool3D", "input: T", f"{_VOLUMES}T: {_SHORT}"),
+    (_MaxGrad, "MaxPoolGrad", _ENDS, f"{_PADDED}T: realnumbertype = float"),
+    (_MaxGrad, "MaxPoolGradV2", _ENDS + _WINDOW, f"{_GIVEN}T: realnumbertype = float"),
+    (_MaxGrad, "MaxPool3DGrad", "orig_input: TInput, orig_output: TInput, grad: T", _VOLUMES + _VOLUME_TYPES),
+    (_MaxGradGrad, "MaxPoolGradGrad", _ENDS, f"{_IMAGES}T: realnumbertype"),
+    (_LastGrad, "MaxPoolGradGradV2", _ENDS + _WINDOW, f"{_GIVEN}T: realnumbertype"),
+    (_MaxGradGrad, "MaxPool3DGradGrad", _ENDS, f"{_VOLUMES}T: realnumbertype"),
+    (_Avg, "AvgPool", "value: T", _IMAGES + _FLOAT),
+    (_Avg, "AvgPool3D", "input: T", _VOLUMES + _FLOAT),
+    (_AvgGrad, "AvgPoolGrad", "orig_input_shape: int32, grad: T", _IMAGES + _FLOAT),
+    (_AvgGrad, "AvgPool3DGrad", "orig_input_shape: int32, grad: T", _VOLUMES + _FLOAT),
+]:
+    op(f"{_name}({_inputs}) -> (output: T)\n{_attrs}")(type(_name, (_base,), {"__doc__": _base.__doc__}))
 
 
 # -- the largest, and where it was ----------------------------------------------------------------------------
 
-_ARGMAX = """
-    ksize: list(int) >= 4
-    strides: list(int) >= 4"""
 
-
-@op(f"""MaxPoolWithArgmax(input: T) -> (output: T, argmax: Targmax){_ARGMAX}
-        Targmax: {{int32, int64}} = int64
+@op(f"""MaxPoolWithArgmax(input: T) -> (output: T, argmax: Targmax)
+        {_SIZES}        Targmax: {{int32, int64}} = int64
         padding: {{'SAME', 'VALID'}}
         include_batch_in_index: bool = false
         T: realnumbertype""")
@@ -359,13 +254,13 @@ class MaxPoolWithArgmax(Op):
         return [apply_op("MaxPoolGradWithArgmax", **given, **_window(op, "include_batch_in_index"))]
 
 
-@op(f"""MaxPoolGradWithArgmax(input: T, grad: T, argmax: Targmax) -> (output: T){_ARGMAX}
-        padding: {{'SAME', 'VALID'}}
+@op(f"""MaxPoolGradWithArgmax(input: T, grad: T, argmax: Targmax) -> (output: T)
+        {_SIZES}        padding: {{'SAME', 'VALID'}}
         include_batch_in_index: bool = false
         Targmax: {{int32, int64}}
         T: realnumbertype""")
 class MaxPoolGradWithArgmax(Op):
-    """Its gradient: each output's at the place that was noted."""
+    """The gradient of MaxPoolWithArgmax: each output's goes to the place that was noted."""
 
     grad = None
     infer = _like(0)
