@@ -7,12 +7,7 @@ from typing import Any
 from dtflab.base.missing_names import missing as _missing
 from dtflab.files import gfile
 from dtflab.files.graph_io import write_graph
-from dtflab.files.tfrecord import (
-    TFRecordCompressionType,
-    TFRecordOptions,
-    TFRecordWriter,
-    tf_record_iterator,
-)
+from dtflab.files.tfrecord import TFRecordCompressionType, TFRecordOptions, TFRecordWriter, tf_record_iterator
 from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.examples.functions import (
     decode_json_example,
@@ -24,12 +19,7 @@ from dtflab.ops.examples.functions import (
     serialize_tensor,
 )
 from dtflab.ops.images.functions import decode_png, encode_png
-from dtflab.ops.queues.functions import (
-    PaddingFIFOQueue,
-    PriorityQueue,
-    QueueBase,
-    RandomShuffleQueue,
-)
+from dtflab.ops.queues.functions import PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue
 from dtflab.ops.sparse.functions import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
 from dtflab.ops.text.functions import (
     decode_base64,

@@ -22,7 +22,7 @@ def _check_all_there(target: str, address: str, config: ConfigProto | None) -> N
     if lost:
         raise errors.UnavailableError.of(
             f"The cluster of {target} has lost {', '.join(lost)}. Start them anew (`cluster.restart`), or leave them "
-            "out of the session: tf.ConfigProto(device_filters=['/job:ps', '/job:worker/task:0']).",
+            "out of the session: tf.ConfigProto(device_filters=['/job:ps', '/job:worker/task:0'])."
         )
 
 

@@ -315,7 +315,7 @@ class Serving:
         except (RuntimeError, OSError):
             raise errors.UnknownError.of(
                 f"Could not start gRPC server: {self._task.name} can't have {self._address}. Is another "
-                "program using that port, or is it not an address of this machine? Port 0 is a free one.",
+                "program using that port, or is it not an address of this machine? Port 0 is a free one."
             ) from None
 
     def _handler(self, name: str, method: Method) -> Callable[[bytes, grpc.ServicerContext], bytes]:

@@ -34,7 +34,7 @@ def publish(address: str, task: Task) -> None:
         if address in _tasks:
             raise errors.UnknownError.of(
                 f"Could not start server: address {address} is in use by {_tasks[address].name}, in this process. "
-                "Stop that server or cluster first (`server.stop()`, `cluster.stop()`), or choose another address.",
+                "Stop that server or cluster first (`server.stop()`, `cluster.stop()`), or choose another address."
             )
         _tasks[address] = task
 
@@ -110,7 +110,7 @@ def stopped(task: str, address: str) -> errors.OpError:
     if find(address) is not None:
         return errors.AbortedError.of(
             f'Session handle is not found. Possibly this worker ("{task}" at {address}) just restarted. Open a new '
-            "session: tf.Session(target). The variables that lived there must be initialized, or restored.",
+            "session: tf.Session(target). The variables that lived there must be initialized, or restored."
         )
     return errors.UnavailableError.of(f"Task {task} at {address} was stopped. `cluster.restart` starts it anew.")
 

@@ -91,7 +91,7 @@ class ProcessTask:
         why = f"ended with status {self._process.wait()}" if in_time else f"did not start within {timeout:g} s"
         words = "\n".join(list(self.log)[-15:]) or "(it printed nothing)"
         raise errors.UnavailableError.of(
-            f"Task {self.name} at {self.address} {why}. Is its address taken? Its last lines:\n{words}",
+            f"Task {self.name} at {self.address} {why}. Is its address taken? Its last lines:\n{words}"
         )
 
     @property

@@ -195,12 +195,12 @@ def _check_member(definition: ServerDef) -> None:
             _check_address(spec.task_address(job, index))
     if definition.job_name not in spec.jobs:
         raise errors.InvalidArgumentError.of(
-            f'Job "{definition.job_name}" was not defined in cluster; its jobs are {", ".join(sorted(spec.jobs))}.',
+            f'Job "{definition.job_name}" was not defined in cluster; its jobs are {", ".join(sorted(spec.jobs))}.'
         )
     if definition.task_index not in spec.task_indices(definition.job_name):
         raise errors.InvalidArgumentError.of(
             f'Task {definition.task_index} was not defined in job "{definition.job_name}", which has '
-            f"{spec.num_tasks(definition.job_name)} task(s).",
+            f"{spec.num_tasks(definition.job_name)} task(s)."
         )
 
 

@@ -197,13 +197,7 @@ class MasterService:
         named = list(zip(wanted.feed, feeds, strict=True))
         response = master_messages.RunCallableResponse()
         values = self._run(
-            request.session_handle,
-            named,
-            wanted.fetch,
-            wanted.target,
-            wanted.run_options,
-            response.metadata,
-            call,
+            request.session_handle, named, wanted.fetch, wanted.target, wanted.run_options, response.metadata, call
         )
         return serialize(response, "fetch", values)
 
@@ -295,14 +289,13 @@ class WorkerService:
         self._worker.delete_worker_session(handle)
 
     def _session(
-        self,
-        request: worker_messages.RegisterGraphRequest | worker_messages.DeregisterGraphRequest | RunGraphRequest,
+        self, request: worker_messages.RegisterGraphRequest | worker_messages.DeregisterGraphRequest | RunGraphRequest
     ) -> _WorkerSession:
         session = self._sessions.get(request.session_handle)
         if session is None:
             raise errors.AbortedError.of(
                 f"Session handle is not found: {request.session_handle}. Possibly this worker "
-                f'("{self._task.name}") just restarted.',
+                f'("{self._task.name}") just restarted.'
             )
         return session
 
@@ -420,7 +413,7 @@ class WorkerService:
             raise errors.AbortedError.of(
                 f"RecvTensor expects a different device incarnation: {wanted} vs. {device.incarnation}. Your worker "
                 f'job ("{self._task.name}") was probably restarted. Check your worker job for the reason why it was '
-                "restarted.",
+                "restarted."
             )
 
     def _awaited(self, step_id: int, key: str, call: Call) -> object:

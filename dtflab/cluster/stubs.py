@@ -106,9 +106,7 @@ class MasterStub:
     def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
         """Add nodes to the session's graph."""
         request = master_messages.ExtendSessionRequest(
-            session_handle=handle,
-            graph_def=nodes_to_proto(nodes),
-            current_graph_version=self._versions.get(handle, 0),
+            session_handle=handle, graph_def=nodes_to_proto(nodes), current_graph_version=self._versions.get(handle, 0)
         )
         response = master_messages.ExtendSessionResponse.FromString(self._call("ExtendSession", request))
         self._versions[handle] = response.new_graph_version
@@ -124,11 +122,7 @@ class MasterStub:
     ) -> list[object]:
         """Run one step and wait for it. A Ctrl-C while waiting ends the step there, too."""
         request = master_messages.RunStepRequest(
-            session_handle=handle,
-            fetch=fetches,
-            target=targets,
-            options=options,
-            store_errors_in_response_body=True,
+            session_handle=handle, fetch=fetches, target=targets, options=options, store_errors_in_response_body=True
         )
         ms = (options.timeout_in_ms if options is not None else 0) or self._timeouts.get(handle, 0)
         data = self._call("RunStep", serialize_named(request, "feed", feeds), self._patience(ms))

@@ -177,7 +177,7 @@ def await_task(
             say(f"CreateSession still waiting for response from worker: {task} at {address}")
         if now - start > seconds:
             raise errors.UnavailableError.of(
-                f"Task {task} at {address} did not answer within {seconds:g} s ({_reason(last)}). {_advice(address)}",
+                f"Task {task} at {address} did not answer within {seconds:g} s ({_reason(last)}). {_advice(address)}"
             )
         clock.sleep(min(0.05, seconds))
 

@@ -13,12 +13,7 @@ from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
 from dtflab.data import experimental
-from dtflab.data.dataset import (
-    AUTOTUNE,
-    INFINITE_CARDINALITY,
-    UNKNOWN_CARDINALITY,
-    Dataset,
-)
+from dtflab.data.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from dtflab.data.files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from dtflab.data.iterator import Iterator
 from dtflab.data.options import Options

@@ -92,7 +92,7 @@ class BundleReader:
             self._stack.close()
             raise errors.InvalidArgumentError.of(
                 f"Checkpoint min consumer version {version.min_consumer} above current version {VERSION} for "
-                "dtflab. The program that wrote it says that older readers must not use it.",
+                "dtflab. The program that wrote it says that older readers must not use it."
             )
 
     def __enter__(self) -> BundleReader:
@@ -228,7 +228,7 @@ class BundleReader:
         if unmask(entry.crc32c) != crc:
             raise errors.DataLossError.of(
                 f"TensorBundle at {self._prefix} shard {entry.shard_id} ({entry.size} bytes): Checksum does not "
-                f"match: stored {unmask(entry.crc32c):08x} vs. calculated on the restored bytes {crc:08x}",
+                f"match: stored {unmask(entry.crc32c):08x} vs. calculated on the restored bytes {crc:08x}"
             )
 
 

@@ -96,7 +96,7 @@ class V1Reader:
         paths = glob(local(file_pattern))
         if not paths:
             raise errors.NotFoundError.of(
-                f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {file_pattern}",
+                f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {file_pattern}"
             )
         with contextlib.ExitStack() as stack:
             for path in paths:
@@ -157,7 +157,7 @@ def _open_table(path: str, stack: contextlib.ExitStack) -> Table:
     except errors.OpError as error:
         raise errors.DataLossError.of(
             f"Unable to open table file {path}: {error.message}: perhaps your file is in a different file format and "
-            "you need to use a different restore operator?",
+            "you need to use a different restore operator?"
         ) from None
 
 

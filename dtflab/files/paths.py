@@ -48,7 +48,7 @@ def local(path: Any) -> str:
     if scheme != "file":
         raise errors.UnimplementedError.of(
             f"File system scheme '{scheme}' not implemented (file: '{name}'); dtflab has local files only, "
-            "with or without 'file://'.",
+            "with or without 'file://'."
         )
     return rest
 

@@ -60,7 +60,7 @@ class TensorSlice(tuple[Extent, ...]):
         for axis, (extent, size) in enumerate(zip(self, shape, strict=True)):
             if extent is not None and sum(extent) > size:
                 raise errors.InternalError.of(
-                    f"Extent in dimension {axis} out of bounds: shape = {_brackets(shape)}, slice = {self.text()}",
+                    f"Extent in dimension {axis} out of bounds: shape = {_brackets(shape)}, slice = {self.text()}"
                 )
         return tuple(size if extent is None else extent[1] for extent, size in zip(self, shape, strict=True))
 

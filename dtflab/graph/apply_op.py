@@ -144,12 +144,7 @@ def _convert_to_allowed(arg: ArgDef, attr: AttrDef, value: Any) -> Tensor:
 
 
 def _type_error(
-    op_def: OpDef,
-    arg: ArgDef,
-    value: Any,
-    wanted: DType | None,
-    inferred_from: dict[str, str],
-    error: Exception,
+    op_def: OpDef, arg: ArgDef, value: Any, wanted: DType | None, inferred_from: dict[str, str], error: Exception
 ) -> Exception:
     """What TensorFlow says when an input can't be converted."""
     if wanted is None:

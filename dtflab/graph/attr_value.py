@@ -144,10 +144,7 @@ def as_message(value: Any) -> Any:
 
 # -- message → Python -----------------------------------------------------------------------------------------
 
-_FROM_FIELD: dict[str, Callable[[Any], Any]] = {
-    "type": DType,
-    **{f: rules[1] for f, rules in _MESSAGES.items()},
-}
+_FROM_FIELD: dict[str, Callable[[Any], Any]] = {"type": DType, **{f: rules[1] for f, rules in _MESSAGES.items()}}
 _KIND_OF_FIELD = {field: kind for kind, field in FIELD_OF_KIND.items()}
 
 

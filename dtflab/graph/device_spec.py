@@ -40,12 +40,7 @@ class DeviceSpec:
     __slots__ = ("_device_index", "_device_type", "_job", "_replica", "_task")
 
     def __init__(
-        self,
-        job: Any = None,
-        replica: Any = None,
-        task: Any = None,
-        device_type: Any = None,
-        device_index: Any = None,
+        self, job: Any = None, replica: Any = None, task: Any = None, device_type: Any = None, device_index: Any = None
     ) -> None:
         self.job = job
         self.replica = replica

@@ -220,11 +220,7 @@ class _Walk:
                     self.pending[tensor.op] = self.pending.get(tensor.op, 0) + 1
 
     def back(
-        self,
-        ys: Sequence[Tensor],
-        first: Sequence[Gradient],
-        xs: Sequence[Tensor],
-        stops: Sequence[Operation],
+        self, ys: Sequence[Tensor], first: Sequence[Gradient], xs: Sequence[Tensor], stops: Sequence[Operation]
     ) -> None:
         """Differentiate, operation by operation, from the ys to the xs."""
         for y, grad in zip(ys, first, strict=True):

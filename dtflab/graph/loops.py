@@ -58,7 +58,7 @@ def _different_frames(node: str, frames: Frames, source: str, others: Frames) ->
     return errors.InvalidArgumentError.of(
         f"{{{{node {node}}}}} has inputs from different frames. It is in frame '{here}', the input "
         f"{{{{node {source}}}}} is in frame '{there}'. Values come into a loop by Enter and leave it by Exit; a "
-        f"constant of the body needs a control input from the body.\n\t [[{{{{node {node}}}}}]]",
+        f"constant of the body needs a control input from the body.\n\t [[{{{{node {node}}}}}]]"
     )
 
 

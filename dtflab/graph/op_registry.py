@@ -235,7 +235,7 @@ def get(name: str) -> type[Op]:
 
         raise errors.NotFoundError.of(
             f"Op type not registered '{name}' in dtflab. It is a TensorFlow op that dtflab does not have yet, "
-            "or a misspelt name; dir(tf.raw_ops) lists those that exist.",
+            "or a misspelt name; dir(tf.raw_ops) lists those that exist."
         ) from None
 
 
@@ -305,11 +305,7 @@ def _parse_attr(line: str) -> AttrDef:
 
 
 def _kind_and_allowed(text: str) -> tuple[str, tuple[Any, ...] | None]:
-    sets = {
-        "numbertype": _NUMBER_TYPES,
-        "realnumbertype": _REAL_NUMBER_TYPES,
-        "quantizedtype": _QUANTIZED_TYPES,
-    }
+    sets = {"numbertype": _NUMBER_TYPES, "realnumbertype": _REAL_NUMBER_TYPES, "quantizedtype": _QUANTIZED_TYPES}
     if text in sets:
         return "type", _types(sets[text])
     if not text.startswith("{"):

@@ -40,10 +40,7 @@ _FIELDS: dict[DType, str] = {
 }
 _NARROW_INTS = (dtypes.int4, dtypes.uint4, dtypes.int2, dtypes.uint2)
 # What make_tensor_proto always lists. That uint16 is among them has no reason but TensorFlow's example.
-_NO_CONTENT = {
-    *(dtypes.bool, dtypes.complex64, dtypes.complex128, dtypes.string, dtypes.uint16),
-    *_NARROW_INTS,
-}
+_NO_CONTENT = {*(dtypes.bool, dtypes.complex64, dtypes.complex128, dtypes.string, dtypes.uint16), *_NARROW_INTS}
 # The plain NumPy type whose bits an element has, where a message stores bits or parts.
 _BITS: dict[str, Any] = {
     "half_val": np.uint16,
@@ -55,11 +52,7 @@ _MAX_CONTENT = (1 << 31) - 1  # protobuf counts bytes in an int32
 
 
 def make_tensor_proto(
-    values: Any,
-    dtype: Any = None,
-    shape: Any = None,
-    verify_shape: bool = False,
-    allow_broadcast: bool = False,
+    values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False
 ) -> TensorProto:
     """`values` as a TensorProto; a TensorProto is returned as it is.
 

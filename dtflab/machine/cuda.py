@@ -175,7 +175,7 @@ class CardMemory(DeviceMemory):
         except cupy.cuda.memory.OutOfMemoryError:
             raise errors.ResourceExhaustedError.of(
                 f"failed to allocate {human_bytes(nbytes)} ({nbytes} bytes) on {self.device_name}: other programs have "
-                "it. End them, or start all with a smaller per_process_gpu_memory_fraction, or with allow_growth.",
+                "it. End them, or start all with a smaller per_process_gpu_memory_fraction, or with allow_growth."
             ) from None
 
     def keep(self, value: Any, maker: Any) -> Any:
@@ -358,7 +358,7 @@ class _Errors:
             raise errors.InternalError.of(
                 f"CUDA failed on {device.name}: {error}. Kernels run while the program goes on, so that it may be the "
                 f"fault of any since the host last waited: {since}. A traced step, or CUDA_LAUNCH_BLOCKING=1 in the "
-                "environment, waits for each.",
+                "environment, waits for each."
             ) from error
 
 

@@ -174,7 +174,7 @@ class _OfTheProcess:
         if before != asked:
             raise errors.InvalidArgumentError.of(
                 f"Pool {name} configured previously with num_threads={before}; cannot re-configure with "
-                f"num_threads={asked}",
+                f"num_threads={asked}"
             )
         return pool
 
@@ -221,7 +221,7 @@ class SessionPools:
         if not -1 <= number < len(self.pools):
             raise errors.InvalidArgumentError.of(
                 f"Invalid inter_op_thread_pool: {number} (the session has {len(self.pools)}; -1 is the "
-                "thread that calls session.run)",
+                "thread that calls session.run)"
             )
         return -1 if self._on_callers_thread else number
 

@@ -40,11 +40,7 @@ _NEXT: dict[str, Callable[[], list[str]]] = {
     "dtf_smi": lambda: ["--period"],
     "dtf_style": lambda: ["--projector", "--default"],
 }
-_OWN_OPTIONS = {
-    "dtf_step": ["--all"],
-    "dtf_placement": ["--scope", "--color-by"],
-    "dtf_timeline": ["--color-by"],
-}
+_OWN_OPTIONS = {"dtf_step": ["--all"], "dtf_placement": ["--scope", "--color-by"], "dtf_timeline": ["--color-by"]}
 
 # Arguments that several magics have.
 _TRACED = argument(

@@ -99,7 +99,7 @@ def check_memory(problem: Problem, schedule: Schedule) -> None:
     raise ResourceExhaustedError.of(
         f"The dynamic placer found no placement that fits: {short(device)} is short of {human_bytes(over[device])}. "
         f"A step needs {human_bytes(capacity + over[device])} there, and it has {human_bytes(capacity)}. "
-        f"{_largest(problem, schedule, device)}\nWhat to do: a smaller batch, more or larger devices, or fewer pins.",
+        f"{_largest(problem, schedule, device)}\nWhat to do: a smaller batch, more or larger devices, or fewer pins."
     )
 
 

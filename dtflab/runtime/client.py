@@ -56,7 +56,7 @@ def merged(default: ConfigProto | None, config: ConfigProto | None) -> ConfigPro
     if default is not None and (both.isolate_session_state or both.cluster_def.job):
         raise errors.UnimplementedError.of(
             "Sessions on a server of dtflab share its variables and have its cluster: isolate_session_state and "
-            "cluster_def can't be kept. Give variables their own container (tf.container), or start more servers.",
+            "cluster_def can't be kept. Give variables their own container (tf.container), or start more servers."
         )
     return both
 

@@ -130,12 +130,7 @@ class Executor:
             self.pending[consumer] -= 1
 
     def _item(
-        self,
-        node: Node,
-        slots: slice,
-        targets: list[Any],
-        controls: list[int],
-        producers: dict[str, Node],
+        self, node: Node, slots: slice, targets: list[Any], controls: list[int], producers: dict[str, Node]
     ) -> Item:
         op = op_registry.get(node.op)
         merges = op.control_flow == "merge" and len(node.inputs) == 2 and not targets[1]

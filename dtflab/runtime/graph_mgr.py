@@ -98,7 +98,7 @@ class GraphMgr:
         for name, part in parts.items():
             if name not in self._devices:
                 raise errors.InvalidArgumentError.of(
-                    f"This task has no device {name!r} (node '{part[0].name}'); it has {list(self._devices)}.",
+                    f"This task has no device {name!r} (node '{part[0].name}'); it has {list(self._devices)}."
                 )
             executors.append(Executor(part, self._devices[name]))
         self._registered += 1

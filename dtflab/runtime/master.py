@@ -106,7 +106,7 @@ class Master:
         except KeyError:
             raise errors.AbortedError.of(
                 f"Session {handle} is not found. Possibly, this master has restarted, its cluster was stopped, or the "
-                "session was reset. Open a new one: tf.Session(target).",
+                "session was reset. Open a new one: tf.Session(target)."
             ) from None
 
     def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:

@@ -25,10 +25,7 @@ from dtflab.placement.control_loops import TICK, word
 
 @NO_COLLECTION
 def partition(
-    nodes: Sequence[Node],
-    location: Callable[[Node], str],
-    incarnations: Mapping[str, int],
-    by_memory: bool = False,
+    nodes: Sequence[Node], location: Callable[[Node], str], incarnations: Mapping[str, int], by_memory: bool = False
 ) -> dict[str, list[Node]]:
     """Split placed nodes by `location(node)`; `incarnations` of devices go into the keys of the crossings.
 

@@ -27,14 +27,7 @@ from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.placement.own_placer import placer_named
 from dtflab.runtime import transport
-from dtflab.runtime.client import (
-    DeviceAttributes,
-    Explained,
-    checked_target,
-    close_after,
-    explained,
-    warn_of_another,
-)
+from dtflab.runtime.client import DeviceAttributes, Explained, checked_target, close_after, explained, warn_of_another
 from dtflab.runtime.steps import Steps
 from dtflab.runtime.watched_master import WatchedMaster
 

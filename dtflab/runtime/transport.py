@@ -163,7 +163,7 @@ def connection_to(target: str) -> Connect:
     if not separator and target:
         raise errors.NotFoundError.of(
             f"No session factory registered for the given session options: target: {target!r}. "
-            "Use '' for a local session, or server.target / 'grpc://host:port' for a cluster.",
+            "Use '' for a local session, or server.target / 'grpc://host:port' for a cluster."
         )
     connect = _schemes.get(scheme)
     if connect is None:

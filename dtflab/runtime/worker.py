@@ -77,9 +77,7 @@ class Worker:
     def _step_rendezvous(self, step: Step) -> StepRendezvous:
         """What the kernels of a step here send to and receive from, made when the first of them asks."""
         return StepRendezvous(
-            self.task,
-            lambda: self._rendezvous_of(step),
-            lambda task, key, done: self._pull(step, task, key, done),
+            self.task, lambda: self._rendezvous_of(step), lambda task, key, done: self._pull(step, task, key, done)
         )
 
     def _rendezvous_of(self, step: Step) -> Rendezvous:

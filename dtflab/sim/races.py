@@ -70,12 +70,7 @@ class Run:
 
 
 def race(
-    program: Program,
-    ways: Mapping[str, Any],
-    *,
-    workers: int = 50,
-    seed: int = 1,
-    **hardware: Any,
+    program: Program, ways: Mapping[str, Any], *, workers: int = 50, seed: int = 1, **hardware: Any
 ) -> dict[str, Run]:
     """Run `program(client, way)` on all workers, for each of `ways`: name → Run.
 

@@ -65,13 +65,7 @@ class _Moment(NamedTuple):
 
 
 def card_history(
-    state: Smi,
-    card: int = 0,
-    *,
-    host: str = "",
-    since: Smi | None = None,
-    width: float | None = None,
-    title: str = "",
+    state: Smi, card: int = 0, *, host: str = "", since: Smi | None = None, width: float | None = None, title: str = ""
 ) -> Picture:
     """Picture who held memory of a simulated card, one step for each event, and who was refused; in MiB.
 

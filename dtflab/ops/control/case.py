@@ -57,10 +57,7 @@ def case(
 
 def _default_action(others: Sequence[Tensor], predicate: Tensor, action: Branch) -> Any:
     """The last pair's function as the default: if it is called, its predicate must be true."""
-    said = [
-        "Input error: None of conditions evaluated as True:",
-        stack([*others, predicate], name="preds_c"),
-    ]
+    said = ["Input error: None of conditions evaluated as True:", stack([*others, predicate], name="preds_c")]
     text = (
         f"Implementation error: selected default action #{len(others)} was called, but some of other predicates are "
         "True: "

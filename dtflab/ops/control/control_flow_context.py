@@ -14,12 +14,7 @@ from typing import Any
 
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import get_default_graph, prepend_scope, strip_scope
-from dtflab.ops.control.functions import (
-    is_enter,
-    is_exit,
-    is_switch,
-    output_context,
-)
+from dtflab.ops.control.functions import is_enter, is_exit, is_switch, output_context
 from dtflab.protos.control_flow_pb2 import ControlFlowContextDef, ValuesDef
 
 

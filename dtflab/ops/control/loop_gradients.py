@@ -19,12 +19,7 @@ from dtflab.graph.static_value import declared
 from dtflab.ops.arrays.functions import zeros, zeros_like
 from dtflab.ops.control.cond_context import CondContext
 from dtflab.ops.control.control_flow_context import ControlFlowContext, loop_of_output
-from dtflab.ops.control.functions import (
-    is_exit,
-    is_switch,
-    next_iteration,
-    switch_ref_or_tensor,
-)
+from dtflab.ops.control.functions import is_exit, is_switch, next_iteration, switch_ref_or_tensor
 from dtflab.ops.control.grad_loop import GradLoop
 from dtflab.ops.control.loop_sums import shape_of, within
 from dtflab.ops.control.while_context import WhileContext

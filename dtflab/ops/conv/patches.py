@@ -14,9 +14,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import dense
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import (
-    functions as arrays,
-)
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.conv.windows import axis, patches
 from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text

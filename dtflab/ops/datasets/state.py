@@ -136,7 +136,7 @@ class IteratorResource:
         if self._iteration is None:
             raise errors.FailedPreconditionError.of(
                 "GetNext() failed because the iterator has not been initialized. Ensure that you have run "
-                "the initializer operation for this iterator before getting the next element.",
+                "the initializer operation for this iterator before getting the next element."
             )
         self._iteration.next(ctx, done)
 

@@ -105,9 +105,7 @@ def _hue(xp: Any, colors: Any, low: Any, high: Any) -> Any:
     colored = high > low
     per = 1 / xp.where(colored, high - low, 1)
     hue = xp.where(
-        red == high,
-        (green - blue) * per,
-        xp.where(green == high, (blue - red) * per + 2, (red - green) * per + 4),
+        red == high, (green - blue) * per, xp.where(green == high, (blue - red) * per + 2, (red - green) * per + 4)
     )
     hue = xp.where(colored, hue, 0)
     return xp.where(hue < 0, hue + 6, hue)

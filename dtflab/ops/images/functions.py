@@ -21,20 +21,13 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
-from dtflab.ops.arrays import (
-    functions as arrays,
-)
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.control import case
 from dtflab.ops.control.cond import cond
 from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.conv.functions import depthwise_conv2d
-from dtflab.ops.images.checks import (
-    by_rank,
-    checked,
-    grayscale,
-    require,
-)
+from dtflab.ops.images.checks import by_rank, checked, grayscale, require
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import functions as math
@@ -347,10 +340,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     shape = arrays.shape(image)
     batch, height, width, depth = arrays.unstack(shape)
     dy, dx = _difference(image, 1), _difference(image, 2)
-    return (
-        _with_zeros(dy, 1, [batch, 1, width, depth], shape),
-        _with_zeros(dx, 2, [batch, height, 1, depth], shape),
-    )
+    return (_with_zeros(dy, 1, [batch, 1, width, depth], shape), _with_zeros(dx, 2, [batch, height, 1, depth], shape))
 
 
 def _with_zeros(differences: Tensor, axis: int, sizes: list[Any], shape: Tensor) -> Tensor:

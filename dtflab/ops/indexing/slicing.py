@@ -35,11 +35,7 @@ class Slice(Op):
     aliasing = True
 
     def infer(op):
-        shape, begin, sizes = (
-            op.inputs[0].shape,
-            folded_value(op.inputs[1]),
-            folded_shape(op.inputs[2]),
-        )
+        shape, begin, sizes = (op.inputs[0].shape, folded_value(op.inputs[1]), folded_shape(op.inputs[2]))
         ndims = shape.ndims if shape.ndims is not None else sizes.ndims
         if ndims is None:
             ndims = op.inputs[1].shape.with_rank(1)[0].value

@@ -36,7 +36,7 @@ def _check(inputs: Any, lengths: Any) -> None:
     max_time, batch, _ = inputs.shape
     if len(lengths) != batch:
         raise errors.FailedPreconditionError.of(
-            f"len(sequence_length) != batch_size.  len(sequence_length):  {len(lengths)} batch_size: {batch}",
+            f"len(sequence_length) != batch_size.  len(sequence_length):  {len(lengths)} batch_size: {batch}"
         )
     for b, length in enumerate(lengths.tolist()):
         if length > max_time:

@@ -19,9 +19,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import (
-    functions as arrays,
-)
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.indexing.functions import boolean_mask, sequence_mask

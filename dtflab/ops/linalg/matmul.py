@@ -203,10 +203,7 @@ def _reduce_batches(op: Any, dx: Tensor, dy: Tensor) -> list[Any]:
     sx: Any = arrays.shape(x)
     sy: Any = arrays.shape(y)
     rx, ry = arrays.broadcast_gradient_args(sx[:-2], sy[:-2])
-    return [
-        arrays.reshape(reduce.reduce_sum(dx, rx), sx),
-        arrays.reshape(reduce.reduce_sum(dy, ry), sy),
-    ]
+    return [arrays.reshape(reduce.reduce_sum(dx, rx), sx), arrays.reshape(reduce.reduce_sum(dy, ry), sy)]
 
 
 @op(f"""BatchMatMul(x: T, y: T) -> (output: T)

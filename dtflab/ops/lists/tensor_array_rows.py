@@ -69,7 +69,7 @@ def _known(shape: TensorShape, what: str, doing: str) -> list[Any]:
     if not shape.is_fully_defined():
         raise errors.UnimplementedError.of(
             f"TensorArray has size zero, but {what} {shape_text(shape)} is not fully defined. "
-            f"Currently only static shapes are supported when {doing} zero-size TensorArrays.",
+            f"Currently only static shapes are supported when {doing} zero-size TensorArrays."
         )
     return shape.as_list()
 

@@ -49,7 +49,7 @@ def _along(logits: Any, op_type: str, axis: Any, name: str | None) -> Tensor:
     if value is not None and shape.ndims is not None and not -shape.ndims <= value < shape.ndims:
         raise errors.InvalidArgumentError.of(
             f"`dim` must be in the range [{-shape.ndims}, {shape.ndims}) where {shape.ndims} is the number "
-            f"of dimensions in the input. Received: dim={value}",
+            f"of dimensions in the input. Received: dim={value}"
         )
     rank = arrays.rank(logits)
     if isinstance(axis, Tensor):
@@ -116,10 +116,7 @@ def softmax_cross_entropy_with_logits_v2(
             precise, labels = _move_to_end(precise, axis, rank), _move_to_end(labels, axis, rank)
         shape = arrays.shape(precise)
         cost, _ = apply_op(
-            "SoftmaxCrossEntropyWithLogits",
-            scope,
-            features=_as_matrix(precise),
-            labels=_as_matrix(labels),
+            "SoftmaxCrossEntropyWithLogits", scope, features=_as_matrix(precise), labels=_as_matrix(labels)
         )
         cost = arrays.reshape(cost, indexing.slice(shape, [0], [math.subtract(rank, 1)]))
         if logits.shape.ndims is not None:

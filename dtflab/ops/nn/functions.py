@@ -289,12 +289,7 @@ def fused_batch_norm(
 
 
 def local_response_normalization(
-    input: Any,
-    depth_radius: int = 5,
-    bias: float = 1,
-    alpha: float = 1,
-    beta: float = 0.5,
-    name: str | None = None,
+    input: Any, depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5, name: str | None = None
 ) -> Tensor:
     """input / (bias + alpha · Σ input²) ** beta, the sum over `depth_radius` channels to both sides.
 

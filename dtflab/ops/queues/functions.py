@@ -582,12 +582,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         return self.apply_grad(grad.indices, grad.values, grad.dense_shape, local_step, name)
 
     def apply_grad(
-        self,
-        grad_indices: Any,
-        grad_values: Any,
-        grad_shape: Any = None,
-        local_step: Any = 0,
-        name: str | None = None,
+        self, grad_indices: Any, grad_values: Any, grad_shape: Any = None, local_step: Any = 0, name: str | None = None
     ) -> Operation:
         """An operation that adds the rows `grad_values` at `grad_indices`, unless they are of an earlier step."""
         return self._apply(

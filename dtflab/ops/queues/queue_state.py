@@ -132,7 +132,7 @@ class Get(Attempt):
             self.count = len(queue)
             return
         self.error = errors.OutOfRangeError.of(
-            f"{queue} is closed and has insufficient elements (requested {wanted}, current size {there})",
+            f"{queue} is closed and has insufficient elements (requested {wanted}, current size {there})"
         )
 
 

@@ -46,9 +46,7 @@ def _reducer(op_type: str, summary: str) -> Callable[..., Tensor]:
         keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
         indices = _reduction_dims(input_tensor, axis)
         return known_scalar(
-            apply_op(op_type, name, input=input_tensor, reduction_indices=indices, keep_dims=keepdims),
-            axis,
-            keepdims,
+            apply_op(op_type, name, input=input_tensor, reduction_indices=indices, keep_dims=keepdims), axis, keepdims
         )
 
     summary = f"{summary} over `axis` (by default all axes), which stay with size 1 if `keepdims`."

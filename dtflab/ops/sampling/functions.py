@@ -59,14 +59,7 @@ def truncated_normal(
 
 
 def _normal(
-    what: str,
-    op_type: str,
-    shape: Any,
-    mean: Any,
-    stddev: Any,
-    dtype: Any,
-    seed: int | None,
-    name: str | None,
+    what: str, op_type: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: int | None, name: str | None
 ) -> Tensor:
     with name_scope(name, what, [shape, mean, stddev]) as scope:
         sizes_ = shape_tensor(shape)

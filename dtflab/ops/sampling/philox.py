@@ -245,11 +245,7 @@ class PhiloxStream:
         return self._fill(shape, dtype, numbers, 1)
 
     def _fill(
-        self,
-        shape: Sequence[int],
-        dtype: np.dtype[Any],
-        numbers: Callable[[int, int], NDArray[Any]],
-        stride: int,
+        self, shape: Sequence[int], dtype: np.dtype[Any], numbers: Callable[[int, int], NDArray[Any]], stride: int
     ) -> NDArray[Any]:
         """An array of `numbers(first counter, groups)`, block by block; the last group may be cut."""
         shape = tuple(map(int, shape))  # the sizes of an int32 tensor would overflow in the product

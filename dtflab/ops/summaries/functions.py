@@ -37,11 +37,7 @@ def histogram(name: str, values: Any, collections: Sequence[str] | None = None, 
 
 
 def image(
-    name: str,
-    tensor: Any,
-    max_outputs: int = 3,
-    collections: Sequence[str] | None = None,
-    family: str | None = None,
+    name: str, tensor: Any, max_outputs: int = 3, collections: Sequence[str] | None = None, family: str | None = None
 ) -> Tensor:
     """A summary of the first `max_outputs` images of a batch [n, height, width, channels], as PNG.
 

@@ -125,8 +125,7 @@ def _picture(tag: str, image: np.ndarray, bad_color: np.ndarray) -> Any:
     pixels = image if image.dtype == np.uint8 else _as_bytes(image, bad_color[:channels])
     encoded = encode_png(pixels)
     return Summary.Value(
-        tag=tag,
-        image=Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=encoded),
+        tag=tag, image=Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=encoded)
     )
 
 

@@ -112,9 +112,7 @@ class ReferenceCell(Cell):
 
 def uninitialized(name: str) -> errors.FailedPreconditionError:
     """The error of reading variable `name` before it has a value."""
-    return errors.FailedPreconditionError.of(
-        f"Attempting to use uninitialized value {name}. {RUN_INITIALIZER}",
-    )
+    return errors.FailedPreconditionError.of(f"Attempting to use uninitialized value {name}. {RUN_INITIALIZER}")
 
 
 def _is_sole_owner(cell: Cell) -> bool:

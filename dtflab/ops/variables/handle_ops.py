@@ -151,7 +151,7 @@ def _reader(dtype: DType) -> Callable[[Any, ResourceHandle], Any]:
             raise errors.FailedPreconditionError.of(
                 f"Could not find variable {handle.name}. This could mean that the variable has been deleted. "
                 "In TF1, it can also mean the variable is uninitialized. Debug info: "
-                f"container={handle.container}, status error message={status}. {RUN_INITIALIZER}",
+                f"container={handle.container}, status error message={status}. {RUN_INITIALIZER}"
             ) from None
         if cell.dtype is not dtype:
             raise invalid("Trying to read variable with wrong dtype. " + _expected(dtype, cell.dtype))

@@ -15,10 +15,7 @@ from typing import Any
 
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import (
-    control_dependencies,
-    get_default_graph,
-)
+from dtflab.graph.scopes import control_dependencies, get_default_graph
 from dtflab.ops.control.cond import cond
 from dtflab.ops.variables import functions
 

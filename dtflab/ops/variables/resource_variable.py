@@ -18,14 +18,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor, register_tensor_conversion_function
 from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import (
-    colocate_with,
-    control_dependencies,
-    device,
-    get_default_graph,
-    graph_of,
-    name_scope,
-)
+from dtflab.graph.scopes import colocate_with, control_dependencies, device, get_default_graph, graph_of, name_scope
 from dtflab.graph.tensor_shape import TensorShape, as_shape
 from dtflab.ops.variables.initial_values import guarded, inside_control_flow, on_device_of
 from dtflab.ops.variables.variable import KINDS, Variable
@@ -81,11 +74,7 @@ class ResourceVariable(RefusedOperators, Variable):
         handle = self._handle
         with name_scope("IsInitialized"):
             apply_op("VarIsInitializedOp", None, resource=handle)
-        with (
-            name_scope("Assign") as assign,
-            colocate_with(None, ignore_existing=True),
-            device(handle.device),
-        ):
+        with name_scope("Assign") as assign, colocate_with(None, ignore_existing=True), device(handle.device):
             value = guarded(scope, initial)
             self._initializer_op = apply_op("AssignVariableOp", assign, resource=handle, value=value)
         with name_scope("Read"):

@@ -18,13 +18,7 @@ from typing import Any
 from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
-from dtflab.graph.scopes import (
-    add_to_collection,
-    get_collection,
-    get_default_graph,
-    graph_of,
-    name_scope,
-)
+from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph, graph_of, name_scope
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
 
 

@@ -343,7 +343,7 @@ def _check_fits(profile: Profile, nbytes: float, device: str, cluster: ClusterMo
         needs, has = human_bytes(math.ceil(nbytes)), human_bytes(there.memory_bytes)
         raise errors.ResourceExhaustedError.of(
             f"OOM when training {profile.name} with a batch of {profile.batch} on {device}: it needs {needs}, "
-            f"{there.name} has {has}. Take a smaller batch, more devices or larger ones.",
+            f"{there.name} has {has}. Take a smaller batch, more devices or larger ones."
         )
 
 

@@ -20,13 +20,7 @@ from dtflab.base import errors, tf_logging as logging
 from dtflab.files import gfile
 from dtflab.graph import proto_functions
 from dtflab.graph.graph_keys import GraphKeys
-from dtflab.graph.scopes import (
-    add_to_collection,
-    get_collection,
-    get_default_graph,
-    prepend_scope,
-    strip_scope,
-)
+from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph, prepend_scope, strip_scope
 from dtflab.machine.clock import CURRENT
 from dtflab.ops.training.saveable import all_saveable_objects
 from dtflab.protos.saver_pb2 import SaverDef
@@ -217,11 +211,7 @@ class Saver:
             if len(self._last_checkpoints) > self.saver_def.max_to_keep:
                 self._to_be_deleted.append(self._last_checkpoints.pop(0))
         checkpoint_management.update_checkpoint_state_internal(
-            os.path.dirname(save_path),
-            prefix,
-            self.last_checkpoints,
-            latest_filename,
-            self._save_relative_paths,
+            os.path.dirname(save_path), prefix, self.last_checkpoints, latest_filename, self._save_relative_paths
         )
         if self._to_be_deleted:
             self._delete(*self._to_be_deleted.pop(0), meta_graph_suffix)

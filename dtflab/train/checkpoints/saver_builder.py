@@ -66,11 +66,7 @@ class BaseSaverBuilder:
         raise RuntimeError(f"Unexpected write_version: {self._write_version}")
 
     def bulk_restore(
-        self,
-        filename_tensor: Tensor,
-        saveables: Sequence[Saveable],
-        preferred_shard: int,
-        restore_sequentially: Any,
+        self, filename_tensor: Tensor, saveables: Sequence[Saveable], preferred_shard: int, restore_sequentially: Any
     ) -> list[Tensor]:
         """What is read for all `saveables`, in their order."""
         tensors: list[Tensor] = []
@@ -198,11 +194,7 @@ class BulkSaverBuilder(BaseSaverBuilder):
     """The usual builder: one RestoreV2 reads everything."""
 
     def bulk_restore(
-        self,
-        filename_tensor: Tensor,
-        saveables: Sequence[Saveable],
-        preferred_shard: int,
-        restore_sequentially: Any,
+        self, filename_tensor: Tensor, saveables: Sequence[Saveable], preferred_shard: int, restore_sequentially: Any
     ) -> list[Tensor]:
         specs = [spec for saveable in saveables for spec in saveable.specs]
         names, slices, dtypes = ([getattr(s, what) for s in specs] for what in ("name", "slice_spec", "dtype"))

@@ -35,7 +35,7 @@ def warm_start(
     """
     if var_name_to_vocab_info:
         raise errors.UnimplementedError.of(
-            "warm_start with vocabularies is not written here; initialize such embeddings in a step of yours",
+            "warm_start with vocabularies is not written here; initialize such embeddings in a step of yours"
         )
     renamed = dict(var_name_to_prev_var_name or {})
     grouped = _grouped(vars_to_warm_start)

@@ -41,13 +41,7 @@ class Channel:
     """
 
     def __init__(
-        self,
-        devices: Sequence[str],
-        index: int,
-        name: str,
-        ways: Sequence[Way],
-        dtypes: Sequence[DType],
-        what: str,
+        self, devices: Sequence[str], index: int, name: str, ways: Sequence[Way], dtypes: Sequence[DType], what: str
     ) -> None:
         self.name = name
         self._ways = ways

@@ -100,11 +100,7 @@ def _backwards(rounds: tuple[Round, ...]) -> tuple[Round, ...]:
     return tuple(tuple(message.back() for message in messages) for messages in reversed(rounds))
 
 
-ALGORITHMS: dict[str, Callable[[int], Schedule]] = {
-    "ring": _ring,
-    "tree": _tree,
-    "halving_doubling": _halving_doubling,
-}
+ALGORITHMS: dict[str, Callable[[int], Schedule]] = {"ring": _ring, "tree": _tree, "halving_doubling": _halving_doubling}
 
 
 def schedule(algorithm: str, workers: int) -> Schedule:

@@ -75,9 +75,7 @@ def _store(sparse: SparseTensor, map_name: str | None, enqueue_many: bool, keep:
         alone: Tensor = smart_cond(keep, lambda: add_sparse(sparse, map_name), lambda: constant(-1, dtypes.int64))
         return alone
     handles: Tensor = smart_cond(
-        keep,
-        lambda: add_many_sparse(sparse, map_name),
-        lambda: -1 * ones(arrays.shape(sparse)[0:1], dtypes.int64),
+        keep, lambda: add_many_sparse(sparse, map_name), lambda: -1 * ones(arrays.shape(sparse)[0:1], dtypes.int64)
     )
     handles.set_shape([None])
     return handles

@@ -14,13 +14,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation
-from dtflab.graph.scopes import (
-    add_to_collection,
-    colocate_with,
-    device,
-    get_default_graph,
-    name_scope,
-)
+from dtflab.graph.scopes import add_to_collection, colocate_with, device, get_default_graph, name_scope
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import functions as control
 from dtflab.ops.math import functions as math

@@ -20,13 +20,7 @@ from dtflab.graph.gradients import gradients
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import (
-    colocate_with,
-    control_dependencies,
-    get_collection_ref,
-    get_default_graph,
-    name_scope,
-)
+from dtflab.graph.scopes import colocate_with, control_dependencies, get_collection_ref, get_default_graph, name_scope
 from dtflab.ops.control import functions as control
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.get_variable import get_variable
@@ -253,9 +247,7 @@ class Optimizer:
     ) -> Variable:
         """The slot of `var`, made with an initializer if it has none."""
         return self._slot(
-            var,
-            slot_name,
-            lambda: slot_creator.create_slot_with_initializer(var, initializer, shape, dtype, op_name),
+            var, slot_name, lambda: slot_creator.create_slot_with_initializer(var, initializer, shape, dtype, op_name)
         )
 
     def _zeros_slot(self, var: Any, slot_name: str, op_name: str) -> Variable:

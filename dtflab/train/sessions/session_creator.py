@@ -85,11 +85,7 @@ class WorkerSessionCreator(_ScaffoldSessionCreator):
     """Makes sessions of a worker: they wait at most `max_wait_secs` for the chief's initialization."""
 
     def __init__(
-        self,
-        scaffold: Scaffold | None = None,
-        master: str = "",
-        config: Any = None,
-        max_wait_secs: float = 30 * 60,
+        self, scaffold: Scaffold | None = None, master: str = "", config: Any = None, max_wait_secs: float = 30 * 60
     ) -> None:
         super().__init__(scaffold, master, config)
         self._max_wait_secs = max_wait_secs

@@ -64,10 +64,7 @@ class Hop:
 
     def span(self) -> tuple[float, float]:
         xs = self.tops() + self.bottoms()
-        return (
-            -math.inf if "left" in self.sides else min(xs),
-            math.inf if "right" in self.sides else max(xs),
-        )
+        return (-math.inf if "left" in self.sides else min(xs), math.inf if "right" in self.sides else max(xs))
 
     def links(self) -> Iterator[tuple[Slot, Slot, float, float]]:
         """Its lines between two rows, with where they touch the slots, as `ranks.order_rows` takes them."""
