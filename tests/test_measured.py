@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import pytest
 
-from benchmarks import __main__ as bench, gpu, measured, placer
+from benchmarks import __main__ as bench, frames, gpu, measured, placer, scaling
 from benchmarks.workloads import Row, Workload
+from dtflab import viz
 from dtflab.base.page_parts import with_part
 from dtflab.machine import hosts
 from tests import fake_cupy
@@ -92,6 +94,26 @@ def test_a_part_of_the_table_is_not_written(monkeypatch, capsys):
     assert "not allowed with argument" in capsys.readouterr().err
 
 
+def test_scaling_measures_each_size_and_the_odd_ones(page, capsys):
+    page.write_text("<!-- begin scaling -->\n<!-- end scaling -->")
+    scaling.main(["--largest", "3", "--write"])
+    written = page.read_text()
+    assert [line.split()[0] for line in written.splitlines() if line[:1].isdigit()] == list("123123123")
+    assert measured.processor() in written and written.partition("load average")[0][-200:] in written
+
+
+def test_frames_are_those_of_the_gallery_and_of_the_sliders(page, monkeypatch, capsys):
+    @contextlib.contextmanager
+    def drawings():
+        yield {"curve": lambda: viz.curve([1, 2], {"a": [1, 2]}, "x", "y").picture}
+
+    page.write_text("<!-- begin frames -->\n<!-- end frames -->")
+    monkeypatch.setattr(frames, "drawings", drawings)
+    frames.main(["--rounds", "1", "--write"])
+    rows = [line.partition(":")[0].split()[0] for line in page.read_text().splitlines() if line.endswith("KB")]
+    assert rows == ["curve", "network", "workers", "gpu"]
+
+
 def test_a_card_is_named_with_its_host(page, monkeypatch):
     page.write_text("<!-- begin gpu -->\n<!-- end gpu -->")
     monkeypatch.delenv("DTFLAB_GPUS", raising=False)
@@ -109,7 +131,7 @@ def test_without_a_card_the_section_stays(page, monkeypatch):
     assert page.read_bytes() == PAGE.encode()
 
 
-@pytest.mark.parametrize("command", ["bench", "gpu", "placer"])
+@pytest.mark.parametrize("command", ["bench", "frames", "gpu", "placer", "scaling"])
 def test_the_page_has_a_section_of_each_command(command):
     text = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
     with_part(text, command, "")

@@ -71,9 +71,21 @@ def test_the_chapter_is_named_in_its_order():
     assert re.findall(r"^\d\. \[`(\w+)`\]", engineer, re.M) == house.order().chapter
 
 
-def test_the_engineers_op_runs():
-    text = (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"```python\n(.*?)```", text, re.S)
+ENGINEER = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8"), re.S)
+
+
+def run_engineers(program: str) -> str:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.sub(r"\s", "", done.stdout).startswith("[array([1.,8.],dtype=float32),[array([3.,12.]")
+    return done.stdout
+
+
+def test_the_engineers_op_runs():
+    printed = run_engineers(ENGINEER[0])
+    assert re.sub(r"\s", "", printed).startswith("[array([1.,8.],dtype=float32),[array([3.,12.]")
+
+
+def test_the_engineers_listener_hears_calls_and_nodes():
+    lines = run_engineers(ENGINEER[1]).splitlines()
+    assert "client → /job:worker/replica:0/task:0: RunStep, 4 bytes" in lines
+    assert any(line.startswith("add ran on /job:ps/replica:0/task:0/device:CPU:0 for ") for line in lines)
