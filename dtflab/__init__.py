@@ -113,7 +113,7 @@ from dtflab.ops.linalg.functions import (
 from dtflab.ops.functional.functions import (
     custom_gradient, foldl, foldr, grad_pass_through, map_fn, numpy_function, py_func, py_function, scan,
 )
-from dtflab.ops.summaries.debug import Print, print_ as print
+from dtflab.ops.summaries.functions import Print, print_ as print, timestamp
 from dtflab.ops.labels.functions import edit_distance
 from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.linalg.spectral import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
@@ -151,7 +151,7 @@ from dtflab.ops.variables.functions import (
     tensor_scatter_update, tensor_scatter_update as tensor_scatter_nd_update, trainable_variables,
     variables_initializer,
 )
-from dtflab.ops.summaries.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
+from dtflab.ops.summaries.session_tensors import delete_session_tensor, get_session_handle, get_session_tensor
 from dtflab.ops.sparse.functions import (
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse, sparse_add, sparse_concat, sparse_fill_empty_rows,
     sparse_maximum, sparse_merge, sparse_minimum, sparse_reduce_max, sparse_reduce_max_sparse, sparse_reduce_sum,
@@ -164,7 +164,6 @@ from dtflab.ops.sparse.sparse_tensor import (
 )
 from dtflab.ops.variables.template import make_template
 from dtflab.ops.lists.tensor_array import TensorArray
-from dtflab.ops.timestamp import timestamp
 from dtflab.ops.variables.policies import (
     VariableAggregation, VariableSynchronization, disable_resource_variables, enable_resource_variables,
     resource_variables_enabled, variable_creator_scope,

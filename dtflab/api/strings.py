@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.summaries.debug import string_format as format
+from dtflab.ops.summaries.functions import string_format as format
 from dtflab.ops.text.functions import (
     as_string,
     reduce_join,

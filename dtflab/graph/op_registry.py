@@ -200,15 +200,17 @@ def nbytes(array: Any) -> int:
 _registry: dict[str, type[Op]] = {}
 
 
-def op(interface: str) -> Callable[[type], type[Op]]:
-    """Class decorator that registers an op under the interface written in `interface`."""
+def op(*interfaces: str) -> Callable[[type], type[Op]]:
+    """Class decorator that registers an op under its interface; one for each of several, all with the class's rules."""
 
     def register(cls: type) -> type[Op]:
-        op_name = interface.partition("(")[0].strip()
-        if op_name in _registry:
-            raise ValueError(f"Op '{op_name}' is registered twice")
-        cls.op_def = _Interface(interface)  # type: ignore[attr-defined]
-        _registry[op_name] = cls
+        for interface in interfaces:
+            op_name = interface.partition("(")[0].strip()
+            if op_name in _registry:
+                raise ValueError(f"Op '{op_name}' is registered twice")
+            kind = cls if len(interfaces) == 1 else type(op_name, (cls,), {"__doc__": cls.__doc__})
+            kind.op_def = _Interface(interface)  # type: ignore[attr-defined]
+            _registry[op_name] = kind
         return cls
 
     return register

@@ -6,7 +6,7 @@ is a good first one to read.
 What ops share: `all` (imports every family), `shapes`, `costs`, `gradient_rules` (rules of many ops), `type_sets`,
 `messages` (TensorFlow's words for errors), `array_module` (NumPy or CuPy), `blas` (its threads), `forwarding`
 (results in their inputs' buffers), `kernel_registry` (which device has which kernel), `entropy` (seeds where a
-program gives none), `operators` (a + b, a[i]), `sendrecv` (what the master adds), `timestamp`.
+program gives none), `operators` (a + b, a[i]), `sendrecv` (what the master adds).
 State of a task: `resource_mgr` (containers), `resources` (those of a program), `handles`.
 
 Arrays: `arrays` (constants, shapes, joining), `indexing` (slicing, gathering, sorting), `math` (element by element),

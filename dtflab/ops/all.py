@@ -1,120 +1,36 @@
-"""Every family of ops, imported, so that the registry is full."""
+"""Every page that registers ops, conversions or operators, loaded, so that the registries are full."""
 
-# ruff: noqa: F401
+from __future__ import annotations
 
-import dtflab.ops.arrays.casting
-import dtflab.ops.arrays.constant
-import dtflab.ops.arrays.diagonal
-import dtflab.ops.arrays.identity
-import dtflab.ops.arrays.joining
-import dtflab.ops.arrays.mirror_pad
-import dtflab.ops.arrays.repeating
-import dtflab.ops.arrays.reshaping
-import dtflab.ops.arrays.space_batch
-import dtflab.ops.arrays.stacking
-import dtflab.ops.assertions.check_ops
-import dtflab.ops.control.flow_ops
-import dtflab.ops.control.loop_gradients
-import dtflab.ops.control.mutex_ops
-import dtflab.ops.control.stack
-import dtflab.ops.conv.convolution
-import dtflab.ops.conv.depthwise
-import dtflab.ops.conv.dilation
-import dtflab.ops.conv.patches
-import dtflab.ops.datasets.batch
-import dtflab.ops.datasets.calls
-import dtflab.ops.datasets.files
-import dtflab.ops.datasets.iterator_ops
-import dtflab.ops.datasets.order
-import dtflab.ops.datasets.shuffle
-import dtflab.ops.datasets.sources
-import dtflab.ops.datasets.threads
-import dtflab.ops.datasets.windows
-import dtflab.ops.examples.example_ops
-import dtflab.ops.examples.sequence_ops
-import dtflab.ops.examples.serialize_ops
-import dtflab.ops.functional.calls
-import dtflab.ops.images.boxes
-import dtflab.ops.images.colors
-import dtflab.ops.images.png
-import dtflab.ops.images.resize
-import dtflab.ops.indexing.arranging
-import dtflab.ops.indexing.gathering
-import dtflab.ops.indexing.partitioning
-import dtflab.ops.indexing.positions
-import dtflab.ops.indexing.slicing
-import dtflab.ops.indexing.tensor_scatter
-import dtflab.ops.labels.candidate_sampling
-import dtflab.ops.labels.ctc_decoding
-import dtflab.ops.labels.ctc_loss
-import dtflab.ops.labels.edit_distance
-import dtflab.ops.linalg.eigen
-import dtflab.ops.linalg.einsum
-import dtflab.ops.linalg.factorizations
-import dtflab.ops.linalg.fourier
-import dtflab.ops.linalg.matmul
-import dtflab.ops.linalg.matrices
-import dtflab.ops.linalg.matrix_functions
-import dtflab.ops.linalg.solving
-import dtflab.ops.lists.optional
-import dtflab.ops.lists.tensor_array_ops
-import dtflab.ops.lists.tensor_array_rows
-import dtflab.ops.lists.tensor_list
-import dtflab.ops.lists.tensor_list_rows
-import dtflab.ops.math.binary
-import dtflab.ops.math.complex_numbers
-import dtflab.ops.math.division
-import dtflab.ops.math.logic
-import dtflab.ops.math.special
-import dtflab.ops.math.unary
-import dtflab.ops.math.zero_times
-import dtflab.ops.nn.activations
-import dtflab.ops.nn.batch_norm
-import dtflab.ops.nn.channels
-import dtflab.ops.nn.cross_entropy
-import dtflab.ops.nn.fake_quant
-import dtflab.ops.nn.fused
-import dtflab.ops.nn.losses
-import dtflab.ops.nn.quantize
-import dtflab.ops.nn.ranking
-import dtflab.ops.operators
-import dtflab.ops.pool.fractional
-import dtflab.ops.pool.pooling
-import dtflab.ops.queues.accumulator_ops
-import dtflab.ops.queues.queue_ops
-import dtflab.ops.queues.reader_ops
-import dtflab.ops.reduce.along_axis
-import dtflab.ops.reduce.counting
-import dtflab.ops.reduce.functions
-import dtflab.ops.reduce.reduction
-import dtflab.ops.reduce.segments
-import dtflab.ops.reduce.sets
-import dtflab.ops.sampling.draws
-import dtflab.ops.sampling.stateless
-import dtflab.ops.sendrecv
-import dtflab.ops.sparse.arithmetic_ops
-import dtflab.ops.sparse.layout_ops
-import dtflab.ops.sparse.map_ops
-import dtflab.ops.sparse.part_ops
-import dtflab.ops.sparse.reduction_ops
-import dtflab.ops.sparse.segment_ops
-import dtflab.ops.sparse.serialize_ops
-import dtflab.ops.summaries.debug
-import dtflab.ops.summaries.session_ops
-import dtflab.ops.summaries.summary_ops
-import dtflab.ops.tables.table_ops
-import dtflab.ops.text.csv_ops
-import dtflab.ops.text.elementwise_ops
-import dtflab.ops.text.file_ops
-import dtflab.ops.text.join_ops
-import dtflab.ops.text.number_ops
-import dtflab.ops.text.regex_ops
-import dtflab.ops.text.split_ops
-import dtflab.ops.timestamp
-import dtflab.ops.training.rules
-import dtflab.ops.training.save_restore
-import dtflab.ops.variables.handle_ops
-import dtflab.ops.variables.ref_variable
-import dtflab.ops.variables.reference_ops
-import dtflab.ops.variables.resource_variable
-import dtflab.ops.variables.scatter_ops
+import importlib
+
+PAGES = {
+    "arrays": "casting constant diagonal identity joining mirror_pad repeating reshaping space_batch stacking",
+    "assertions": "check_ops",
+    "control": "flow_ops loop_gradients mutex_ops stack",
+    "conv": "convolution depthwise dilation patches",
+    "datasets": "batch calls files iterator_ops order shuffle sources threads windows",
+    "examples": "example_ops sequence_ops serialize_ops",
+    "functional": "calls",
+    "images": "boxes colors png resize",
+    "indexing": "arranging gathering partitioning positions slicing tensor_scatter",
+    "labels": "candidate_sampling ctc_decoding ctc_loss edit_distance",
+    "linalg": "eigen einsum factorizations fourier matmul matrices matrix_functions solving",
+    "lists": "optional tensor_array_ops tensor_array_rows tensor_list tensor_list_rows",
+    "math": "binary complex_numbers division logic special unary zero_times",
+    "nn": "activations batch_norm channels cross_entropy fake_quant fused losses quantize ranking",
+    "pool": "fractional pooling",
+    "queues": "accumulator_ops queue_ops reader_ops",
+    "reduce": "along_axis counting reduction segments sets",
+    "sampling": "draws stateless",
+    "sparse": "arithmetic_ops layout_ops map_ops part_ops reduction_ops segment_ops serialize_ops",
+    "summaries": "debug_ops session_tensors summary_ops",
+    "tables": "table_ops",
+    "text": "csv_ops elementwise_ops file_ops join_ops number_ops regex_ops split_ops",
+    "training": "rules save_restore",
+    "variables": "handle_ops ref_variable reference_ops resource_variable scatter_ops",
+    "": "operators sendrecv",
+}
+for _family, _pages in PAGES.items():
+    for _page in _pages.split():
+        importlib.import_module(".".join(filter(None, ("dtflab.ops", _family, _page))))

@@ -1,6 +1,7 @@
 """Costs that ops share: the rules `flops` and `bytes` of those that do not touch all of their inputs and outputs.
 
-Stands for the cases of `core/grappler/costs/op_level_cost_estimator.cc`. Holds no op.
+Stands for the cases of `core/grappler/costs/op_level_cost_estimator.cc`. Holds no op, but the bases of ops that cost
+nothing.
 
 Rule: a kernel reads and writes each byte once, whatever the caches do. What is handed on by reference (a view, a
 variable, a handle) is not moved.
@@ -12,12 +13,25 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.graph.op_registry import elements, nbytes
+from dtflab.graph.op_registry import Op, elements, nbytes
 
 
 def free(node: Any, ins: Any, outs: Any) -> int:
     """Nothing."""
     return 0
+
+
+class FreeOp(Op):
+    """Base of ops that neither compute nor move what their tensors hold."""
+
+    flops = bytes = free
+
+
+class StatefulOp(FreeOp):
+    """Base of free ops whose kernels keep or find something between steps, with the help of the step's context."""
+
+    stateful = True
+    needs_ctx = True
 
 
 def of_first(node: Any, ins: Any, outs: Any) -> int:

@@ -16,8 +16,6 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph import dtypes, op_registry
-from dtflab.graph.op_registry import Op
-from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
 from dtflab.ops.variables.cell import Cell
@@ -34,14 +32,6 @@ class ResourceHandle(NamedTuple):
     container: str
     name: str
     type_name: str
-
-
-class ResourceOp(Op):
-    """Base of the ops that make or use what a handle names; to pass on handles and references costs nothing."""
-
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
 
 
 def new_or_shared(

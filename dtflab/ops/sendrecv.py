@@ -9,7 +9,7 @@ from typing import Any
 
 from dtflab.graph.op_registry import Op, op
 from dtflab.ops import shapes
-from dtflab.ops.costs import free
+from dtflab.ops.costs import StatefulOp
 
 # What both ends of a crossing say of it.
 _ENDS = """
@@ -26,12 +26,8 @@ ROOT = "0:0"  # frame:iteration outside of all loops
 @op("""_Arg() -> (output: T)
        T: type
        index: int >= 0""")
-class Arg(Op):
+class Arg(StatefulOp):
     """A fed value: number `index` of the step's arguments."""
-
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
 
     def bind(node: Any, xp: Any) -> Any:
         index = node["index"]
@@ -41,13 +37,10 @@ class Arg(Op):
 @op("""_Retval(input: T) -> ()
        T: type
        index: int >= 0""")
-class Retval(Op):
+class Retval(StatefulOp):
     """A fetched value: number `index` of the step's results."""
 
-    stateful = True
-    needs_ctx = True
     infer = shapes.none
-    flops = bytes = free
 
     def bind(node: Any, xp: Any) -> Any:
         index = node["index"]
@@ -58,11 +51,8 @@ class Retval(Op):
         return kernel
 
 
-class _Send(Op):
-    stateful = True
-    needs_ctx = True
+class _Send(StatefulOp):
     infer = shapes.none
-    flops = bytes = free
 
     def bind(node: Any, xp: Any) -> Any:
         key = rendezvous_key(node)

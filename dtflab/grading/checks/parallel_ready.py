@@ -16,7 +16,7 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
 from dtflab.ops.math.functions import add_n
-from dtflab.ops.timestamp import timestamp
+from dtflab.ops.summaries.functions import timestamp
 from dtflab.runtime.session import Session
 
 Sets = list[frozenset[str]]

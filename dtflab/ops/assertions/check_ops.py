@@ -10,7 +10,7 @@ from __future__ import annotations
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.ops import shapes
 from dtflab.ops.assertions.functions import check_numerics
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp
 from dtflab.ops.messages import invalid
 from dtflab.ops.summaries.summarize import summarize_value
 
@@ -18,12 +18,11 @@ from dtflab.ops.summaries.summarize import summarize_value
 @op("""Assert(condition: bool, data: T) -> ()
        T: list(type) >= 1
        summarize: int = 3""")
-class Assert(Op):
+class Assert(FreeOp):
     """Nothing if `condition` is true; else the error that shows the first `summarize` elements of each of `data`."""
 
     stateful = True
     infer = shapes.none
-    flops = bytes = free
     grad = no_gradient
 
     def bind(node, xp):

@@ -41,11 +41,10 @@ from dtflab.ops.control.functions import (
     switch_ref_or_tensor,
 )
 from dtflab.ops.control.while_context import WhileContext
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp
 
 
-class _FlowOp(Op):
-    flops = bytes = free
+class _FlowOp(FreeOp):
     aliasing = True
 
 
@@ -74,9 +73,8 @@ def _current() -> Any:
 
 
 @op("NoOp() -> ()")
-class NoOp(Op):
+class NoOp(FreeOp):
     infer = shapes.none
-    flops = bytes = free
 
     def bind(node, xp):
         return lambda: None

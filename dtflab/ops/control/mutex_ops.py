@@ -9,17 +9,17 @@ nothing holds the token any more.
 from __future__ import annotations
 
 from dtflab.base import errors
-from dtflab.graph.op_registry import Op, op
+from dtflab.graph.op_registry import op
 from dtflab.ops import shapes
 from dtflab.ops.control.state import Mutex
-from dtflab.ops.costs import free
-from dtflab.ops.handles import ResourceOp, new_or_shared, resource_of
+from dtflab.ops.costs import FreeOp, StatefulOp
+from dtflab.ops.handles import new_or_shared, resource_of
 
 
 @op("""MutexV2() -> (resource: resource)
        container: string = ''
        shared_name: string = ''""")
-class MutexV2(ResourceOp):
+class MutexV2(StatefulOp):
     infer = shapes.scalar
 
     def bind(node, xp):
@@ -27,11 +27,10 @@ class MutexV2(ResourceOp):
 
 
 @op("MutexLock(mutex: resource) -> (mutex_lock: variant)")
-class MutexLock(Op):
+class MutexLock(FreeOp):
     stateful = True
     is_async = True
     infer = shapes.scalar
-    flops = bytes = free
 
     def bind(node, xp):
         def lock(ctx, handle, done):
@@ -55,10 +54,9 @@ class MutexLock(Op):
 
 
 @op("ConsumeMutexLock(mutex_lock: variant) -> ()")
-class ConsumeMutexLock(Op):
+class ConsumeMutexLock(FreeOp):
     stateful = True
     infer = shapes.none
-    flops = bytes = free
 
     def bind(node, xp):
         return lambda token: token.release()

@@ -21,7 +21,8 @@ from dtflab.graph.op_registry import op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.control.state import OnHost, StackState
-from dtflab.ops.handles import ResourceOp, found_in_step, handle_in_step
+from dtflab.ops.costs import StatefulOp
+from dtflab.ops.handles import found_in_step, handle_in_step
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 
 _OCCUPANCY = 0.7  # of the card's memory: from then on values are swapped
@@ -36,7 +37,7 @@ def _is_crowded(memory: Any) -> bool:
 @op("""StackV2(max_size: int32) -> (handle: resource)
        elem_type: type
        stack_name: string = ''""")
-class StackV2(ResourceOp):
+class StackV2(StatefulOp):
     """A new, empty stack."""
 
     def infer(operation):
@@ -57,7 +58,7 @@ class StackV2(ResourceOp):
 @op("""StackPushV2(handle: resource, elem: T) -> (output: T)
        T: type
        swap_memory: bool = false""")
-class StackPushV2(ResourceOp):
+class StackPushV2(StatefulOp):
     """Its second input, which is on top of the stack now."""
 
     def infer(operation):
@@ -79,7 +80,7 @@ class StackPushV2(ResourceOp):
 
 @op("""StackPopV2(handle: resource) -> (elem: elem_type)
        elem_type: type""")
-class StackPopV2(ResourceOp):
+class StackPopV2(StatefulOp):
     """What was on top of the stack, which it leaves."""
 
     def infer(operation):
@@ -99,7 +100,7 @@ class StackPopV2(ResourceOp):
 
 
 @op("StackCloseV2(handle: resource) -> ()")
-class StackCloseV2(ResourceOp):
+class StackCloseV2(StatefulOp):
     """The end of a stack before that of its step."""
 
     infer = shapes.none

@@ -21,10 +21,9 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
-from dtflab.graph.op_registry import Op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 
 Element = Sequence[Any]
@@ -130,11 +129,10 @@ METADATA = """
 GIVES = f"(handle: variant){OUTPUTS}"
 
 
-class DatasetOp(Op):
+class DatasetOp(FreeOp):
     """Base of the ops that make a data set; `make(node, *inputs)` gives it."""
 
     infer = shapes.scalar
-    flops = bytes = free
     make: Callable[..., Dataset]
 
     @classmethod

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp, StatefulOp
 from dtflab.ops.datasets.captured import Captured
 from dtflab.ops.datasets.dataset import METADATA, OUTPUTS, Dataset, Run, check_signature
 from dtflab.ops.datasets.state import IteratorResource
@@ -31,13 +31,10 @@ ITERATOR_TYPE = "tensorflow::data::IteratorResource"
 # -- making iterators -------------------------------------------------------------------------------------------------
 
 
-class _NewIterator(Op):
+class _NewIterator(StatefulOp):
     """Gives the handle of an iterator. The first op that names an iterator makes it."""
 
-    stateful = True
-    needs_ctx = True
     infer = shapes.scalar
-    flops = bytes = free
 
     def make(ctx, node, name):
         return IteratorResource(name, node["output_types"], node["output_shapes"])
@@ -67,10 +64,7 @@ class OneShotIterator(_NewIterator):
 
 
 @op("MakeIterator(dataset: variant, iterator: resource) -> ()")
-class MakeIterator(Op):
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
+class MakeIterator(StatefulOp):
     infer = shapes.none
 
     def bind(node, xp):
@@ -85,10 +79,9 @@ def _declared_shapes(operation: Any) -> list[TensorShape]:
     return [TensorShape(shape) for shape in found]
 
 
-class _GetNext(Op):
+class _GetNext(FreeOp):
     stateful = True
     is_async = True
-    flops = bytes = free
     infer = _declared_shapes
 
     def bind(node: Any, xp: Any) -> Callable[..., None]:
@@ -108,9 +101,8 @@ for _name in ("IteratorGetNext", "IteratorGetNextSync"):
 
 
 @op("IteratorToStringHandle(resource_handle: resource) -> (string_handle: string)")
-class IteratorToStringHandle(Op):
+class IteratorToStringHandle(FreeOp):
     stateful = True
-    flops = bytes = free
     infer = shapes.scalar
 
     def bind(node, xp):
@@ -123,11 +115,8 @@ class IteratorToStringHandle(Op):
         return to_string
 
 
-class _FromStringHandle(Op):
-    stateful = True
-    needs_ctx = True
+class _FromStringHandle(StatefulOp):
     infer = shapes.scalar
-    flops = bytes = free
 
     def bind(node: Any, xp: Any) -> Callable[..., ResourceHandle]:
         types, expected = node["output_types"], node["output_shapes"]
@@ -155,12 +144,11 @@ for _name in ("IteratorFromStringHandle", "IteratorFromStringHandleV2"):
 # -- whole data sets --------------------------------------------------------------------------------------------------
 
 
-class _Whole(Op):
+class _Whole(FreeOp):
     """Gives a result of all elements of a data set."""
 
     stateful = True
     is_async = True
-    flops = bytes = free
     infer = _declared_shapes
 
     run: Callable[..., Any]  # of (node, ctx, dataset, inputs, run)

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.op_registry import Op, op
+from dtflab.graph.op_registry import op
 from dtflab.ops import shapes
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp
 from dtflab.ops.lists.variants import Optional
 from dtflab.ops.messages import invalid
 
 
-class _OptionalOp(Op):
-    flops = bytes = free
+class _OptionalOp(FreeOp):
     aliasing = True
     infer = shapes.scalar
 

@@ -25,7 +25,8 @@ from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.handles import ResourceHandle, ResourceOp, found_in_step, handle_in_step
+from dtflab.ops.costs import StatefulOp
+from dtflab.ops.handles import ResourceHandle, found_in_step, handle_in_step
 from dtflab.ops.lists.state import TensorArrayState
 from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.messages import invalid, shape_text
@@ -71,7 +72,7 @@ def check_handle(operation: Any, *ranks: int | None) -> TensorShape:
     return TensorShape(None) if known is None else known[0]
 
 
-class _Maker(ResourceOp):
+class _Maker(StatefulOp):
     """Base of the ops that give the handle of an array, and a flow to begin with."""
 
     grad = no_gradient
@@ -149,7 +150,7 @@ class TensorArrayGradWithShape(_GradientMaker):
 
 @op("""TensorArrayWriteV3(handle: resource, index: int32, value: T, flow_in: float) -> (flow_out: float)
        T: type""")
-class TensorArrayWriteV3(ResourceOp):
+class TensorArrayWriteV3(StatefulOp):
     def infer(operation):
         check_handle(operation, 0, None, 0).assert_is_compatible_with(operation.inputs[2].shape)
         return [TensorShape([])]
@@ -170,7 +171,7 @@ class TensorArrayWriteV3(ResourceOp):
 
 @op("""TensorArrayReadV3(handle: resource, index: int32, flow_in: float) -> (value: dtype)
        dtype: type""")
-class TensorArrayReadV3(ResourceOp):
+class TensorArrayReadV3(StatefulOp):
     aliasing = True
 
     def infer(operation):
@@ -195,7 +196,7 @@ class TensorArrayReadV3(ResourceOp):
 
 
 @op("TensorArraySizeV3(handle: resource, flow_in: float) -> (size: int32)")
-class TensorArraySizeV3(ResourceOp):
+class TensorArraySizeV3(StatefulOp):
     grad = no_gradient
 
     def infer(operation):
@@ -207,7 +208,7 @@ class TensorArraySizeV3(ResourceOp):
 
 
 @op("TensorArrayCloseV3(handle: resource) -> ()")
-class TensorArrayCloseV3(ResourceOp):
+class TensorArrayCloseV3(StatefulOp):
     infer = shapes.none
     grad = no_gradient
 

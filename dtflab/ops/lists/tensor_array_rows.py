@@ -16,8 +16,7 @@ from dtflab.base import errors
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.costs import of_part
-from dtflab.ops.handles import ResourceOp
+from dtflab.ops.costs import StatefulOp, of_part
 from dtflab.ops.lists.state import TensorArrayState
 from dtflab.ops.lists.tensor_array_ops import check_handle, find, gradients_of_read, gradients_of_written, zeros_of
 from dtflab.ops.messages import invalid, shape_text
@@ -32,7 +31,7 @@ def _indices(indices: Any) -> list[int]:
 @op("""TensorArrayGatherV3(handle: resource, indices: int32, flow_in: float) -> (value: dtype)
        dtype: type
        element_shape: shape = unknown""")
-class TensorArrayGatherV3(ResourceOp):
+class TensorArrayGatherV3(StatefulOp):
     """The elements at `indices`, one below the other."""
 
     bytes = of_part
@@ -91,7 +90,7 @@ def _check_like_first(values: list[Any], shape: TensorShape) -> None:
 
 @op("""TensorArrayScatterV3(handle: resource, indices: int32, value: T, flow_in: float) -> (flow_out: float)
        T: type""")
-class TensorArrayScatterV3(ResourceOp):
+class TensorArrayScatterV3(StatefulOp):
     """Row i of the value becomes the element `indices[i]`."""
 
     bytes = Op.bytes
@@ -131,7 +130,7 @@ def _check_scatter(found: TensorArrayState, places: list[int], value: Any) -> li
 @op("""TensorArrayConcatV3(handle: resource, flow_in: float) -> (value: dtype, lengths: int64)
        dtype: type
        element_shape_except0: shape = unknown""")
-class TensorArrayConcatV3(ResourceOp):
+class TensorArrayConcatV3(StatefulOp):
     """All elements, joined along their first dimension, and how long each of them was there."""
 
     bytes = of_part
@@ -179,7 +178,7 @@ def _check_to_join(values: list[Any], shape: TensorShape) -> None:
 
 @op("""TensorArraySplitV3(handle: resource, value: T, lengths: int64, flow_in: float) -> (flow_out: float)
        T: type""")
-class TensorArraySplitV3(ResourceOp):
+class TensorArraySplitV3(StatefulOp):
     """The value, cut along its first dimension into pieces of these lengths, which become the elements."""
 
     bytes = Op.bytes

@@ -17,12 +17,12 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
-from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp
 from dtflab.ops.lists.variants import TensorList, zeros
 from dtflab.ops.messages import invalid, shape_text
 
@@ -39,8 +39,7 @@ def shape_in(value: Any) -> TensorShape:
     return TensorShape([None if size < 0 else int(size) for size in array])
 
 
-class ListOp(Op):
-    flops = bytes = free
+class ListOp(FreeOp):
     aliasing = True
     infer = shapes.scalar  # a list, and its length
 

@@ -19,7 +19,7 @@ from dtflab.base import errors
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.ops import shapes
-from dtflab.ops.costs import free, updated
+from dtflab.ops.costs import FreeOp, StatefulOp, updated
 from dtflab.ops.handles import new_or_shared, resource_of
 from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.queues.accumulator_state import Accumulator, DenseAccumulator, SparseAccumulator, Take
@@ -29,13 +29,10 @@ ACCUMULATOR_TYPE = "tensorflow::ConditionalAccumulatorBase"
 # -- making accumulators --------------------------------------------------------------------------------
 
 
-class _NewAccumulator(Op):
+class _NewAccumulator(StatefulOp):
     """Gives the handle of an accumulator. The first op that names an accumulator makes it."""
 
-    stateful = True
-    needs_ctx = True
     infer = shapes.fixed([2])
-    flops = bytes = free
 
     def bind(node, xp):
         kind = SparseAccumulator if node.op.startswith("Sparse") else DenseAccumulator
@@ -76,9 +73,8 @@ def accumulator_of(ctx: Any, handle: Any, dtype: DType | None = None) -> Accumul
     return found
 
 
-class _Uses(Op):
+class _Uses(FreeOp):
     needs_ctx = True
-    flops = bytes = free
 
     def infer(operation):
         if len(operation.inputs) > 1:  # a step, or a number of gradients

@@ -19,7 +19,7 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.ops import shapes
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp, StatefulOp
 from dtflab.ops.handles import kinds, new_or_shared, resource_of
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.queues.queue_resource import Queue, Spec, Waiter, types_text
@@ -35,13 +35,10 @@ FAMILIES = {"V2": "resource", "": "Ref(string)"}  # the suffix of an op's name â
 # -- making queues ------------------------------------------------------------------------------------
 
 
-class _NewQueue(Op):
+class _NewQueue(StatefulOp):
     """Gives the handle of a queue. The first op that names a queue makes it."""
 
-    stateful = True
-    needs_ctx = True
     infer = shapes.handle
-    flops = bytes = free
 
     def bind(node, xp):
         spec, container = Spec.of(node), node["container"].decode() or DEFAULT_CONTAINER
@@ -91,10 +88,9 @@ def _check_types(queue: Queue, types: list[DType], signature: str) -> None:
         raise invalid(f"Signature mismatch, have: {have} expected: {expected}")
 
 
-class _UsesQueue(Op):
+class _UsesQueue(FreeOp):
     is_async = True
     infer = shapes.none
-    flops = bytes = free
 
 
 class _Enqueue(_UsesQueue):
@@ -197,10 +193,9 @@ class _Close(_UsesQueue):
         return close
 
 
-class _Asks(Op):
+class _Asks(FreeOp):
     needs_ctx = True
     infer = shapes.scalar
-    flops = bytes = free
 
 
 class _Size(_Asks):

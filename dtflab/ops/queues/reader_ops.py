@@ -19,7 +19,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp, StatefulOp
 from dtflab.ops.handles import new_or_shared, resource_of
 from dtflab.ops.messages import invalid
 from dtflab.ops.queues.queue_ops import FAMILIES, queue_of
@@ -32,13 +32,10 @@ Opener = Callable[[bytes], Source]  # opens a unit of work
 # -- making readers -----------------------------------------------------------------------------------
 
 
-class _NewReader(Op):
+class _NewReader(StatefulOp):
     """Gives the handle of a reader. The first op that names a reader makes it."""
 
-    stateful = True
-    needs_ctx = True
     infer = shapes.handle
-    flops = bytes = free
     opener: Callable[[Any], Opener]  # of a node
     serializes = False
 
@@ -99,11 +96,10 @@ def _work_queue(ctx: Any, handle: Any) -> Queue:
     return queue
 
 
-class _Read(Op):
+class _Read(FreeOp):
     """The next record, key and value; ReaderReadUpTo: two vectors of up to `num_records`."""
 
     is_async = True
-    flops = bytes = free
 
     def infer(operation):
         if len(operation.inputs) == 2:
@@ -131,11 +127,10 @@ class _Read(Op):
         return read
 
 
-class _Ask(Op):
+class _Ask(FreeOp):
     """Gives the value of `answer(reader)`, which may change the reader."""
 
     needs_ctx = True
-    flops = bytes = free
     answer: Callable[..., Any]
 
     def infer(operation):

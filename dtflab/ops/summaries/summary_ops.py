@@ -1,11 +1,15 @@
 """The ops that make summaries: tensors in, serialized `Summary` messages out.
 
-Stands for `core/kernels/summary_op.cc`, `summary_image_op.cc`, `summary_audio_op.cc` and `summary_tensor_op.cc`.
+Stands for `core/kernels/summary_op.cc`, `summary_image_op.cc`, `summary_audio_op.cc` and `summary_tensor_op.cc`,
+and for `core/lib/histogram/histogram.cc`.
 Left out: the ops before them (TensorSummary, AudioSummary), and TensorFlow 2's writers in the graph.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import sys
 from typing import Any
 
 import numpy as np
@@ -19,8 +23,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
 from dtflab.ops.messages import dtype_text, invalid, shape_text
-from dtflab.ops.summaries.histogram import histogram
-from dtflab.protos.summary_pb2 import Summary, SummaryMetadata
+from dtflab.protos.summary_pb2 import HistogramProto, Summary, SummaryMetadata
 from dtflab.protos.tensor_pb2 import TensorProto
 
 
@@ -82,9 +85,35 @@ class HistogramSummary(SummaryOp):
                 raise invalid(
                     f"{'Nan in summary histogram' if np.isnan(wrong[0]) else 'Infinity in Histogram'} for: {name}"
                 )
-            return _serialized(Summary.Value(tag=name, histo=histogram(numbers)))
+            return _serialized(Summary.Value(tag=name, histo=_histogram(numbers)))
 
         return summarize
+
+
+@functools.cache
+def _limits() -> np.ndarray:
+    """The upper ends of the buckets: ±1e-12, ±1.1e-12, … up to 1e20, 0, and the largest float64."""
+    steps = itertools.accumulate(itertools.repeat(1.1), lambda limit, factor: limit * factor, initial=1.0e-12)
+    positive = [*itertools.takewhile(lambda limit: limit < 1e20, steps), sys.float_info.max]
+    return np.array([*(-limit for limit in reversed(positive)), 0.0, *positive])
+
+
+def _histogram(flat: np.ndarray) -> Any:
+    """The HistogramProto of finite numbers, a float64 vector; runs of empty buckets are written as one."""
+    found = HistogramProto(min=sys.float_info.max, max=-sys.float_info.max)
+    if flat.size:
+        # Summed one by one, as TensorFlow does, so that the last bits agree.
+        with np.errstate(over="ignore"):
+            total, squares = np.add.accumulate(flat)[-1], np.add.accumulate(flat * flat)[-1]
+        found = HistogramProto(min=flat.min(), max=flat.max(), num=flat.size, sum=total, sum_squares=squares)
+    ends = _limits()
+    at = np.minimum(np.searchsorted(ends, flat, side="right"), ends.size - 1)
+    counts = np.bincount(at, minlength=ends.size)
+    kept = (counts > 0) | (np.append(counts[1:], 1) > 0)  # an empty bucket only before one that is not
+    kept[-1] = True
+    found.bucket_limit.extend(ends[kept])
+    found.bucket.extend(counts[kept])
+    return found
 
 
 # -- pictures and sounds -------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.costs import free, overwritten
-from dtflab.ops.handles import VARIABLE_TYPE, ResourceHandle, ResourceOp, kinds, variable_of
+from dtflab.ops.costs import FreeOp, StatefulOp, overwritten
+from dtflab.ops.handles import VARIABLE_TYPE, ResourceHandle, kinds, variable_of
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 from dtflab.ops.variables.cell import RUN_INITIALIZER, Cell
@@ -72,7 +72,7 @@ def _handle_maker(container: bytes, name: bytes) -> Callable[[Any], ResourceHand
        dtype: type
        shape: shape
        allowed_devices: list(string) = []""")
-class VarHandleOp(ResourceOp):
+class VarHandleOp(StatefulOp):
     infer = shapes.scalar
 
     def bind(node, xp):
@@ -85,7 +85,7 @@ class VarHandleOp(ResourceOp):
        N: int >= 0
        dtypes: list(type)
        shapes: list(shape)""")
-class VarHandlesOp(ResourceOp):
+class VarHandlesOp(StatefulOp):
     """Several handles at once: what TensorFlow's grappler makes of them."""
 
     infer = shapes.scalar
@@ -96,7 +96,7 @@ class VarHandlesOp(ResourceOp):
 
 
 @op("VarIsInitializedOp(resource: resource) -> (is_initialized: bool)")
-class VarIsInitializedOp(ResourceOp):
+class VarIsInitializedOp(StatefulOp):
     grad = no_gradient
     infer = shapes.scalar
 
@@ -112,7 +112,7 @@ class VarIsInitializedOp(ResourceOp):
 
 @op("""DestroyResourceOp(resource: resource) -> ()
        ignore_lookup_error: bool = true""")
-class DestroyResourceOp(ResourceOp):
+class DestroyResourceOp(StatefulOp):
     infer = shapes.none
 
     def bind(node, xp):
@@ -127,12 +127,11 @@ class DestroyResourceOp(ResourceOp):
 
 
 @op("DisableCopyOnRead(resource: resource) -> ()")
-class DisableCopyOnRead(Op):
+class DisableCopyOnRead(FreeOp):
     """Says that reads need not copy; here they never do."""
 
     stateful = True
     infer = shapes.none
-    flops = bytes = free
 
     def bind(node, xp):
         return lambda handle: None
@@ -162,7 +161,7 @@ def _reader(dtype: DType) -> Callable[[Any, ResourceHandle], Any]:
 
 @op("""ReadVariableOp(resource: resource) -> (value: dtype)
        dtype: type""")
-class ReadVariableOp(ResourceOp):
+class ReadVariableOp(StatefulOp):
     def infer(operation):
         return [_declared_shape(operation.inputs[0], operation.get_attr("dtype"))]
 
@@ -176,7 +175,7 @@ class ReadVariableOp(ResourceOp):
 @op("""_ReadVariablesOp(resources: N * resource) -> (values: dtypes)
        N: int >= 0
        dtypes: list(type) >= 1""")
-class ReadVariablesOp(ResourceOp):
+class ReadVariablesOp(StatefulOp):
     """Several reads at once: what TensorFlow's grappler makes of them."""
 
     def infer(operation):
@@ -189,7 +188,7 @@ class ReadVariablesOp(ResourceOp):
 
 @op("""VariableShape(input: resource) -> (output: out_type)
        out_type: {int32, int64} = int32""")
-class VariableShape(ResourceOp):
+class VariableShape(StatefulOp):
     grad = no_gradient
 
     def infer(operation):
@@ -213,7 +212,7 @@ def _assign_shape(operation: Any) -> list[TensorShape]:
 @op("""AssignVariableOp(resource: resource, value: dtype) -> ()
        dtype: type
        validate_shape: bool = false""")
-class AssignVariableOp(ResourceOp):
+class AssignVariableOp(StatefulOp):
     infer = _assign_shape
     bytes = overwritten
 

@@ -18,7 +18,7 @@ from dtflab.base import errors
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.costs import free, overwritten, updated
+from dtflab.ops.costs import FreeOp, StatefulOp, free, overwritten, updated
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.variables.cell import Cell, ReferenceCell
 from dtflab.ops.variables.scatter import blank
@@ -53,11 +53,8 @@ class ReferenceUpdate(Op):
 # -- variables ----------------------------------------------------------------------------------------
 
 
-class _Variable(Op):
-    stateful = True
-    needs_ctx = True
+class _Variable(StatefulOp):
     infer = shapes.declared
-    flops = bytes = free
 
     def bind(node: Any, xp: Any) -> Callable[[Any], Cell]:
         name = node["shared_name"].decode() or node.name
@@ -105,13 +102,10 @@ class VariableV1(_Variable):
        shape: shape
        dtype: type
        var_name: string = ''""")
-class TemporaryVariable(Op):
+class TemporaryVariable(StatefulOp):
     """A variable of zeros that lives as long as the step; its name is free again in each iteration of a loop."""
 
-    stateful = True
-    needs_ctx = True
     infer = shapes.declared
-    flops = bytes = free
 
     def bind(node, xp):
         name, shape, dtype = node["var_name"].decode() or node.name, node["shape"], node["dtype"]
@@ -134,12 +128,11 @@ class TemporaryVariable(Op):
 @op("""DestroyTemporaryVariable(ref: Ref(T)) -> (value: T)
        T: type
        var_name: string""")
-class DestroyTemporaryVariable(Op):
+class DestroyTemporaryVariable(FreeOp):
     """The value of a variable, and the end of the temporary variable `var_name`."""
 
     needs_ctx = True
     infer = shapes.unchanged
-    flops = bytes = free
 
     def bind(node, xp):
         name = node["var_name"].decode()
@@ -157,10 +150,9 @@ class DestroyTemporaryVariable(Op):
 
 @op("""IsVariableInitialized(ref: Ref(dtype)) -> (is_initialized: bool)
        dtype: type""")
-class IsVariableInitialized(Op):
+class IsVariableInitialized(FreeOp):
     allows_uninitialized_input = True
     infer = shapes.scalar
-    flops = bytes = free
 
     def bind(node, xp):
         return lambda cell: np.bool_(cell.initialized)

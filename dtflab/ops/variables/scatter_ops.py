@@ -24,8 +24,8 @@ from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.costs import of_part, overwritten, updated
-from dtflab.ops.handles import ResourceOp, variable_of
+from dtflab.ops.costs import StatefulOp, of_part, overwritten, updated
+from dtflab.ops.handles import variable_of
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.indexing.strides import MASK_ATTRS, numpy_index
 from dtflab.ops.messages import invalid, shape_text
@@ -167,7 +167,7 @@ def _variable_shape(handle: Any, out_type: Any = dtypes.int32) -> Any:
        validate_indices: bool = true
        dtype: type
        Tindices: {int32, int64}""")
-class ResourceGather(ResourceOp):
+class ResourceGather(StatefulOp):
     """The rows of a variable at indices, read where it lives."""
 
     bytes = of_part
@@ -205,7 +205,7 @@ class ResourceGather(ResourceOp):
 @op("""ResourceGatherNd(resource: resource, indices: Tindices) -> (output: dtype)
        dtype: type
        Tindices: {int32, int64}""")
-class ResourceGatherNd(ResourceOp):
+class ResourceGatherNd(StatefulOp):
     """The slices of a variable at positions, read where it lives."""
 
     bytes = of_part

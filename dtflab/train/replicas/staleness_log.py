@@ -27,7 +27,7 @@ from dtflab.machine.clock import CURRENT, Event
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.math import functions as math
 from dtflab.ops.queues.functions import FIFOQueue
-from dtflab.ops.timestamp import timestamp
+from dtflab.ops.summaries.functions import timestamp
 from dtflab.protos.summary_pb2 import HistogramProto, Summary
 from dtflab.runtime.session import Session
 

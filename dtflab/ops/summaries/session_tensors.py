@@ -1,20 +1,16 @@
 """Values that stay in the session: a step leaves one behind under a handle, another takes it up.
 
-Stands for `core/kernels/session_ops.cc` and `python/ops/session_ops.py`. Left out: moving a value between devices:
-an ordinary edge does that.
+Stands for `python/ops/session_ops.py`. The ops are in `debug_ops.py`.
 
 Rule: a handle is a name, `operation;number;device`; its value lives on that device until it is deleted or the session
-is closed. A TensorHandle that nobody holds any more is deleted by a later run.
+is closed. The value of a TensorHandle that nobody holds any more is deleted by a later run.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph import dtypes
@@ -22,80 +18,11 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.feeds import register_feed_value
 from dtflab.graph.fetches import register_fetched_value
-from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, device
-from dtflab.ops import shapes
 from dtflab.ops.arrays.functions import placeholder
-from dtflab.ops.costs import free
 
-_numbers = itertools.count()
-_MANY = 10  # so many forgotten values are deleted at once
-
-
-def _kept(ctx: Any) -> dict[str, Any]:
-    """The values that this session keeps in this task."""
-    found: dict[str, Any] = ctx.state("session tensors", dict)
-    return found
-
-
-@op("""GetSessionHandle(value: T) -> (handle: string)
-       T: type""")
-class GetSessionHandle(Op):
-    stateful = True
-    needs_ctx = True
-    infer = shapes.scalar
-    flops = bytes = free
-    grad = no_gradient
-
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
-        def keep(ctx: Any, value: Any) -> bytes:
-            handle = f"GetSessionHandle;{next(_numbers)};{ctx.device}"
-            _kept(ctx)[handle] = value
-            return handle.encode()
-
-        return keep
-
-
-@op("""GetSessionTensor(handle: string) -> (value: dtype)
-       dtype: type""")
-class GetSessionTensor(Op):
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
-    grad = no_gradient
-
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
-        return lambda ctx, handle: _find(ctx, handle)
-
-
-def _find(ctx: Any, handle: Any) -> Any:
-    name = _text(handle)
-    try:
-        return _kept(ctx)[name]
-    except KeyError:
-        raise errors.InvalidArgumentError.of(f"The tensor with handle '{name}' is not in the session store.") from None
-
-
-def _text(handle: Any) -> str:
-    text: bytes = np.asarray(handle, object).item()
-    return text.decode()
-
-
-@op("""DeleteSessionTensor(handle: string) -> ()""")
-class DeleteSessionTensor(Op):
-    stateful = True
-    needs_ctx = True
-    infer = shapes.none
-    flops = bytes = free
-    grad = no_gradient
-
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
-        def forget(ctx: Any, handle: Any) -> None:
-            _find(ctx, handle)
-            del _kept(ctx)[_text(handle)]
-
-        return forget
+_MANY = 10  # forgotten values are deleted by that many at once
 
 
 class TensorHandle:

@@ -1,0 +1,160 @@
+"""The ops for looking at values: Print, StringFormat, PrintV2, the time, and values that stay in the session.
+
+Stands for `core/kernels/logging_ops.cc`, `string_format_op.cc` and `session_ops.cc`. Left out: moving a kept value
+between devices: an ordinary edge does that.
+
+Rules: text goes through the step's context to stderr, as TensorFlow writes it; a notebook shows it in the cell. A
+kept value lives on its device under a handle, `operation;number;device`, until it is deleted or the session is closed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph.op_registry import no_gradient, op
+from dtflab.ops import shapes
+from dtflab.ops.costs import FreeOp, StatefulOp
+from dtflab.ops.messages import invalid
+from dtflab.ops.summaries.summarize import summarize_edges, summarize_value
+
+
+@op("""Print(input: T, data: U) -> (output: T)
+       T: type
+       U: list(type) >= 0
+       message: string = ''
+       first_n: int = -1
+       summarize: int = 3""")
+class Print_(StatefulOp):
+    aliasing = True
+    infer = shapes.unchanged
+
+    def bind(node, xp):
+        message, limit, count = node["message"].decode(), node["first_n"], node["summarize"]
+        runs = itertools.count()
+
+        def show(ctx, value, *data):
+            if limit < 0 or next(runs) < limit:
+                ctx.print(message + "".join(f"[{summarize_value(d, count)}]" for d in data))
+            return value
+
+        return show
+
+    def grad(op, dy):
+        return [dy] + [None] * (len(op.inputs) - 1)
+
+
+@op("""StringFormat(inputs: T) -> (output: string)
+       T: list(type) >= 0
+       template: string = '%s'
+       placeholder: string = '%s'
+       summarize: int = 3""")
+class StringFormat(FreeOp):
+    infer = shapes.scalar
+
+    def bind(node, xp):
+        parts = node["template"].decode().split(node["placeholder"].decode())
+        count = node["summarize"]
+
+        def fill(*inputs):
+            values = [summarize_edges(v, count) for v in inputs] + [""]
+            text = "".join(itertools.chain(*zip(parts, values)))
+            return np.array(text.encode(), object)
+
+        return fill
+
+
+@op(r"""PrintV2(input: string) -> ()
+       output_stream: string = 'stderr'
+       end: string = '\n'""")
+class PrintV2(StatefulOp):
+    infer = shapes.none
+
+    def bind(node, xp):
+        stream, end = node["output_stream"].decode(), node["end"].decode()
+        return lambda ctx, text: _write(ctx, stream, text.item().decode(errors="replace") + end)
+
+
+def _write(ctx: Any, stream: str, text: str) -> None:
+    if stream == "stdout":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    elif stream.startswith("file://"):
+        with open(stream[len("file://") :], "a", encoding="utf-8") as file:
+            file.write(text)
+    else:  # stderr and the levels of TensorFlow's log, which goes there too
+        ctx.print(text.removesuffix("\n"))
+
+
+@op("Timestamp() -> (ts: double)")
+class Timestamp(StatefulOp):
+    grad = no_gradient
+    infer = shapes.scalar
+
+    def bind(node, xp):
+        return lambda ctx: np.float64(ctx.step.clock.time())
+
+
+# -- values that stay in the session ----------------------------------------------------------------------------------
+
+_numbers = itertools.count()
+
+
+def _kept(ctx: Any) -> dict[str, Any]:
+    """The values that this session keeps in this task."""
+    found: dict[str, Any] = ctx.state("session tensors", dict)
+    return found
+
+
+@op("""GetSessionHandle(value: T) -> (handle: string)
+       T: type""")
+class GetSessionHandle(StatefulOp):
+    infer = shapes.scalar
+    grad = no_gradient
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        def keep(ctx: Any, value: Any) -> bytes:
+            handle = f"GetSessionHandle;{next(_numbers)};{ctx.device}"
+            _kept(ctx)[handle] = value
+            return handle.encode()
+
+        return keep
+
+
+@op("""GetSessionTensor(handle: string) -> (value: dtype)
+       dtype: type""")
+class GetSessionTensor(StatefulOp):
+    grad = no_gradient
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        return lambda ctx, handle: _find(ctx, handle)
+
+
+def _find(ctx: Any, handle: Any) -> Any:
+    name = _text(handle)
+    try:
+        return _kept(ctx)[name]
+    except KeyError:
+        raise invalid(f"The tensor with handle '{name}' is not in the session store.") from None
+
+
+def _text(handle: Any) -> str:
+    text: bytes = np.asarray(handle, object).item()
+    return text.decode()
+
+
+@op("""DeleteSessionTensor(handle: string) -> ()""")
+class DeleteSessionTensor(StatefulOp):
+    infer = shapes.none
+    grad = no_gradient
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        def forget(ctx: Any, handle: Any) -> None:
+            _find(ctx, handle)
+            del _kept(ctx)[_text(handle)]
+
+        return forget
