@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dtflab.base.missing_names import missing as _missing
+from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.files import gfile as _gfile
 from dtflab.files.gfile import GFile
 
@@ -76,5 +76,4 @@ def Walk(top: Any, in_order: bool = True) -> Iterator[tuple[str, list[str], list
     return _gfile.walk(top, in_order)
 
 
-def __getattr__(name: str) -> Any:
-    raise _missing("tf.gfile", name, globals())
+__getattr__ = _missing_in("tf.gfile", globals())

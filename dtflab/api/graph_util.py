@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.base.missing_names import missing as _missing
+from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.importer import import_graph_def
@@ -220,5 +220,4 @@ def _replace(node: Any, op: str, inputs: Sequence[str], **attrs: Any) -> None:
     node.CopyFrom(changed)
 
 
-def __getattr__(name: str) -> Any:
-    raise _missing("tf.graph_util", name, globals())
+__getattr__ = _missing_in("tf.graph_util", globals())

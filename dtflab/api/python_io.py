@@ -1,12 +1,6 @@
 """tf.python_io: files of records, under TF1's name."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from dtflab.base.missing_names import missing as _missing
+from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.files.tfrecord import TFRecordCompressionType, TFRecordOptions, TFRecordWriter, tf_record_iterator
 
-
-def __getattr__(name: str) -> Any:
-    raise _missing("tf.python_io", name, globals())
+__getattr__ = _missing_in("tf.python_io", globals())

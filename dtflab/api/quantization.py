@@ -1,23 +1,10 @@
 """tf.quantization: floats as small integers, by the names that TF1 also has there."""
 
-from __future__ import annotations
+from dtflab.base.missing_names import missing_in as _missing_in
+from dtflab.ops.nn.functions import dequantize, fake_quant_with_min_max_args, fake_quant_with_min_max_args_gradient
+from dtflab.ops.nn.functions import fake_quant_with_min_max_vars, fake_quant_with_min_max_vars_gradient
+from dtflab.ops.nn.functions import fake_quant_with_min_max_vars_per_channel
+from dtflab.ops.nn.functions import fake_quant_with_min_max_vars_per_channel_gradient, quantize, quantize_and_dequantize
+from dtflab.ops.nn.functions import quantize_and_dequantize_v2
 
-from typing import Any
-
-from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.nn.functions import (
-    dequantize,
-    fake_quant_with_min_max_args,
-    fake_quant_with_min_max_args_gradient,
-    fake_quant_with_min_max_vars,
-    fake_quant_with_min_max_vars_gradient,
-    fake_quant_with_min_max_vars_per_channel,
-    fake_quant_with_min_max_vars_per_channel_gradient,
-    quantize,
-    quantize_and_dequantize,
-    quantize_and_dequantize_v2,
-)
-
-
-def __getattr__(name: str) -> Any:
-    raise _missing("tf.quantization", name, globals())
+__getattr__ = _missing_in("tf.quantization", globals())

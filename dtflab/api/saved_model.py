@@ -5,48 +5,20 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dtflab.base.missing_names import missing as _missing
+from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.train.checkpoints import saved_model as _saved_model, signatures as _signatures
-from dtflab.train.checkpoints.saved_model import (
-    ASSETS_DIRECTORY,
-    ASSETS_KEY,
-    GPU,
-    LEGACY_INIT_OP_KEY,
-    MAIN_OP_KEY,
-    SAVED_MODEL_FILENAME_PB,
-    SAVED_MODEL_FILENAME_PBTXT,
-    SAVED_MODEL_SCHEMA_VERSION,
-    SERVING,
-    TPU,
-    TRAINING,
-    VARIABLES_DIRECTORY,
-    VARIABLES_FILENAME,
-    SavedModelBuilder as Builder,
-    contains_saved_model,
-    load,
-    main_op_with_restore,
-    simple_save,
-)
-from dtflab.train.checkpoints.signatures import (
-    CLASSIFY_INPUTS,
-    CLASSIFY_METHOD_NAME,
-    CLASSIFY_OUTPUT_CLASSES,
-    CLASSIFY_OUTPUT_SCORES,
-    DEFAULT_SERVING_SIGNATURE_DEF_KEY,
-    PREDICT_INPUTS,
-    PREDICT_METHOD_NAME,
-    PREDICT_OUTPUTS,
-    REGRESS_INPUTS,
-    REGRESS_METHOD_NAME,
-    REGRESS_OUTPUTS,
-    build_signature_def,
-    build_tensor_info,
-    classification_signature_def,
-    get_tensor_from_tensor_info,
-    is_valid_signature,
-    predict_signature_def,
-    regression_signature_def,
-)
+from dtflab.train.checkpoints.saved_model import ASSETS_DIRECTORY, ASSETS_KEY, GPU, LEGACY_INIT_OP_KEY, MAIN_OP_KEY
+from dtflab.train.checkpoints.saved_model import SAVED_MODEL_FILENAME_PB, SAVED_MODEL_FILENAME_PBTXT
+from dtflab.train.checkpoints.saved_model import SAVED_MODEL_SCHEMA_VERSION, SERVING, TPU, TRAINING, VARIABLES_DIRECTORY
+from dtflab.train.checkpoints.saved_model import VARIABLES_FILENAME, SavedModelBuilder as Builder, contains_saved_model
+from dtflab.train.checkpoints.saved_model import load, main_op_with_restore, simple_save
+from dtflab.train.checkpoints.signatures import CLASSIFY_INPUTS, CLASSIFY_METHOD_NAME, CLASSIFY_OUTPUT_CLASSES
+from dtflab.train.checkpoints.signatures import CLASSIFY_OUTPUT_SCORES, DEFAULT_SERVING_SIGNATURE_DEF_KEY
+from dtflab.train.checkpoints.signatures import PREDICT_INPUTS, PREDICT_METHOD_NAME, PREDICT_OUTPUTS, REGRESS_INPUTS
+from dtflab.train.checkpoints.signatures import REGRESS_METHOD_NAME, REGRESS_OUTPUTS, build_signature_def
+from dtflab.train.checkpoints.signatures import build_tensor_info, classification_signature_def
+from dtflab.train.checkpoints.signatures import get_tensor_from_tensor_info, is_valid_signature, predict_signature_def
+from dtflab.train.checkpoints.signatures import regression_signature_def
 
 maybe_saved_model_directory = contains_saved_model
 
@@ -73,6 +45,4 @@ signature_def_utils = _part(
 )
 utils = _part(_signatures, "build_tensor_info", "get_tensor_from_tensor_info")
 
-
-def __getattr__(name: str) -> Any:
-    raise _missing("tf.saved_model", name, globals())
+__getattr__ = _missing_in("tf.saved_model", globals())

@@ -1,25 +1,7 @@
 """tf.spectral: Fourier transforms."""
 
-from __future__ import annotations
+from dtflab.base.missing_names import missing_in as _missing_in
+from dtflab.ops.linalg.spectral import fft, fft2d, fft3d, ifft, ifft2d, ifft3d, irfft, irfft2d, irfft3d, rfft, rfft2d
+from dtflab.ops.linalg.spectral import rfft3d
 
-from typing import Any
-
-from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.linalg.spectral import (
-    fft,
-    fft2d,
-    fft3d,
-    ifft,
-    ifft2d,
-    ifft3d,
-    irfft,
-    irfft2d,
-    irfft3d,
-    rfft,
-    rfft2d,
-    rfft3d,
-)
-
-
-def __getattr__(name: str) -> Any:
-    raise _missing("tf.spectral", name, globals())
+__getattr__ = _missing_in("tf.spectral", globals())

@@ -15,7 +15,7 @@ from dtflab.api import app as _app, benchmark as _benchmark
 from dtflab.api.benchmark import Benchmark, benchmark_config
 from dtflab.api.device_lib import list_local_devices as _list_local_devices
 from dtflab.api.test_case import TestCase, get_temp_dir
-from dtflab.base.missing_names import missing as _missing
+from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.cluster.addresses import free_addresses as _free_addresses
 from dtflab.cluster.cluster_spec import ClusterSpec as _ClusterSpec
 from dtflab.cluster.server import Server as _Server
@@ -163,5 +163,4 @@ def _numeric(sess: Any, x: Any, value: Any, y: Any, delta: float, feeds: dict[An
     return np.stack(rows) if rows else np.zeros((0, 0))
 
 
-def __getattr__(name: str) -> Any:
-    raise _missing("tf.test", name, globals())
+__getattr__ = _missing_in("tf.test", globals())

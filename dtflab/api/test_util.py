@@ -12,20 +12,11 @@ import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dtflab.api.test import (
-    assert_equal_graph_def,
-    create_local_cluster,
-    gpu_device_name,
-    is_built_with_gpu_support,
-    is_gpu_available,
-)
+from dtflab.api.test import assert_equal_graph_def, create_local_cluster, gpu_device_name, is_built_with_gpu_support
+from dtflab.api.test import is_gpu_available
 from dtflab.api.test_case import TestCase as TensorFlowTestCase
 from dtflab.graph import scopes
 from dtflab.graph.graph import Graph
-
-__all__ = [
-    "TensorFlowTestCase", "assert_equal_graph_def", "create_local_cluster", "gpu_device_name", "is_gpu_available",
-]  # fmt: skip
 
 
 def _unchanged(function: Any = None, *args: Any, **kwargs: Any) -> Any:

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 _NEAR = 0.75  # of 1: how alike two names must be
 _INSTEAD = {
@@ -69,6 +70,15 @@ def missing(namespace: str, name: str, there: Iterable[str]) -> AttributeError:
     near = _near(name, [n for n in there if not n.startswith("_")])
     hint = f" The nearest here: {', '.join(near)}." if near else ""
     return AttributeError(said + (instead_of(path) or hint))
+
+
+def missing_in(namespace: str, there: Iterable[str]) -> Callable[[str], Any]:
+    """The `__getattr__` of the module that is `namespace`: raises `missing` for what is not among its names."""
+
+    def module_getattr(name: str) -> Any:
+        raise missing(namespace, name, there)
+
+    return module_getattr
 
 
 def _near(name: str, there: list[str]) -> list[str]:

@@ -4,5 +4,3 @@ Design: docs/design/api.md
 """
 
 from dtflab.python import client, lib
-
-__all__ = ["client", "lib"]

@@ -5,82 +5,16 @@ Read `base` (what a layer is) and `core` (Dense, the simplest); then `convolutio
 name.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
-from dtflab.base.missing_names import missing as _missing
+from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.nets.layers.base import Layer
-from dtflab.nets.layers.convolutional import (
-    Conv1D,
-    Conv2D,
-    Conv2DTranspose,
-    Conv3D,
-    Conv3DTranspose,
-    conv1d,
-    conv2d,
-    conv2d_transpose,
-    conv3d,
-    conv3d_transpose,
-)
+from dtflab.nets.layers.convolutional import Conv1D, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, conv1d, conv2d
+from dtflab.nets.layers.convolutional import conv2d_transpose, conv3d, conv3d_transpose
 from dtflab.nets.layers.core import Dense, Dropout, Flatten, dense, dropout, flatten
 from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.nets.layers.normalization import BatchNormalization, batch_normalization
-from dtflab.nets.layers.pooling import (
-    AveragePooling1D,
-    AveragePooling2D,
-    AveragePooling3D,
-    MaxPooling1D,
-    MaxPooling2D,
-    MaxPooling3D,
-    average_pooling1d,
-    average_pooling2d,
-    average_pooling3d,
-    max_pooling1d,
-    max_pooling2d,
-    max_pooling3d,
-)
+from dtflab.nets.layers.pooling import AveragePooling1D, AveragePooling2D, AveragePooling3D, MaxPooling1D, MaxPooling2D
+from dtflab.nets.layers.pooling import MaxPooling3D, average_pooling1d, average_pooling2d, average_pooling3d
+from dtflab.nets.layers.pooling import max_pooling1d, max_pooling2d, max_pooling3d
 from dtflab.nets.layers.separable import SeparableConv1D, SeparableConv2D, separable_conv1d, separable_conv2d
 
-__all__ = [
-    "AveragePooling1D",
-    "AveragePooling2D",
-    "AveragePooling3D",
-    "BatchNormalization",
-    "Conv1D",
-    "Conv2D",
-    "Conv2DTranspose",
-    "Conv3D",
-    "Conv3DTranspose",
-    "Dense",
-    "Dropout",
-    "Flatten",
-    "InputSpec",
-    "Layer",
-    "MaxPooling1D",
-    "MaxPooling2D",
-    "MaxPooling3D",
-    "SeparableConv1D",
-    "SeparableConv2D",
-    "average_pooling1d",
-    "average_pooling2d",
-    "average_pooling3d",
-    "batch_normalization",
-    "conv1d",
-    "conv2d",
-    "conv2d_transpose",
-    "conv3d",
-    "conv3d_transpose",
-    "dense",
-    "dropout",
-    "flatten",
-    "max_pooling1d",
-    "max_pooling2d",
-    "max_pooling3d",
-    "separable_conv1d",
-    "separable_conv2d",
-]
-
-
-def __getattr__(name: str) -> Any:
-    raise _missing("tf.layers", name, globals())
+__getattr__ = _missing_in("tf.layers", globals())

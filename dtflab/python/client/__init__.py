@@ -1,5 +1,3 @@
 """`tensorflow/python/client`, as far as programs import it."""
 
 from dtflab.python.client import device_lib, timeline
-
-__all__ = ["device_lib", "timeline"]

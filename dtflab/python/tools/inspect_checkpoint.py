@@ -12,8 +12,6 @@ from dtflab.base.errors import OpError
 from dtflab.files.checkpoint_reader import CheckpointReader
 from dtflab.train.checkpoints.checkpoint_utils import NewCheckpointReader
 
-__all__ = ["print_tensors_in_checkpoint_file"]
-
 
 def print_tensors_in_checkpoint_file(
     file_name: str,

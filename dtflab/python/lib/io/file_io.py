@@ -6,48 +6,14 @@ import binascii
 import filecmp as _filecmp
 from typing import Any
 
-from dtflab.api.gfile import (
-    Copy as copy,
-    DeleteRecursively as delete_recursively,
-    Exists as file_exists,
-    Glob as get_matching_files,
-    IsDirectory as is_directory,
-    ListDirectory as list_directory,
-    MakeDirs as recursive_create_dir,
-    MkDir as create_dir,
-    Remove as delete_file,
-    Rename as rename,
-    Stat as stat,
-    Walk as walk,
-)
+from dtflab.api.gfile import Copy as copy, DeleteRecursively as delete_recursively, Exists as file_exists
+from dtflab.api.gfile import Glob as get_matching_files, IsDirectory as is_directory, ListDirectory as list_directory
+from dtflab.api.gfile import MakeDirs as recursive_create_dir, MkDir as create_dir, Remove as delete_file
+from dtflab.api.gfile import Rename as rename, Stat as stat, Walk as walk
 from dtflab.base.errors import AlreadyExistsError
 from dtflab.files.atomic import replacing
 from dtflab.files.gfile import FileStatistics, GFile as FileIO, get_registered_schemes, join
 from dtflab.files.paths import local, reported
-
-__all__ = [
-    "FileIO",
-    "FileStatistics",
-    "atomic_write_string_to_file",
-    "copy",
-    "create_dir",
-    "delete_file",
-    "delete_recursively",
-    "file_crc32",
-    "file_exists",
-    "filecmp",
-    "get_matching_files",
-    "get_registered_schemes",
-    "is_directory",
-    "join",
-    "list_directory",
-    "read_file_to_string",
-    "recursive_create_dir",
-    "rename",
-    "stat",
-    "walk",
-    "write_string_to_file",
-]
 
 
 def read_file_to_string(filename: Any, binary_mode: bool = False) -> Any:
