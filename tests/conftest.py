@@ -20,6 +20,8 @@ from dtflab.base.garbage import current_frames
 from dtflab.graph import default_stacks, scopes
 from dtflab.hardware import catalogue
 from dtflab.machine import cards, clock, hosts
+from tests.oracle import tensorflow1
+from tests.oracle.tensorflow1 import eager  # noqa: F401 (a fixture)
 
 HERE = Path(__file__).parent
 MARKERS = {
@@ -53,7 +55,12 @@ hypothesis.settings.load_profile("dtflab")
 
 def marker_of(path: Path) -> str | None:
     parts = path.relative_to(HERE).parts if path.is_relative_to(HERE) else ()
-    return MARKERS.get(parts[0]) if parts else None
+    return next((MARKERS[part] for part in parts if part in MARKERS), None)
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    if isinstance(collector, pytest.Module) and marker_of(collector.path) == "oracle":
+        tensorflow1.load()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -33,5 +33,5 @@ def test_the_cpu_is_another(name):
 
 def test_files_that_compare_numbers_are_found():
     files = on_other_cpus.files()
-    assert {"tests/test_every_op.py", "tests/oracle/test_linear_algebra.py", "tests/ops/test_nn.py"} <= {*files}
-    assert not {"tests/test_house.py", "tests/oracle/test_leaf_errors.py"} & {*files}
+    assert {"tests/test_every_op.py", "tests/ops/oracle/test_linear_algebra.py", "tests/ops/test_nn.py"} <= {*files}
+    assert not {"tests/test_house.py", "tests/base/oracle/test_leaf_errors.py"} & {*files}

@@ -1,4 +1,4 @@
-"""Tables, slices and bundles: laws of their own; that TensorFlow reads them is tested in tests/oracle/test_saver.py."""
+"""Laws of tables, slices and bundles; `tests/train/oracle/test_saver.py` tests that TensorFlow reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What messages show of attributes that no misfit in tests/oracle/test_shape_rules.py has."""
+"""What messages show of attributes that no misfit in tests/graph/oracle/test_shape_rules.py has."""
 
 from __future__ import annotations
 

@@ -9,5 +9,5 @@ IN_PROGRAMS = dict.fromkeys(
         "ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient ResourceConditionalAccumulator "
         "SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient SparseConditionalAccumulator"
     ).split(),
-    "tests/oracle/test_accumulators.py",
+    "tests/ops/oracle/test_accumulators.py",
 )

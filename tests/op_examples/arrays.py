@@ -165,4 +165,4 @@ def edit_distance(v: Values) -> list[Example]:
     ]
 
 
-IN_PROGRAMS = {"Timestamp": "tests/oracle/test_arrays.py"}
+IN_PROGRAMS = {"Timestamp": "tests/ops/oracle/test_arrays.py"}

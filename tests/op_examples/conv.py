@@ -57,7 +57,7 @@ def _family(v: Values, ways: Any, depth_of: Any, name: str) -> list[Example]:
     found = []
     for x_shape, w_shape, attrs in ways:
         if v.dtype != dtypes.float32 and _needs_onednn(attrs):
-            continue  # tests/oracle/test_convolutions.py has the others
+            continue  # tests/ops/oracle/test_convolutions.py has the others
         x, w = v.within(-1, 1, *x_shape), v.within(-1, 1, *w_shape)
         if v.dtype.is_integer:
             x, w = v.array(*x_shape), v.array(*w_shape)

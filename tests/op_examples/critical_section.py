@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-IN_PROGRAMS = dict.fromkeys(("MutexV2", "MutexLock", "ConsumeMutexLock"), "tests/oracle/test_critical_section.py")
+IN_PROGRAMS = dict.fromkeys(("MutexV2", "MutexLock", "ConsumeMutexLock"), "tests/ops/oracle/test_critical_section.py")

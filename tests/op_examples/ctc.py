@@ -7,7 +7,7 @@ import numpy as np
 from tests.op_examples import Example, Values, examples
 
 # TensorFlow adds up their logarithms in float, for double too, so that no tolerance fits the dtype.
-IN_PROGRAMS = dict.fromkeys(("CTCLoss", "CTCBeamSearchDecoder"), "tests/oracle/test_ctc.py")
+IN_PROGRAMS = dict.fromkeys(("CTCLoss", "CTCBeamSearchDecoder"), "tests/ops/oracle/test_ctc.py")
 
 
 @examples("CTCGreedyDecoder")

@@ -1,10 +1,10 @@
-"""Data sets and iterators mean something only in programs of several steps; `tests/oracle/test_data.py` runs those."""
+"""Data sets and iterators need programs of several steps; `tests/data/oracle/test_data.py` runs those."""
 
 from __future__ import annotations
 
 from dtflab.graph import op_registry
 
-_TEST = "tests/oracle/test_data.py"
+_TEST = "tests/data/oracle/test_data.py"
 _ITERATORS = (
     "Iterator", "IteratorV2", "OneShotIterator", "MakeIterator", "IteratorGetNext", "IteratorGetNextSync",
     "IteratorToStringHandle", "IteratorFromStringHandle", "IteratorFromStringHandleV2", "DatasetToSingleElement",

@@ -11,7 +11,7 @@ _LISTS = ("EmptyTensorList", *(f"TensorList{use}" for use in (
 _OPTIONALS = ("OptionalFromValue", "OptionalNone", "OptionalHasValue", "OptionalGetValue")
 
 IN_PROGRAMS = {
-    **dict.fromkeys(("PyFunc", "PyFuncStateless"), "tests/oracle/test_script.py"),
-    **dict.fromkeys(_CALLS, "tests/oracle/test_functions.py"),
-    **dict.fromkeys((*_LISTS, *_OPTIONALS), "tests/oracle/test_tensor_lists.py"),
+    **dict.fromkeys(("PyFunc", "PyFuncStateless"), "tests/ops/oracle/test_script.py"),
+    **dict.fromkeys(_CALLS, "tests/graph/oracle/test_functions.py"),
+    **dict.fromkeys((*_LISTS, *_OPTIONALS), "tests/ops/oracle/test_tensor_lists.py"),
 }

@@ -9,7 +9,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from tests.op_examples import Example, Values, examples
 
-IN_PROGRAMS = dict.fromkeys(("DecodePng", "EncodePng"), "tests/oracle/test_images.py")
+IN_PROGRAMS = dict.fromkeys(("DecodePng", "EncodePng"), "tests/files/oracle/test_images.py")
 
 
 def _colors(v: Values) -> list[np.ndarray]:
@@ -89,7 +89,7 @@ def crops(v: Values) -> list[Example]:
     image = v.positive(2, 5, 6, 2)
     sizes = [np.array(size, np.int32) for size in ((3, 4), (1, 2))]
     ways: list[dict[str, Any]] = [{}, {"method": "nearest", "extrapolation_value": 2.5}]
-    # The gradient by the image is a sum of float32, even for double: tests/oracle/test_image_functions.py compares it.
+    # The gradient by the image is a sum of float32, even for double: tests/ops/oracle/test_image_functions.py has it.
     return [v(image, _BOXES, _OF, size, gradient=False, **way) for size in sizes for way in ways]
 
 

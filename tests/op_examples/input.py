@@ -1,8 +1,8 @@
-"""SparseTensors by number mean something only from step to step; `tests/oracle/test_input.py` runs them."""
+"""SparseTensors by number mean something only from step to step; `tests/train/oracle/test_input.py` runs them."""
 
 from __future__ import annotations
 
 IN_PROGRAMS = dict.fromkeys(
     ("AddSparseToTensorsMap", "AddManySparseToTensorsMap", "TakeManySparseFromTensorsMap"),
-    "tests/oracle/test_input.py",
+    "tests/train/oracle/test_input.py",
 )

@@ -8,7 +8,7 @@ from dtflab.graph import dtypes
 from tests.op_examples import MANY_ROUNDINGS, SOME_ROUNDINGS, Example, Values, examples
 
 # Vectors may be the other way round, general eigenvalues come in no order, and what is not asked for has any shape.
-IN_PROGRAMS = dict.fromkeys(("Eig", "SelfAdjointEigV2", "Svd"), "tests/oracle/test_linear_algebra.py")
+IN_PROGRAMS = dict.fromkeys(("Eig", "SelfAdjointEigV2", "Svd"), "tests/ops/oracle/test_linear_algebra.py")
 
 
 @examples("Einsum", roundings=SOME_ROUNDINGS)

@@ -17,5 +17,5 @@ IN_PROGRAMS = dict.fromkeys(
         "MutableHashTableOfTensorsV2",
         "MutableHashTableV2",
     ),
-    "tests/oracle/test_lookup.py",
+    "tests/ops/oracle/test_lookup.py",
 )

@@ -7,7 +7,7 @@ import numpy as np
 from tests.op_examples import Example, Values, examples
 
 # Their inputs are quantized numbers, which the examples of other ops don't go through.
-IN_PROGRAMS = dict.fromkeys(("QuantizeV2", "Dequantize"), "tests/oracle/test_quantization.py")
+IN_PROGRAMS = dict.fromkeys(("QuantizeV2", "Dequantize"), "tests/ops/oracle/test_quantization.py")
 
 _BITS = [{}, {"num_bits": 4}, {"narrow_range": True}, {"num_bits": 16, "narrow_range": True}]
 

@@ -5,6 +5,6 @@ _VERBS = "Read ReadUpTo NumRecordsProduced NumWorkUnitsCompleted SerializeState 
 _READERS = [f"{kind}Reader" for kind in _KINDS] + [f"Reader{verb}" for verb in _VERBS]
 
 IN_PROGRAMS = {
-    **{name + family: "tests/oracle/test_readers.py" for name in _READERS for family in ("", "V2")},
-    **dict.fromkeys(("ReadFile", "WriteFile", "MatchingFiles"), "tests/oracle/test_files.py"),
+    **{name + family: "tests/ops/oracle/test_readers.py" for name in _READERS for family in ("", "V2")},
+    **dict.fromkeys(("ReadFile", "WriteFile", "MatchingFiles"), "tests/files/oracle/test_files.py"),
 }

@@ -6,10 +6,10 @@ import numpy as np
 
 from tests.op_examples import Example, Values, examples
 
-_PROGRAMS = "tests/oracle/test_save_restore_ops.py"
+_PROGRAMS = "tests/ops/oracle/test_save_restore_ops.py"
 IN_PROGRAMS = dict.fromkeys(
     ("SaveV2", "RestoreV2", "MergeV2Checkpoints", "Save", "SaveSlices", "Restore", "RestoreSlice"), _PROGRAMS
-) | {"DisableCopyOnRead": "tests/oracle/test_saver.py"}
+) | {"DisableCopyOnRead": "tests/train/oracle/test_saver.py"}
 
 
 def text(*items: bytes) -> np.ndarray:

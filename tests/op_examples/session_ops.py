@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 IN_PROGRAMS = dict.fromkeys(
-    ("GetSessionHandle", "GetSessionTensor", "DeleteSessionTensor"), "tests/oracle/test_session_tensors.py"
+    ("GetSessionHandle", "GetSessionTensor", "DeleteSessionTensor"), "tests/ops/oracle/test_session_tensors.py"
 )

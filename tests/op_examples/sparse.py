@@ -176,4 +176,4 @@ def serialize_sparse(v: Values) -> list[Example]:
     return [v(_PLACES, v.array(4), _SHAPE), v(_PLACES[:0], v.array(0), _SHAPE)]
 
 
-IN_PROGRAMS = dict.fromkeys(("DeserializeSparse", "DeserializeManySparse"), "tests/oracle/test_sparse.py")
+IN_PROGRAMS = dict.fromkeys(("DeserializeSparse", "DeserializeManySparse"), "tests/ops/oracle/test_sparse.py")

@@ -8,7 +8,7 @@ from dtflab.graph import dtypes
 from dtflab.protos.summary_pb2 import Summary, SummaryMetadata
 from tests.op_examples import Example, Values, examples
 
-IN_PROGRAMS = {"ImageSummary": "tests/oracle/test_summaries.py"}
+IN_PROGRAMS = {"ImageSummary": "tests/train/oracle/test_summaries.py"}
 
 
 def _text(value: str | bytes) -> np.ndarray:

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-IN_PROGRAMS = dict.fromkeys(("TemporaryVariable", "DestroyTemporaryVariable"), "tests/oracle/test_state.py")
+IN_PROGRAMS = dict.fromkeys(("TemporaryVariable", "DestroyTemporaryVariable"), "tests/ops/oracle/test_state.py")

@@ -1,4 +1,4 @@
-"""The table of GPU kernels; `tests/oracle/test_kernel_table.py` holds it against TensorFlow's."""
+"""The table of GPU kernels; `tests/ops/oracle/test_kernel_table.py` holds it against TensorFlow's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The placer as the pure function that it is; `tests/oracle/test_placement.py` compares it with TensorFlow's."""
+"""The placer as a pure function; `tests/placement/oracle/test_placement.py` compares it with TensorFlow's."""
 
 from __future__ import annotations
 

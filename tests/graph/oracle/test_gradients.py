@@ -12,8 +12,8 @@ import dtflab
 from dtflab.graph import gradients as module
 from dtflab.graph.apply_op import apply_op
 from tests.evaluate import evaluate
+from tests.graph.oracle.test_graph import tried
 from tests.oracle.graph_defs import both
-from tests.oracle.test_graph import tried
 
 real_tf.disable_v2_behavior()
 

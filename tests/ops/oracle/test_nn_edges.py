@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from tests.ops.oracle.test_nn import error_of, some, values, with_slopes
 from tests.oracle.graph_defs import assert_same_graph, both
-from tests.oracle.test_nn import error_of, some, values, with_slopes
 
 NAN, INF = np.nan, np.inf
 FLOATS = [np.float16, np.float32, np.float64]

@@ -13,9 +13,9 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
+from tests.ops.oracle.test_while_loop import assert_alike, made, raised, run
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
-from tests.oracle.test_while_loop import assert_alike, made, raised, run
 
 program = Programs()  # `function(tf, p, x, n)` → what to fetch, gradients among it
 

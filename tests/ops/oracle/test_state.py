@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from tests.ops.oracle.test_variable_scope import tried
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
-from tests.oracle.test_variable_scope import tried
 
 program = Programs()
 

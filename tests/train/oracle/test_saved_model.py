@@ -17,7 +17,7 @@ from tensorflow.core.protobuf import saved_model_pb2 as real_saved_model
 import dtflab
 from tests.oracle.checkpoints import at_home, plain, tried
 from tests.oracle.programs import Programs
-from tests.oracle.test_meta_graph import assert_same
+from tests.train.oracle.test_meta_graph import assert_same
 
 program = Programs()
 model = Programs()  # builds a graph in a session and saves it to a directory

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-with contextlib.suppress(ImportError):  # the tests themselves say that they skip, and why
-    import tensorflow.compat.v1 as tf
 
-    tf.disable_v2_behavior()
+def load() -> None:
+    """Import TensorFlow for the tests of a module; if it is missing, they say so themselves."""
+    with contextlib.suppress(ImportError):
+        import tensorflow.compat.v1 as tf
+
+        tf.disable_v2_behavior()
 
 
 @pytest.fixture(scope="module")

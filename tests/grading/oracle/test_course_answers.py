@@ -13,7 +13,7 @@ import pytest
 import dtflab
 from dtflab.grading.questions import find
 from tests.grading.answers import answer_cell
-from tests.oracle.test_exercises import program
+from tests.grading.oracle.test_exercises import program
 
 pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf

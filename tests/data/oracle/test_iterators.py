@@ -15,9 +15,9 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
+from tests.data.oracle.test_data import as_written, outcome, plain
 from tests.oracle.input_files import write_records, write_texts
 from tests.oracle.programs import Programs
-from tests.oracle.test_data import as_written, outcome, plain
 
 program = Programs()
 TEXTS = {"a": b"one\ntwo\r\n\nfour", "b": b"x\n", "empty": b"", "fixed": b"HEAD" + b"abcdefghijkl" + b"FT"}

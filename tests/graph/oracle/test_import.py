@@ -12,8 +12,8 @@ from google.protobuf import text_format
 import dtflab
 from dtflab.base import errors
 from dtflab.graph import graph_def as graph_defs
+from tests.graph.oracle.test_graph import facts, tried
 from tests.oracle.graph_defs import both, nodes
-from tests.oracle.test_graph import facts, tried
 
 real_tf.disable_v2_behavior()
 FLOAT = 'attr { key: "T" value { type: DT_FLOAT } }'

@@ -16,8 +16,8 @@ from dtflab.graph.graph_def import nodes_from_proto
 from dtflab.ops import kernel_registry
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.runtime.placer import place
-from tests.oracle import random_placements
-from tests.oracle.gpu_cluster import MASTER, Failed, GPUCluster
+from tests.placement.oracle import random_placements
+from tests.placement.oracle.gpu_cluster import MASTER, Failed, GPUCluster
 
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {}  # and the tasks of job d that are there
 

@@ -11,7 +11,7 @@ import pytest
 
 import dtflab
 from dtflab.machine.hosts import simulate_gpus
-from tests.oracle.memory_graphs import GRAPHS, facts
+from tests.machine.oracle.memory_graphs import GRAPHS, facts
 
 HERE = Path(__file__).parent
 
