@@ -3,12 +3,10 @@
 Stands for TensorFlow's `op_def.proto`, `op_def_builder.cc` and the registries of ops, kernels and gradients.
 Left out: deprecation, experimental type constraints, docs inside OpDefs.
 
-Rule: an op is registered once, by the decorator `op`, whose text is the op's interface in TensorFlow's own
-grammar (what `REGISTER_OP` takes), and everything else about it stands in the class below that text:
+Rule: an op is registered once, by the decorator `op`, whose text is the op's interface: inputs, outputs and
+attributes in TensorFlow's own grammar (what `REGISTER_OP` takes). Everything else about it stands in the class below:
 
-    @op('''MatMul(a: T, b: T) -> (product: T)
-           transpose_a: bool = false
-           T: {float, double}''')
+    @op("MatMul(a: T, b: T) -> (product: T) where transpose_a: bool = false, T: {float, double}")
     class MatMul(Op):
         def infer(op): ...         # static shapes of the outputs
         def bind(node, xp): ...    # the kernel: a callable over arrays of the module xp
@@ -248,7 +246,8 @@ def names() -> list[str]:
 
 # -- the interface grammar ------------------------------------------------------------------------------------
 
-_INTERFACE = re.compile(r"(\w+)\s*\((.*?)\)\s*->\s*\((.*?)\)[ ]*(?:\n(.*))?\Z", re.S)
+_INTERFACE = re.compile(r"(\w+)\s*\((.*?)\)\s*->\s*\((.*?)\)[ ]*(?:(?:where\b|\n)(.*))?\Z", re.S)
+_BETWEEN_ATTRS = re.compile(r"\n|,\s*(?=\w+\s*:)")  # a comma inside of a set or a list has no name and colon after it
 _NUMBER_TYPES = (
     "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
     "quint16, uint16, complex128, half, uint32, uint64"
@@ -258,12 +257,12 @@ _QUANTIZED_TYPES = "qint8, quint8, qint32, qint16, quint16"
 
 
 def parse_interface(text: str) -> OpDef:
-    """Parse `Name(in: T, …) -> (out: T, …)` followed by one attribute per line."""
+    """Parse `Name(in: T, …) -> (out: T, …) where attr: type, …`; a new line stands for `where` and for a comma, too."""
     match = _INTERFACE.match(text.strip())
     if match is None:
         raise ValueError(f"not an op interface: {text!r}")
-    name, inputs, outs, lines = match.groups()
-    attrs = {a.name: a for a in map(_parse_attr, filter(str.strip, (lines or "").split("\n")))}
+    name, inputs, outs, declared = match.groups()
+    attrs = {a.name: a for a in map(_parse_attr, filter(str.strip, _BETWEEN_ATTRS.split(declared or "")))}
     return OpDef(name, _parse_args(inputs, attrs), _parse_args(outs, attrs), attrs)
 
 

@@ -151,11 +151,8 @@ def test_interface_is_parsed():
     op_def = op_registry.parse_interface(
         """Demo(a: N * T, b: Ref(T), c: L, d: resource) -> (x: T, y: L)
            N: int >= 2
-           T: {float, int32} = int32
-           L: list(type) >= 1
-           mode: {'a', 'b'} = 'b'
-           sizes: list(int) = [1, -2]
-           shape: shape = [2, ?]
+           T: {float, int32} = int32, L: list(type) >= 1
+           mode: {'a', 'b'} = 'b', sizes: list(int) = [1, -2], shape: shape = [2, ?]
            any: shape = unknown
            eps: float = 1e-3
            name: string = ''
@@ -171,6 +168,13 @@ def test_interface_is_parsed():
     assert [t.name for t in op_def.input_types({**defaults, "L": [op_registry.dtypes.bool]})] == [
         "int32", "int32", "int32_ref", "bool", "resource",
     ]  # fmt: skip
+
+
+def test_an_interface_may_be_one_line():
+    lines = op_registry.parse_interface("Demo(a: T) -> (b: T)\nT: {float, int32}\nsizes: list(int) = [1, 2]")
+    assert (
+        op_registry.parse_interface("Demo(a: T) -> (b: T) where T: {float, int32}, sizes: list(int) = [1, 2]") == lines
+    )
 
 
 @pytest.mark.parametrize("text", ["Demo(a) -> (b: T)", "Demo", "Demo(a: T) -> (b: T)\n T float", "Demo() -> () x"])

@@ -18,10 +18,7 @@ from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.type_sets import NUMBER
 
 
-@op("""Cast(x: SrcT) -> (y: DstT)
-       SrcT: type
-       DstT: type
-       Truncate: bool = false""")
+@op("Cast(x: SrcT) -> (y: DstT) where SrcT: type, DstT: type, Truncate: bool = false")
 class Cast(Op):
     """x in another dtype."""
 
@@ -51,9 +48,7 @@ def _has_fractions(dtype: dtypes.DType) -> bool:
     return dtype.is_floating or dtype.is_complex
 
 
-@op(f"""Bitcast(input: T) -> (output: type)
-        T: {NUMBER}
-        type: {NUMBER}""")
+@op(f"Bitcast(input: T) -> (output: type) where T: {NUMBER}, type: {NUMBER}")
 class Bitcast(Op):
     """The same bits, read as numbers of another dtype."""
 

@@ -28,9 +28,7 @@ from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import FLOAT, REAL_COMPLEX_BOOL
 
 
-@op("""Const() -> (output: dtype)
-       value: tensor
-       dtype: type""")
+@op("Const() -> (output: dtype) where value: tensor, dtype: type")
 class Const(Op):
     """A value written in the graph; running it costs nothing."""
 
@@ -70,12 +68,10 @@ class _Fed(Op):
 
 # Old graphs have PlaceholderV2 for Placeholder.
 for _name, _shape in {"Placeholder": "shape = unknown", "PlaceholderV2": "shape"}.items():
-    op(f"{_name}() -> (output: dtype)\ndtype: type\nshape: {_shape}")(type(_name, (_Fed,), {}))
+    op(f"{_name}() -> (output: dtype) where dtype: type, shape: {_shape}")(type(_name, (_Fed,), {}))
 
 
-@op("""PlaceholderWithDefault(input: dtype) -> (output: dtype)
-       dtype: type
-       shape: shape""")
+@op("PlaceholderWithDefault(input: dtype) -> (output: dtype) where dtype: type, shape: shape")
 class PlaceholderWithDefault(Op):
     """A value that a step may be given; otherwise the input."""
 
@@ -93,8 +89,7 @@ class PlaceholderWithDefault(Op):
         return [dy]
 
 
-@op("""ZerosLike(x: T) -> (y: T)
-       T: type""")
+@op("ZerosLike(x: T) -> (y: T) where T: type")
 class ZerosLike(Op):
     """Zeros in the shape of x."""
 
@@ -109,8 +104,7 @@ class ZerosLike(Op):
         return xp.zeros_like
 
 
-@op(f"""OnesLike(x: T) -> (y: T)
-        T: {REAL_COMPLEX_BOOL}""")
+@op(f"OnesLike(x: T) -> (y: T) where T: {REAL_COMPLEX_BOOL}")
 class OnesLike(Op):
     """Ones in the shape of x."""
 
@@ -121,9 +115,7 @@ class OnesLike(Op):
         return xp.ones_like
 
 
-@op("""Fill(dims: index_type, value: T) -> (output: T)
-       T: type
-       index_type: {int32, int64} = int32""")
+@op("Fill(dims: index_type, value: T) -> (output: T) where T: type, index_type: {int32, int64} = int32")
 class Fill(Op):
     """An array of shape `dims`, all of it `value`."""
 
@@ -193,9 +185,7 @@ def _range_length(start: Any, limit: Any, delta: Any, error: Callable[[str], Exc
 register_tensor_conversion_function(builtins.range, _convert_range)
 
 
-@op(f"""LinSpace(start: T, stop: T, num: Tidx) -> (output: T)
-        T: {FLOAT}
-        Tidx: {{int32, int64}} = int32""")
+@op(f"LinSpace(start: T, stop: T, num: Tidx) -> (output: T) where T: {FLOAT}, Tidx: {{int32, int64}} = int32")
 class LinSpace(Op):
     """`num` numbers in equal steps, both ends included."""
 

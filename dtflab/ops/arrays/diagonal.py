@@ -17,8 +17,7 @@ from dtflab.ops.messages import invalid, shape_text
 _T = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"
 
 
-@op(f"""Diag(diagonal: T) -> (output: T)
-        {_T}""")
+@op(f"Diag(diagonal: T) -> (output: T) where {_T}")
 class Diag(Op):
     """output[i…, i…] = diagonal[i…], and 0 elsewhere."""
 
@@ -37,8 +36,7 @@ class Diag(Op):
         return [diag_part(dy)]
 
 
-@op(f"""DiagPart(input: T) -> (diagonal: T)
-        {_T}""")
+@op(f"DiagPart(input: T) -> (diagonal: T) where {_T}")
 class DiagPart(Op):
     """diagonal[i…] = input[i…, i…]"""
 
@@ -68,8 +66,7 @@ class DiagPart(Op):
 
 
 @op("""MatrixBandPart(input: T, num_lower: Tindex, num_upper: Tindex) -> (band: T)
-       T: type
-       Tindex: {int32, int64} = int64""")
+       T: type, Tindex: {int32, int64} = int64""")
 class MatrixBandPart(Op):
     """The innermost matrices, with zeros outside of a band around the diagonal."""
 

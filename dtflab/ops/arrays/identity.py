@@ -41,12 +41,10 @@ _PASSED_ON: dict[str, dict[str, Any]] = {
 }
 
 for _name, _members in _PASSED_ON.items():
-    op(f"{_name}(input: T) -> (output: T)\nT: type")(type(_name, (_PassOn,), _members))
+    op(f"{_name}(input: T) -> (output: T) where T: type")(type(_name, (_PassOn,), _members))
 
 
-@op("""PreventGradient(input: T) -> (output: T)
-       T: type
-       message: string = ''""")
+@op("PreventGradient(input: T) -> (output: T) where T: type, message: string = ''")
 class PreventGradient(_PassOn):
     """The input; asking for a gradient through it is an error."""
 
@@ -54,8 +52,7 @@ class PreventGradient(_PassOn):
         raise LookupError(f"Gradient explicitly disabled. Reason: {op.get_attr('message')!r}")
 
 
-@op("""IdentityN(input: T) -> (output: T)
-       T: list(type) >= 1""")
+@op("IdentityN(input: T) -> (output: T) where T: list(type) >= 1")
 class IdentityN(Op):
     """The inputs, once all of them are there."""
 
@@ -75,9 +72,7 @@ class IdentityN(Op):
 # -- what shape a tensor has ----------------------------------------------------------------------------
 
 
-@op("""Shape(input: T) -> (output: out_type)
-       T: type
-       out_type: {int32, int64} = int32""")
+@op("Shape(input: T) -> (output: out_type) where T: type, out_type: {int32, int64} = int32")
 class Shape(Op):
     """The sizes of the input, as a vector."""
 
@@ -92,10 +87,7 @@ class Shape(Op):
         return lambda x: np.array(np.shape(x), dtype)
 
 
-@op("""ShapeN(input: N * T) -> (output: N * out_type)
-       N: int >= 1
-       T: type
-       out_type: {int32, int64} = int32""")
+@op("ShapeN(input: N * T) -> (output: N * out_type) where N: int >= 1, T: type, out_type: {int32, int64} = int32")
 class ShapeN(Op):
     """The shapes of several tensors."""
 
@@ -110,9 +102,7 @@ class ShapeN(Op):
         return lambda *xs: [np.array(np.shape(x), dtype) for x in xs]
 
 
-@op("""Size(input: T) -> (output: out_type)
-       T: type
-       out_type: {int32, int64} = int32""")
+@op("Size(input: T) -> (output: out_type) where T: type, out_type: {int32, int64} = int32")
 class Size(Op):
     """The number of elements."""
 
@@ -125,8 +115,7 @@ class Size(Op):
         return lambda x: dtype(np.size(x))
 
 
-@op("""Rank(input: T) -> (output: int32)
-       T: type""")
+@op("Rank(input: T) -> (output: int32) where T: type")
 class Rank(Op):
     """The number of dimensions."""
 
@@ -138,9 +127,7 @@ class Rank(Op):
         return lambda x: np.int32(np.ndim(x))
 
 
-@op("""EnsureShape(input: T) -> (output: T)
-       shape: shape
-       T: type""")
+@op("EnsureShape(input: T) -> (output: T) where shape: shape, T: type")
 class EnsureShape(_PassOn):
     """The input, checked when it runs to have the given (partly known) shape."""
 

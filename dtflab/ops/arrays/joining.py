@@ -66,10 +66,7 @@ def _concatenate(xp: Any, values: Any, axis: Any) -> Any:
         raise invalid(f"ConcatOp : Dimension sizes of inputs should match except along axis {axis}: {texts}") from None
 
 
-@op("""ConcatV2(values: N * T, axis: Tidx) -> (output: T)
-       N: int >= 2
-       T: type
-       Tidx: {int32, int64} = int32""")
+@op("ConcatV2(values: N * T, axis: Tidx) -> (output: T) where N: int >= 2, T: type, Tidx: {int32, int64} = int32")
 class ConcatV2(Op):
     """The values one after the other along an axis."""
 
@@ -83,9 +80,7 @@ class ConcatV2(Op):
         return [*_concat_grad(op.inputs[:-1], op.inputs[-1], dy), None]
 
 
-@op("""Concat(concat_dim: int32, values: N * T) -> (output: T)
-       N: int >= 2
-       T: type""")
+@op("Concat(concat_dim: int32, values: N * T) -> (output: T) where N: int >= 2, T: type")
 class Concat(Op):
     """ConcatV2 with its arguments the other way round."""
 
@@ -177,8 +172,7 @@ def _rows_of(dy: IndexedSlices, sizes: list[Tensor], axis: Tensor) -> list[Any]:
 
 
 @op("""ConcatOffset(concat_dim: int32, shape: N * shape_type) -> (offset: N * shape_type)
-       N: int >= 2
-       shape_type: {int32, int64} = int32""")
+       N: int >= 2, shape_type: {int32, int64} = int32""")
 class ConcatOffset(Op):
     """Where each value begins in their concatenation."""
 

@@ -43,7 +43,7 @@ def _checked(mode: bytes, shape: Any, paddings: Any) -> list[tuple[int, int]]:
     return pairs
 
 
-@op(f"MirrorPad(input: T, paddings: Tpaddings) -> (output: T)\n{_ATTRS}")
+@op(f"MirrorPad(input: T, paddings: Tpaddings) -> (output: T) where {_ATTRS}")
 class MirrorPad(Op):
     """The input with mirrored values around it."""
 
@@ -58,7 +58,7 @@ class MirrorPad(Op):
         return [apply_op("MirrorPadGrad", input=dy, paddings=op.inputs[1], mode=op.get_attr("mode")), None]
 
 
-@op(f"MirrorPadGrad(input: T, paddings: Tpaddings) -> (output: T)\n{_ATTRS}")
+@op(f"MirrorPadGrad(input: T, paddings: Tpaddings) -> (output: T) where {_ATTRS}")
 class MirrorPadGrad(Op):
     """The inner part, with what is around it folded back and added."""
 

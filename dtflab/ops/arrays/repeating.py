@@ -26,9 +26,7 @@ from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
 
 
-@op("""BroadcastTo(input: T, shape: Tidx) -> (output: T)
-       T: type
-       Tidx: {int32, int64} = int32""")
+@op("BroadcastTo(input: T, shape: Tidx) -> (output: T) where T: type, Tidx: {int32, int64} = int32")
 class BroadcastTo(Op):
     """The input, repeated along axes of size 1 to fill `shape`."""
 
@@ -59,8 +57,7 @@ class BroadcastTo(Op):
         return [arrays.reshape(reduce.reduce_sum(dy, axes, keepdims=True), x_shape), None]
 
 
-@op("""BroadcastArgs(s0: T, s1: T) -> (r0: T)
-       T: {int32, int64} = int32""")
+@op("BroadcastArgs(s0: T, s1: T) -> (r0: T) where T: {int32, int64} = int32")
 class BroadcastArgs(Op):
     """The shape to which two shapes broadcast."""
 
@@ -83,8 +80,7 @@ class BroadcastArgs(Op):
         return kernel
 
 
-@op("""BroadcastGradientArgs(s0: T, s1: T) -> (r0: T, r1: T)
-       T: {int32, int64} = int32""")
+@op("BroadcastGradientArgs(s0: T, s1: T) -> (r0: T, r1: T) where T: {int32, int64} = int32")
 class BroadcastGradientArgs(Op):
     """The axes over which to sum the gradients of two inputs that were broadcast."""
 
@@ -117,9 +113,7 @@ def _times(size: int | None, multiple: int | None) -> int | None:
     return None if size is None or multiple is None else size * multiple
 
 
-@op("""Tile(input: T, multiples: Tmultiples) -> (output: T)
-       T: type
-       Tmultiples: {int32, int64} = int32""")
+@op("Tile(input: T, multiples: Tmultiples) -> (output: T) where T: type, Tmultiples: {int32, int64} = int32")
 class Tile(Op):
     """The input, written `multiples[i]` times along axis i."""
 
@@ -206,8 +200,7 @@ for _inputs in ("Pad(input: T, paddings: Tpaddings)", "PadV2(input: T, paddings:
 
 
 @op(f"""ReverseV2(tensor: T, axis: Tidx) -> (output: T)
-        Tidx: {{int32, int64}} = int32
-        T: {REAL_COMPLEX_BOOL[:-1]}, string}}""")
+        Tidx: {{int32, int64}} = int32, T: {REAL_COMPLEX_BOOL[:-1]}, string}}""")
 class ReverseV2(Op):
     """The input, back to front along the given axes."""
 

@@ -24,9 +24,7 @@ from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 
 
-@op("""Reshape(tensor: T, shape: Tshape) -> (output: T)
-       T: type
-       Tshape: {int32, int64} = int32""")
+@op("Reshape(tensor: T, shape: Tshape) -> (output: T) where T: type, Tshape: {int32, int64} = int32")
 class Reshape(Op):
     """The same elements in another shape; one size may be -1."""
 
@@ -98,9 +96,7 @@ def _reshape_error(x: Any, shape: list[int]) -> Exception:
     )
 
 
-@op("""ExpandDims(input: T, dim: Tdim) -> (output: T)
-       T: type
-       Tdim: {int32, int64} = int32""")
+@op("ExpandDims(input: T, dim: Tdim) -> (output: T) where T: type, Tdim: {int32, int64} = int32")
 class ExpandDims(Op):
     """A new axis of size 1 before axis `dim`."""
 
@@ -136,9 +132,7 @@ class ExpandDims(Op):
         return [reshape_to_input(op, dy), None]
 
 
-@op("""Squeeze(input: T) -> (output: T)
-       T: type
-       squeeze_dims: list(int) >= 0 = []""")
+@op("Squeeze(input: T) -> (output: T) where T: type, squeeze_dims: list(int) >= 0 = []")
 class Squeeze(Op):
     """The input without its axes of size 1, or without those named."""
 
@@ -225,16 +219,14 @@ def _transpose_op(name: str, conjugate: bool) -> None:
 
     members = {"infer": _permuted, "bind": bind, "grad": grad, "flops": free, "aliasing": True}
     op(f"""{name}(x: T, perm: Tperm) -> (y: T)
-           T: type
-           Tperm: {{int32, int64}} = int32""")(type(name, (Op,), members))
+           T: type, Tperm: {{int32, int64}} = int32""")(type(name, (Op,), members))
 
 
 _transpose_op("Transpose", conjugate=False)
 _transpose_op("ConjugateTranspose", conjugate=True)
 
 
-@op("""InvertPermutation(x: T) -> (y: T)
-       T: {int32, int64} = int32""")
+@op("InvertPermutation(x: T) -> (y: T) where T: {int32, int64} = int32")
 class InvertPermutation(Op):
     """y[x[i]] = i."""
 

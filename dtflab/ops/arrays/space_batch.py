@@ -118,9 +118,7 @@ def _cropped(size: int, crop: int) -> int:
 
 
 _ND = """(input: T, block_shape: Tblock_shape, around: Taround) -> (output: T)
-         T: type
-         Tblock_shape: {int32, int64} = int32
-         Taround: {int32, int64} = int32"""
+         T: type, Tblock_shape: {int32, int64} = int32, Taround: {int32, int64} = int32"""
 
 
 @op("SpaceToBatchND" + _ND.replace("around", "paddings"))
@@ -169,9 +167,7 @@ def _rows(around: Any) -> Any:
 
 
 @op("""SpaceToBatch(input: T, paddings: Tpaddings) -> (output: T)
-       T: type
-       Tpaddings: {int32, int64} = int32
-       block_size: int >= 2""")
+       T: type, Tpaddings: {int32, int64} = int32, block_size: int >= 2""")
 class SpaceToBatch(Op):
     """SpaceToBatchND for images and square blocks."""
 
@@ -190,9 +186,7 @@ class SpaceToBatch(Op):
 
 
 @op("""BatchToSpace(input: T, crops: Tidx) -> (output: T)
-       T: type
-       block_size: int >= 2
-       Tidx: {int32, int64} = int32""")
+       T: type, block_size: int >= 2, Tidx: {int32, int64} = int32""")
 class BatchToSpace(Op):
     """BatchToSpaceND for images and square blocks."""
 
@@ -213,9 +207,7 @@ class BatchToSpace(Op):
 # -- channels -----------------------------------------------------------------------------------------
 
 _CHANNELS = """(input: T) -> (output: T)
-               T: type
-               block_size: int >= 2
-               data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'"""
+               T: type, block_size: int >= 2, data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'"""
 
 
 def _height_of(data_format: bytes) -> int:

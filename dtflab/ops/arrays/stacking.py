@@ -20,10 +20,7 @@ from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 
 
-@op("""Pack(values: N * T) -> (output: T)
-       N: int >= 1
-       T: type
-       axis: int = 0""")
+@op("Pack(values: N * T) -> (output: T) where N: int >= 1, T: type, axis: int = 0")
 class Pack(Op):
     """The values side by side along a new axis."""
 
@@ -67,10 +64,7 @@ def _handles(*values: Any) -> Any:
     return out
 
 
-@op("""ParallelConcat(values: N * T) -> (output: T)
-       N: int >= 1
-       T: type
-       shape: shape""")
+@op("ParallelConcat(values: N * T) -> (output: T) where N: int >= 1, T: type, shape: shape")
 class ParallelConcat(Op):
     """The values, of one row each, one below the other: a matrix of the shape that was said before."""
 
@@ -88,10 +82,7 @@ class ParallelConcat(Op):
         return lambda *values: xp.concatenate(values)
 
 
-@op("""Unpack(value: T) -> (output: num * T)
-       num: int >= 0
-       T: type
-       axis: int = 0""")
+@op("Unpack(value: T) -> (output: num * T) where num: int >= 0, T: type, axis: int = 0")
 class Unpack(Op):
     """The slices of the value along an axis, one by one."""
 
@@ -150,9 +141,7 @@ def _split_shapes(value: Tensor, axis: Any, sizes: list[int | None]) -> list[Ten
     return [TensorShape([*before, size, *after]) for size in sizes]
 
 
-@op("""Split(split_dim: int32, value: T) -> (output: num_split * T)
-       num_split: int >= 1
-       T: type""")
+@op("Split(split_dim: int32, value: T) -> (output: num_split * T) where num_split: int >= 1, T: type")
 class Split(Op):
     """The value in equal parts along an axis."""
 
@@ -202,9 +191,7 @@ def _filled_sizes(sizes: list[int], total: int) -> list[int]:
 
 
 @op("""SplitV(value: T, size_splits: Tlen, split_dim: int32) -> (output: num_split * T)
-       num_split: int >= 1
-       T: type
-       Tlen: {int8, int32, int64} = int64""")
+       num_split: int >= 1, T: type, Tlen: {int8, int32, int64} = int64""")
 class SplitV(Op):
     """The value in parts of given sizes along an axis; one size may be -1."""
 

@@ -166,16 +166,10 @@ def ways(op: Any, *names: str) -> dict[str, Any]:
 
 _2D = ("use_cudnn_on_gpu", "explicit_paddings")
 _ATTRS_2D = """
-    strides: list(int)
-    use_cudnn_on_gpu: bool = true
-    padding: {'SAME', 'VALID', 'EXPLICIT'}
-    explicit_paddings: list(int) = []
-    data_format: {'NHWC', 'NCHW'} = 'NHWC'
-    dilations: list(int) = [1, 1, 1, 1]"""
+    strides: list(int), use_cudnn_on_gpu: bool = true, padding: {'SAME', 'VALID', 'EXPLICIT'}
+    explicit_paddings: list(int) = [], data_format: {'NHWC', 'NCHW'} = 'NHWC', dilations: list(int) = [1, 1, 1, 1]"""
 _ATTRS_3D = """
-    strides: list(int) >= 5
-    padding: {'SAME', 'VALID'}
-    data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'
+    strides: list(int) >= 5, padding: {'SAME', 'VALID'}, data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'
     dilations: list(int) = [1, 1, 1, 1, 1]"""
 _FLOAT = "T: {half, bfloat16, float, double}"
 
@@ -250,8 +244,7 @@ class _BackToFilter(_Convolution):
         ]
 
 
-@op(f"""Conv2D(input: T, filter: T) -> (output: T)
-        T: {{half, bfloat16, float, double, int32}}{_ATTRS_2D}""")
+@op(f"Conv2D(input: T, filter: T) -> (output: T) where T: {{half, bfloat16, float, double, int32}}{_ATTRS_2D}")
 class Conv2D(_Forward):
     """Filters that move over images."""
 

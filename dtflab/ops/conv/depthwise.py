@@ -20,12 +20,8 @@ from dtflab.ops.conv.windows import Axis
 from dtflab.ops.messages import invalid
 
 _ATTRS = """
-    T: {half, bfloat16, float, double}
-    strides: list(int)
-    padding: {'SAME', 'VALID', 'EXPLICIT'}
-    explicit_paddings: list(int) = []
-    data_format: {'NHWC', 'NCHW'} = 'NHWC'
-    dilations: list(int) = [1, 1, 1, 1]"""
+    T: {half, bfloat16, float, double}, strides: list(int), padding: {'SAME', 'VALID', 'EXPLICIT'}
+    explicit_paddings: list(int) = [], data_format: {'NHWC', 'NCHW'} = 'NHWC', dilations: list(int) = [1, 1, 1, 1]"""
 _ALL = slice(None)
 
 

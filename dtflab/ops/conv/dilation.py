@@ -19,11 +19,7 @@ from dtflab.ops.conv import windows
 from dtflab.ops.conv.windows import Axis
 from dtflab.ops.messages import invalid, shape_text
 
-_ATTRS = """
-    T: realnumbertype
-    strides: list(int) >= 4
-    rates: list(int) >= 4
-    padding: {'SAME', 'VALID'}"""
+_ATTRS = "\nT: realnumbertype, strides: list(int) >= 4, rates: list(int) >= 4, padding: {'SAME', 'VALID'}"
 _ALL = slice(None)
 
 

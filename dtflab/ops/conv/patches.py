@@ -35,10 +35,7 @@ def _windows(size: int, window: int, stride: int, rate: int, padding: bytes) -> 
 
 
 @op(f"""ExtractImagePatches(images: T) -> (patches: T)
-        ksizes: list(int) >= 4
-        strides: list(int) >= 4
-        rates: list(int) >= 4
-        T: {REAL_COMPLEX_BOOL}
+        ksizes: list(int) >= 4, strides: list(int) >= 4, rates: list(int) >= 4, T: {REAL_COMPLEX_BOOL}
         padding: {{'SAME', 'VALID'}}""")
 class ExtractImagePatches(Op):
     """For each window its pixels, row by row, one after the other in the channels."""

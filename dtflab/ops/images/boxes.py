@@ -77,8 +77,7 @@ def _check_image(shape: tuple[int, ...], text: str) -> None:
 
 
 @op(f"""CropAndResize(image: T, boxes: float, box_ind: int32, crop_size: int32) -> (crops: float)
-        T: {{uint8, uint16, int8, int16, int32, int64, half, float, double}}
-        method: {_METHODS}
+        T: {{uint8, uint16, int8, int16, int32, int64, half, float, double}}, method: {_METHODS}
         extrapolation_value: float = 0""")
 class CropAndResize(Op):
     """For each box its part of the image that `box_ind` names, in `crop_size`."""
@@ -138,8 +137,7 @@ def _between(low: Any, high: Any, part: Any) -> Any:
 
 
 @op(f"""CropAndResizeGradImage(grads: float, boxes: float, box_ind: int32, image_size: int32) -> (output: T)
-        T: {{float, half, double}}
-        method: {_METHODS}""")
+        T: {{float, half, double}}, method: {_METHODS}""")
 class CropAndResizeGradImage(Op):
     """The gradients of the crops, added up at the pixels that they came from."""
 
@@ -172,8 +170,7 @@ class CropAndResizeGradImage(Op):
 
 
 @op("""CropAndResizeGradBoxes(grads: float, image: T, boxes: float, box_ind: int32) -> (output: float)
-       T: {uint8, uint16, int8, int16, int32, int64, half, float, double}
-       method: {'bilinear'} = 'bilinear'""")
+       T: {uint8, uint16, int8, int16, int32, int64, half, float, double}, method: {'bilinear'} = 'bilinear'""")
 class CropAndResizeGradBoxes(Op):
     """How the crops change as the edges of the boxes move."""
 

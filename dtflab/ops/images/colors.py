@@ -44,8 +44,7 @@ def _check(images: Any, scalar: Any, what: str, channels: int | None) -> None:
         raise invalid(f"input must have {channels} channels but instead has {images.shape[-1]} channels.")
 
 
-@op("""AdjustContrastv2(images: T, contrast_factor: float) -> (output: T)
-       T: {half, float} = float""")
+@op("AdjustContrastv2(images: T, contrast_factor: float) -> (output: T) where T: {half, float} = float")
 class AdjustContrastv2(_OnImages):
     """(x - mean) * factor + mean, the mean being that of the image's channel."""
 
@@ -59,8 +58,7 @@ class AdjustContrastv2(_OnImages):
         return kernel
 
 
-@op("""AdjustHue(images: T, delta: float) -> (output: T)
-       T: {half, float} = float""")
+@op("AdjustHue(images: T, delta: float) -> (output: T) where T: {half, float} = float")
 class AdjustHue(_OnImages):
     """Each colour turned by delta around the circle of hues; its darkest and brightest channel stay as they are."""
 
@@ -75,8 +73,7 @@ class AdjustHue(_OnImages):
         return kernel
 
 
-@op("""AdjustSaturation(images: T, scale: float) -> (output: T)
-       T: {half, float} = float""")
+@op("AdjustSaturation(images: T, scale: float) -> (output: T) where T: {half, float} = float")
 class AdjustSaturation(_OnImages):
     """Each colour with its saturation times a scale, at most 1; hue and value stay as they are."""
 
@@ -137,8 +134,7 @@ def _check_channels(x: Any) -> None:
         raise FailedPreconditionError.of(text)
 
 
-@op(f"""RGBToHSV(images: T) -> (output: T)
-        T: {FLOAT} = float""")
+@op(f"RGBToHSV(images: T) -> (output: T) where T: {FLOAT} = float")
 class RGBToHSV(_BetweenSpaces):
     """Hue, saturation and value, all from 0 to 1."""
 
@@ -177,8 +173,7 @@ def _rolled(channels: Any) -> Any:
     return arrays.concat([channels[..., 2:], channels[..., :2]], -1)
 
 
-@op(f"""HSVToRGB(images: T) -> (output: T)
-        T: {FLOAT} = float""")
+@op(f"HSVToRGB(images: T) -> (output: T) where T: {FLOAT} = float")
 class HSVToRGB(_BetweenSpaces):
     """Red, green and blue of a hue (0 to 1), a saturation and a value."""
 

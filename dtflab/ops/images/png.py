@@ -16,9 +16,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid, shape_text
 
 
-@op("""DecodePng(contents: string) -> (image: dtype)
-       channels: int = 0
-       dtype: {uint8, uint16} = uint8""")
+@op("DecodePng(contents: string) -> (image: dtype) where channels: int = 0, dtype: {uint8, uint16} = uint8")
 class DecodePng(Op):
     def infer(operation):
         operation.inputs[0].shape.with_rank(0)
@@ -70,9 +68,7 @@ def _in_depth(image: Any, wide: bool) -> Any:
     return image.astype(np.uint16) * 257 if wide else (image >> 8).astype(np.uint8)
 
 
-@op("""EncodePng(image: T) -> (contents: string)
-       compression: int = -1
-       T: {uint8, uint16} = uint8""")
+@op("EncodePng(image: T) -> (contents: string) where compression: int = -1, T: {uint8, uint16} = uint8")
 class EncodePng(Op):
     def infer(operation):
         shape = operation.inputs[0].shape

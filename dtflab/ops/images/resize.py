@@ -76,16 +76,12 @@ class _Resize(Op):
         return 8 * elements(outs[0])
 
 
-_RESIZE = f"""(images: T, size: int32) -> (resized_images: float)
-        T: {_PIXELS}
-        align_corners: bool = false"""
+_RESIZE = f"(images: T, size: int32) -> (resized_images: float) where T: {_PIXELS}, align_corners: bool = false"
 _HALF_PIXELS = "half_pixel_centers: bool = false"
 
 
 @op(f"""ResizeNearestNeighbor(images: T, size: int32) -> (resized_images: T)
-        T: {_PIXELS}
-        align_corners: bool = false
-        {_HALF_PIXELS}""")
+        T: {_PIXELS}, align_corners: bool = false, {_HALF_PIXELS}""")
 class ResizeNearestNeighbor(_Resize):
     """Each new pixel is an old one."""
 
@@ -107,9 +103,7 @@ class ResizeNearestNeighbor(_Resize):
 
 
 @op(f"""ResizeNearestNeighborGrad(grads: T, size: int32) -> (output: T)
-        T: {{uint8, int8, int32, half, float, double, bfloat16}}
-        align_corners: bool = false
-        {_HALF_PIXELS}""")
+        T: {{uint8, int8, int32, half, float, double, bfloat16}}, align_corners: bool = false, {_HALF_PIXELS}""")
 class ResizeNearestNeighborGrad(_Resize):
     """The gradients added up at the old pixels."""
 
@@ -226,9 +220,7 @@ def _back(xp: Any, dtype: DType, grads: Any, taps: Any, sizes: Any) -> Any:
 
 
 @op(f"""ResizeBilinearGrad(grads: float, original_image: T) -> (output: T)
-        T: {{float, bfloat16, half, double}}
-        align_corners: bool = false
-        {_HALF_PIXELS}""")
+        T: {{float, bfloat16, half, double}}, align_corners: bool = false, {_HALF_PIXELS}""")
 class ResizeBilinearGrad(_GradOfResize):
     grad = no_gradient
 
@@ -237,9 +229,7 @@ class ResizeBilinearGrad(_GradOfResize):
 
 
 @op(f"""ResizeBicubicGrad(grads: float, original_image: T) -> (output: T)
-        T: {{float, double}}
-        align_corners: bool = false
-        {_HALF_PIXELS}""")
+        T: {{float, double}}, align_corners: bool = false, {_HALF_PIXELS}""")
 class ResizeBicubicGrad(_GradOfResize):
     def bind(node, xp):
         return _gradient_kernel(node, xp, resampling.bicubic_taps)

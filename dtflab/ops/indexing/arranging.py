@@ -18,10 +18,7 @@ from dtflab.ops.messages import invalid, shape_text
 
 
 @op("""ReverseSequence(input: T, seq_lengths: Tlen) -> (output: T)
-       seq_dim: int
-       batch_dim: int = 0
-       T: type
-       Tlen: {int32, int64} = int64""")
+       seq_dim: int, batch_dim: int = 0, T: type, Tlen: {int32, int64} = int64""")
 class ReverseSequence(Op):
     """The first `seq_lengths[i]` elements along one axis in reverse order, where the other axis is at i."""
 
@@ -72,9 +69,7 @@ def _check_lengths(x: Any, lengths: Any, batch: int, sequence: int) -> None:
 
 
 @op("""Roll(input: T, shift: Tshift, axis: Taxis) -> (output: T)
-       T: type
-       Tshift: {int32, int64}
-       Taxis: {int32, int64}""")
+       T: type, Tshift: {int32, int64}, Taxis: {int32, int64}""")
 class Roll(Op):
     """The elements moved along axes; those that leave at one end return at the other."""
 

@@ -33,9 +33,7 @@ from dtflab.ops.variables.scatter_nd_shapes import check_output, check_static
 
 
 @op("""Gather(params: Tparams, indices: Tindices) -> (output: Tparams)
-       validate_indices: bool = true
-       Tparams: type
-       Tindices: {int32, int64}""")
+       validate_indices: bool = true, Tparams: type, Tindices: {int32, int64}""")
 class Gather(Op):
     """The rows of params that the indices name."""
 
@@ -78,10 +76,7 @@ def _sparse_rows(dy: Any, indices: Tensor, params_shape: Any, size: Tensor) -> I
 
 
 @op("""GatherV2(params: Tparams, indices: Tindices, axis: Taxis) -> (output: Tparams)
-       batch_dims: int = 0
-       Tparams: type
-       Tindices: {int16, int32, int64}
-       Taxis: {int32, int64}""")
+       batch_dims: int = 0, Tparams: type, Tindices: {int16, int32, int64}, Taxis: {int32, int64}""")
 class GatherV2(Op):
     """The slices of params along an axis that the indices name; the first `batch_dims` axes go together."""
 
@@ -221,9 +216,7 @@ def _coordinates(node: Any, indices: Any, shape: tuple[int, ...], what: str) -> 
 
 
 @op("""GatherNd(params: Tparams, indices: Tindices) -> (output: Tparams)
-       Tparams: type
-       Tindices: {int16, int32, int64}
-       bad_indices_policy: string = ''""")
+       Tparams: type, Tindices: {int16, int32, int64}, bad_indices_policy: string = ''""")
 class GatherNd(Op):
     """The slices of params at positions: the last axis of indices is a position."""
 
@@ -258,9 +251,7 @@ class GatherNd(Op):
 
 
 @op("""ScatterNd(indices: Tindices, updates: T, shape: Tindices) -> (output: T)
-       T: type
-       Tindices: {int16, int32, int64}
-       bad_indices_policy: string = ''""")
+       T: type, Tindices: {int16, int32, int64}, bad_indices_policy: string = ''""")
 class ScatterNd(Op):
     """Zeros, with the updates added at positions."""
 

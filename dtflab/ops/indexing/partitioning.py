@@ -21,9 +21,7 @@ from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.variables.scatter import blank, check_range
 
 
-@op("""DynamicStitch(indices: N * int32, data: N * T) -> (merged: T)
-       N: int >= 1
-       T: type""")
+@op("DynamicStitch(indices: N * int32, data: N * T) -> (merged: T) where N: int >= 1, T: type")
 class DynamicStitch(Op):
     """merged[indices[k][i]] = data[k][i]; the last one wins."""
 
@@ -67,16 +65,13 @@ class DynamicStitch(Op):
         return [None] * len(indices) + [gather(dy, i) for i in indices]
 
 
-@op("""ParallelDynamicStitch(indices: N * int32, data: N * T) -> (merged: T)
-       N: int >= 1
-       T: type""")
+@op("ParallelDynamicStitch(indices: N * int32, data: N * T) -> (merged: T) where N: int >= 1, T: type")
 class ParallelDynamicStitch(DynamicStitch):
     """As DynamicStitch, where nobody relies on which of two writers wins."""
 
 
 @op("""DynamicPartition(data: T, partitions: int32) -> (outputs: num_partitions * T)
-       num_partitions: int >= 1
-       T: type""")
+       num_partitions: int >= 1, T: type""")
 class DynamicPartition(Op):
     """The rows of data, dealt out to outputs: row i goes to number partitions[i]."""
 
@@ -107,9 +102,7 @@ class DynamicPartition(Op):
         return [arrays.reshape(back, arrays.shape(data)), None]
 
 
-@op("""ListDiff(x: T, y: T) -> (out: T, idx: out_idx)
-       T: type
-       out_idx: {int32, int64} = int32""")
+@op("ListDiff(x: T, y: T) -> (out: T, idx: out_idx) where T: type, out_idx: {int32, int64} = int32")
 class ListDiff(Op):
     """The elements of x that are not in y, in their order, and where they stood."""
 
@@ -128,9 +121,7 @@ class ListDiff(Op):
         return kernel
 
 
-@op("""Unique(x: T) -> (y: T, idx: out_idx)
-       T: type
-       out_idx: {int32, int64} = int32""")
+@op("Unique(x: T) -> (y: T, idx: out_idx) where T: type, out_idx: {int32, int64} = int32")
 class Unique(Op):
     """The distinct elements in the order in which they first occur, and for each element which it is."""
 
@@ -172,9 +163,7 @@ def _distinct(xp: Any, x: Any) -> tuple[Any, Any]:
     return first[order], xp.argsort(order)[idx]
 
 
-@op("""UniqueWithCounts(x: T) -> (y: T, idx: out_idx, count: out_idx)
-       T: type
-       out_idx: {int32, int64} = int32""")
+@op("UniqueWithCounts(x: T) -> (y: T, idx: out_idx, count: out_idx) where T: type, out_idx: {int32, int64} = int32")
 class UniqueWithCounts(Op):
     """The same, and how often each occurs."""
 

@@ -46,9 +46,7 @@ def _bound_flops(node: Any, ins: Any, outs: Any) -> int:
     return elements(ins[1]) * searched(ins[0].shape[-1])
 
 
-_BOUND = """(sorted_inputs: T, values: T) -> (output: out_type)
-            T: type
-            out_type: {int32, int64} = int32"""
+_BOUND = "(sorted_inputs: T, values: T) -> (output: out_type) where T: type, out_type: {int32, int64} = int32"
 
 # A value would come before its equals, or after them.
 for _name, _side in {"LowerBound": "left", "UpperBound": "right"}.items():
@@ -56,8 +54,7 @@ for _name, _side in {"LowerBound": "left", "UpperBound": "right"}.items():
     op(_name + _BOUND)(type(_name, (Op,), _members))
 
 
-@op("""UnravelIndex(indices: Tidx, dims: Tidx) -> (output: Tidx)
-       Tidx: {int32, int64} = int32""")
+@op("UnravelIndex(indices: Tidx, dims: Tidx) -> (output: Tidx) where Tidx: {int32, int64} = int32")
 class UnravelIndex(Op):
     """For each number of an element its place: column i of the result, one row per axis."""
 
@@ -89,9 +86,7 @@ class UnravelIndex(Op):
 
 
 @op("""OneHot(indices: TI, depth: int32, on_value: T, off_value: T) -> (output: T)
-       axis: int = -1
-       T: type
-       TI: {uint8, int8, int32, int64} = int64""")
+       axis: int = -1, T: type, TI: {uint8, int8, int32, int64} = int64""")
 class OneHot(Op):
     """Vectors that are `on_value` at one place, none for an index out of range."""
 

@@ -26,9 +26,7 @@ from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.variables.scatter import blank
 
 
-@op("""Slice(input: T, begin: Index, size: Index) -> (output: T)
-       T: type
-       Index: {int32, int64}""")
+@op("Slice(input: T, begin: Index, size: Index) -> (output: T) where T: type, Index: {int32, int64}")
 class Slice(Op):
     """`size[i]` elements from `begin[i]` on, along each axis i; a size of -1 is all that are left."""
 
@@ -91,9 +89,7 @@ class Slice(Op):
 
 
 @op(f"""StridedSlice(input: T, begin: Index, end: Index, strides: Index) -> (output: T)
-        T: type
-        Index: {{int16, int32, int64}}
-        {MASK_ATTRS}""")
+        T: type, Index: {{int16, int32, int64}}, {MASK_ATTRS}""")
 class StridedSlice(Op):
     """x[begin:end:strides], with masks for what a bound alone can't say."""
 
@@ -144,9 +140,7 @@ class StridedSlice(Op):
 
 
 @op(f"""StridedSliceGrad(shape: Index, begin: Index, end: Index, strides: Index, dy: T) -> (output: T)
-        T: type
-        Index: {{int32, int64}}
-        {MASK_ATTRS}""")
+        T: type, Index: {{int32, int64}}, {MASK_ATTRS}""")
 class StridedSliceGrad(Op):
     """Zeros of the given shape, with dy where a strided slice was taken."""
 

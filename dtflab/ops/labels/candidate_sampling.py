@@ -102,11 +102,8 @@ class _CandidateSampler(Op):
 
 _OUTPUTS = """(true_classes: int64) ->
        (sampled_candidates: int64, true_expected_count: float, sampled_expected_count: float)
-       num_true: int >= 1
-       num_sampled: int >= 1
-       unique: bool"""
-_SEEDS = """seed: int = 0
-       seed2: int = 0"""
+       num_true: int >= 1, num_sampled: int >= 1, unique: bool"""
+_SEEDS = "seed: int = 0, seed2: int = 0"
 _IN_RANGE = f"{_OUTPUTS}\nrange_max: int >= 1\n{_SEEDS}"
 
 
@@ -198,8 +195,7 @@ class AllCandidateSampler(Op):
 
 @op(f"""ComputeAccidentalHits(true_classes: int64, sampled_candidates: int64) ->
        (indices: int32, ids: int64, weights: float)
-       num_true: int
-       {_SEEDS}""")
+       num_true: int, {_SEEDS}""")
 class ComputeAccidentalHits(Op):
     """Where a sample is a true class of an example: the example, the sample's place, and the lowest float as weight."""
 

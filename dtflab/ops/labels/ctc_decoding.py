@@ -60,9 +60,7 @@ def _sparse(sequences: list[list[int]]) -> tuple[Any, Any, Any]:
 
 @op("""CTCGreedyDecoder(inputs: T, sequence_length: int32) ->
        (decoded_indices: int64, decoded_values: int64, decoded_shape: int64, log_probability: T)
-       merge_repeated: bool = false
-       blank_index: int = -1
-       T: {float, double} = float""")
+       merge_repeated: bool = false, blank_index: int = -1, T: {float, double} = float""")
 class CTCGreedyDecoder(Op):
     grad = no_gradient
 
@@ -200,10 +198,7 @@ def _grow(beam: _Beam, log_p: Any, kept: Kept, width: int, numbers: Iterator[int
 
 @op("""CTCBeamSearchDecoder(inputs: T, sequence_length: int32) -> (decoded_indices: top_paths * int64,
        decoded_values: top_paths * int64, decoded_shape: top_paths * int64, log_probability: T)
-       beam_width: int >= 1
-       top_paths: int >= 1
-       merge_repeated: bool = true
-       T: {float, double} = float""")
+       beam_width: int >= 1, top_paths: int >= 1, merge_repeated: bool = true, T: {float, double} = float""")
 class CTCBeamSearchDecoder(Op):
     grad = no_gradient
 

@@ -25,10 +25,8 @@ from dtflab.ops.messages import invalid
 
 
 @op("""CTCLoss(inputs: T, labels_indices: int64, labels_values: int32, sequence_length: int32) -> (loss: T, gradient: T)
-       preprocess_collapse_repeated: bool = false
-       ctc_merge_repeated: bool = true
-       ignore_longer_outputs_than_inputs: bool = false
-       T: {float, double} = float""")
+       preprocess_collapse_repeated: bool = false, ctc_merge_repeated: bool = true
+       ignore_longer_outputs_than_inputs: bool = false, T: {float, double} = float""")
 class CTCLoss(Op):
     def infer(op):
         inputs, indices, values, lengths = (x.shape for x in op.inputs)

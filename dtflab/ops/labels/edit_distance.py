@@ -38,8 +38,7 @@ def _sequences(indices: Any, values: Any) -> dict[tuple[int, ...], list[Any]]:
 
 @op("""EditDistance(hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape: int64, truth_indices: int64,
                     truth_values: T, truth_shape: int64) -> (output: float)
-       normalize: bool = true
-       T: type""")
+       normalize: bool = true, T: type""")
 class EditDistance(Op):
     grad = no_gradient
 

@@ -44,9 +44,7 @@ def _eigen(values: int, vectors: int) -> Callable[..., int]:
     return lambda node, ins, outs: cubic(vectors if node["compute_v"] else values, 3)(node, ins, outs)
 
 
-@op(f"""SelfAdjointEigV2(input: T) -> (e: T, v: T)
-        compute_v: bool = true
-        T: {_TYPES}""")
+@op(f"SelfAdjointEigV2(input: T) -> (e: T, v: T) where compute_v: bool = true, T: {_TYPES}")
 class SelfAdjointEigV2(Op):
     """Eigenvalues, rising, and eigenvectors of Hermitian matrices, of which the lower triangle is read."""
 
@@ -83,9 +81,7 @@ class SelfAdjointEigV2(Op):
 
 
 @op("""Eig(input: T) -> (e: Tout, v: Tout)
-       compute_v: bool = true
-       T: {float, double, complex64, complex128}
-       Tout: {complex64, complex128}""")
+       compute_v: bool = true, T: {float, double, complex64, complex128}, Tout: {complex64, complex128}""")
 class Eig(Op):
     """Eigenvalues and eigenvectors of any square matrices."""
 
@@ -126,10 +122,7 @@ class Eig(Op):
             return [arrays.cast(dx, op.inputs[0].dtype)]
 
 
-@op(f"""Svd(input: T) -> (s: T, u: T, v: T)
-        compute_uv: bool = true
-        full_matrices: bool = false
-        T: {_TYPES}""")
+@op(f"Svd(input: T) -> (s: T, u: T, v: T) where compute_uv: bool = true, full_matrices: bool = false, T: {_TYPES}")
 class Svd(Op):
     """Singular values, falling, and the vectors on both sides: input = u · diag(s) · vᴴ."""
 

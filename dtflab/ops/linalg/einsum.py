@@ -29,10 +29,7 @@ from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 
 
-@op("""Einsum(inputs: N * T) -> (output: T)
-       equation: string
-       N: int >= 1
-       T: type""")
+@op("Einsum(inputs: N * T) -> (output: T) where equation: string, N: int >= 1, T: type")
 class Einsum(Op):
     """The sum of products that the equation says, of one or two arrays."""
 

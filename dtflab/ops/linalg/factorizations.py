@@ -39,7 +39,7 @@ def _cholesky(xp: Any, x: Any) -> Any:
         return xp.stack([_cholesky(xp, one) for one in x])
 
 
-@op(f"Cholesky(input: T) -> (output: T)\nT: {_TYPES}")
+@op(f"Cholesky(input: T) -> (output: T) where T: {_TYPES}")
 class Cholesky(Op):
     """The lower triangle whose product with its adjoint is the positive definite matrix."""
 
@@ -76,7 +76,7 @@ def _times_inverse(op: Any, scale: Any, like: Any) -> Tensor:
     return arrays.reshape(scale, ones) * inverse
 
 
-@op(f"MatrixDeterminant(input: T) -> (output: T)\nT: {_TYPES}")
+@op(f"MatrixDeterminant(input: T) -> (output: T) where T: {_TYPES}")
 class MatrixDeterminant(_Determinant):
     """The determinant of each matrix."""
 
@@ -88,7 +88,7 @@ class MatrixDeterminant(_Determinant):
         return [arrays.reshape(dy * y, arrays.concat([arrays.shape(y), [1, 1]], 0)) * inverse]
 
 
-@op(f"LogMatrixDeterminant(input: T) -> (sign: T, log_abs_determinant: T)\nT: {_TYPES}")
+@op(f"LogMatrixDeterminant(input: T) -> (sign: T, log_abs_determinant: T) where T: {_TYPES}")
 class LogMatrixDeterminant(_Determinant):
     """The sign of each determinant and the logarithm of its magnitude."""
 
@@ -98,9 +98,7 @@ class LogMatrixDeterminant(_Determinant):
         return [_times_inverse(op, d_log, op.outputs[1])]
 
 
-@op(f"""Lu(input: T) -> (lu: T, p: output_idx_type)
-        T: {_TYPES}
-        output_idx_type: {{int32, int64}} = int32""")
+@op(f"Lu(input: T) -> (lu: T, p: output_idx_type) where T: {_TYPES}, output_idx_type: {{int32, int64}} = int32")
 class Lu(Op):
     """Lower and upper triangle in one matrix, and the order of rows, with the largest pivot in each column."""
 
@@ -147,9 +145,7 @@ def _eliminated(xp: Any, a: Any) -> tuple[Any, Any]:
 # ---- QR and inverses ----
 
 
-@op("""Qr(input: T) -> (q: T, r: T)
-       full_matrices: bool = false
-       T: {double, float, half, complex64, complex128}""")
+@op("Qr(input: T) -> (q: T, r: T) where full_matrices: bool = false, T: {double, float, half, complex64, complex128}")
 class Qr(Op):
     """Each matrix of the input as q·r, where q has orthonormal columns and r is zero below its diagonal."""
 
@@ -222,8 +218,7 @@ def _lower(matrix: Any) -> Any:
 
 
 @op("""MatrixInverse(input: T) -> (output: T)
-       adjoint: bool = false
-       T: {double, float, half, complex64, complex128}""")
+       adjoint: bool = false, T: {double, float, half, complex64, complex128}""")
 class MatrixInverse(Op):
     """The inverse of each matrix, or its adjoint."""
 

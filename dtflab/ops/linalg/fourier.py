@@ -79,7 +79,7 @@ def _register_complex(name: str, rank: int, inverse: bool) -> None:
         return [op.inputs[0].shape.with_rank_at_least(rank)]
 
     members = {"infer": infer, "bind": bind, "flops": _flops(rank), "grad": _gradient(name, rank, inverse)}
-    op(f"{name}(input: Tcomplex) -> (output: Tcomplex)\n{_COMPLEX}")(type(name, (Op,), members))
+    op(f"{name}(input: Tcomplex) -> (output: Tcomplex) where {_COMPLEX}")(type(name, (Op,), members))
 
 
 for _rank, _end in enumerate(("", "2D", "3D"), 1):
@@ -187,7 +187,7 @@ def _register_real(name: str, rank: int, inverse: bool) -> None:
     members = {"infer": _real_shape(rank, inverse), "bind": _real_kernel(rank, inverse), "flops": _flops(rank, True)}
     if rank < 3:
         members["grad"] = (_inverse_gradient if inverse else _forward_gradient)(rank)
-    op(f"{name}(input: {source}, fft_length: int32) -> (output: {target})\n{_BOTH}")(type(name, (Op,), members))
+    op(f"{name}(input: {source}, fft_length: int32) -> (output: {target}) where {_BOTH}")(type(name, (Op,), members))
 
 
 for _rank, _end in enumerate(("", "2D", "3D"), 1):

@@ -101,11 +101,9 @@ def product_flops(node: Any, ins: Any, outs: Any) -> int:
 
 
 @op("""MatMul(a: T, b: T) -> (product: T)
-       transpose_a: bool = false
-       transpose_b: bool = false
+       transpose_a: bool = false, transpose_b: bool = false
        T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}
-       grad_a: bool = false
-       grad_b: bool = false""")
+       grad_a: bool = false, grad_b: bool = false""")
 class MatMul(Op):
     """The product of two matrices."""
 
@@ -207,15 +205,12 @@ def _reduce_batches(op: Any, dx: Tensor, dy: Tensor) -> list[Any]:
 
 
 @op(f"""BatchMatMul(x: T, y: T) -> (output: T)
-        T: {{bfloat16, half, float, double, int32, int64, complex64, complex128}}
-        {_BATCH_ATTRS}""")
+        T: {{bfloat16, half, float, double, int32, int64, complex64, complex128}}, {_BATCH_ATTRS}""")
 class BatchMatMul(_BatchProduct):
     """The products of two stacks of matrices, pair by pair."""
 
 
-@op(f"""BatchMatMulV2(x: T, y: T) -> (output: T)
-        T: {_BATCHED}
-        {_BATCH_ATTRS}""")
+@op(f"BatchMatMulV2(x: T, y: T) -> (output: T) where T: {_BATCHED}, {_BATCH_ATTRS}")
 class BatchMatMulV2(_BatchProduct):
     """The products of two stacks of matrices, with broadcasting."""
 
@@ -224,12 +219,8 @@ class BatchMatMulV2(_BatchProduct):
 
 
 @op("""SparseMatMul(a: Ta, b: Tb) -> (product: float)
-       transpose_a: bool = false
-       transpose_b: bool = false
-       a_is_sparse: bool = false
-       b_is_sparse: bool = false
-       Ta: {float, bfloat16} = float
-       Tb: {float, bfloat16} = float""")
+       transpose_a: bool = false, transpose_b: bool = false, a_is_sparse: bool = false, b_is_sparse: bool = false
+       Ta: {float, bfloat16} = float, Tb: {float, bfloat16} = float""")
 class SparseMatMul(Op):
     """The product of two matrices in float32."""
 

@@ -67,8 +67,7 @@ def _checked_band(k: Any, rows: int, cols: int) -> tuple[int, int]:
 
 
 @op(f"""MatrixDiagV3(diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T) -> (output: T)
-        T: type
-        {_ALIGN}""")
+        T: type, {_ALIGN}""")
 class MatrixDiagV3(Op):
     """Matrices with the given diagonals."""
 
@@ -112,9 +111,7 @@ def _matrix_size(longest: int, low: int, high: int, rows: int, cols: int) -> tup
     return least_rows if rows == -1 else rows, least_cols if cols == -1 else cols
 
 
-@op(f"""MatrixDiagPartV3(input: T, k: int32, padding_value: T) -> (diagonal: T)
-        T: type
-        {_ALIGN}""")
+@op(f"MatrixDiagPartV3(input: T, k: int32, padding_value: T) -> (diagonal: T) where T: type, {_ALIGN}")
 class MatrixDiagPartV3(Op):
     """The diagonals of matrices."""
 
@@ -150,9 +147,7 @@ class MatrixDiagPartV3(Op):
         return [matrix_set_diag(arrays.zeros_like(x), dy, k=k, align=align), None, None]
 
 
-@op(f"""MatrixSetDiagV3(input: T, diagonal: T, k: int32) -> (output: T)
-        T: type
-        {_ALIGN}""")
+@op(f"MatrixSetDiagV3(input: T, diagonal: T, k: int32) -> (output: T) where T: type, {_ALIGN}")
 class MatrixSetDiagV3(Op):
     """Matrices, with other diagonals."""
 
@@ -188,8 +183,7 @@ class MatrixSetDiagV3(Op):
 # ---- cross products ----
 
 
-@op("""Cross(a: T, b: T) -> (product: T)
-       T: realnumbertype""")
+@op("Cross(a: T, b: T) -> (product: T) where T: realnumbertype")
 class Cross(Op):
     """The cross products of vectors of three elements."""
 

@@ -74,7 +74,7 @@ def _logarithm(xp: Any, x: Any) -> Any:
     return 2 * times * total
 
 
-@op(f"MatrixSquareRoot(input: T) -> (output: T)\nT: {_TYPES}")
+@op(f"MatrixSquareRoot(input: T) -> (output: T) where T: {_TYPES}")
 class MatrixSquareRoot(Op):
     """The matrix whose square is the input."""
 
@@ -103,7 +103,7 @@ def _kronecker(a: Tensor, b: Tensor) -> Tensor:
     return arrays.reshape(left * right, arrays.concat([outer, [n * m], [n * m]], 0))
 
 
-@op("MatrixLogarithm(input: T) -> (output: T)\nT: {complex64, complex128}")
+@op("MatrixLogarithm(input: T) -> (output: T) where T: {complex64, complex128}")
 class MatrixLogarithm(Op):
     """The matrix whose exponential is the input."""
 

@@ -89,9 +89,7 @@ def _solved(times: int, divisor: int = 1) -> Callable[..., int]:
     return flops
 
 
-@op(f"""MatrixSolve(matrix: T, rhs: T) -> (output: T)
-        adjoint: bool = false
-        T: {_TYPES}""")
+@op(f"MatrixSolve(matrix: T, rhs: T) -> (output: T) where adjoint: bool = false, T: {_TYPES}")
 class MatrixSolve(Op):
     """The x with matrix·x = rhs."""
 
@@ -137,9 +135,7 @@ def _substituted(matrix: Any, rhs: Any, node: Any) -> Any:
 
 
 @op("""MatrixTriangularSolve(matrix: T, rhs: T) -> (output: T)
-       lower: bool = true
-       adjoint: bool = false
-       T: {bfloat16, double, float, half, complex64, complex128}""")
+       lower: bool = true, adjoint: bool = false, T: {bfloat16, double, float, half, complex64, complex128}""")
 class MatrixTriangularSolve(Op):
     """The x with matrix·x = rhs, for one triangle of the matrix."""
 
@@ -175,9 +171,7 @@ def _fitted(node: Any, ins: Any, outs: Any) -> int:
     return count * (m * n * n + 2 * m * n * k + n**3 // 3 + 2 * n * n * k)
 
 
-@op(f"""MatrixSolveLs(matrix: T, rhs: T, l2_regularizer: double) -> (output: T)
-        T: {_TYPES}
-        fast: bool = true""")
+@op(f"MatrixSolveLs(matrix: T, rhs: T, l2_regularizer: double) -> (output: T) where T: {_TYPES}, fast: bool = true")
 class MatrixSolveLs(Op):
     """The x for which matrix·x is nearest to rhs; of several the smallest."""
 

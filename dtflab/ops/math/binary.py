@@ -130,9 +130,7 @@ for _inputs, (_types, _kernel, _grad, _members) in _BINARY.items():
 # -- sums of many ----------------------------------------------------------------------------------------
 
 
-@op(f"""AddN(inputs: N * T) -> (sum: T)
-        N: int >= 1
-        T: {NUMBER_VARIANT}""")
+@op(f"AddN(inputs: N * T) -> (sum: T) where N: int >= 1, T: {NUMBER_VARIANT}")
 class AddN(Op):
     """The sum of tensors of one shape."""
 
@@ -172,8 +170,7 @@ class AddN(Op):
 # -- bounds --------------------------------------------------------------------------------
 
 
-@op(f"""ClipByValue(t: T, clip_value_min: T, clip_value_max: T) -> (output: T)
-        T: {NUMBER}""")
+@op(f"ClipByValue(t: T, clip_value_min: T, clip_value_max: T) -> (output: T) where T: {NUMBER}")
 class ClipByValue(Op):
     """t, but not below the minimum and not above the maximum."""
 

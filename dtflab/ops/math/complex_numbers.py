@@ -20,8 +20,7 @@ from dtflab.ops.math.elementwise import Bind, ufunc
 
 
 @op("""Complex(real: T, imag: T) -> (out: Tout)
-       T: {float, double} = float
-       Tout: {complex64, complex128} = complex64""")
+       T: {float, double} = float, Tout: {complex64, complex128} = complex64""")
 class Complex(Op):
     """real + imag * 1j"""
 

@@ -124,9 +124,9 @@ _DIVISIONS: dict[str, tuple[str, Bind, Grad | None]] = {
 }
 
 for _name, (_types, _kernel, _grad) in _DIVISIONS.items():
-    binary(f"{_name}(x: T, y: T) -> (z: T)\nT: {_types}", _kernel, _grad)
+    binary(f"{_name}(x: T, y: T) -> (z: T) where T: {_types}", _kernel, _grad)
 binary(
-    f"RealDiv(x: T, y: T) -> (z: T)\nT: {REAL_COMPLEX}",
+    f"RealDiv(x: T, y: T) -> (z: T) where T: {REAL_COMPLEX}",
     _really_divided,
     _quotient_grad(math.realdiv),
     into=into("divide"),

@@ -90,7 +90,7 @@ def unary(op_name: str, types: str, kernel: str | Bind, grad: Grad | None, resul
         members["bind"] = in_parts(ufunc(kernel))
         if result == "T":
             members |= {"into": in_parts(into(kernel)), "shards": True}
-    op(f"{op_name}(x: T) -> (y: {result})\nT: {types}")(type(op_name, (Op,), members))
+    op(f"{op_name}(x: T) -> (y: {result}) where T: {types}")(type(op_name, (Op,), members))
 
 
 def binary(interface: str, kernel: str | Bind, grad: Grad | None, **members: Any) -> None:

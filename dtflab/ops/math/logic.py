@@ -37,13 +37,13 @@ def _shift(function: str) -> Bind:
 _COMPARISONS = {"Less": "less", "LessEqual": "less_equal", "Greater": "greater", "GreaterEqual": "greater_equal"}
 
 for _op, _kernel in _COMPARISONS.items():
-    binary(f"{_op}(x: T, y: T) -> (z: bool)\nT: realnumbertype", _kernel, no_gradient)
+    binary(f"{_op}(x: T, y: T) -> (z: bool) where T: realnumbertype", _kernel, no_gradient)
 for _op, _kernel in {"LogicalAnd": "logical_and", "LogicalOr": "logical_or"}.items():
     binary(f"{_op}(x: bool, y: bool) -> (z: bool)", _kernel, no_gradient)
 for _op, _kernel in {"BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor"}.items():
-    binary(f"{_op}(x: T, y: T) -> (z: T)\nT: {INTEGER}", _kernel, no_gradient)
+    binary(f"{_op}(x: T, y: T) -> (z: T) where T: {INTEGER}", _kernel, no_gradient)
 for _op, _rule in {"LeftShift": _shift("left_shift"), "RightShift": _shift("right_shift")}.items():
-    binary(f"{_op}(x: T, y: T) -> (z: T)\nT: {INTEGER}", _rule, no_gradient)
+    binary(f"{_op}(x: T, y: T) -> (z: T) where T: {INTEGER}", _rule, no_gradient)
 
 
 @op("LogicalNot(x: bool) -> (y: bool)")
@@ -55,8 +55,7 @@ class LogicalNot(Op):
     grad = no_gradient
 
 
-@op(f"""PopulationCount(x: T) -> (y: uint8)
-        T: {INTEGER}""")
+@op(f"PopulationCount(x: T) -> (y: uint8) where T: {INTEGER}")
 class PopulationCount(Op):
     """How many bits of each integer are set."""
 
@@ -115,8 +114,7 @@ for _name, _ufunc, _otherwise in (("Equal", "equal", False), ("NotEqual", "not_e
 # -- choices --------------------------------------------------------------------------------
 
 
-@op("""Select(condition: bool, t: T, e: T) -> (output: T)
-       T: type""")
+@op("Select(condition: bool, t: T, e: T) -> (output: T) where T: type")
 class Select(Op):
     """t where the condition holds, else e; a condition vector chooses whole rows."""
 
@@ -154,8 +152,7 @@ class Select(Op):
         return [None, indexing.where(condition, dy, zeros), indexing.where(condition, zeros, dy)]
 
 
-@op("""SelectV2(condition: bool, t: T, e: T) -> (output: T)
-       T: type""")
+@op("SelectV2(condition: bool, t: T, e: T) -> (output: T) where T: type")
 class SelectV2(Op):
     """t where the condition holds, else e, with broadcasting."""
 
@@ -175,8 +172,7 @@ class SelectV2(Op):
         return [None, dt, de]
 
 
-@op(f"""Where(input: T) -> (index: int64)
-        T: {NUMBER_BOOL} = bool""")
+@op(f"Where(input: T) -> (index: int64) where T: {NUMBER_BOOL} = bool")
 class Where(Op):
     """The coordinates of the elements that are true, or not 0, one per row."""
 

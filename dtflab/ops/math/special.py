@@ -168,7 +168,7 @@ for _interface, _types, _kernel, _grad in (
     binary(f"{_interface}\nT: {_types}", _kernel, _grad, flops=_flops)
 
 
-@op("Betainc(a: T, b: T, x: T) -> (z: T)\nT: {float, double}")
+@op("Betainc(a: T, b: T, x: T) -> (z: T) where T: {float, double}")
 class Betainc(Op):
     """The regularised incomplete beta function; scalars are repeated."""
 

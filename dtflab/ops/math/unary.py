@@ -88,7 +88,7 @@ def _gradient_op(op_name: str, kernel: Callable[..., Any], grad: Grad) -> None:
         "grad": grad,
         "flops": lambda node, ins, outs: 3 * int(np.prod(outs[0].shape)),
     }
-    op(f"{op_name}(y: T, dy: T) -> (z: T)\nT: {FLOAT_COMPLEX}")(type(op_name, (Op,), members))
+    op(f"{op_name}(y: T, dy: T) -> (z: T) where T: {FLOAT_COMPLEX}")(type(op_name, (Op,), members))
 
 
 for _name, (_kernel, _grad) in _GRADIENT_OPS.items():

@@ -79,4 +79,4 @@ for _name, _kernel, _grad in (
         _from_x_grad(lambda x, there, y: (_of("Xlog1py", there, y), _of("Xdivy", x, y + 1.0))),
     ),
 ):
-    binary(f"{_name}(x: T, y: T) -> (z: T)\nT: {FLOAT_COMPLEX}", _kernel, _grad)
+    binary(f"{_name}(x: T, y: T) -> (z: T) where T: {FLOAT_COMPLEX}", _kernel, _grad)

@@ -27,14 +27,9 @@ from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 
 _WAYS = """
-    epsilon: float = 0.0001
-    exponential_avg_factor: float = 1.0
-    data_format: {'NHWC', 'NCHW'} = 'NHWC'
+    epsilon: float = 0.0001, exponential_avg_factor: float = 1.0, data_format: {'NHWC', 'NCHW'} = 'NHWC'
     is_training: bool = true"""
-_GRAD_WAYS = """
-    epsilon: float = 0.0001
-    data_format: {'NHWC', 'NCHW'} = 'NHWC'
-    is_training: bool = true"""
+_GRAD_WAYS = "\nepsilon: float = 0.0001, data_format: {'NHWC', 'NCHW'} = 'NHWC', is_training: bool = true"
 _ALL_FORMATS = "{'NHWC', 'NCHW', 'NDHWC', 'NCDHW'}"
 _SHORT = "T: {half, bfloat16, float}"
 _OUTPUTS = "batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U"
@@ -220,28 +215,21 @@ class FusedBatchNorm(_Forward):
 
 
 @op(f"""FusedBatchNormV2(x: T, scale: U, offset: U, mean: U, variance: U) -> (y: T, {_OUTPUTS})
-        {_SHORT}
-        U: {{float}}{_WAYS}""")
+        {_SHORT}, U: {{float}}{_WAYS}""")
 class FusedBatchNormV2(_Forward):
     """For the short floats, too."""
 
 
 @op(f"""FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> (y: T, {_OUTPUTS}, reserve_space_3: U)
-        {_SHORT}
-        U: {{bfloat16, float}}{_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
+        {_SHORT}, U: {{bfloat16, float}}{_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
 class FusedBatchNormV3(_Forward):
     """For volumes, too, with another space for cuDNN."""
 
 
 @op("""_FusedBatchNormEx(x: T, scale: U, offset: U, mean: U, variance: U, side_input: num_side_inputs * T)
        -> (y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U)
-       T: {half, float, bfloat16}
-       U: {float}
-       epsilon: float = 0.0001
-       exponential_avg_factor: float = 1.0
-       num_side_inputs: int >= 0 = 0
-       activation_mode: string = 'Identity'
-       data_format: {'NHWC', 'NCHW'} = 'NHWC'
+       T: {half, float, bfloat16}, U: {float}, epsilon: float = 0.0001, exponential_avg_factor: float = 1.0
+       num_side_inputs: int >= 0 = 0, activation_mode: string = 'Identity', data_format: {'NHWC', 'NCHW'} = 'NHWC'
        is_training: bool = true""")
 class FusedBatchNormEx(_Forward):
     """FusedBatchNormV3, a sum and an activation. No program writes it: a TensorFlow master fuses them."""
@@ -279,15 +267,13 @@ class FusedBatchNormGrad(_Gradient):
 
 @op(f"""FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U)
         -> ({_BACK}, reserve_space_3: U, reserve_space_4: U)
-        {_SHORT}
-        U: {{float}}{_GRAD_WAYS}""")
+        {_SHORT}, U: {{float}}{_GRAD_WAYS}""")
 class FusedBatchNormGradV2(_Gradient):
     """Of the second one."""
 
 
 @op(f"""FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U,
                              reserve_space_3: U) -> ({_BACK}, reserve_space_4: U, reserve_space_5: U)
-        {_SHORT}
-        U: {{float}}{_GRAD_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
+        {_SHORT}, U: {{float}}{_GRAD_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
 class FusedBatchNormGradV3(_Gradient):
     """Of the third one."""

@@ -20,9 +20,7 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 
-_TYPES = """
-       T: numbertype
-       data_format: {'NHWC', 'NCHW'} = 'NHWC'"""
+_TYPES = "\nT: numbertype, data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 
 
 def _channel(node: Any, ndims: int) -> int:
@@ -71,8 +69,7 @@ class BiasAdd(_BiasAdd):
         return [dy, apply_op("BiasAddGrad", out_backprop=dy, data_format=data_format)]
 
 
-@op("""BiasAddV1(value: T, bias: T) -> (output: T)
-       T: numbertype""")
+@op("BiasAddV1(value: T, bias: T) -> (output: T) where T: numbertype")
 class BiasAddV1(_BiasAdd):
     def grad(op, dy):
         return [dy, reduce.reduce_sum(dy, arrays.range(arrays.rank(dy) - 1))]
@@ -112,10 +109,7 @@ class BiasAddGrad(Op):
 
 
 _ATTRS = """
-    depth_radius: int = 5
-    bias: float = 1.0
-    alpha: float = 1.0
-    beta: float = 0.5
+    depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5
     T: {half, bfloat16, float} = float"""
 
 

@@ -74,7 +74,7 @@ def _gradients(node: Any, xp: Any, axes: Any) -> Any:
     return kernel
 
 
-@op(f"FakeQuantWithMinMaxArgs(inputs: float) -> (outputs: float)\n{_ENDS}")
+@op(f"FakeQuantWithMinMaxArgs(inputs: float) -> (outputs: float) where {_ENDS}")
 class FakeQuantWithMinMaxArgs(Op):
     """Floats rounded to the steps of a fixed range."""
 
@@ -90,7 +90,7 @@ class FakeQuantWithMinMaxArgs(Op):
         return [apply_op("FakeQuantWithMinMaxArgsGradient", gradients=dy, inputs=op.inputs[0], **attrs)]
 
 
-@op(f"FakeQuantWithMinMaxArgsGradient(gradients: float, inputs: float) -> (backprops: float)\n{_ENDS}")
+@op(f"FakeQuantWithMinMaxArgsGradient(gradients: float, inputs: float) -> (backprops: float) where {_ENDS}")
 class FakeQuantWithMinMaxArgsGradient(Op):
     """The gradient of FakeQuantWithMinMaxArgs."""
 
@@ -110,7 +110,7 @@ def _of_ends(op: Any, dy: Tensor) -> list[Any]:
     return list(apply_op(f"{op.type}Gradient", gradients=dy, inputs=x, min=low, max=high, **attrs))
 
 
-@op(f"FakeQuantWithMinMaxVars(inputs: float, min: float, max: float) -> (outputs: float)\n{_BITS}")
+@op(f"FakeQuantWithMinMaxVars(inputs: float, min: float, max: float) -> (outputs: float) where {_BITS}")
 class FakeQuantWithMinMaxVars(Op):
     """Floats rounded to the steps of a range that is learnt."""
 
@@ -119,7 +119,7 @@ class FakeQuantWithMinMaxVars(Op):
     grad = _of_ends
 
 
-@op(f"FakeQuantWithMinMaxVarsPerChannel(inputs: float, min: float, max: float) -> (outputs: float)\n{_BITS}")
+@op(f"FakeQuantWithMinMaxVarsPerChannel(inputs: float, min: float, max: float) -> (outputs: float) where {_BITS}")
 class FakeQuantWithMinMaxVarsPerChannel(Op):
     """Floats rounded to the steps of ranges that are learnt, one for each place on the last axis."""
 
@@ -212,13 +212,8 @@ def _there_and_back(xp: Any, x: Any, low: Any, high: Any, node: Any, bits: int, 
 
 
 _V2 = f"""(input: T, input_min: T, input_max: T) -> (output: T)
-       signed_input: bool = true
-       num_bits: int = 8
-       range_given: bool = false
-       T: {FLOAT}
-       round_mode: {{'HALF_TO_EVEN', 'HALF_UP'}} = "HALF_TO_EVEN"
-       narrow_range: bool = false
-       axis: int = -1"""
+       signed_input: bool = true, num_bits: int = 8, range_given: bool = false, T: {FLOAT}
+       round_mode: {{'HALF_TO_EVEN', 'HALF_UP'}} = "HALF_TO_EVEN", narrow_range: bool = false, axis: int = -1"""
 
 
 class _Rounded(Op):
@@ -250,11 +245,7 @@ class QuantizeAndDequantizeV4(_Rounded):
 
 
 @op(f"""QuantizeAndDequantizeV3(input: T, input_min: T, input_max: T, num_bits: int32) -> (output: T)
-        signed_input: bool = true
-        range_given: bool = true
-        T: {FLOAT}
-        narrow_range: bool = false
-        axis: int = -1""")
+        signed_input: bool = true, range_given: bool = true, T: {FLOAT}, narrow_range: bool = false, axis: int = -1""")
 class QuantizeAndDequantizeV3(Op):
     """QuantizeAndDequantizeV2 with the number of bits as an input."""
 

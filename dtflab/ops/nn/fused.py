@@ -20,10 +20,7 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.ops import shapes
 from dtflab.ops.conv import windows
 
-_FUSED = """
-    fused_ops: list(string) = []
-    epsilon: float = 0.0001
-    leakyrelu_alpha: float = 0.2"""
+_FUSED = "\nfused_ops: list(string) = [], epsilon: float = 0.0001, leakyrelu_alpha: float = 0.2"
 
 
 def _activations(node: Any, xp: Any) -> dict[bytes, Callable[[Any], Any]]:
@@ -94,29 +91,21 @@ class _FusedProduct(_Fused):
 
 
 @op(f"""_FusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
-        transpose_a: bool = false
-        transpose_b: bool = false
-        T: {{bfloat16, half, float}}
+        transpose_a: bool = false, transpose_b: bool = false, T: {{bfloat16, half, float}}
         num_args: int >= 0{_FUSED}""")
 class FusedMatMul(_FusedProduct):
     """MatMul, BiasAdd and an activation in one op."""
 
 
 @op(f"""_MklNativeFusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
-        is_filter_const: bool = false
-        transpose_a: bool = false
-        transpose_b: bool = false
-        T: {{bfloat16, float, half}}
-        num_args: int >= 0{_FUSED}""")
+        is_filter_const: bool = false, transpose_a: bool = false, transpose_b: bool = false
+        T: {{bfloat16, float, half}}, num_args: int >= 0{_FUSED}""")
 class MklNativeFusedMatMul(_FusedProduct):
     """FusedMatMul as TensorFlow names it where oneDNN does the work."""
 
 
 @op(f"""_MklFusedBatchMatMulV2(x: T, y: T, args: num_args * T) -> (output: T)
-        T: {{bfloat16, float, half}}
-        adj_x: bool = false
-        adj_y: bool = false
-        num_args: int >= 0{_FUSED}""")
+        T: {{bfloat16, float, half}}, adj_x: bool = false, adj_y: bool = false, num_args: int >= 0{_FUSED}""")
 class MklFusedBatchMatMulV2(_Fused):
     """BatchMatMulV2, scaled by the first of `args`, with the second added."""
 
@@ -180,16 +169,10 @@ class _FusedConvolution(_Fused):
 
 
 @op(f"""_FusedConv2D(input: T, filter: T, args: TArgs, host_args: num_host_args * float) -> (output: T)
-        T: {{half, float, double, int8, qint8}}
-        TArgs: list(type) >= 1
-        num_args: int >= 0
-        num_host_args: int >= 0 = 0
-        strides: list(int)
-        padding: {{'SAME', 'VALID', 'EXPLICIT'}}
-        explicit_paddings: list(int) = []
-        data_format: {{'NHWC', 'NCHW', 'NCHW_VECT_C'}} = 'NHWC'
-        filter_format: {{'HWIO', 'OIHW', 'OIHW_VECT_I'}} = 'HWIO'
-        dilations: list(int) = [1, 1, 1, 1]
+        T: {{half, float, double, int8, qint8}}, TArgs: list(type) >= 1, num_args: int >= 0
+        num_host_args: int >= 0 = 0, strides: list(int), padding: {{'SAME', 'VALID', 'EXPLICIT'}}
+        explicit_paddings: list(int) = [], data_format: {{'NHWC', 'NCHW', 'NCHW_VECT_C'}} = 'NHWC'
+        filter_format: {{'HWIO', 'OIHW', 'OIHW_VECT_I'}} = 'HWIO', dilations: list(int) = [1, 1, 1, 1]
         use_cudnn_on_gpu: bool = true{_FUSED}""")
 class FusedConv2D(_FusedConvolution):
     """Conv2D and a bias or a batch normalization, a sum, an activation."""
@@ -200,12 +183,8 @@ class FusedConv2D(_FusedConvolution):
 
 
 @op(f"""_FusedConv3D(input: T, filter: T, args: num_args * T) -> (output: T)
-        T: {{bfloat16, float, half}}
-        num_args: int >= 0
-        strides: list(int) >= 5
-        padding: {{'SAME', 'VALID'}}
-        data_format: {{'NDHWC', 'NCDHW'}} = 'NDHWC'
-        dilations: list(int) = [1, 1, 1, 1, 1]
+        T: {{bfloat16, float, half}}, num_args: int >= 0, strides: list(int) >= 5, padding: {{'SAME', 'VALID'}}
+        data_format: {{'NDHWC', 'NCDHW'}} = 'NDHWC', dilations: list(int) = [1, 1, 1, 1, 1]
         padding_list: list(int) = []{_FUSED}""")
 class FusedConv3D(_FusedConvolution):
     """Conv3D and what follows it."""
@@ -216,12 +195,8 @@ class FusedConv3D(_FusedConvolution):
 
 
 @op(f"""_FusedDepthwiseConv2dNative(input: T, filter: T, args: num_args * T) -> (output: T)
-        T: {{half, bfloat16, float, double}}
-        num_args: int >= 0
-        strides: list(int)
-        padding: {{'SAME', 'VALID'}}
-        data_format: {{'NHWC', 'NCHW'}} = 'NHWC'
-        dilations: list(int) = [1, 1, 1, 1]{_FUSED}""")
+        T: {{half, bfloat16, float, double}}, num_args: int >= 0, strides: list(int), padding: {{'SAME', 'VALID'}}
+        data_format: {{'NHWC', 'NCHW'}} = 'NHWC', dilations: list(int) = [1, 1, 1, 1]{_FUSED}""")
 class FusedDepthwiseConv2dNative(_FusedConvolution):
     """DepthwiseConv2dNative and what follows it."""
 
@@ -231,8 +206,7 @@ class FusedDepthwiseConv2dNative(_FusedConvolution):
 # ---- element by element ----
 
 
-@op("""_MklSwish(features: T) -> (activations: T)
-       T: {float, bfloat16, half} = float""")
+@op("_MklSwish(features: T) -> (activations: T) where T: {float, bfloat16, half} = float")
 class MklSwish(Op):
     """x · sigmoid(x)."""
 
@@ -242,8 +216,7 @@ class MklSwish(Op):
         return lambda x: x / (xp.exp(-x) + x.dtype.type(1))
 
 
-@op("""_MklFusedMish(features: T) -> (activations: T)
-       T: {bfloat16, float, half}""")
+@op("_MklFusedMish(features: T) -> (activations: T) where T: {bfloat16, float, half}")
 class MklFusedMish(Op):
     """x · tanh(softplus(x))."""
 
@@ -253,9 +226,7 @@ class MklFusedMish(Op):
         return lambda x: x * xp.tanh(xp.logaddexp(x, x.dtype.type(0)))
 
 
-@op("""_MklLayerNorm(x: T, scale: T, offset: T) -> (y: T)
-       T: {float, bfloat16, half}
-       epsilon: float = 0.001""")
+@op("_MklLayerNorm(x: T, scale: T, offset: T) -> (y: T) where T: {float, bfloat16, half}, epsilon: float = 0.001")
 class MklLayerNorm(Op):
     """The last axis with mean 0 and variance 1, scaled and moved."""
 
@@ -271,9 +242,7 @@ class MklLayerNorm(Op):
         return kernel
 
 
-@op("""_UnaryOpsComposition(x: T) -> (y: T)
-       T: {float, half, double}
-       op_names: list(string)""")
+@op("_UnaryOpsComposition(x: T) -> (y: T) where T: {float, half, double}, op_names: list(string)")
 class UnaryOpsComposition(Op):
     """One element-wise op after the other."""
 

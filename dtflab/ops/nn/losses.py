@@ -62,8 +62,7 @@ def _row_flops(count: int) -> Callable[..., int]:
     return lambda node, ins, outs: count * elements(ins[0])
 
 
-@op(f"""Softmax(logits: T) -> (softmax: T)
-       {_FLOAT}""")
+@op(f"Softmax(logits: T) -> (softmax: T) where {_FLOAT}")
 class Softmax(Op):
     infer = _at_least_vector
     flops = _row_flops(5)
@@ -83,8 +82,7 @@ class Softmax(Op):
         return [(dy - total) * softmax]
 
 
-@op(f"""LogSoftmax(logits: T) -> (logsoftmax: T)
-       {_FLOAT}""")
+@op(f"LogSoftmax(logits: T) -> (logsoftmax: T) where {_FLOAT}")
 class LogSoftmax(Op):
     infer = _at_least_vector
     flops = _row_flops(5)
@@ -110,8 +108,7 @@ def _dense_shapes(operation: Any) -> list[TensorShape]:
     return [both[:1], both]
 
 
-@op(f"""SoftmaxCrossEntropyWithLogits(features: T, labels: T) -> (loss: T, backprop: T)
-       {_FLOAT}""")
+@op(f"SoftmaxCrossEntropyWithLogits(features: T, labels: T) -> (loss: T, backprop: T) where {_FLOAT}")
 class SoftmaxCrossEntropyWithLogits(Op):
     """For each row: the loss, and its derivative by the logits."""
 
@@ -159,8 +156,7 @@ def _sparse_shapes(operation: Any) -> list[TensorShape]:
 
 
 @op(f"""SparseSoftmaxCrossEntropyWithLogits(features: T, labels: Tlabels) -> (loss: T, backprop: T)
-       {_FLOAT}
-       Tlabels: {{int32, int64}} = int64""")
+       {_FLOAT}, Tlabels: {{int32, int64}} = int64""")
 class SparseSoftmaxCrossEntropyWithLogits(Op):
     """The loss and its derivative for labels that are class numbers."""
 
@@ -219,8 +215,7 @@ def _through_logits(operation: Operation, d_loss: Any, d_backprop: Any) -> Tenso
     return dx + (d_backprop - inner) * softmax
 
 
-@op("""L2Loss(t: T) -> (output: T)
-       T: {half, bfloat16, float, double}""")
+@op("L2Loss(t: T) -> (output: T) where T: {half, bfloat16, float, double}")
 class L2Loss(Op):
     """sum(t²) / 2"""
 

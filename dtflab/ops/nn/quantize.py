@@ -46,12 +46,9 @@ def _slices(ranges: Any, x: Any, axis: int, what: str) -> Any:
 
 
 @op("""QuantizeV2(input: float, min_range: float, max_range: float) -> (output: T, output_min: float, output_max: float)
-       T: quantizedtype
-       mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = "MIN_COMBINED"
-       round_mode: {'HALF_AWAY_FROM_ZERO', 'HALF_TO_EVEN'} = "HALF_AWAY_FROM_ZERO"
-       narrow_range: bool = false
-       axis: int = -1
-       ensure_minimum_range: float = 0.01""")
+       T: quantizedtype, mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = "MIN_COMBINED"
+       round_mode: {'HALF_AWAY_FROM_ZERO', 'HALF_TO_EVEN'} = "HALF_AWAY_FROM_ZERO", narrow_range: bool = false
+       axis: int = -1, ensure_minimum_range: float = 0.01""")
 class QuantizeV2(Op):
     """The integers that stand for floats of a range, and the range that they really cover."""
 
@@ -114,11 +111,8 @@ def _scaled(x: Any, low: Any, high: Any, info: Any, narrow: bool, to_even: bool)
 
 
 @op("""Dequantize(input: T, min_range: float, max_range: float) -> (output: dtype)
-       T: quantizedtype
-       mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = "MIN_COMBINED"
-       narrow_range: bool = false
-       axis: int = -1
-       dtype: {bfloat16, float} = float""")
+       T: quantizedtype, mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = "MIN_COMBINED", narrow_range: bool = false
+       axis: int = -1, dtype: {bfloat16, float} = float""")
 class Dequantize(Op):
     """The floats that quantized integers stand for."""
 

@@ -42,9 +42,7 @@ def _in_top_k(xp: Any, predictions: Any, targets: Any, k: int) -> Any:
     return known & xp.isfinite(predictions).all(axis=1) & (larger < k)
 
 
-@op("""InTopK(predictions: float, targets: T) -> (precision: bool)
-       k: int
-       T: {int32, int64} = int32""")
+@op("InTopK(predictions: float, targets: T) -> (precision: bool) where k: int, T: {int32, int64} = int32")
 class InTopK(Op):
     infer = _rows
 
@@ -55,8 +53,7 @@ class InTopK(Op):
         return elements(ins[0])
 
 
-@op("""InTopKV2(predictions: float, targets: T, k: T) -> (precision: bool)
-       T: {int32, int64} = int32""")
+@op("InTopKV2(predictions: float, targets: T, k: T) -> (precision: bool) where T: {int32, int64} = int32")
 class InTopKV2(Op):
     infer = _rows
 
@@ -123,9 +120,7 @@ def _top_grad(operation: Any, dy: Any) -> list[Tensor]:
 
 
 @op("""TopKV2(input: T, k: Tk) -> (values: T, indices: index_type)
-       sorted: bool = true
-       T: realnumbertype
-       Tk: {int16, int32, int64} = int32
+       sorted: bool = true, T: realnumbertype, Tk: {int16, int32, int64} = int32
        index_type: {int16, int32, int64} = int32""")
 class TopKV2(Op):
     def infer(op):

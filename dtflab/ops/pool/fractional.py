@@ -25,16 +25,9 @@ from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sampling.philox import PhiloxStream, stream_of, uniform_double
 
 _ATTRS = """
-    pooling_ratio: list(float) >= 4
-    pseudo_random: bool = false
-    overlapping: bool = false
-    deterministic: bool = false
-    seed: int = 0
-    seed2: int = 0
-    T: {float, double, int32, int64}"""
-_GRAD_ATTRS = """
-    overlapping: bool = false
-    T: {float, double, int32, int64}"""
+    pooling_ratio: list(float) >= 4, pseudo_random: bool = false, overlapping: bool = false
+    deterministic: bool = false, seed: int = 0, seed2: int = 0, T: {float, double, int32, int64}"""
+_GRAD_ATTRS = "\noverlapping: bool = false, T: {float, double, int32, int64}"
 _OUTPUTS = "(output: T, row_pooling_sequence: int64, col_pooling_sequence: int64)"
 
 

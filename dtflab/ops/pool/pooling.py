@@ -228,7 +228,7 @@ for _base, _name, _inputs, _attrs in [
     (_AvgGrad, "AvgPoolGrad", "orig_input_shape: int32, grad: T", _IMAGES + _FLOAT),
     (_AvgGrad, "AvgPool3DGrad", "orig_input_shape: int32, grad: T", _VOLUMES + _FLOAT),
 ]:
-    op(f"{_name}({_inputs}) -> (output: T)\n{_attrs}")(type(_name, (_base,), {"__doc__": _base.__doc__}))
+    op(f"{_name}({_inputs}) -> (output: T) where {_attrs}")(type(_name, (_base,), {"__doc__": _base.__doc__}))
 
 
 # -- the largest, and where it was ----------------------------------------------------------------------------

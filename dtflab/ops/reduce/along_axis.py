@@ -66,8 +66,7 @@ def _arg_extreme(function: str) -> Callable[[Any, Any], Callable[..., Any]]:
 
 
 @op(f"""ArgMax(input: T, dimension: Tidx) -> (output: output_type)
-        T: {REAL_QUANTIZED_BOOL}
-        Tidx: {{int16, int32, int64}} = int32
+        T: {REAL_QUANTIZED_BOOL}, Tidx: {{int16, int32, int64}} = int32
         output_type: {{int16, uint16, int32, int64}} = int64""")
 class ArgMax(_ArgExtreme):
     """The index of the (first) largest element along an axis."""
@@ -76,9 +75,7 @@ class ArgMax(_ArgExtreme):
 
 
 @op(f"""ArgMin(input: T, dimension: Tidx) -> (output: output_type)
-        T: {REAL_QUANTIZED_BOOL}
-        Tidx: {{int32, int64}} = int32
-        output_type: {{int32, int64}} = int64""")
+        T: {REAL_QUANTIZED_BOOL}, Tidx: {{int32, int64}} = int32, output_type: {{int32, int64}} = int64""")
 class ArgMin(_ArgExtreme):
     """The index of the (first) smallest element along an axis."""
 
@@ -165,8 +162,5 @@ _SCANS = {
 
 for _name, (_types, _rule, _grad) in _SCANS.items():
     _interface = f"""{_name}(x: T, axis: Tidx) -> (out: T)
-                     exclusive: bool = false
-                     reverse: bool = false
-                     T: {_types}
-                     Tidx: {{int32, int64}} = int32"""
+                     exclusive: bool = false, reverse: bool = false, T: {_types}, Tidx: {{int32, int64}} = int32"""
     op(_interface)(type(_name, (Op,), {"infer": shapes.unchanged, "bind": _rule, "grad": _grad}))

@@ -45,8 +45,7 @@ def _known_size(op: Any) -> int | None:
     return None if size is None else int(size)
 
 
-@op(f"""Bincount(arr: int32, size: int32, weights: T) -> (bins: T)
-        T: {_COUNTED}""")
+@op(f"Bincount(arr: int32, size: int32, weights: T) -> (bins: T) where T: {_COUNTED}")
 class Bincount(Op):
     """How often each number from 0 to size - 1 is in an array, or the sum of its weights."""
 
@@ -61,9 +60,7 @@ class Bincount(Op):
 
 
 @op(f"""DenseBincount(input: Tidx, size: Tidx, weights: T) -> (output: T)
-        Tidx: {{int32, int64}}
-        T: {_COUNTED}
-        binary_output: bool = false""")
+        Tidx: {{int32, int64}}, T: {_COUNTED}, binary_output: bool = false""")
 class DenseBincount(Op):
     """Bincount of a vector, or of each row of a matrix; with `binary_output` only whether a number is there."""
 
@@ -81,8 +78,7 @@ class DenseBincount(Op):
 
 
 @op(f"""HistogramFixedWidth(values: T, value_range: T, nbins: int32) -> (out: dtype)
-        T: {_COUNTED}
-        dtype: {{int32, int64}} = int32""")
+        T: {_COUNTED}, dtype: {{int32, int64}} = int32""")
 class HistogramFixedWidth(Op):
     """How many values are in each of nbins equal bins of a range; the first and the last take all beyond."""
 

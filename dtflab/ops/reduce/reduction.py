@@ -33,9 +33,7 @@ from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED
 
 def _interface(name: str, types: str) -> str:
     return f"""{name}(input: T, reduction_indices: Tidx) -> (output: T)
-               keep_dims: bool = false
-               T: {types}
-               Tidx: {{int32, int64}} = int32"""
+               keep_dims: bool = false, T: {types}, Tidx: {{int32, int64}} = int32"""
 
 
 def _axes(indices: Any, ndim: int) -> tuple[int, ...]:

@@ -95,7 +95,7 @@ _SORTED: dict[str, tuple[str, Any, Any]] = {  # types, `bind` rule, gradient
 }
 
 for _name, (_types, _rule, _grad) in _SORTED.items():
-    _interface = f"(data: T, segment_ids: Tindices) -> (output: T)\nT: {_types}\nTindices: {{int32, int64}}"
+    _interface = f"(data: T, segment_ids: Tindices) -> (output: T) where T: {_types}, Tindices: {{int32, int64}}"
     _members = {"infer": _sorted_shape, "bind": _rule, "grad": _grad, "flops": of_first}
     op(_name + _interface)(type(_name, (Op,), _members))
 
@@ -170,8 +170,6 @@ _UNSORTED: dict[str, tuple[str, str, str, Any]] = {  # types, types of the ids, 
 
 for _name, (_types, _ids, _ufunc, _grad) in _UNSORTED.items():
     _interface = f"""(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> (output: T)
-                     T: {_types}
-                     Tindices: {_ids}
-                     Tnumsegments: {{int32, int64}} = int32"""
+                     T: {_types}, Tindices: {_ids}, Tnumsegments: {{int32, int64}} = int32"""
     _members = {"infer": _unsorted_shape, "bind": unsorted_rule(_ufunc), "grad": _grad, "flops": of_first}
     op(_name + _interface)(type(_name, (Op,), _members))

@@ -132,8 +132,7 @@ for _first, _second in (("Dense", "Dense"), ("Dense", "Sparse"), ("Sparse", "Spa
 
 
 @op(f"""SetSize(set_indices: int64, set_values: T, set_shape: int64) -> (size: int32)
-        validate_indices: bool = true
-        T: {_SETS}""")
+        validate_indices: bool = true, T: {_SETS}""")
 class SetSize(Op):
     """How many distinct values each set has."""
 

@@ -56,10 +56,7 @@ class _RandomNumbers(Op):
 
 
 _NUMBERS = """(shape: T) -> (output: dtype)
-       seed: int = 0
-       seed2: int = 0
-       dtype: {half, bfloat16, float, double}
-       T: {int32, int64}"""
+       seed: int = 0, seed2: int = 0, dtype: {half, bfloat16, float, double}, T: {int32, int64}"""
 
 
 @op(f"RandomUniform{_NUMBERS}")
@@ -78,10 +75,7 @@ class TruncatedNormal(_RandomNumbers):
 
 
 @op("""RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> (output: Tout)
-       seed: int = 0
-       seed2: int = 0
-       Tout: {int32, int64}
-       T: {int32, int64}""")
+       seed: int = 0, seed2: int = 0, Tout: {int32, int64}, T: {int32, int64}""")
 class RandomUniformInt(Op):
     stateful = True
     needs_ctx = True
@@ -97,10 +91,7 @@ class RandomUniformInt(Op):
         return draw
 
 
-@op("""RandomShuffle(value: T) -> (output: T)
-       seed: int = 0
-       seed2: int = 0
-       T: type""")
+@op("RandomShuffle(value: T) -> (output: T) where seed: int = 0, seed2: int = 0, T: type")
 class RandomShuffle(Op):
     stateful = True
     needs_ctx = True
@@ -141,9 +132,7 @@ def choose(xp: Any, stream: Any, logits: Any, samples: Any, dtype: Any) -> Any:
 
 
 @op(f"""Multinomial(logits: T, num_samples: int32) -> (output: output_dtype)
-        {_SEEDS}
-        T: realnumbertype
-        output_dtype: {{int32, int64}} = int64""")
+        {_SEEDS}, T: realnumbertype, output_dtype: {{int32, int64}} = int64""")
 class Multinomial(Op):
     """Indices chosen from each row, with probabilities as exp(logit)."""
 
@@ -169,10 +158,7 @@ def _rows(shape: Any, parameter: Any, draw: Any) -> Any:
     return draw(parameter.reshape(-1), count).reshape(whole)
 
 
-@op(f"""RandomGamma(shape: S, alpha: T) -> (output: T)
-        {_SEEDS}
-        S: {{int32, int64}}
-        T: {{half, float, double}}""")
+@op(f"RandomGamma(shape: S, alpha: T) -> (output: T) where {_SEEDS}, S: {{int32, int64}}, T: {{half, float, double}}")
 class RandomGamma(Op):
     """Gamma numbers of scale 1: `shape` of them for each alpha."""
 
@@ -205,9 +191,7 @@ def of_alpha(sample_dimensions: Any, alpha: Tensor, sample: Tensor, dy: Tensor) 
 
 
 @op(f"""RandomPoissonV2(shape: S, rate: R) -> (output: dtype)
-        {_SEEDS}
-        S: {{int32, int64}}
-        R: {{half, float, double, int32, int64}} = double
+        {_SEEDS}, S: {{int32, int64}}, R: {{half, float, double, int32, int64}} = double
         dtype: {{half, float, double, int32, int64}} = int64""")
 class RandomPoissonV2(Op):
     """Poisson numbers: `shape` of them for each rate."""

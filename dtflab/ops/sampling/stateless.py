@@ -52,8 +52,7 @@ def _placed(key: Any, counter: Any, alg: Any) -> PhiloxStream:
     return PhiloxStream.at(int(key[0]), int(counter[0]) | int(counter[1]) << 64)
 
 
-@op("""StatelessRandomGetKeyCounter(seed: Tseed) -> (key: uint64, counter: uint64)
-       Tseed: {int32, int64} = int64""")
+@op("StatelessRandomGetKeyCounter(seed: Tseed) -> (key: uint64, counter: uint64) where Tseed: {int32, int64} = int64")
 class StatelessRandomGetKeyCounter(Op):
     """Key and counter for a seed."""
 
@@ -130,7 +129,7 @@ def _register(name: str, draw: Any, types: str, later_types: str, more: str = ""
     """Register `name`, from a seed, and `nameV2`, from key and counter."""
     default = "" if more else " = int32"
     seed_types = "{int32, int64, uint32, uint64}" if "Full" in name else _INTS
-    by_seed = f"{name}(shape: T, seed: Tseed{more}) -> (output: dtype)\n{types}\nT: {_INTS}{default}"
+    by_seed = f"{name}(shape: T, seed: Tseed{more}) -> (output: dtype) where {types}, T: {_INTS}{default}"
     by_key = (
         f"{name}V2(shape: Tshape, key: uint64, counter: uint64, alg: int32{more}) -> (output: dtype)\n{later_types}"
     )
@@ -160,9 +159,7 @@ def _check_seed(shape: TensorShape) -> None:
 
 
 @op(f"""StatelessMultinomial(logits: T, num_samples: int32, seed: Tseed) -> (output: output_dtype)
-        T: realnumbertype
-        Tseed: {_INTS} = int64
-        output_dtype: {_INTS} = int64""")
+        T: realnumbertype, Tseed: {_INTS} = int64, output_dtype: {_INTS} = int64""")
 class StatelessMultinomial(Op):
     """Indices chosen from each row by the seed, with probabilities as exp(logit)."""
 
@@ -196,9 +193,7 @@ def _gamma_gradient(op: Any, dy: Tensor, position: int) -> list[Any]:
 
 
 @op(f"""StatelessRandomGammaV2(shape: T, seed: Tseed, alpha: dtype) -> (output: dtype)
-        dtype: {{half, float, double}}
-        T: {_INTS}
-        Tseed: {_INTS} = int64""")
+        dtype: {{half, float, double}}, T: {_INTS}, Tseed: {_INTS} = int64""")
 class StatelessRandomGammaV2(Op):
     """Gamma numbers that depend on the seed alone."""
 
@@ -240,9 +235,7 @@ class StatelessRandomGammaV3(Op):
 
 
 @op(f"""StatelessRandomPoisson(shape: T, seed: Tseed, lam: Rtype) -> (output: dtype)
-        Rtype: {{half, float, double, int32, int64}}
-        dtype: {{half, float, double, int32, int64}}
-        T: {_INTS}
+        Rtype: {{half, float, double, int32, int64}}, dtype: {{half, float, double, int32, int64}}, T: {_INTS}
         Tseed: {_INTS} = int64""")
 class StatelessRandomPoisson(Op):
     """Poisson numbers that depend on the seed alone."""
