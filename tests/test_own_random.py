@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.grading.questions import all_questions
+from dtflab.grading.catalogue import all_questions
 from dtflab.placement.dynamic import DynamicPlacer
 
 

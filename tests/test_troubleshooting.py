@@ -10,8 +10,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import dtflab as tf
+from dtflab.grading.catalogue import find
 from dtflab.grading.grade import grade, grade_all
-from dtflab.grading.questions import find
 from dtflab.notebook.magics import DtfMagics
 from dtflab.runtime.session import open_sessions
 from tests.house import ROOT

@@ -1,14 +1,14 @@
 """Exercises that grade themselves: checks, hints, scores. `dtflab.grade("placement/q1")`.
 
-In the order of reading: `questions` (what a question is; `checks/` has them, a file per topic), `judge` (an answer's
-report), with `watchdog`, `meter` (which seconds count) and `capture` around the answer; `score` and `pages` (what is
-shown of it), `grade` (what is called); `choices` (a choice before a run, and what is said to it); `sources` (an
-exercise from its solution); `hidden` (a teacher's own checks).
+In the order of reading: `questions` (what a question is; `checks/` has them, a file per topic), `catalogue` (all of
+them, and a teacher's own checks), `judge` (an answer's report), with `watchdog`, `meter` (which seconds count) and
+`capture` around the answer; `score` and `report_pages` (what is shown of it), `grade` (what is called); `choices` (a
+choice before a run, and the reply to it); `sources` (an exercise from its solution).
 Then many answers at once: `submissions` (files and their cells), `isolation` (a process with limits), with `supervisor`
 between the two, `attempt` (what runs in it), `batch` (attempts until there is a mark), `workplace` (where they run),
-`journal` (marks as they come), `students` (the class), `sheets` (the marks of all), `cli`;
+`journal` (marks as they come), `students` (the class), `mark_sheets` (the marks of all), `cli`;
 `otter` (for another grader).
-Beside them, for checks: `device_functions`, `programs`.
+Helpers for checks: `device_functions`, `programs`, `simulated`.
 
 `__all__` names what a teacher's own checks use (docs/teacher_grading.md).
 
@@ -24,23 +24,14 @@ from dtflab.base.missing_names import missing as _missing
 
 # What is loaded when it is first used: name → the module that has it.
 _LAZY = {
-    **dict.fromkeys(("Wrong", "find", "register"), "dtflab.grading.questions"),
+    **dict.fromkeys(("Wrong", "register"), "dtflab.grading.questions"),
+    "find": "dtflab.grading.catalogue",
     **dict.fromkeys(("dense_net", "mixed_types", "shown"), "dtflab.grading.device_functions"),
     **dict.fromkeys(("program_of", "run_beside_each_other"), "dtflab.grading.programs"),
     "demand_rule": "dtflab.grading.checks.placement",
 }
 
-__all__ = [
-    "Wrong",
-    "demand_rule",
-    "dense_net",
-    "find",
-    "mixed_types",
-    "program_of",
-    "register",
-    "run_beside_each_other",
-    "shown",
-]
+__all__ = sorted(_LAZY)
 
 
 def __getattr__(name: str) -> Any:

@@ -26,9 +26,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from dtflab.grading import hidden, judge, report_pages as pages
+from dtflab.grading import catalogue, judge, report_pages as pages
+from dtflab.grading.catalogue import all_questions
 from dtflab.grading.meter import Meter, processor_seconds
-from dtflab.grading.questions import Question, all_questions
+from dtflab.grading.questions import Question
 from dtflab.machine.clock import REAL, Event
 
 GRACE = 3.0  # seconds that a cell has to react when its time is up; then the caller ends the process
@@ -112,7 +113,7 @@ def _own_end() -> Iterator[None]:
 def _questions(order: Order) -> list[Question]:
     known = {question.id: question for question in all_questions()}
     if order.checks:
-        hidden.load_folder(Path(order.checks))
+        catalogue.load_folder(Path(order.checks))
         known = {question.id: question for question in all_questions()}
     return [known[id] for id in order.questions]
 

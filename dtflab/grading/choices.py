@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dtflab.grading import report_pages as pages
-from dtflab.grading.questions import Choice, Question, all_questions, find
+from dtflab.grading.catalogue import all_questions, find
+from dtflab.grading.questions import Choice, Question
 from dtflab.viz.drawing.svg import Markup, join, tag
 
 _LAST = 3  # the try that is answered in full

@@ -23,11 +23,11 @@ from pathlib import Path
 
 from dtflab.base.text_table import plural
 from dtflab.grading import batch, mark_sheets as sheets
-from dtflab.grading.hidden import ChecksError, load_folder
+from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder
 from dtflab.grading.isolation import Limits
 from dtflab.grading.journal import Journal, Work
 from dtflab.grading.otter import export
-from dtflab.grading.questions import Question, all_questions, find
+from dtflab.grading.questions import Question
 from dtflab.grading.students import choose, read_list, with_class
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
 from dtflab.grading.workplace import clear_dead, workplace

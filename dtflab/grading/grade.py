@@ -10,8 +10,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.judge import judge
-from dtflab.grading.questions import Question, all_questions, find
+from dtflab.grading.questions import Question
 from dtflab.grading.score import Score
 from dtflab.machine.console import in_notebook, show
 

@@ -22,10 +22,7 @@ their own: nothing of it is in the notebook, which may be renamed, copied and cu
 from __future__ import annotations
 
 import contextlib
-import difflib
-import importlib
-import pkgutil
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -144,13 +141,6 @@ def register(id: str, title: str, answer: str, hints: Sequence[str]) -> Question
     return _questions[id]
 
 
-def load_package() -> None:
-    """Register the package's own questions."""
-    checks = importlib.import_module("dtflab.grading.checks")
-    for module in pkgutil.iter_modules(checks.__path__):
-        importlib.import_module(f"{checks.__name__}.{module.name}")
-
-
 @contextlib.contextmanager
 def all_or_nothing() -> Iterator[None]:
     """Take back what was registered inside if it ends with an error: a second try must not find half of it."""
@@ -165,33 +155,6 @@ def all_or_nothing() -> Iterator[None]:
         raise
 
 
-def all_questions() -> list[Question]:
-    """Every question of the package, by id, with what the teacher adds; ChecksError says what can't be loaded."""
-    from dtflab.grading.hidden import load_hidden  # which is built upon this module
-
-    load_package()
-    load_hidden()
+def registered() -> list[Question]:
+    """Every question that has been registered so far, by id."""
     return [_questions[id] for id in sorted(_questions)]
-
-
-def find(text: Any, namespace: Container[str] = ()) -> Question:
-    """The question of an id, or of the end of one (`q1`): the only one, or the only one with an answer in `namespace`.
-
-    LookupError lists what there is, TypeError for anything but a text.
-    """
-    known = {question.id: question for question in all_questions()}
-    if not isinstance(text, str):
-        example = next(iter(known), "topic/q1")
-        raise TypeError(f'A question is named by its id, a text: dtflab.grade("{example}"), not {type(text).__name__}')
-    if text in known:
-        return known[text]
-    ending = [id for id in known if id.endswith(f"/{text}")]
-    answered = [id for id in ending if known[id].answer in namespace]
-    for found in (ending, answered):
-        if len(found) == 1:
-            return known[found[0]]
-    if ending:
-        raise LookupError(f"{text!r} is the end of several questions. Name one: {', '.join(ending)}")
-    near = difflib.get_close_matches(text, known, n=3, cutoff=0.5)
-    meant = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise LookupError(f"There is no question {text!r}.{meant} There are: {', '.join(known)}")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dtflab.grading.questions import find
+from dtflab.grading.catalogue import find
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")

@@ -16,7 +16,7 @@ from dtflab.base import errors
 from dtflab.base.nest import leaves
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import choices, grade
-from dtflab.grading.questions import all_questions
+from dtflab.grading.catalogue import all_questions
 from dtflab.graph import default_stacks, scopes
 from dtflab.graph.graph import Graph
 from dtflab.machine.smi import Smi, smi

@@ -11,8 +11,9 @@ from typing import Any
 import jupytext
 import pytest
 
+from dtflab.grading.catalogue import all_questions
 from dtflab.grading.grade import grade
-from dtflab.grading.questions import Question, all_questions
+from dtflab.grading.questions import Question
 from dtflab.grading.score import Score
 from dtflab.grading.sources import BEGIN, END, student_version
 from tests.house import ROOT

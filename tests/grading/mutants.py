@@ -22,7 +22,8 @@ from random import Random
 from typing import Any, NamedTuple
 from unittest import mock
 
-from dtflab.grading.questions import Question, all_questions, find
+from dtflab.grading.catalogue import all_questions, find
+from dtflab.grading.questions import Question
 from dtflab.grading.sources import BEGIN, END
 from tests.grading.answers import answer, answer_cell, mark
 

@@ -75,7 +75,7 @@ def test_misuse_is_told_in_one_line(name, tmp_path, monkeypatch, capsys):
 def marked(monkeypatch):
     """The command with a file that needs no process of its own: its exit status."""
     from dtflab.grading import batch, cli
-    from dtflab.grading.questions import find
+    from dtflab.grading.catalogue import find
 
     def tasks(submissions, chosen, how, journal):
         return [batch.Task(lambda stopped: batch.Graded(submissions[0], [batch._lost(find("placement/q1"), "no")]))]
@@ -145,7 +145,7 @@ def test_a_files_time_is_for_all_attempts_and_blames_no_cell(folders, tmp_path):
 def test_a_second_attempt_has_what_the_first_left(tmp_path, monkeypatch):
     """Without processes: each attempt takes 4 of 10 seconds."""
     from dtflab.grading import batch
-    from dtflab.grading.questions import find
+    from dtflab.grading.catalogue import find
     from dtflab.grading.submissions import Submission
 
     now, had = [100.0], []

@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from dtflab.grading import hidden, questions
+from dtflab.grading import catalogue, questions
+from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.grade import check, chosen, grade
-from dtflab.grading.questions import all_questions, find, register
+from dtflab.grading.questions import register
 
 OWN = """
 from dtflab.grading import Wrong, find, register
@@ -32,7 +33,7 @@ def registry(monkeypatch):
     """A question of the package, and no teacher."""
     all_questions()  # the package's own are registered once, when they are imported
     monkeypatch.setattr(questions, "_questions", {})
-    monkeypatch.setattr(hidden, "_loaded", set())
+    monkeypatch.setattr(catalogue, "_loaded", set())
     monkeypatch.delenv("DTFLAB_CHECKS", raising=False)
     question = register("numbers/q9", "Double it", answer="twice", hints=("Add it.",))
 
@@ -75,14 +76,14 @@ BROKEN = {
 def test_what_cannot_be_loaded_is_an_error_each_time(name, teacher):
     (teacher / "own.py").write_text(BROKEN[name][0])
     for _ in range(2):
-        with pytest.raises(hidden.ChecksError, match=r"own.py can't be loaded: ") as error:
+        with pytest.raises(catalogue.ChecksError, match=r"own.py can't be loaded: ") as error:
             grade("numbers/q9", lambda n: 2 * n)
         assert BROKEN[name][1] in str(error.value)
 
 
 def test_what_failed_half_way_and_is_mended_counts_once(teacher):
     (teacher / "own.py").write_text(OWN + "1 / 0\n")
-    with pytest.raises(hidden.ChecksError):
+    with pytest.raises(catalogue.ChecksError):
         all_questions()
     assert [(question.id, question.points) for question in questions._questions.values()] == [("numbers/q9", 3)]
     (teacher / "own.py").write_text(OWN)
@@ -94,7 +95,7 @@ def test_files_of_a_folder_are_loaded_in_the_order_of_their_names(teacher):
     later = 'from dtflab.grading import find\nfind("numbers/exam").check("Five", points=4)(print)\n'
     (teacher / "own.py").write_text(OWN + "1 / 0\n")
     (teacher / "second.py").write_text(later)
-    with pytest.raises(hidden.ChecksError, match=r"own\.py"):
+    with pytest.raises(catalogue.ChecksError, match=r"own\.py"):
         all_questions()
     (teacher / "own.py").write_text(OWN)
     assert find("numbers/exam").points == 5 and find("numbers/q9").points == 5
@@ -102,21 +103,21 @@ def test_files_of_a_folder_are_loaded_in_the_order_of_their_names(teacher):
 
 def test_a_check_that_ends_the_program_is_an_error(teacher):
     (teacher / "own.py").write_text("import sys; sys.exit(0)")
-    with pytest.raises(hidden.ChecksError, match="SystemExit: 0"):
+    with pytest.raises(catalogue.ChecksError, match="SystemExit: 0"):
         all_questions()
 
 
 def test_a_folder_without_checks_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("DTFLAB_CHECKS", str(tmp_path / "gone"))
-    with pytest.raises(hidden.ChecksError, match="no folder with Python files"):
+    with pytest.raises(catalogue.ChecksError, match="no folder with Python files"):
         all_questions()
 
 
 def test_a_package_brings_checks_by_its_entry_point(tmp_path, monkeypatch):
     (tmp_path / "exam_checks.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
-    entry = importlib.metadata.EntryPoint("exam", "exam_checks", hidden.GROUP)
-    monkeypatch.setattr(hidden, "_installed", lambda: (entry,))
+    entry = importlib.metadata.EntryPoint("exam", "exam_checks", catalogue.GROUP)
+    monkeypatch.setattr(catalogue, "_installed", lambda: (entry,))
     assert find("numbers/exam").points == 1 and find("numbers/q9").points == 5
 
 
@@ -131,14 +132,14 @@ def package(tmp_path, monkeypatch):
     (folder / "first.py").write_text(OWN)
     (folder / "second.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(tmp_path)
-    entry = importlib.metadata.EntryPoint("exam", "exam_package", hidden.GROUP)
-    monkeypatch.setattr(hidden, "_installed", lambda: (entry,))
+    entry = importlib.metadata.EntryPoint("exam", "exam_package", catalogue.GROUP)
+    monkeypatch.setattr(catalogue, "_installed", lambda: (entry,))
     return folder
 
 
 def test_a_broken_package_is_an_error_each_time_until_it_is_mended(package):
     for _ in range(2):
-        with pytest.raises(hidden.ChecksError, match=r"exam_package, .* can't be loaded: ZeroDivisionError"):
+        with pytest.raises(catalogue.ChecksError, match=r"exam_package, .* can't be loaded: ZeroDivisionError"):
             grade("numbers/q9", lambda n: 2 * n)
     (package / "second.py").write_text("mended = True")
     for _ in range(2):

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 import dtflab as tf
-from dtflab.grading.questions import find
+from dtflab.grading.catalogue import find
 
 Q1 = "input/q1"
 

@@ -15,9 +15,10 @@ import pytest
 
 import dtflab as tf
 from dtflab.grading import judge as judging, questions, watchdog
+from dtflab.grading.catalogue import find
 from dtflab.grading.grade import chosen, grade, grade_all, next_hint
 from dtflab.grading.judge import judge
-from dtflab.grading.questions import Question, Wrong, find, register
+from dtflab.grading.questions import Question, Wrong, register
 from dtflab.grading.score import JSON, Score
 
 Q1 = "placement/q1"

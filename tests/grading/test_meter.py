@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dtflab.grading import attempt, batch, meter, programs, watchdog
-from dtflab.grading.questions import Wrong, find
+from dtflab.grading.catalogue import find
+from dtflab.grading.questions import Wrong
 from dtflab.grading.submissions import Submission
 
 

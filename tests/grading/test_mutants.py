@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtflab.grading.questions import find
+from dtflab.grading.catalogue import find
 from tests.grading import mutants
 
 

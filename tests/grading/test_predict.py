@@ -11,7 +11,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.grading import choices
-from dtflab.grading.questions import Question, all_or_nothing, find, register
+from dtflab.grading.catalogue import find
+from dtflab.grading.questions import Question, all_or_nothing, register
 from dtflab.grading.sources import student_version
 from notebooks import build
 from tests.grading.answers import QUESTIONS, source_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
-from dtflab.grading.questions import find
+from dtflab.grading.catalogue import find
 from tests.grading.answers import mark, wrong_answers
 
 Q2 = "queues/q2"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from dtflab.grading import batch
+from dtflab.grading.catalogue import find
 from dtflab.grading.journal import Journal, Work
-from dtflab.grading.questions import find
 from dtflab.grading.submissions import Submission
 from dtflab.grading.workplace import clear_dead, workplace
 from tests.cluster.two_tasks import until

@@ -10,9 +10,9 @@ import pytest
 
 from dtflab.grading import batch, cli, mark_sheets as sheets
 from dtflab.grading.batch import Graded
+from dtflab.grading.catalogue import find
 from dtflab.grading.journal import Journal
 from dtflab.grading.judge import Report, Result
-from dtflab.grading.questions import find
 from dtflab.grading.students import choose, read_list, with_class
 from dtflab.grading.submissions import Submission, found, in_parts
 from tests.grading.classroom import RIGHT, WRONG, grade, percent

@@ -14,8 +14,8 @@ import pytest
 from dtflab import course
 from dtflab.grading import batch, cli, mark_sheets as sheets, report_pages as pages
 from dtflab.grading.batch import Graded, none
+from dtflab.grading.catalogue import find
 from dtflab.grading.journal import Journal
-from dtflab.grading.questions import find
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
 from tests.house import ROOT
 

@@ -13,7 +13,7 @@ from IPython.utils.capture import capture_output
 import dtflab as tf
 from dtflab.cluster.cluster import Cluster
 from dtflab.datasets import Dataset
-from dtflab.grading.questions import all_questions
+from dtflab.grading.catalogue import all_questions
 from dtflab.notebook import images
 from tests.notebook.cells import cell, magic, states
 

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbformat import v4
 
-from dtflab.grading.questions import find
+from dtflab.grading.catalogue import find
 from dtflab.grading.score import JSON
 from notebooks import build
 from tests.house import ROOT

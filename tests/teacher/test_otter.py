@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from dtflab.__main__ import main
+from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.otter import name_of, text
-from dtflab.grading.questions import all_questions, find
 from notebooks import build
 from tests.teacher.submissions import SOLUTION, answered
 from tests.teacher.venv import environment, tool

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dtflab
-from dtflab.grading.questions import find
+from dtflab.grading.catalogue import find
 from tests.grading.answers import answer_cell
 from tests.grading.oracle.test_exercises import program
 

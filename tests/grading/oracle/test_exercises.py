@@ -8,7 +8,7 @@ import runpy
 import pytest
 
 import dtflab
-from dtflab.grading.questions import find
+from dtflab.grading.catalogue import find
 from tests.grading.answers import SOLUTIONS, answer_cell
 
 pytest.importorskip("tensorflow")

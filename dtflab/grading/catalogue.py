@@ -1,6 +1,6 @@
-"""Checks that only the teacher has: Python files in a folder, and installed packages.
+"""All questions: the package's own, and what only the teacher has, in Python files of a folder or installed packages.
 
-    from dtflab.grading.questions import Wrong, find, register
+    from dtflab.grading import Wrong, find, register
 
     @find("placement/q1").check("Three models in a row", points=2)
     def rows(answer, random): ...            # as in the package's own `checks/`
@@ -13,16 +13,18 @@ the teacher's own program: it is run, and needs no trust that the package does n
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib.metadata
 import importlib.util
 import os
+import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
-from dtflab.grading.questions import all_or_nothing, load_package
+from dtflab.grading.questions import Question, all_or_nothing, registered
 
 GROUP = "dtflab.checks"
 _loaded: set[str] = set()
@@ -33,7 +35,44 @@ class ChecksError(RuntimeError):
     """A teacher's check that can't be loaded."""
 
 
-def load_hidden() -> None:
+def all_questions() -> list[Question]:
+    """Every question of the package, by id, with what the teacher adds; ChecksError says what can't be loaded."""
+    _load_package()
+    _load_hidden()
+    return registered()
+
+
+def find(text: Any, namespace: Container[str] = ()) -> Question:
+    """The question of an id, or of the end of one (`q1`): the only one, or the only one with an answer in `namespace`.
+
+    LookupError lists what there is, TypeError for anything but a text.
+    """
+    known = {question.id: question for question in all_questions()}
+    if not isinstance(text, str):
+        example = next(iter(known), "topic/q1")
+        raise TypeError(f'A question is named by its id, a text: dtflab.grade("{example}"), not {type(text).__name__}')
+    if text in known:
+        return known[text]
+    ending = [id for id in known if id.endswith(f"/{text}")]
+    answered = [id for id in ending if known[id].answer in namespace]
+    for found in (ending, answered):
+        if len(found) == 1:
+            return known[found[0]]
+    if ending:
+        raise LookupError(f"{text!r} is the end of several questions. Name one: {', '.join(ending)}")
+    near = difflib.get_close_matches(text, known, n=3, cutoff=0.5)
+    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise LookupError(f"There is no question {text!r}.{meant} There are: {', '.join(known)}")
+
+
+def _load_package() -> None:
+    """Register the package's own questions."""
+    checks = importlib.import_module("dtflab.grading.checks")
+    for module in pkgutil.iter_modules(checks.__path__):
+        importlib.import_module(f"{checks.__name__}.{module.name}")
+
+
+def _load_hidden() -> None:
     """Load the folder that DTFLAB_CHECKS names, and what is installed; ChecksError says what can't be."""
     if _loading:
         return
@@ -63,7 +102,7 @@ def _load(name: str, load: Callable[[], Any]) -> None:
     """Load it once: all of it, or, with an error, nothing."""
     if name in _loaded:
         return
-    load_package()
+    _load_package()
     _loading.append(name)
     try:
         with all_or_nothing():
