@@ -16,13 +16,16 @@ the evidence gives the hint.
 Some questions have sentences to choose from before a run, `q.choice("A", …)`: `choices` answers that, without points.
 
 Rule: an id is `topic/name`, and the questions of a topic stand in `checks/topic.py`, large ones in a `topic_….py` of
-their own: nothing of it is in the notebook, which may be renamed, copied and cut.
+their own: nothing of it is in the notebook, which may be renamed, copied and cut. A file of the same name that ends in
+`.toml` has the title, the hints and the choices; what is said of a mistake is the docstring of its function.
 """
 
 from __future__ import annotations
 
 import contextlib
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -98,11 +101,11 @@ class Question:
 
         return add
 
-    def mistake(self, text: str) -> Callable[[Shows], Shows]:
-        """Say `text` where the decorated function recognises the evidence of a check that failed."""
+    def mistake(self, text: str = "") -> Callable[[Shows], Shows]:
+        """Say `text`, by default the function's docstring, where it recognises the evidence of a check that failed."""
 
         def add(shows: Shows) -> Shows:
-            self.mistakes.append(Mistake(shows.__name__, text, shows))
+            self.mistakes.append(Mistake(shows.__name__, text or " ".join((shows.__doc__ or "").split()), shows))
             return shows
 
         return add
@@ -139,6 +142,16 @@ def register(id: str, title: str, answer: str, hints: Sequence[str]) -> Question
         raise ValueError(f"an id is topic/name and is used once, not {id!r}")
     _questions[id] = Question(id, title, answer, hints)
     return _questions[id]
+
+
+def from_toml(module: str) -> Question:
+    """The question that the TOML file next to a module of checks states: its id, title, answer, hints and choices."""
+    stated = tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
+    choices = stated.pop("choices", {})
+    question = register(**stated)
+    for letter, choice in choices.items():
+        question.choice(letter, **choice)
+    return question
 
 
 @contextlib.contextmanager

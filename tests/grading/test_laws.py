@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dtflab.grading.questions import MOST
+from dtflab.grading.questions import MOST, Question
 from tests.grading.answers import QUESTIONS, SOLUTIONS, mark, solution, source_of, stub, wrong_answers
 from tests.grading.mutants import ENOUGH, SAMPLE_SEEDS, Tally, sample, total
 from tests.house import ROOT
@@ -119,3 +119,20 @@ def test_of_all_mutants_nearly_all_lose_marks(tallies, record_property):
     record_property("mutation score", total(tallies))
     caught, escaped = (sum(map(count, tallies)) for count in (lambda one: one.caught, lambda one: len(one.escaped)))
     assert caught / (caught + escaped) >= ENOUGH
+
+
+@EACH
+def test_each_mistake_says_something_that_no_other_one_says(question):
+    texts = [mistake.text for mistake in question.mistakes]
+    assert all(texts) and len(set(texts)) == len(texts)
+
+
+def test_a_mistake_says_its_text_or_the_docstring_of_its_function():
+    def halves(seen):
+        """Twice means times two.
+        Not half."""
+
+    question = Question("numbers/q9", "Double it", "twice", ())
+    question.mistake()(halves)
+    question.mistake("Half.")(halves)
+    assert [mistake.text for mistake in question.mistakes] == ["Twice means times two. Not half.", "Half."]

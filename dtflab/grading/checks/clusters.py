@@ -16,21 +16,9 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 
-q1 = register(
-    "clusters/q1",
-    "From machines to tasks",
-    answer="plan",
-    hints=(
-        """Make three lists: addresses of ps tasks, addresses of workers, and for each worker the GPU that it sees. Two
-        loops, one in the other, give the workers: for each machine, for each of its GPUs.""",
-        """Tasks of one machine need ports of their own: for example 2222 + gpu for workers, and 2221 for the ps task.
-        With more ps tasks than machines, machines[task % len(machines)] gets the next one, with another port.""",
-        """CUDA_VISIBLE_DEVICES counts the GPUs of one machine: str(gpu), which begins with 0 on each. A text without
-        any number, '', hides all: a list of those is for the ps tasks.""",
-    ),
-)
+q1 = from_toml(__file__)
 
 
 class Task(NamedTuple):
@@ -203,60 +191,53 @@ def edges(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q1.mistake(
-    "Servers on one machine share its ports: two can't listen at the same one. Count the ports up, for example "
-    "2222 + gpu for workers, and others for ps tasks."
-)
+@q1.mistake()
 def takes_a_port_twice(seen: Seen) -> bool:
+    """Servers on one machine share its ports: two can't listen at the same one. Count the ports up, for example 2222 +
+    gpu for workers, and others for ps tasks."""
     return bool(seen.ports_taken_twice)
 
 
-@q1.mistake(
-    "CUDA_VISIBLE_DEVICES has the numbers of GPUs, '0' or '0,1', and no names of devices: '/gpu:0' is what an op asks "
-    "for once the server runs. Use str(gpu)."
-)
+@q1.mistake()
 def names_devices(seen: Seen) -> bool:
+    """CUDA_VISIBLE_DEVICES has the numbers of GPUs, '0' or '0,1', and no names of devices: '/gpu:0' is what an op asks
+    for once the server runs. Use str(gpu)."""
     return any(text and ":" in text for job in ("ps", "worker") for text in _visible(seen, job))
 
 
-@q1.mistake(
-    "All parameter servers are on one machine: its network card has to carry the traffic of all workers. Put ps task i "
-    "on machines[i % len(machines)]."
-)
+@q1.mistake()
 def piles_up_the_ps(seen: Seen) -> bool:
+    """All parameter servers are on one machine: its network card has to carry the traffic of all workers. Put ps task i
+    on machines[i % len(machines)]."""
     return len({task.machine for task in seen.of("ps")}) == 1 < len(seen.of("ps"))
 
 
-@q1.mistake(
-    "A ps process that may see GPUs takes their memory when it starts, as any TensorFlow program does, and the workers "
-    "find none left. An empty text hides them: {'ps': ''}."
-)
+@q1.mistake()
 def lets_the_ps_see_gpus(seen: Seen) -> bool:
+    """A ps process that may see GPUs takes their memory when it starts, as any TensorFlow program does, and the workers
+    find none left. An empty text hides them: {'ps': ''}."""
     return _visible(seen, "ps") != {""} and None not in _visible(seen, "worker")
 
 
-@q1.mistake(
-    "Each worker sees all GPUs of its machine: the first takes the memory of all of them. Give the job 'worker' a list "
-    "of texts, one GPU for each task."
-)
+@q1.mistake()
 def lets_workers_see_all(seen: Seen) -> bool:
+    """Each worker sees all GPUs of its machine: the first takes the memory of all of them. Give the job 'worker' a list
+    of texts, one GPU for each task."""
     return None in _visible(seen, "worker")
 
 
-@q1.mistake(
-    "Two workers of one machine have the same GPU, and its memory. The texts are in the order of the addresses: text i "
-    "is for worker i. Let one loop make both lists."
-)
+@q1.mistake()
 def gives_a_gpu_twice(seen: Seen) -> bool:
+    """Two workers of one machine have the same GPU, and its memory. The texts are in the order of the addresses: text i
+    is for worker i. Let one loop make both lists."""
     mine = [(task.machine, task.visible) for task in seen.of("worker")]
     return len(set(mine)) < len(mine) and all(text and text.isdecimal() for _, text in mine)
 
 
-@q1.mistake(
-    "Some workers see no GPU. CUDA_VISIBLE_DEVICES counts the GPUs of one machine, from 0 on each: it is not the "
-    "number of the task."
-)
+@q1.mistake()
 def numbers_gpus_of_all_machines(seen: Seen) -> bool:
+    """Some workers see no GPU. CUDA_VISIBLE_DEVICES counts the GPUs of one machine, from 0 on each: it is not the
+    number of the task."""
     return any(text and int(text) >= seen.case.gpus for text in _visible(seen, "worker") if str(text).isdecimal())
 
 

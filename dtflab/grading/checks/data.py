@@ -15,26 +15,14 @@ import numpy as np
 
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.queues.functions import ConditionalAccumulator
 from dtflab.runtime.session import Session
 
-q2 = register(
-    "data/q2",
-    "A rule for steps of many gradients",
-    answer="accumulator",
-    hints=(
-        """accumulator() makes two things that both functions use: a list of gradients that were kept, and the number of
-        steps that were taken. push only looks whether the gradient is stale, and keeps it. All else is take's.""",
-        """Stale means: computed from variables that have moved on since, local_step < step. take(required) returns None
-        while fewer than `required` are kept. It divides by the number that it has, which may be larger.""",
-        """After a step: mean = sum(kept) / len(kept), then kept.clear() and step += 1, which needs `nonlocal step`.
-        sum() makes new arrays; `total += gradient` would write into the array that the worker gave.""",
-    ),
-)
+q2 = from_toml(__file__)
 
 
 # -- the rule ------------------------------------------------------------------------------------------------
@@ -239,71 +227,62 @@ def alone(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q2.mistake(
-    "A gradient that was pushed is changed: `total += gradient` writes into the array where the worker still looks. "
-    "`total = total + gradient` makes a new one; so does sum()."
-)
+@q2.mistake()
 def writes_into_gradients(seen: Seen) -> bool:
+    """A gradient that was pushed is changed: `total += gradient` writes into the array where the worker still looks.
+    `total = total + gradient` makes a new one; so does sum()."""
     return seen.written
 
 
-@q2.mistake(
-    "Gradients of one accumulator count in another one: what they remember is made once, at the top of the notebook or "
-    "as a default argument. Make it in accumulator."
-)
+@q2.mistake()
 def shared_state(seen: Seen) -> bool:
+    """Gradients of one accumulator count in another one: what they remember is made once, at the top of the notebook or
+    as a default argument. Make it in accumulator."""
     return seen.carried
 
 
-@q2.mistake(
-    "That is the sum of the gradients. With twice as many workers, steps would be twice as long. Take the mean."
-)
+@q2.mistake()
 def sums(seen: Seen) -> bool:
+    """That is the sum of the gradients. With twice as many workers, steps would be twice as long. Take the mean."""
     return seen.follows(divide=lambda kept, required: 1)
 
 
-@q2.mistake(
-    "The sum was divided by `required`. If more gradients have come, they are in the sum as well: divide by their "
-    "number."
-)
+@q2.mistake()
 def divides_by_required(seen: Seen) -> bool:
+    """The sum was divided by `required`. If more gradients have come, they are in the sum as well: divide by their
+    number."""
     return seen.follows(divide=lambda kept, required: required)
 
 
-@q2.mistake(
-    "Only `required` gradients count, though more have come. `required` is how many there must be at least: take the "
-    "mean of all that were kept."
-)
+@q2.mistake()
 def takes_no_more_than_required(seen: Seen) -> bool:
+    """Only `required` gradients count, though more have come. `required` is how many there must be at least: take the
+    mean of all that were kept."""
     return seen.follows(only_required=True)
 
 
-@q2.mistake(
-    "Gradients of a step that is over count again in the next one. After a step, forget them and begin with none."
-)
+@q2.mistake()
 def keeps_what_was_used(seen: Seen) -> bool:
+    """Gradients of a step that is over count again in the next one. After a step, forget them and begin with none."""
     return seen.follows(begins_anew=False)
 
 
-@q2.mistake(
-    "Stale gradients are kept. A gradient was computed from the variables of step local_step; if steps were taken "
-    "since, drop it in push. Does take count its steps?"
-)
+@q2.mistake()
 def keeps_stale(seen: Seen) -> bool:
+    """Stale gradients are kept. A gradient was computed from the variables of step local_step; if steps were taken
+    since, drop it in push. Does take count its steps?"""
     return seen.follows(stale=lambda local_step, step: False)
 
 
-@q2.mistake(
-    "Gradients of the future are dropped. It happens: the accumulator of another variable may be a step ahead. Only "
-    "what is older, local_step < step, is stale."
-)
+@q2.mistake()
 def only_the_same_step(seen: Seen) -> bool:
+    """Gradients of the future are dropped. It happens: the accumulator of another variable may be a step ahead. Only
+    what is older, local_step < step, is stale."""
     return seen.follows(stale=lambda local_step, step: local_step != step)
 
 
-@q2.mistake(
-    "Gradients got lost after a take that gave None. As long as there are too few, they wait for the others, and no "
-    "step is counted."
-)
+@q2.mistake()
 def loses_when_too_few(seen: Seen) -> bool:
+    """Gradients got lost after a take that gave None. As long as there are too few, they wait for the others, and no
+    step is counted."""
     return seen.follows(loses=True)

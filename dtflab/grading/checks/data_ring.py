@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph.convert import constant
 from dtflab.graph.device_spec import label, parse
@@ -26,20 +26,7 @@ from dtflab.viz.loads import loads
 
 CALL = 200  # bytes of a call between tasks
 
-q3 = register(
-    "data/q3",
-    "A sum that travels round a ring",
-    answer="ring_all_reduce",
-    hints=(
-        """Cut each tensor into n parts, on its device: parts[i] = tf.split(tensors[i], n). First round: n − 1 times,
-        each device sends one part to the next, which adds it to its own. Which part must device i send at first, so
-        that all send different ones? After n − 1 times, each device has one part of the whole sum.""",
-        """In step s, device i sends part (i − s) % n to device (i + 1) % n, and there, with tf.device of that one,
-        parts[next][c] = parts[next][c] + parts[i][c]. Afterwards device i has the sum of part (i + 1) % n.""",
-        """Second round: n − 1 times again, device i sends part (i + 1 − s) % n, and the next one takes it as it is,
-        with tf.identity on its device. In the end tf.concat(parts[i], axis=0) on each device.""",
-    ),
-)
+q3 = from_toml(__file__)
 
 
 # -- a step --------------------------------------------------------------------------------------------------
@@ -164,29 +151,26 @@ def neighbours(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q3.mistake(
-    "All tensors were sent to one device, which added them and sent the sum back. Its link carries everything, while "
-    "the others rest: that is a parameter server."
-)
+@q3.mistake()
 def one_server(seen: Seen) -> bool:
+    """All tensors were sent to one device, which added them and sent the sum back. Its link carries everything, while
+    the others rest: that is a parameter server."""
     return (
         seen.number > 2 and len({task for task in range(seen.number) if all(task in pair for pair in seen.passed)}) == 1
     )
 
 
-@q3.mistake(
-    "Whole tensors travel. Cut each into n parts with tf.split; a device sends only one part at a time, and each part "
-    "of the sum is made on another device."
-)
+@q3.mistake()
 def sends_whole_tensors(seen: Seen) -> bool:
+    """Whole tensors travel. Cut each into n parts with tf.split; a device sends only one part at a time, and each part
+    of the sum is made on another device."""
     return seen.largest >= seen.nbytes
 
 
-@q3.mistake(
-    "Each device has only a part of the sum, or some: after the first round each has one part. A second round of n − 1 "
-    "times sends the parts on, without adding."
-)
+@q3.mistake()
 def stops_half_way(seen: Seen) -> bool:
+    """Each device has only a part of the sum, or some: after the first round each has one part. A second round of n − 1
+    times sends the parts on, without adding."""
     right = [
         np.shape(value) == np.shape(seen.tensors[0]) and value == np.sum(seen.tensors, axis=0) for value in seen.values
     ]
@@ -198,17 +182,15 @@ def _least(seen: Seen) -> bool:
     return max(seen.load(0)) <= seen.bound // 2 + 1
 
 
-@q3.mistake(
-    "A tensor counts more than once in the sum: a part that had been added already was added again. In the second "
-    "round take what comes, with tf.identity; it is not added any more."
-)
+@q3.mistake()
 def adds_again(seen: Seen) -> bool:
+    """A tensor counts more than once in the sum: a part that had been added already was added again. In the second
+    round take what comes, with tf.identity; it is not added any more."""
     return seen.ring and not any(np.array_equal(value, np.sum(seen.tensors, axis=0)) for value in seen.values)
 
 
-@q3.mistake(
-    "The bytes are right, but everybody sends to everybody. In a ring a device knows one neighbour: the parts of a sum "
-    "grow on their way round."
-)
+@q3.mistake()
 def meets_everybody(seen: Seen) -> bool:
+    """The bytes are right, but everybody sends to everybody. In a ring a device knows one neighbour: the parts of a sum
+    grow on their way round."""
     return not seen.ring and max(seen.load(0) + seen.load(1)) <= seen.bound + 1

@@ -20,7 +20,7 @@ from dtflab.cluster.clients import Client
 from dtflab.cluster.cluster import Cluster
 from dtflab.datasets.digits import digits
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.device_spec import label
@@ -43,22 +43,7 @@ BUSY = 5.5  # nobody computes any more
 WAITS = "After 300 s of virtual time, where milliseconds are enough, workers still wait."
 ENDLESS = "The workers go on and on: train_together does not come to an end."
 
-q1 = register(
-    "data/q1",
-    "Training together, with and without waiting",
-    answer="train_together",
-    hints=(
-        """Build under tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec,
-        worker_device=client.device)): then variables go to the ps, all else to this worker. The session is a
-        tf.train.MonitoredTrainingSession(client.target, client.is_chief, hooks=hooks).""",
-        """hooks = [tf.train.StopAtStepHook(last_step=steps)] ends it: while not sess.should_stop(): sess.run(step). The
-        step comes from optimizer.minimize(loss, tf.train.get_or_create_global_step()); without the global step nobody
-        counts.""",
-        """For sync, wrap the optimizer: tf.train.SyncReplicasOptimizer(optimizer, workers, workers), with workers =
-        client.cluster_spec.num_tasks("worker"), and append optimizer.make_session_run_hook(client.is_chief) to the
-        hooks. tf.sim.now() before and after the session gives the seconds.""",
-    ),
-)
+q1 = from_toml(__file__)
 
 
 # -- a training ----------------------------------------------------------------------------------------------
@@ -236,64 +221,57 @@ def one_worker(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q1.mistake(
-    "The variables are not on the ps, or the computing is not on the worker: then the workers do not train one model, "
-    "or one task does all the work. Build under tf.train.replica_device_setter with this worker's device."
-)
+@q1.mistake()
 def places_it_elsewhere(seen: Seen) -> bool:
+    """The variables are not on the ps, or the computing is not on the worker: then the workers do not train one model,
+    or one task does all the work. Build under tf.train.replica_device_setter with this worker's device."""
     return bool(seen.strays)
 
 
-@q1.mistake(
-    "The workers wait for tokens that nobody hands out. make_session_run_hook(client.is_chief) of the "
-    "SyncReplicasOptimizer must be among the hooks of the session; the chief's starts the queue."
-)
+@q1.mistake()
 def forgets_the_hook(seen: Seen) -> bool:
+    """The workers wait for tokens that nobody hands out. make_session_run_hook(client.is_chief) of the
+    SyncReplicasOptimizer must be among the hooks of the session; the chief's starts the queue."""
     return seen.end == WAITS
 
 
-@q1.mistake(
-    "Nobody ends the loop. tf.train.StopAtStepHook(last_step=steps) among the hooks makes sess.should_stop() true once "
-    "the global step is there; the global step counts if minimize was given it."
-)
+@q1.mistake()
 def never_ends(seen: Seen) -> bool:
+    """Nobody ends the loop. tf.train.StopAtStepHook(last_step=steps) among the hooks makes sess.should_stop() true once
+    the global step is there; the global step counts if minimize was given it."""
     return seen.end == ENDLESS
 
 
-@q1.mistake(
-    "Each worker counts for itself: together they took many more steps. The global step is the count of all; let "
-    "tf.train.StopAtStepHook and sess.should_stop() end the loop."
-)
+@q1.mistake()
 def counts_for_itself(seen: Seen) -> bool:
+    """Each worker counts for itself: together they took many more steps. The global step is the count of all; let
+    tf.train.StopAtStepHook and sess.should_stop() end the loop."""
     return not seen.sync and seen.workers > 1 and seen.taken > seen.most
 
 
-@q1.mistake(
-    "One step too many. A global step that is fetched together with the step of the training may still be the one "
-    "before it. tf.train.StopAtStepHook(last_step=steps) looks at it afterwards."
-)
+@q1.mistake()
 def reads_the_step_too_early(seen: Seen) -> bool:
+    """One step too many. A global step that is fetched together with the step of the training may still be the one
+    before it. tf.train.StopAtStepHook(last_step=steps) looks at it afterwards."""
     return seen.sync and not seen.alone and seen.taken == seen.steps + 1
 
 
-@q1.mistake(
-    "The workers wait for each other in asynchronous training, too. Use the SyncReplicasOptimizer only if sync is True."
-)
+@q1.mistake()
 def always_waits(seen: Seen) -> bool:
+    """The workers wait for each other in asynchronous training, too. Use the SyncReplicasOptimizer only if sync is
+    True."""
     return not seen.sync and seen.workers > 1 and not seen.alone
 
 
-@q1.mistake(
-    "Each gradient becomes a step by itself, though the optimizer drops stale ones: replicas_to_aggregate is how many "
-    "gradients make a step. Give it the number of workers."
-)
+@q1.mistake()
 def aggregates_too_few(seen: Seen) -> bool:
+    """Each gradient becomes a step by itself, though the optimizer drops stale ones: replicas_to_aggregate is how many
+    gradients make a step. Give it the number of workers."""
     return seen.sync and seen.alone and seen.off < 1e-4
 
 
-@q1.mistake(
-    "That is asynchronous training: gradients are applied as they come, stale ones too. If sync is True, wrap the "
-    "optimizer in a tf.train.SyncReplicasOptimizer."
-)
+@q1.mistake()
 def never_waits(seen: Seen) -> bool:
+    """That is asynchronous training: gradients are applied as they come, stale ones too. If sync is True, wrap the
+    optimizer in a tf.train.SyncReplicasOptimizer."""
     return seen.sync and seen.alone

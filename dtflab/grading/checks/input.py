@@ -22,7 +22,7 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import watchdog
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
 
@@ -31,21 +31,7 @@ SECONDS = 2.0  # for a call; right answers need less than a tenth of it
 _CHECK_SECONDS = 6.5  # for a check: to stop a call that never ends takes seconds, too, on a busy machine
 PATIENCE = 300.0  # virtual seconds: a pipeline that has not ended by then waits forever; one needs milliseconds
 
-q1 = register(
-    "input/q1",
-    "Every line once per epoch",
-    answer="read_all",
-    hints=(
-        """The pieces, in this order: tf.train.string_input_producer gives the names, tf.TextLineReader().read(names) a
-        line, a queue keeps lines, a tf.train.QueueRunner fills it. What must run before the first line can be taken?
-        Variables: the number of epochs is counted in a local one. Then threads.""",
-        """tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(line)] * 3)); then in the session
-        tf.local_variables_initializer(), coordinator = tf.train.Coordinator(), and threads =
-        tf.train.start_queue_runners(sess, coordinator). Take lines until tf.errors.OutOfRangeError.""",
-        """After the loop: coordinator.request_stop(), then coordinator.join(threads). join waits for the threads, and
-        raises the error of the one that failed: without it, a file that is missing looks like the end.""",
-    ),
-)
+q1 = from_toml(__file__)
 
 
 # -- a run ---------------------------------------------------------------------------------------------------
@@ -194,63 +180,57 @@ def missing(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q1.mistake(
-    "The files are read next to the cluster: by Python itself, or in a session of another place. Read them with "
-    "tf.TextLineReader, and make the session with tf.Session(server)."
-)
+@q1.mistake()
 def reads_elsewhere(seen: Seen) -> bool:
+    """The files are read next to the cluster: by Python itself, or in a session of another place. Read them with
+    tf.TextLineReader, and make the session with tf.Session(server)."""
     return seen.elsewhere
 
 
-@q1.mistake(
-    "Nobody starts the queue runners: the queue stays empty, and a dequeue blocks forever. "
-    "tf.train.start_queue_runners(sess, coordinator) starts their threads."
-)
+@q1.mistake()
 def forgets_to_start(seen: Seen) -> bool:
+    """Nobody starts the queue runners: the queue stays empty, and a dequeue blocks forever.
+    tf.train.start_queue_runners(sess, coordinator) starts their threads."""
     return seen.starved
 
 
-@q1.mistake(
-    "The files are read again and again, and nobody ever closes the queue of their names: without num_epochs, "
-    "string_input_producer goes on forever. With num_epochs=epochs it closes its queue, and the others close in turn."
-)
+@q1.mistake()
 def reads_for_ever(seen: Seen) -> bool:
+    """The files are read again and again, and nobody ever closes the queue of their names: without num_epochs,
+    string_input_producer goes on forever. With num_epochs=epochs it closes its queue, and the others close in turn."""
     return seen.insatiable
 
 
-@q1.mistake(
-    "An answer without an end usually waits for somebody whom nobody asks to stop. A queue that is closed and empty "
-    "raises OutOfRangeError: leave the loop there. Then coordinator.request_stop(), and only then "
-    "coordinator.join(threads). coordinator.should_stop() is True after a request_stop() only."
-)
+@q1.mistake()
 def asks_nobody_to_stop(seen: Seen) -> bool:
+    """An answer without an end usually waits for somebody whom nobody asks to stop. A queue that is closed and empty
+    raises OutOfRangeError: leave the loop there. Then coordinator.request_stop(), and only then
+    coordinator.join(threads). coordinator.should_stop() is True after a request_stop() only."""
     return seen.endless
 
 
-@q1.mistake(
-    "A variable has no value: string_input_producer counts its epochs in a local variable. Run "
-    "tf.local_variables_initializer() before the queue runners start."
-)
+@q1.mistake()
 def forgets_local_variables(seen: Seen) -> bool:
+    """A variable has no value: string_input_producer counts its epochs in a local variable. Run
+    tf.local_variables_initializer() before the queue runners start."""
     return seen.error is errors.FailedPreconditionError
 
 
-@q1.mistake(
-    "A thread that reads has failed, and nobody was told: its queue was closed, which looks like the end. "
-    "coordinator.join(threads) raises the error of the thread. It must be reached, and not be caught."
-)
+@q1.mistake()
 def swallows_errors(seen: Seen) -> bool:
+    """A thread that reads has failed, and nobody was told: its queue was closed, which looks like the end.
+    coordinator.join(threads) raises the error of the thread. It must be reached, and not be caught."""
     return seen.missing and seen.error is None
 
 
-@q1.mistake("Each line came once, though there are more epochs. Give num_epochs to string_input_producer.")
+@q1.mistake()
 def one_epoch_only(seen: Seen) -> bool:
+    """Each line came once, though there are more epochs. Give num_epochs to string_input_producer."""
     return seen.epochs > 1 and Counter(seen.got) == seen.once
 
 
-@q1.mistake(
-    "Lines at the end are missing. A batch that is not full any more is lost with dequeue_many, and so is what is in "
-    "the queue if you stop before it is empty. Take until OutOfRangeError; dequeue_up_to gives smaller batches."
-)
+@q1.mistake()
 def loses_the_end(seen: Seen) -> bool:
+    """Lines at the end are missing. A batch that is not full any more is lost with dequeue_many, and so is what is in
+    the queue if you stop before it is empty. Take until OutOfRangeError; dequeue_up_to gives smaller batches."""
     return len(seen.got) < seen.once.total() * seen.epochs

@@ -18,7 +18,7 @@ from dtflab.cluster.resources_held import HeldVariable
 from dtflab.datasets.digits import digits
 from dtflab.grading.device_functions import shown
 from dtflab.grading.programs import program_of, run_beside_each_other
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
@@ -34,22 +34,7 @@ from dtflab.runtime.session import Session
 SECONDS = 7.0  # for the processes
 LEARNED = 0.5  # of the training images, after some steps
 
-q1 = register(
-    "many/q1",
-    "A client program for a hyperparameter search",
-    answer="train_net",
-    hints=(
-        """argparse: parser.add_argument("--rate", type=float, required=True) for each of the six options, then
-        options = parser.parse_args(argv), and options.rate. Everything else is the training that you know, with these
-        values in five places.""",
-        """Where it goes: with tf.Graph().as_default(), tf.container(options.container), tf.device(options.device), and
-        in there net(images, options.hidden, options.container), the loss, the optimizer. The session:
-        tf.Session(options.server).""",
-        """tf.train.get_or_create_global_step() inside of the same `with`, and minimize(loss, global_step). At the end
-        run the share of right answers, tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), labels), tf.float32)), on
-        digits.validation.images and .labels, and return it as a float.""",
-    ),
-)
+q1 = from_toml(__file__)
 
 
 # -- a run of the program ------------------------------------------------------------------------------------
@@ -238,54 +223,50 @@ def processes(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q1.mistake(
-    "The cluster holds nothing of the net: it was trained in a session of its own. tf.Session(options.server) is a "
-    "session on the cluster."
-)
+@q1.mistake()
 def trains_at_home(seen: Seen) -> bool:
+    """The cluster holds nothing of the net: it was trained in a session of its own. tf.Session(options.server) is a
+    session on the cluster."""
     return not seen.held
 
 
-@q1.mistake(
-    "The variables are in the default container, which all programs share: two of them with equal names are one "
-    "variable. `with tf.container(options.container):` around the whole graph."
-)
+@q1.mistake()
 def default_container(seen: Seen) -> bool:
+    """The variables are in the default container, which all programs share: two of them with equal names are one
+    variable. `with tf.container(options.container):` around the whole graph."""
     return any(one.container == DEFAULT_CONTAINER for one in seen.held)
 
 
-@q1.mistake(
-    "The net is not on the device of the command line. `with tf.device(options.device):` around the whole graph, the "
-    "variables too."
-)
+@q1.mistake()
 def ignores_the_device(seen: Seen) -> bool:
+    """The net is not on the device of the command line. `with tf.device(options.device):` around the whole graph, the
+    variables too."""
     wanted = device_spec.parse(seen.options.device)
     return any(device_spec.parse(one.device).task != wanted.task for one in seen.held if seen.mine(one))
 
 
-@q1.mistake(
-    "The steps are not counted in the container. Make the global step, tf.train.get_or_create_global_step(), inside of "
-    "the `with` blocks, and give it to minimize."
-)
+@q1.mistake()
 def counts_no_steps(seen: Seen) -> bool:
+    """The steps are not counted in the container. Make the global step, tf.train.get_or_create_global_step(), inside of
+    the `with` blocks, and give it to minimize."""
     return not seen.steps
 
 
-@q1.mistake(
-    "That is the share on the training images, which the net has seen. To choose between nets, ask for images that "
-    "none was trained on: digits.validation."
-)
+@q1.mistake()
 def reports_training(seen: Seen) -> bool:
+    """That is the share on the training images, which the net has seen. To choose between nets, ask for images that
+    none was trained on: digits.validation."""
     return seen.training is not None and abs(seen.value - seen.training) < 0.002 and seen.value != seen.validation
 
 
-@q1.mistake("The net was tried out before it was trained. Run the share of right answers after the last step.")
+@q1.mistake()
 def tries_too_early(seen: Seen) -> bool:
+    """The net was tried out before it was trained. Run the share of right answers after the last step."""
     return seen.validation is not None and seen.value < 0.3 < seen.validation
 
 
-@q1.mistake(
-    "A number of the command line is not used: look where options.hidden, options.rate and options.steps should stand."
-)
+@q1.mistake()
 def own_numbers(seen: Seen) -> bool:
+    """A number of the command line is not used: look where options.hidden, options.rate and options.steps should
+    stand."""
     return seen.disobeys

@@ -15,7 +15,7 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.datasets.digits import digits
 from dtflab.grading.device_functions import VARIABLE_OPS, shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
 from dtflab.graph.device_spec import label
@@ -28,20 +28,7 @@ from dtflab.ops.variables.get_variable import get_variable
 from dtflab.protos import config_pb2
 from dtflab.runtime.session import Session
 
-q2 = register(
-    "many/q2",
-    "The three best nets as one",
-    answer="ensemble",
-    hints=(
-        """sorted(results, key=lambda one: one.accuracy)[-3:] are the three best. Each gets `with` blocks of its own,
-        with its container and its device; in there net(images, one.hidden, one.container) finds the variables that
-        are there already. Initialize nothing.""",
-        """A net gives logits, numbers of any size: a net whose numbers are large would outvote the others.
-        tf.nn.softmax makes probabilities of them, which add up to 1 for each net.""",
-        """for one in best: with tf.container(one.container), tf.device(one.device): append
-        tf.nn.softmax(net(images, one.hidden, one.container)) to a list. Then tf.argmax(tf.add_n(the list), axis=1).""",
-    ),
-)
+q2 = from_toml(__file__)
 
 
 # -- nets that were trained ----------------------------------------------------------------------------------
@@ -248,53 +235,53 @@ def other_numbers(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q2.mistake(
-    "The variables of the graph are not in the containers of the nets, so they are new ones, without values. Put "
-    "tf.container(one.container) around each net."
-)
+@q2.mistake()
 def forgets_the_container(seen: Seen) -> bool:
+    """The variables of the graph are not in the containers of the nets, so they are new ones, without values. Put
+    tf.container(one.container) around each net."""
     return seen.uninitialized and not set(seen.containers) <= {one.result.container for one in seen.members}
 
 
-@q2.mistake(
-    "A net was looked for on a task where it is not. Its variables are where it was trained: put tf.device(one.device) "
-    "around each net."
-)
+@q2.mistake()
 def forgets_the_device(seen: Seen) -> bool:
+    """A net was looked for on a task where it is not. Its variables are where it was trained: put tf.device(one.device)
+    around each net."""
     return seen.uninitialized
 
 
-@q2.mistake(
-    "The logits of the nets were added. Their size differs from net to net, so one may outvote the two others. Add "
-    "probabilities: tf.nn.softmax of each net's logits."
-)
+@q2.mistake()
 def adds_logits(seen: Seen) -> bool:
+    """The logits of the nets were added. Their size differs from net to net, so one may outvote the two others. Add
+    probabilities: tf.nn.softmax of each net's logits."""
     return seen.says(best_three, sum_of_logits)
 
 
-@q2.mistake(
-    "Each net has one vote, however sure it is. Let each say probabilities, tf.nn.softmax of its logits; the class "
-    "with the highest mean of them wins."
-)
+@q2.mistake()
 def counts_votes(seen: Seen) -> bool:
+    """Each net has one vote, however sure it is. Let each say probabilities, tf.nn.softmax of its logits; the class
+    with the highest mean of them wins."""
     return seen.says(best_three, most_votes)
 
 
-@q2.mistake("These are the first three of the list, which is in no order. Sort it by accuracy.")
+@q2.mistake()
 def takes_the_first(seen: Seen) -> bool:
+    """These are the first three of the list, which is in no order. Sort it by accuracy."""
     return len(seen.members) > 3 and seen.says(first_three)
 
 
-@q2.mistake("These are the three worst nets: sorted() puts the smallest first.")
+@q2.mistake()
 def takes_the_worst(seen: Seen) -> bool:
+    """These are the three worst nets: sorted() puts the smallest first."""
     return len(seen.members) > 3 and seen.says(worst_three)
 
 
-@q2.mistake("That is the best net alone. Let all three say their probabilities, and add them.")
+@q2.mistake()
 def takes_one(seen: Seen) -> bool:
+    """That is the best net alone. Let all three say their probabilities, and add them."""
     return seen.says(only_best)
 
 
-@q2.mistake("All nets were asked, the bad ones too. Take the three with the highest accuracy.")
+@q2.mistake()
 def asks_everyone(seen: Seen) -> bool:
+    """All nets were asked, the bad ones too. Take the three with the highest accuracy."""
     return len(seen.members) > 3 and seen.says(everyone)

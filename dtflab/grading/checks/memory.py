@@ -18,7 +18,7 @@ from dtflab.base import errors
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph.graph import Graph
 from dtflab.machine.cards import CONTEXT_BYTES, IDLE_BYTES, MIB
 from dtflab.machine.visible import cuda_visible, listed
@@ -29,52 +29,7 @@ from dtflab.runtime.session import Session
 
 _SMALL = MIB  # of what it needs, a program keeps this for small tensors
 
-q1 = register(
-    "memory/q1",
-    "Programs next to each other",
-    answer="settings",
-    hints=(
-        """A program takes all memory of all cards that it sees, when it makes its first tensor there. So let each see
-        one card: program p sees card p % cards. CUDA_VISIBLE_DEVICES is a text: str(p % cards).""",
-        """Where several share a card, each may only take a part: config.gpu_options.per_process_gpu_memory_fraction.
-        The part that it needs is need / memory.""",
-        """The fractions on one card must not add up to 1: every program also takes 38 MiB for its context, and 11 MiB
-        of a card are in use before any program starts. So don't divide the card by the number of programs; take
-        need / memory. With beside = -(-programs // cards) programs on a card, return None if 11 MiB and
-        beside * (38 MiB + need) are more than memory.""",
-    ),
-)
-
-q1.choice(
-    "A",
-    "the model has grown",
-    right=False,
-    look="Both programs of the run have the same model. Did it fit for the first one?",
-    why="Both have the same model, of 4 MB. The first program could make it, on a card of 4 GB.",
-)
-q1.choice(
-    "B",
-    "another program on the machine has taken the memory of the card",
-    right=True,
-    look="Read the line of the error that begins with `Of card 0`: who holds how much of the card?",
-    why="""A program takes nearly all memory of all cards that it sees, with its first tensor, and keeps it until it
-    ends. So the second one finds nothing, however little it needs.""",
-)
-q1.choice(
-    "C",
-    "TensorFlow has not freed the memory of your last run, which has ended",
-    right=False,
-    look="What could the second program do, when the first one had ended?",
-    why="""A program that ends gives everything back: when the first one had ended, the second one could use the card.
-    (A notebook's kernel has not ended: restart it, if it still holds the card.)""",
-)
-q1.choice(
-    "D",
-    "the machine's main memory (RAM) is full",
-    right=False,
-    look="Read the first line of the error: on which device was there no room?",
-    why="The error names `GPU:0`: a card has a memory of its own. Main memory would be `CPU:0`.",
-)
+q1 = from_toml(__file__)
 
 
 class Case(NamedTuple):
@@ -228,61 +183,54 @@ def too_large(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q1.mistake(
-    "It is not always another program that holds the memory. A program that needs more than the card has fails even on "
-    "its own; then no setting helps, only a smaller model or batch, or a larger card."
-)
+@q1.mistake()
 def promises_too_much(seen: Seen) -> bool:
+    """It is not always another program that holds the memory. A program that needs more than the card has fails even on
+    its own; then no setting helps, only a smaller model or batch, or a larger card."""
     return seen.settings is not None and seen.case.need > seen.case.memory
 
 
-@q1.mistake(
-    "A program that needs nearly all memory of a card fails, too, even on its own: 38 MiB are for its context, and "
-    "11 MiB of a card are in use before any program starts. Only what is left can hold its tensors."
-)
+@q1.mistake()
 def forgets_the_context(seen: Seen) -> bool:
+    """A program that needs nearly all memory of a card fails, too, even on its own: 38 MiB are for its context, and 11
+    MiB of a card are in use before any program starts. Only what is left can hold its tensors."""
     return seen.settings is not None and not seen.case.fits(1)
 
 
-@q1.mistake(
-    "A program fits on a card of its own, but not together with the others that it has to share a card with. Count "
-    "how many programs the fullest card has; each of them needs memory for its tensors and for its context."
-)
+@q1.mistake()
 def forgets_the_others(seen: Seen) -> bool:
+    """A program fits on a card of its own, but not together with the others that it has to share a card with. Count how
+    many programs the fullest card has; each of them needs memory for its tensors and for its context."""
     return seen.settings is not None and not seen.case.fits(seen.case.beside)
 
 
-@q1.mistake(
-    'A program sees no card. CUDA_VISIBLE_DEVICES is a list of their numbers, "0" or "1,0", counted from 0; it ends '
-    "before the first that is not a card. There are more programs than cards: after the last "
-    "card start again at 0, p % cards."
-)
+@q1.mistake()
 def runs_out_of_cards(seen: Seen) -> bool:
+    """A program sees no card. CUDA_VISIBLE_DEVICES is a list of their numbers, "0" or "1,0", counted from 0; it ends
+    before the first that is not a card. There are more programs than cards: after the last card start again at 0, p %
+    cards."""
     return any(not one.sees for one in seen.settings or ())
 
 
-@q1.mistake(
-    "All programs compute on their /gpu:0, and that is the same card for all: the first one that they see. Let them "
-    "see different cards."
-)
+@q1.mistake()
 def all_on_the_first_card(seen: Seen) -> bool:
+    """All programs compute on their /gpu:0, and that is the same card for all: the first one that they see. Let them
+    see different cards."""
     firsts = Counter(one.sees[0] for one in seen.settings or ())
     return seen.case.cards > 1 and max(firsts.values(), default=0) > -(-seen.case.programs // seen.case.cards)
 
 
-@q1.mistake(
-    "A program without any setting takes the whole card, however little it needs, and nothing is left for the others. "
-    "Give each its part with per_process_gpu_memory_fraction, or let it grow with allow_growth."
-)
+@q1.mistake()
 def takes_all(seen: Seen) -> bool:
+    """A program without any setting takes the whole card, however little it needs, and nothing is left for the others.
+    Give each its part with per_process_gpu_memory_fraction, or let it grow with allow_growth."""
     return any(not one.fraction and not one.grows for one in seen.settings or ())
 
 
-@q1.mistake(
-    "The parts of a card (1 is all of it) add up to so much that nothing is left for the contexts: besides the memory "
-    "for its tensors, each program takes 38 MiB of a card. Give each only what it needs: need / memory."
-)
+@q1.mistake()
 def leaves_no_room_for_contexts(seen: Seen) -> bool:
+    """The parts of a card (1 is all of it) add up to so much that nothing is left for the contexts: besides the memory
+    for its tensors, each program takes 38 MiB of a card. Give each only what it needs: need / memory."""
     memory = seen.case.memory * MIB
     together = [[one.fraction * memory + CONTEXT_BYTES for one in seen.on_card(c)] for c in range(seen.case.cards)]
     return any(sum(parts) > memory - IDLE_BYTES for parts in together)

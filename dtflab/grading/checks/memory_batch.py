@@ -20,7 +20,7 @@ from dtflab.base import errors
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.machine.cards import SMALLEST_CARD_BYTES
@@ -34,19 +34,7 @@ from dtflab.viz.memory import memory
 _SECONDS = 3.0  # for a check: of an answer that never ends
 _FOR_EVER = 2000  # steps
 
-q2 = register(
-    "memory/q2",
-    "The largest batch that fits",
-    answer="largest_batch",
-    hints=(
-        """What runs out of memory raises tf.errors.ResourceExhaustedError. Put step(n) into try, and write this class
-        after except: any other error is none of your business, and has to get through.""",
-        """If n examples fit, fewer fit as well. So keep two numbers: one that fits (0 always does), and one that is too
-        many (most + 1 for a start). Try the one in the middle between them, and move one of the two.""",
-        """while too_many - fits > 1: middle = (fits + too_many) // 2; if step(middle) works, fits = middle; if it
-        raises ResourceExhaustedError, too_many = middle. At the end fits is the answer.""",
-    ),
-)
+q2 = from_toml(__file__)
 
 
 class Model:
@@ -191,41 +179,36 @@ def other_errors(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q2.mistake(
-    "Errors of all kinds are taken for a lack of memory. Then a program with a broken file or a lost server trains "
-    "with no examples at all. Catch only tf.errors.ResourceExhaustedError."
-)
+@q2.mistake()
 def hides_errors(seen: Seen) -> bool:
+    """Errors of all kinds are taken for a lack of memory. Then a program with a broken file or a lost server trains
+    with no examples at all. Catch only tf.errors.ResourceExhaustedError."""
     return seen.hid_an_error
 
 
-@q2.mistake(
-    "No step was run. What fits can't be known before: the allocator hands out chunks, and cuts them only if it pays. "
-    "Call step(n), and see whether it raises tf.errors.ResourceExhaustedError."
-)
+@q2.mistake()
 def never_tries(seen: Seen) -> bool:
+    """No step was run. What fits can't be known before: the allocator hands out chunks, and cuts them only if it pays.
+    Call step(n), and see whether it raises tf.errors.ResourceExhaustedError."""
     return seen.tries == 0
 
 
-@q2.mistake(
-    "Each step costs seconds on a real card. Don't try the numbers one after the other: if n fits, so does all below, "
-    "and if not, nothing above. Halve what is left with each step."
-)
+@q2.mistake()
 def tries_them_all(seen: Seen) -> bool:
+    """Each step costs seconds on a real card. Don't try the numbers one after the other: if n fits, so does all below,
+    and if not, nothing above. Halve what is left with each step."""
     return seen.tries > _most_steps(seen.most) and seen.is_right
 
 
-@q2.mistake(
-    "That is a power of two, or what was left when doubling went wrong. Between that and the first one that does not "
-    "fit lie more numbers: go on there, by halves."
-)
+@q2.mistake()
 def only_doubles(seen: Seen) -> bool:
+    """That is a power of two, or what was left when doubling went wrong. Between that and the first one that does not
+    fit lie more numbers: go on there, by halves."""
     return seen.given > 1 and math.log2(seen.given).is_integer() and seen.fits and not seen.is_right
 
 
-@q2.mistake(
-    "There is one example too many or too few. Write down what your two numbers mean: the largest that is known to "
-    "fit, the smallest that is known not to. most itself may fit."
-)
+@q2.mistake()
 def off_by_one(seen: Seen) -> bool:
+    """There is one example too many or too few. Write down what your two numbers mean: the largest that is known to
+    fit, the smallest that is known not to. most itself may fit."""
     return not seen.fits or seen.next_fits

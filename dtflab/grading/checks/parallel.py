@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops.arrays.functions import fill
@@ -27,53 +27,7 @@ from dtflab.viz.memory import memory
 
 Part = Callable[[], Tensor]
 
-q2 = register(
-    "parallel/q2",
-    "A peak that control dependencies remove",
-    answer="in_turn",
-    hints=(
-        """Ops wait for the control dependencies of the block in which they are made. So the part has to be called
-        inside: with tf.control_dependencies([…]): results.append(part()). To wait for a part is to wait for its
-        result.""",
-        """The first at_once parts wait for nothing: tf.control_dependencies([]) is allowed. Each later one may begin
-        when there is room again.""",
-        """Part i waits for results[i - at_once], if there is one: results[i - at_once : i - at_once + 1] if
-        i >= at_once else []. The answer is tf.add_n(results).""",
-    ),
-)
-
-q2.choice(
-    "A",
-    "an op needs much memory, and its value is not needed soon",
-    right=True,
-    look="The first run: when were the three large tensors made, and when was each one used?",
-    why="""All three large tensors were made at the beginning, and two of them lay there unused. An op that waits until
-    its value is needed takes no memory before.""",
-)
-q2.choice(
-    "B",
-    "ops would send so much at once that all have to wait for the network",
-    right=True,
-    look="The second run: after how many ms is the small tensor there, if nobody waits, and if the large ones do?",
-    why="""Nobody waits: the large ones are sent first, and the small one stands in line behind them. If they wait for
-    it, it is there at once, and the last large one only a little later.""",
-)
-q2.choice(
-    "C",
-    "an op must see a variable after an update, and does not read what the update gives",
-    right=True,
-    look="The third run: which of the two reads saw the update, though neither reads what it gives?",
-    why="""The read with the control dependency saw 1, 2, 3. Without it, nothing says that the update has to come
-    first, or that it has to run at all.""",
-)
-q2.choice(
-    "D",
-    "two ops must run on the same device",
-    right=False,
-    look="The third run: `update` comes before `after`. Are they on the same device?",
-    why="""`after` waits for `update`, and is on another device: control dependencies say when, never where. For
-    that there are `tf.device` and `tf.colocate_with`.""",
-)
+q2 = from_toml(__file__)
 
 
 class Case(NamedTuple):
@@ -221,57 +175,50 @@ def no_longer(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q2.mistake(
-    "All parts begin at once: their ops have no inputs, so all of them are ready. Nothing in the graph says that one "
-    "part should wait for another; a control dependency does."
-)
+@q2.mistake()
 def lets_all_begin(seen: Seen) -> bool:
+    """All parts begin at once: their ops have no inputs, so all of them are ready. Nothing in the graph says that one
+    part should wait for another; a control dependency does."""
     return not seen.controls and seen.chain == 1
 
 
-@q2.mistake(
-    "There is a control dependency, but not on the parts: their ops were made before the block. Call part() inside of "
-    "`with tf.control_dependencies(…)`; what exists already does not wait."
-)
+@q2.mistake()
 def makes_them_before(seen: Seen) -> bool:
+    """There is a control dependency, but not on the parts: their ops were made before the block. Call part() inside of
+    `with tf.control_dependencies(…)`; what exists already does not wait."""
     return seen.controls and seen.chain == 1
 
 
-@q2.mistake(
-    "Each call of a part makes new ops. Call each once, inside of the block with its control dependencies, and "
-    "keep what it returns."
-)
+@q2.mistake()
 def calls_twice(seen: Seen) -> bool:
+    """Each call of a part makes new ops. Call each once, inside of the block with its control dependencies, and keep
+    what it returns."""
     return seen.calls > 1
 
 
-@q2.mistake(
-    "A whole group of parts waits until the whole group before it is done. If one of these is slow, there is room for "
-    "others, and nobody begins. Part i only has to wait for one: part i - at_once."
-)
+@q2.mistake()
 def waits_for_groups(seen: Seen) -> bool:
+    """A whole group of parts waits until the whole group before it is done. If one of these is slow, there is room for
+    others, and nobody begins. Part i only has to wait for one: part i - at_once."""
     return seen.too_many > 0
 
 
-@q2.mistake(
-    "Each part waits for the one before it, however many may be at work at once. Part i only has to wait for part i - "
-    "at_once."
-)
+@q2.mistake()
 def always_one(seen: Seen) -> bool:
+    """Each part waits for the one before it, however many may be at work at once. Part i only has to wait for part i -
+    at_once."""
     return seen.chain == seen.case.number > seen.case.least
 
 
-@q2.mistake(
-    "One part too many is at work at once. Count: while part i works, at_once - 1 others may; the one that has to be "
-    "done is part i - at_once."
-)
+@q2.mistake()
 def one_too_many(seen: Seen) -> bool:
+    """One part too many is at work at once. Count: while part i works, at_once - 1 others may; the one that has to be
+    done is part i - at_once."""
     return 1 < seen.chain == math.ceil(seen.case.number / (seen.case.at_once + 1))
 
 
-@q2.mistake(
-    "There is room for all parts at once, and yet some wait. Where i is less than at_once, i - at_once is negative, "
-    "and an index below 0 counts from the end of a list. These parts wait for nothing."
-)
+@q2.mistake()
 def counts_from_the_end(seen: Seen) -> bool:
+    """There is room for all parts at once, and yet some wait. Where i is less than at_once, i - at_once is negative,
+    and an index below 0 counts from the end of a list. These parts wait for nothing."""
     return seen.chain > seen.case.least == 1

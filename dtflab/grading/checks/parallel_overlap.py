@@ -14,7 +14,7 @@ import numpy as np
 
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
@@ -23,51 +23,8 @@ from dtflab.runtime.session import Session
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.timeline import timeline
 
-q1 = register(
-    "parallel/q1",
-    "Two ops at the same time",
-    answer="may_overlap",
-    hints=(
-        """Begin with a function waits_for(op, other): does op need other to be done? It does if other is one of its
-        sources, or if one of its sources waits for other. Sources are the ops of op.inputs, and op.control_inputs.""",
-        """Two ops of which one waits for the other never overlap, in whichever order they come: ask waits_for in both
-        directions. Two others overlap, if their devices let them.""",
-        """Different devices always work side by side. On the same device: a CPU has many cores, and runs several ops; a
-        GPU works off one queue, its compute stream, one op after the other. So first.device != second.device or
-        'CPU' in first.device.""",
-    ),
-)
+q1 = from_toml(__file__)
 
-q1.choice(
-    "A",
-    "two ops on two GPUs",
-    right=True,
-    look="Look at the bars of `p` and `r`.",
-    why="`p` and `r` overlap: each device does its own work.",
-)
-q1.choice(
-    "B",
-    "an op on a GPU, and one on the CPU of the same machine",
-    right=True,
-    look="Look at the bars of `r` and `s`.",
-    why="`r` and `s` overlap. The CPU only starts what runs on a GPU, and does not wait for it.",
-)
-q1.choice(
-    "C",
-    "two ops on the same CPU",
-    right=True,
-    look="Look at the bars of `s` and `t`.",
-    why="""`s` and `t` overlap. The CPU is one device for all cores of the machine, and each op that is ready is given
-    to a thread of its pool.""",
-)
-q1.choice(
-    "D",
-    "two ops on the same GPU",
-    right=False,
-    look="Look at the bars of `p` and `q`. When does the second one begin?",
-    why="""`q` begins when `p` has ended. A GPU has many more cores than a CPU, but it takes its ops from one queue, the
-    compute stream, and all cores work at the same op.""",
-)
 
 W0, W1 = "/job:worker/replica:0/task:0/device:", "/job:worker/replica:0/task:1/device:"
 CPU, GPU, GPU1, OTHER_CPU = f"{W0}CPU:0", f"{W0}GPU:0", f"{W0}GPU:1", f"{W1}CPU:0"
@@ -244,40 +201,37 @@ def _follows(seen: Seen, rule: Callable[[Case], bool]) -> bool:
     return all(said == rule(case) for case, said in seen.said)
 
 
-@q1.mistake(
-    "On the same device, ops can run at the same time: a CPU has a pool of threads, one for each core, and takes every "
-    "op that is ready."
-)
+@q1.mistake()
 def one_op_per_device(seen: Seen) -> bool:
+    """On the same device, ops can run at the same time: a CPU has a pool of threads, one for each core, and takes every
+    op that is ready."""
     return _follows(seen, lambda case: case.may_overlap() and not case.same_device)
 
 
-@q1.mistake(
-    "A GPU takes what TensorFlow gives it into one queue, its compute stream, and works that off op by op. Inside of "
-    "an op it uses all of its cores; but two ops of one GPU do not overlap."
-)
+@q1.mistake()
 def a_gpu_is_no_cpu(seen: Seen) -> bool:
+    """A GPU takes what TensorFlow gives it into one queue, its compute stream, and works that off op by op. Inside of
+    an op it uses all of its cores; but two ops of one GPU do not overlap."""
     return _follows(seen, lambda case: case.may_overlap())
 
 
-@q1.mistake(
-    "A control dependency counts, too: the op waits, although it reads nothing. Sources of an op are those of its "
-    "inputs and its control_inputs."
-)
+@q1.mistake()
 def forgets_control_inputs(seen: Seen) -> bool:
+    """A control dependency counts, too: the op waits, although it reads nothing. Sources of an op are those of its
+    inputs and its control_inputs."""
     return _follows(seen, lambda case: case.may_overlap(controls=False) and not case.on_one_gpu)
 
 
-@q1.mistake(
-    "One op may need the other by way of others in between. Follow the edges back to the end: a function that calls "
-    "itself for each source does this."
-)
+@q1.mistake()
 def looks_only_at_neighbours(seen: Seen) -> bool:
+    """One op may need the other by way of others in between. Follow the edges back to the end: a function that calls
+    itself for each source does this."""
     return _follows(seen, lambda case: case.may_overlap(direct=True) and not case.on_one_gpu)
 
 
-@q1.mistake("The second op may be the one that has to be done first. Look for a path in both directions.")
+@q1.mistake()
 def looks_in_one_direction(seen: Seen) -> bool:
+    """The second op may be the one that has to be done first. Look for a path in both directions."""
     other_way = [(case._replace(first=case.second, second=case.first), said) for case, said in seen.said]
     return any(
         _follows(one, lambda c: c.may_overlap(both=False) and not c.on_one_gpu) for one in (seen, Seen(other_way))

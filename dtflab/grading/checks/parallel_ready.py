@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
 from dtflab.ops.math.functions import add_n
@@ -22,20 +22,7 @@ from dtflab.runtime.session import Session
 Sets = list[frozenset[str]]
 _SECONDS = 2.0  # for a check; a right answer needs some milliseconds
 
-q3 = register(
-    "parallel/q3",
-    "Which ops are ready together",
-    answer="ready_order",
-    hints=(
-        """Give each op a counter: how many edges come in. Edges are op.inputs (tensors; the op that makes one is
-        tensor.op) and op.control_inputs (ops). The first set is all ops with the counter 0.""",
-        """When a set is done, each edge that leaves it lowers the counter of the op at its other end by 1. Those that
-        reach 0 by this are the next set. So you need, for each op, the list of ops that its edges lead to.""",
-        """after = {op: [] for op in ops}; for each op and each of its sources: after[source].append(op). An op that
-        reads one tensor twice is twice in the list, and its counter begins with 2. Then: put the names of `ready` into
-        the result, count down, collect the ops that reached 0 as the next `ready`, until nobody is ready.""",
-    ),
-)
+q3 = from_toml(__file__)
 
 
 class Seen(NamedTuple):
@@ -172,41 +159,36 @@ def edges(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q3.mistake(
-    "Control inputs are forgotten: an op also waits for those of op.control_inputs, although it reads nothing of them. "
-    "They count as edges."
-)
+@q3.mistake()
 def forgets_control_inputs(seen: Seen) -> bool:
+    """Control inputs are forgotten: an op also waits for those of op.control_inputs, although it reads nothing of them.
+    They count as edges."""
     return any(seen.waits.values()) and seen.answered == _levels(seen.reads)
 
 
-@q3.mistake(
-    "Some ops never become ready. Is each edge counted, and each taken away once? An op that reads the same tensor "
-    "twice has two edges from it: its counter begins with 2, and falls by 2."
-)
+@q3.mistake()
 def loses_ops(seen: Seen) -> bool:
+    """Some ops never become ready. Is each edge counted, and each taken away once? An op that reads the same tensor
+    twice has two edges from it: its counter begins with 2, and falls by 2."""
     return bool(set(seen.reads) - set().union(*seen.answered))
 
 
-@q3.mistake(
-    "An op goes with the first of its sources that is done. It has to wait for the last one: it is ready when its "
-    "counter is 0, not when it falls."
-)
+@q3.mistake()
 def takes_the_first_source(seen: Seen) -> bool:
+    """An op goes with the first of its sources that is done. It has to wait for the last one: it is ready when its
+    counter is 0, not when it falls."""
     return seen.answered == _levels(_both(seen), min) or len(seen.reads) < sum(map(len, seen.answered))
 
 
-@q3.mistake(
-    "Each of your sets has one op. That is an order that is allowed, but all ops that are ready now could run side by "
-    "side: they are one set."
-)
+@q3.mistake()
 def one_at_a_time(seen: Seen) -> bool:
+    """Each of your sets has one op. That is an order that is allowed, but all ops that are ready now could run side by
+    side: they are one set."""
     return len(seen.reads) == len(seen.answered) > len(_levels(_both(seen)))
 
 
-@q3.mistake(
-    "An op stands in the same set as one that it waits for. It is ready when that one is done: in the next set, not in "
-    "this one. First find the whole set, then count down."
-)
+@q3.mistake()
 def counts_down_too_early(seen: Seen) -> bool:
+    """An op stands in the same set as one that it waits for. It is ready when that one is done: in the next set, not in
+    this one. First find the whole set, then count down."""
     return any(set(_both(seen)[name]) & part for part in seen.answered for name in part if name in seen.reads)

@@ -13,28 +13,14 @@ from typing import Any
 
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import Seen, Variable, dense_net, mixed_types, watch
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.units import byte_size
 from dtflab.viz.loads import loads
 
 WORKER = "/job:worker/task:0"
 
-q1 = register(
-    "placement/q1",
-    "Balance variables by bytes",
-    answer="balance_by_bytes",
-    hints=(
-        """Keep a list of the bytes that each ps task holds, made once, in balance_by_bytes; the inner function sees
-        one op at a time. An op that is not a variable goes to the worker at once. Which values has op.type in a model?
-        Print them.""",
-        """Variables have three types: 'Variable', 'VariableV2' and, with use_resource=True, 'VarHandleOp'. Each has the
-        attributes 'shape' and 'dtype': op.get_attr('shape'), op.get_attr('dtype'). The output of a VarHandleOp is
-        only a handle, without the variable's shape.""",
-        """Bytes are tf.TensorShape(op.get_attr('shape')).num_elements() * op.get_attr('dtype').size. The task with
-        the fewest is held.index(min(held)). Add the variable's bytes to it, and return f'/job:ps/task:{task}'.""",
-    ),
-)
+q1 = from_toml(__file__)
 
 
 # -- the rule ------------------------------------------------------------------------------------------------
@@ -170,27 +156,24 @@ def edges(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q1.mistake(
-    "Ops that are not variables went to a ps task, too. Then the parameter servers compute, and the "
-    "worker waits. Look at op.type first: everything that is not a variable goes to the worker."
-)
+@q1.mistake()
 def pins_everything(seen: Seen) -> bool:
+    """Ops that are not variables went to a ps task, too. Then the parameter servers compute, and the worker waits. Look
+    at op.type first: everything that is not a variable goes to the worker."""
     return any(one.ps is not None for one in seen.asked if not one.variable and not one.wish)
 
 
-@q1.mistake(
-    "Variables made with use_resource=True stay on the worker. Their op has the type 'VarHandleOp'; reference "
-    "variables are 'Variable' and 'VariableV2'."
-)
+@q1.mistake()
 def forgets_resource_variables(seen: Seen) -> bool:
+    """Variables made with use_resource=True stay on the worker. Their op has the type 'VarHandleOp'; reference
+    variables are 'Variable' and 'VariableV2'."""
     return _on_ps(seen, resource=False) == {True} and _on_ps(seen, resource=True) == {False}
 
 
-@q1.mistake(
-    "Reference variables stay on the worker. Their ops have the types 'Variable' and 'VariableV2'; only a resource "
-    "variable is a 'VarHandleOp'."
-)
+@q1.mistake()
 def forgets_reference_variables(seen: Seen) -> bool:
+    """Reference variables stay on the worker. Their ops have the types 'Variable' and 'VariableV2'; only a resource
+    variable is a 'VarHandleOp'."""
     return _on_ps(seen, resource=True) == {True} and _on_ps(seen, resource=False) == {False}
 
 
@@ -199,42 +182,37 @@ def _on_ps(seen: Seen, resource: bool) -> set[bool]:
     return {choice is not None for one, choice in zip(seen.variables, seen.choices) if one.resource == resource}
 
 
-@q1.mistake(
-    "A new function still counts the variables of an older one. Each call of balance_by_bytes starts a new count: make "
-    "the list inside it, not at the top of the notebook."
-)
+@q1.mistake()
 def shared_state(seen: Seen) -> bool:
+    """A new function still counts the variables of an older one. Each call of balance_by_bytes starts a new count: make
+    the list inside it, not at the top of the notebook."""
     return seen.carried
 
 
-@q1.mistake(
-    "All variables went to the same ps task. Are the bytes per task reset at each call of the inner function? They "
-    "must live outside of it, in balance_by_bytes. Is each variable's size added to its task, and the smallest taken?"
-)
+@q1.mistake()
 def state_made_anew(seen: Seen) -> bool:
+    """All variables went to the same ps task. Are the bytes per task reset at each call of the inner function? They
+    must live outside of it, in balance_by_bytes. Is each variable's size added to its task, and the smallest taken?"""
     return seen.ps_tasks > 1 and len(set(seen.choices)) == 1 and None not in seen.choices
 
 
-@q1.mistake(
-    "This is a fair deal of variables, one to each task in turn, as tf.train.replica_device_setter does it. But an "
-    "embedding and a bias are one variable each. Weigh them in bytes."
-)
+@q1.mistake()
 def round_robin(seen: Seen) -> bool:
+    """This is a fair deal of variables, one to each task in turn, as tf.train.replica_device_setter does it. But an
+    embedding and a bias are one variable each. Weigh them in bytes."""
     return _obeys(seen, [1] * len(seen.variables))
 
 
-@q1.mistake(
-    "The fewest elements were looked for, not the fewest bytes: 1,000 float64 are 8,000 bytes, 1,000 bool are 1,000. "
-    "Multiply by the size of the dtype."
-)
+@q1.mistake()
 def counts_elements(seen: Seen) -> bool:
+    """The fewest elements were looked for, not the fewest bytes: 1,000 float64 are 8,000 bytes, 1,000 bool are 1,000.
+    Multiply by the size of the dtype."""
     return _obeys(seen, [one.elements for one in seen.variables])
 
 
-@q1.mistake(
-    "A resource variable was taken for a scalar: the output of a VarHandleOp is a handle. The variable's shape and "
-    "dtype are the op's attributes, op.get_attr('shape') and op.get_attr('dtype')."
-)
+@q1.mistake()
 def measures_the_handle(seen: Seen) -> bool:
+    """A resource variable was taken for a scalar: the output of a VarHandleOp is a handle. The variable's shape and
+    dtype are the op's attributes, op.get_attr('shape') and op.get_attr('dtype')."""
     handles = ([size if one.resource else one.bytes for one in seen.variables] for size in (0, 1, 4, 8))
     return any(one.resource for one in seen.variables) and any(_obeys(seen, weights) for weights in handles)

@@ -13,63 +13,15 @@ from typing import Any, NamedTuple
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops import kernel_registry
 from dtflab.runtime.session import Session
 
-q3 = register(
-    "placement/q3",
-    "No pin, and not on the GPU",
-    answer="without_pins",
-    hints=(
-        """The first kind is easy: arithmetic on float32. For the second kind, think of what no GPU can work with:
-        text. tf.string_join([...]) and tf.as_string(...) have no GPU kernel.""",
-        """For the third kind you need an op that must stay on the CPU, and others that have to be next to it. A
-        variable is such an op: tf.Variable(0) holds an int32, and there is no GPU kernel for that.""",
-        """with tf.colocate_with(variable.op): ops that are made in here go where the variable is. Make there as many
-        float32 ops as are asked for, tf.square(2.0).op for example.""",
-    ),
-)
+q3 = from_toml(__file__)
 
-q3.choice(
-    "A",
-    "Yes, all of them: the first GPU is the default device.",
-    right=False,
-    look="Read the last column from top to bottom. Is it `GPU:0` in every row?",
-    why="The first GPU is the default only for ops that can run there. `text` is on the CPU.",
-)
-q3.choice(
-    "B",
-    "Ops are dealt to both GPUs in turn.",
-    right=False,
-    look="Which of the two GPUs does the last column name?",
-    why="Each op that is on a GPU is on `GPU:0`. The second GPU has nothing to do, until a pin names it.",
-)
-q3.choice(
-    "C",
-    "Ops without a GPU kernel are placed on the CPU.",
-    right=True,
-    look="Find the rows with kernels for the CPU alone. Where are these ops, and was there an error?",
-    why="`text` and `counter` have kernels for the CPU alone, and are placed there, without an error.",
-)
-q3.choice(
-    "D",
-    "An op without a GPU kernel raises an error, unless `allow_soft_placement` is True.",
-    right=False,
-    look="`text` has no GPU kernel, and soft placement is off if nobody asks for it. Was there an error?",
-    why="That is how it is for ops that are pinned to a GPU. `text` has no pin: it goes where it has a kernel.",
-)
-q3.choice(
-    "E",
-    "Some ops that do have a GPU kernel are placed on the CPU all the same.",
-    right=True,
-    look="Are there rows with kernels for both, that are placed on the CPU?",
-    why="""`counter/read` has a GPU kernel, but must be next to its variable, which no GPU can hold. `text/input` has
-    one, too: a constant that is read by one op is placed next to it.""",
-)
 
 KINDS = ("gpu", "cpu", "dragged")
 
@@ -186,40 +138,36 @@ def _wrong(seen: Seen, kind: str) -> list[Shown]:
     return [one for one in seen.ops if one.kind == kind and not one.is_right]
 
 
-@q3.mistake(
-    "With tf.device, or a colocation with an op that has a pin, you decide. Here the placer shall: leave out all pins."
-)
+@q3.mistake()
 def pins(seen: Seen) -> bool:
+    """With tf.device, or a colocation with an op that has a pin, you decide. Here the placer shall: leave out all
+    pins."""
     return bool(seen.pinned)
 
 
-@q3.mistake(
-    "Arithmetic on int32 does have GPU kernels (they compute in host memory, as sizes and indices are needed there). "
-    "What has none are int32 variables, and everything with text."
-)
+@q3.mistake()
 def takes_integers_for_the_cpu(seen: Seen) -> bool:
+    """Arithmetic on int32 does have GPU kernels (they compute in host memory, as sizes and indices are needed there).
+    What has none are int32 variables, and everything with text."""
     return any(s.has_kernel and s.op.outputs and s.op.outputs[0].dtype == dtypes.int32 for s in _wrong(seen, "cpu"))
 
 
-@q3.mistake(
-    "'dragged' shall have a GPU kernel, these ops have none. They are on the CPU for a reason of their own, not "
-    "because of another op."
-)
+@q3.mistake()
 def drags_what_must_be_there(seen: Seen) -> bool:
+    """'dragged' shall have a GPU kernel, these ops have none. They are on the CPU for a reason of their own, not
+    because of another op."""
     return any(one.on_cpu and not one.has_kernel for one in _wrong(seen, "dragged"))
 
 
-@q3.mistake(
-    "These ops are next to another op, as they should be; but that op is on the GPU itself. Take one that has to stay "
-    "on the CPU, because it has no GPU kernel."
-)
+@q3.mistake()
 def stands_beside_what_is_on_the_gpu(seen: Seen) -> bool:
+    """These ops are next to another op, as they should be; but that op is on the GPU itself. Take one that has to stay
+    on the CPU, because it has no GPU kernel."""
     return any(one.on_gpu and one.reason.startswith("colocated") for one in _wrong(seen, "dragged"))
 
 
-@q3.mistake(
-    "An op does not follow its inputs: where a value is needed on another device, it is sent there. But an op that "
-    "changes a variable must be next to it, and so must all that tf.colocate_with asks for."
-)
+@q3.mistake()
 def follows_its_inputs(seen: Seen) -> bool:
+    """An op does not follow its inputs: where a value is needed on another device, it is sent there. But an op that
+    changes a variable must be next to it, and so must all that tf.colocate_with asks for."""
     return any(one.on_gpu for one in _wrong(seen, "dragged"))

@@ -14,7 +14,7 @@ from dtflab.base import errors
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.ops.arrays.functions import placeholder
@@ -22,59 +22,7 @@ from dtflab.ops.math.functions import square
 from dtflab.ops.text.functions import string_join
 from dtflab.runtime.session import Session
 
-q2 = register(
-    "placement/q2",
-    "From a pin to a device",
-    answer="place",
-    hints=(
-        """First throw out the devices where the op must not be. tf.DeviceSpec.from_string(text) takes a pin or a device
-        apart: .job, .task, .device_type, .device_index. A field of a pin that is None asks for nothing.""",
-        """Without a GPU kernel, all GPUs are thrown out, too. If nothing is left, TensorFlow raises an error: return
-        None. It does not look for another device (that would be soft placement).""",
-        """Of what is left, take the smallest: min(left, key=lambda device: (is it a CPU?, is it on another task than
-        master?, device)). False comes before True. Compare tasks by job and number: as a text,
-        task:10 begins like task:1.""",
-    ),
-)
-
-q2.choice(
-    "A",
-    "The program asks with a pin. The placer decides, when a session gets the graph.",
-    right=True,
-    look="See where the code gets the two columns from. Which one is there before the session?",
-    why="The pins were read from the graph. The devices came from the session, and from no line of the program.",
-)
-q2.choice(
-    "B",
-    "An op without a pin is not placed: in each step it runs on a device that has nothing to do.",
-    right=False,
-    look="`Square` and `StringJoin` have no pin. What does the last column say of them?",
-    why="Every op is placed, and stays there for all steps: `Square` has no pin, and is placed on GPU:0 of worker 0.",
-)
-q2.choice(
-    "C",
-    "A pin may leave things open. A placement is always one device, with its full name.",
-    right=True,
-    look="Compare the two columns in the row of `Square_3`. What does the pin not say?",
-    why="""The pin of `Square_3` says only the job and the task. It is placed on `GPU:0` of that task: one device, with
-    all four parts of its name.""",
-)
-q2.choice(
-    "D",
-    "The placer may decide against a pin, if another device is faster.",
-    right=False,
-    look="`Square_1` is pinned to the CPU, and two GPUs of that worker have nothing to do. Where is it placed?",
-    why="""What a pin says is kept: `Square_1` stays on the CPU, next to two GPUs. A pin that can't be kept is an error
-    (or, if the program asks for soft placement, a wish).""",
-)
-q2.choice(
-    "E",
-    "Ops with the same pin are placed on the same device.",
-    right=False,
-    look="`Square` and `StringJoin` have the same pin: an empty one. Are they in the same place?",
-    why="""The first and the last op have the same, empty pin. `Square` is on a GPU; `StringJoin` is on the CPU, because
-    there is no code for it on GPUs.""",
-)
+q2 = from_toml(__file__)
 
 
 class Case(NamedTuple):
@@ -209,64 +157,59 @@ def refused(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q2.mistake(
-    "That is the pin itself. A pin may be partial, even empty; the placement is always the full name of one device of "
-    "the cluster."
-)
+@q2.mistake()
 def gives_the_pin(seen: Seen) -> bool:
+    """That is the pin itself. A pin may be partial, even empty; the placement is always the full name of one device of
+    the cluster."""
     return all(got == case.pin for case, got in seen.wrong)
 
 
-@q2.mistake(
-    "An op was put on a GPU for which it has no kernel. Only devices with a kernel come into question: without a GPU "
-    "kernel, throw out all GPUs."
-)
+@q2.mistake()
 def forgets_the_kernels(seen: Seen) -> bool:
+    """An op was put on a GPU for which it has no kernel. Only devices with a kernel come into question: without a GPU
+    kernel, throw out all GPUs."""
     return all(not case.gpu_kernel and ":GPU:" in str(got) for case, got in seen.wrong)
 
 
-@q2.mistake(
-    "Where a pin can't be kept, another device was taken. TensorFlow does that only with allow_soft_placement=True; "
-    "else it raises an error. Return None."
-)
+@q2.mistake()
 def looks_for_another(seen: Seen) -> bool:
+    """Where a pin can't be kept, another device was taken. TensorFlow does that only with allow_soft_placement=True;
+    else it raises an error. Return None."""
     return all(case.place() is None and got in case.devices for case, got in seen.wrong)
 
 
-@q2.mistake(
-    "The master's own task was preferred to everything, even its CPU to a GPU elsewhere. GPUs come before CPUs first; "
-    "the master's task counts among devices of the same type."
-)
+@q2.mistake()
 def own_task_first(seen: Seen) -> bool:
+    """The master's own task was preferred to everything, even its CPU to a GPU elsewhere. GPUs come before CPUs first;
+    the master's task counts among devices of the same type."""
     return _explained(seen, lambda case: lambda d: (not d.startswith(f"{case.master}/"), ":CPU:" in d, d))
 
 
-@q2.mistake(
-    "An open request went to the first task by name. It goes to the master's own task, if a device there will do: that "
-    "of the server that the session is connected to."
-)
+@q2.mistake()
 def forgets_the_master(seen: Seen) -> bool:
+    """An open request went to the first task by name. It goes to the master's own task, if a device there will do: that
+    of the server that the session is connected to."""
     return _explained(seen, lambda case: lambda d: (":CPU:" in d, d))
 
 
-@q2.mistake(
-    "A task was taken for the master's because its name begins like it: as texts, task:1 and task:10 begin alike. "
-    'Compare job and task number, or the text with the slash that follows it: f"{master}/".'
-)
+@q2.mistake()
 def takes_task_10_for_1(seen: Seen) -> bool:
+    """A task was taken for the master's because its name begins like it: as texts, task:1 and task:10 begin alike.
+    Compare job and task number, or the text with the slash that follows it: f"{master}/"."""
     return _explained(seen, lambda case: lambda d: (":CPU:" in d, not d.startswith(case.master), d))
 
 
-@q2.mistake("That is a DeviceSpec. Asked for is a text, the full name of a device: one of `devices`, as it is.")
+@q2.mistake()
 def gives_a_spec(seen: Seen) -> bool:
+    """That is a DeviceSpec. Asked for is a text, the full name of a device: one of `devices`, as it is."""
     return any(isinstance(got, device_spec.DeviceSpec) for _, got in seen.wrong)
 
 
-@q2.mistake(
-    "Of several devices that are equally good, the first in the list was taken. But the list comes in any order, and "
-    "the first one by its name counts: min(left), or sorted(left)[0]."
-)
+@q2.mistake()
 def takes_what_comes_first(seen: Seen) -> bool:
+    """Of several devices that are equally good, the first in the list was taken. But the list comes in any order, and
+    the first one by its name counts: min(left), or sorted(left)[0]."""
+
     def equal(case: Case, got: Any) -> bool:
         best = case.place(lambda d: (d != got, d))  # itself, if its pin and its kernels allow it
         ranks = {(":CPU:" in str(d), str(d).startswith(f"{case.master}/")) for d in (got, case.place())}

@@ -15,69 +15,14 @@ import numpy as np
 
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops.variables.functions import global_variables_initializer
 from dtflab.runtime.session import Session
 
-q4 = register(
-    "placement/q4",
-    "Who can use a pinned variable",
-    answer="use_everywhere",
-    hints=(
-        """Make the variable in `with tf.device(home):`, once. Then for each device, `with tf.device(device):`, an op
-        that reads it: 2.0 * variable. TensorFlow sends the value to where it is needed; write nothing else for it.""",
-        """What travels is the variable's value, per device and step once, however many ops read it there; and not at
-        all to the device where the variable is. Which devices of the list are left?""",
-        """sent_to is sorted(set(devices) - {home}). An op that changes a variable is placed next to it, whatever its
-        pin says: run it, and look where it is.""",
-    ),
-)
+q4 = from_toml(__file__)
 
-q4.choice(
-    "A",
-    "The two ops on GPU:1 can use the variable.",
-    right=True,
-    look="Did `a` and `b` give a value, and on which device did they run?",
-    why="`a` and `b` ran on GPU:1, with the variable's value. Nobody wrote a line to get it there.",
-)
-q4.choice(
-    "B",
-    "The op on the other server can use it, too.",
-    right=True,
-    look="Did `c` give a value, and on which device did it run?",
-    why="`c` ran on worker 1. TensorFlow sends the value over the network as it does inside of a machine.",
-)
-q4.choice(
-    "C",
-    "In a step, the value is sent three times: once to each op that is on another device.",
-    right=False,
-    look="Count the lines of the first step that say `weights/read from`. How many are there for GPU:1?",
-    why="The value was sent twice: a device gets it once in a step, and `a` and `b` share what GPU:1 got.",
-)
-q4.choice(
-    "D",
-    "The op on GPU:0 gets a copy, too.",
-    right=False,
-    look="Does a line of the first step send the value to GPU:0?",
-    why="Nothing was sent to GPU:0 in the first step: `d` is where the variable is, and reads it there.",
-)
-q4.choice(
-    "E",
-    "An op that changes the variable, and is pinned to GPU:1, runs on GPU:0.",
-    right=True,
-    look="On which device did `update` run?",
-    why="""`update` ran on GPU:0: it writes into the variable's memory, so it has to be next to it, whatever its pin
-    says. What it adds was sent there.""",
-)
-q4.choice(
-    "F",
-    "An op that changes the variable, and is pinned to GPU:1, raises an error.",
-    right=False,
-    look="Is there a line of `update` in the second step?",
-    why="`update` ran. `tf.assign_add` asks for the variable's device, and that comes before the pin around it.",
-)
 
 KEYS = ("doubles", "update", "sent_to", "updated_on")
 
@@ -252,44 +197,42 @@ def edges(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q4.mistake(
-    "The product is computed once, and its value copied: then no other device uses the variable. Multiply inside of "
-    "each `with tf.device(device):` block."
-)
+@q4.mistake()
 def computes_once(seen: Seen) -> bool:
+    """The product is computed once, and its value copied: then no other device uses the variable. Multiply inside of
+    each `with tf.device(device):` block."""
     return bool(seen.ready_made)
 
 
-@q4.mistake(
-    "There is more than one variable: an update of one leaves the others as they are. Make one, and let all ops read "
-    "it; its value travels by itself."
-)
+@q4.mistake()
 def makes_copies(seen: Seen) -> bool:
+    """There is more than one variable: an update of one leaves the others as they are. Make one, and let all ops read
+    it; its value travels by itself."""
     return not seen.all_see_it
 
 
-@q4.mistake(
-    "A pin does not take an update away from its variable: an op that changes a variable must be next to it. "
-    "So `update` runs on the variable's device, and the number that is added travels there."
-)
+@q4.mistake()
 def updates_elsewhere(seen: Seen) -> bool:
+    """A pin does not take an update away from its variable: an op that changes a variable must be next to it. So
+    `update` runs on the variable's device, and the number that is added travels there."""
     return bool(seen.updated_on != seen.update_is_on == seen.home)
 
 
-@q4.mistake("You count the ops that read. The value is sent once to each device, in a step; all ops there share it.")
+@q4.mistake()
 def counts_the_ops(seen: Seen) -> bool:
+    """You count the ops that read. The value is sent once to each device, in a step; all ops there share it."""
     return max(Counter(seen.said).values(), default=0) > 1
 
 
-@q4.mistake("Nothing is sent to the device where the variable is: ops there read it in place.")
+@q4.mistake()
 def sends_it_home(seen: Seen) -> bool:
+    """Nothing is sent to the device where the variable is: ops there read it in place."""
     return seen.home in seen.said
 
 
-@q4.mistake(
-    "A variable can be used from all devices of the cluster, on other servers, too: what is needed there is sent over "
-    "the network. (Only in another cluster, or a local session, is it not known.)"
-)
+@q4.mistake()
 def stays_on_the_server(seen: Seen) -> bool:
+    """A variable can be used from all devices of the cluster, on other servers, too: what is needed there is sent over
+    the network. (Only in another cluster, or a local session, is it not known.)"""
     task = seen.home.partition("/device")[0]
     return bool(set(seen.sent) - set(seen.said)) and all(device.startswith(task) for device in seen.said)

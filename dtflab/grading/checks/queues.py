@@ -18,7 +18,7 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
 from dtflab.ops.arrays.functions import placeholder
@@ -26,20 +26,7 @@ from dtflab.virtual.deadlock import DeadlockError
 
 Sentence = tuple[int, ...]
 
-q1 = register(
-    "queues/q1",
-    "Padded batches of like length",
-    answer="batches_by_length",
-    hints=(
-        """One queue per class of length: a PaddingFIFOQueue with shapes=[[None]] pads what it gives out together. How
-        many are there for two bounds? Which method of a queue gives what is left, if that is less than a batch?""",
-        """tf.QueueBase.from_list(index, queues) is a queue whose number is known only at run time. The number for a
-        sentence is how many bounds it is longer than: tf.reduce_sum(tf.cast(tf.size(sentence) > bounds, tf.int32)).""",
-        """To take from: the queue that holds most, tf.argmax(tf.stack([queue.size() for queue in queues]),
-        output_type=tf.int32). take is dequeue_up_to(batch_size) of it, which gives less when the queue is closed.
-        close is tf.group of the close() of all queues.""",
-    ),
-)
+q1 = from_toml(__file__)
 
 
 # -- the rule ------------------------------------------------------------------------------------------------
@@ -256,50 +243,46 @@ def ends(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q1.mistake(
-    "take depends on `sentence`, but it is run without one. Let the queues themselves say which one it takes from: by "
-    "their sizes."
-)
+@q1.mistake()
 def takes_by_the_sentence(seen: Seen) -> bool:
+    """take depends on `sentence`, but it is run without one. Let the queues themselves say which one it takes from: by
+    their sizes."""
     return "You must feed a value for placeholder" in seen.error
 
 
-@q1.mistake(
-    "A queue is missing: two bounds make three kinds. The last one is for sentences that are longer than all bounds."
-)
+@q1.mistake()
 def forgets_the_longest(seen: Seen) -> bool:
+    """A queue is missing: two bounds make three kinds. The last one is for sentences that are longer than all
+    bounds."""
     return " is not in [0, " in seen.error
 
 
-@q1.mistake(
-    "A queue that makes batches must know the shapes of its elements: tf.PaddingFIFOQueue(capacity, [tf.int32], "
-    "shapes=[[None]]). A FIFOQueue can't pad sentences of different lengths."
-)
+@q1.mistake()
 def gives_no_shapes(seen: Seen) -> bool:
+    """A queue that makes batches must know the shapes of its elements: tf.PaddingFIFOQueue(capacity, [tf.int32],
+    shapes=[[None]]). A FIFOQueue can't pad sentences of different lengths."""
     return "require the components to have specified shapes" in seen.error
 
 
-@q1.mistake(
-    "A batch has a row for each sentence. With dequeue(), take gives only one of them: dequeue_up_to(batch_size) gives "
-    "several, padded to one length. With enqueue_many, each word is an element: enqueue puts in a whole sentence."
-)
+@q1.mistake()
 def takes_one_sentence(seen: Seen) -> bool:
+    """A batch has a row for each sentence. With dequeue(), take gives only one of them: dequeue_up_to(batch_size) gives
+    several, padded to one length. With enqueue_many, each word is an element: enqueue puts in a whole sentence."""
     return len(seen.shape) == 1
 
 
-@q1.mistake(
-    "take asks for more than batch_size sentences, and waits though a whole batch is there. A batch has batch_size of "
-    "them: dequeue_up_to(batch_size)."
-)
+@q1.mistake()
 def asks_for_too_many(seen: Seen) -> bool:
+    """take asks for more than batch_size sentences, and waits though a whole batch is there. A batch has batch_size of
+    them: dequeue_up_to(batch_size)."""
     return any(len(batch) > seen.task.batch_size for batch in seen.batches)
 
 
-@q1.mistake(
-    "A sentence exactly as long as a bound was taken for a longer one. Up to a bound means: with it. Compare with >, "
-    "not with >=."
-)
+@q1.mistake()
 def bound_off_by_one(seen: Seen) -> bool:
+    """A sentence exactly as long as a bound was taken for a longer one. Up to a bound means: with it. Compare with >,
+    not with >=."""
+
     def kind(sentence: Sentence) -> int:
         return sum(len(sentence) >= bound for bound in seen.task.bounds)
 
@@ -310,41 +293,36 @@ def bound_off_by_one(seen: Seen) -> bool:
     return not seen.one_kind(seen.task.kind) and seen.one_kind(kind)
 
 
-@q1.mistake(
-    "The batches are those of one queue: sentences in the order in which they came, short next to long. Make one queue "
-    "for each kind, and choose with tf.QueueBase.from_list."
-)
+@q1.mistake()
 def one_queue(seen: Seen) -> bool:
+    """The batches are those of one queue: sentences in the order in which they came, short next to long. Make one queue
+    for each kind, and choose with tf.QueueBase.from_list."""
     return not seen.one_kind(seen.task.kind) and seen.sentences == list(seen.task.sentences[: len(seen.sentences)])
 
 
-@q1.mistake(
-    "take waits for a queue that has no batch, while another one has. Look at the sizes of all queues when take runs, "
-    "and take from the one that holds most."
-)
+@q1.mistake()
 def takes_from_one_queue_only(seen: Seen) -> bool:
+    """take waits for a queue that has no batch, while another one has. Look at the sizes of all queues when take runs,
+    and take from the one that holds most."""
     return seen.open and seen.waits == "take" and seen.of_several_kinds
 
 
-@q1.mistake(
-    "After close, take waits forever for more sentences: a queue is still open. Close each of them; tf.group makes "
-    "one thing to run of several."
-)
+@q1.mistake()
 def leaves_a_queue_open(seen: Seen) -> bool:
+    """After close, take waits forever for more sentences: a queue is still open. Close each of them; tf.group makes one
+    thing to run of several."""
     return not seen.open and seen.waits == "take"
 
 
-@q1.mistake(
-    "What was left at the end is lost: dequeue_many gives a full batch or, when the queue is closed, an error. "
-    "dequeue_up_to gives what there is."
-)
+@q1.mistake()
 def loses_the_rest(seen: Seen) -> bool:
+    """What was left at the end is lost: dequeue_many gives a full batch or, when the queue is closed, an error.
+    dequeue_up_to gives what there is."""
     return not seen.open and not seen.waits and all(len(one) == seen.task.batch_size for one in seen.batches)
 
 
-@q1.mistake(
-    "put waits: a queue is full. While sentences of one kind come, others may wait for long to be a batch; give each "
-    "queue room for many more than one batch."
-)
+@q1.mistake()
 def too_small(seen: Seen) -> bool:
+    """put waits: a queue is full. While sentences of one kind come, others may wait for long to be a batch; give each
+    queue room for many more than one batch."""
     return seen.waits == "put"

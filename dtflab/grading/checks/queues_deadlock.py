@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
@@ -23,19 +23,7 @@ from dtflab.ops.arrays.functions import stack
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.virtual.deadlock import DeadlockError
 
-q2 = register(
-    "queues/q2",
-    "Jobs that do not block each other",
-    answer="job",
-    hints=(
-        """Three jobs need GPUs 0 and 1, 1 and 2, 2 and 0. If each takes the first one that it names, all have one and
-        wait forever. In which order could they take them, so that one job always gets both?""",
-        """Everybody takes the token with the smaller number first: first, second = sorted([i, j]). The second dequeue
-        must not run before the first one has ended: with tf.control_dependencies([one]): two = ….dequeue().""",
-        """Four stages, each under tf.control_dependencies of the one before: the first token; the second; work(); both
-        enqueues, which give back what was taken. Return tf.identity(result) under control of the enqueues.""",
-    ),
-)
+q2 = from_toml(__file__)
 
 
 # -- jobs at work --------------------------------------------------------------------------------------------
@@ -175,35 +163,31 @@ def others_go_on(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q2.mistake(
-    "A job works without both tokens: either it begins before it has them, or it gives them back before it has ended. "
-    "Each stage needs tf.control_dependencies of the one before."
-)
+@q2.mistake()
 def works_without(seen: Seen) -> bool:
+    """A job works without both tokens: either it begins before it has them, or it gives them back before it has ended.
+    Each stage needs tf.control_dependencies of the one before."""
     return any(seen.during)
 
 
-@q2.mistake(
-    "A token is not given back, so the next job waits forever. Enqueue both of them after the work; and let the "
-    "tensor that you return wait for that, under tf.control_dependencies of both enqueues, or nobody runs them."
-)
+@q2.mistake()
 def keeps_a_token(seen: Seen) -> bool:
+    """A token is not given back, so the next job waits forever. Enqueue both of them after the work; and let the tensor
+    that you return wait for that, under tf.control_dependencies of both enqueues, or nobody runs them."""
     return len(seen.sizes) == 3 and 0 in seen.sizes and not seen.waits
 
 
-@q2.mistake(
-    "Each job takes the token that it names first, and waits for the other: in a circle, all have one and nobody has "
-    "two. All jobs must take tokens in one order, for example by their numbers."
-)
+@q2.mistake()
 def takes_as_named(seen: Seen) -> bool:
+    """Each job takes the token that it names first, and waits for the other: in a circle, all have one and nobody has
+    two. All jobs must take tokens in one order, for example by their numbers."""
     return seen.waits or _both_ways(seen, half=True)
 
 
-@q2.mistake(
-    "Both tokens are taken at the same time, in whatever order they come: that goes well until two jobs get one each. "
-    "The second dequeue must wait for the first: tf.control_dependencies."
-)
+@q2.mistake()
 def takes_both_at_once(seen: Seen) -> bool:
+    """Both tokens are taken at the same time, in whatever order they come: that goes well until two jobs get one each.
+    The second dequeue must wait for the first: tf.control_dependencies."""
     return _both_ways(seen, half=False)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.cluster.cluster import Cluster
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import scopes
 from dtflab.graph.graph import Graph
 from dtflab.ops.variables.functions import global_variables, report_uninitialized_variables
@@ -25,56 +25,7 @@ from dtflab.ops.variables.get_variable import get_variable
 from dtflab.runtime.session import Session
 from dtflab.train.checkpoints.checkpoint_utils import list_variables, load_variable
 
-q1 = register(
-    "shared/q1",
-    "Rescue a model that nobody saved",
-    answer="rescue",
-    hints=(
-        """A client that builds the same graph and opens a session on the same cluster finds the variables that are
-        still there: with tf.Session(target). Do not initialize anything: that would put new values over the trained
-        ones.""",
-        """After build(), tf.global_variables() has them all. sess.run(tf.is_variable_initialized(variable)) says if one
-        has a value. The names of those that have none are what you return.""",
-        """A Saver saves all variables, and fails at one without a value, unless it gets a list:
-        tf.train.Saver(left).save(sess, path), where left are the variables that have a value.""",
-    ),
-)
-
-q1.choice(
-    "A",
-    "a variable on `/job:ps/task:0`, after the program that trained it has ended",
-    right=True,
-    look="What does the run say of the variable whose task nobody touched?",
-    why="The variables of a cluster live in its tasks, not in the session: `A` is there until its task ends.",
-)
-q1.choice(
-    "B",
-    'one on `/job:ps/task:1`, in the container `experiment`, after `tf.Session.reset(target, ["experiment"])`',
-    right=False,
-    look="What does the run say of the variable in the container `experiment`?",
-    why="`tf.Session.reset` clears a container: the variables in it are gone, for everybody. `B` was in it.",
-)
-q1.choice(
-    "C",
-    "one on `/job:ps/task:1`, in no container, after the same reset",
-    right=True,
-    look="Two variables were on the same task. What became of the one that was not in the container?",
-    why="`C` was on the same task as `B`, but not in the container that was reset.",
-)
-q1.choice(
-    "D",
-    "one on `/job:worker/task:0`, after that task was restarted",
-    right=False,
-    look="What does the run say of the variable on the restarted task?",
-    why="The value of `D` was in the memory of a task that has ended. The one that came after it begins with nothing.",
-)
-q1.choice(
-    "E",
-    "one of a local session, `tf.Session()`, after that session was closed",
-    right=False,
-    look="What did the second local session find, in the last line of the run?",
-    why="The variables of a local session live in that session. The next one begins with nothing.",
-)
+q1 = from_toml(__file__)
 
 
 class Home(NamedTuple):
@@ -237,68 +188,63 @@ def saved(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q1.mistake(
-    "tf.Session() without a target is local: a cluster of its own. What others have left on the tasks is found through "
-    "them: tf.Session(target)."
-)
+@q1.mistake()
 def opens_a_local_session(seen: Seen) -> bool:
+    """tf.Session() without a target is local: a cluster of its own. What others have left on the tasks is found through
+    them: tf.Session(target)."""
     return "/job:localhost" in seen.error
 
 
-@q1.mistake(
-    "A Saver saves all variables, and fails at one without a value. Don't initialize it: what it gets is not what was "
-    "trained. Find out which ones have a value, and give the Saver a list of these."
-)
+@q1.mistake()
 def saves_all(seen: Seen) -> bool:
+    """A Saver saves all variables, and fails at one without a value. Don't initialize it: what it gets is not what was
+    trained. Find out which ones have a value, and give the Saver a list of these."""
     return "Attempting to use uninitialized value" in seen.error
 
 
-@q1.mistake("These are the names of what is left, and saved. Return those of the others, which have no value any more.")
+@q1.mistake()
 def names_what_is_left(seen: Seen) -> bool:
+    """These are the names of what is left, and saved. Return those of the others, which have no value any more."""
     return bool(seen.saved) and set(seen.lost) == set(seen.case.kept)
 
 
-@q1.mistake("These are variables. Return their names: variable.op.name.")
+@q1.mistake()
 def returns_variables(seen: Seen) -> bool:
+    """These are variables. Return their names: variable.op.name."""
     return any(name.startswith("<tf.Variable") for name in seen.lost)
 
 
-@q1.mistake(
-    "A number was added to the name of the checkpoint: that is what global_step does. A program that looks at `path` "
-    "finds nothing there. Leave it out."
-)
+@q1.mistake()
 def numbers_the_checkpoint(seen: Seen) -> bool:
+    """A number was added to the name of the checkpoint: that is what global_step does. A program that looks at `path`
+    finds nothing there. Leave it out."""
     return seen.saved is None and any(name.startswith("model.ckpt-") for name in seen.files)
 
 
-@q1.mistake(
-    "The cluster's variables are gone now: tf.Session.reset empties containers. To find what others have left, only "
-    "open a session."
-)
+@q1.mistake()
 def empties_the_cluster(seen: Seen) -> bool:
+    """The cluster's variables are gone now: tf.Session.reset empties containers. To find what others have left, only
+    open a session."""
     return not seen.left
 
 
-@q1.mistake(
-    "Variables were initialized: trained values are overwritten by new ones, forever. What a cluster holds needs no "
-    "initializer; a later client just uses it."
-)
+@q1.mistake()
 def initializes(seen: Seen) -> bool:
+    """Variables were initialized: trained values are overwritten by new ones, forever. What a cluster holds needs no
+    initializer; a later client just uses it."""
     kept, got = seen.case.kept, seen.saved or {}
     return len(seen.left) == len(seen.case.homes) and any(n in got and (got[n] != kept[n]).any() for n in kept)
 
 
-@q1.mistake(
-    "What is lost was given new values, and these are in the checkpoint, as if they had been trained. Leave it out: "
-    "tf.train.Saver takes a list of the variables to save."
-)
+@q1.mistake()
 def saves_what_is_lost(seen: Seen) -> bool:
+    """What is lost was given new values, and these are in the checkpoint, as if they had been trained. Leave it out:
+    tf.train.Saver takes a list of the variables to save."""
     return bool(set(seen.case.lost) & set(seen.saved or {}))
 
 
-@q1.mistake(
-    "Everything seems to be lost. A variable is found by its name: does the graph have the variables' own names, "
-    "without a scope around build()?"
-)
+@q1.mistake()
 def looks_elsewhere(seen: Seen) -> bool:
+    """Everything seems to be lost. A variable is found by its name: does the graph have the variables' own names,
+    without a scope around build()?"""
     return len(seen.lost) == len(seen.case.homes) > len(seen.case.lost)

@@ -16,7 +16,7 @@ import numpy as np
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
@@ -31,19 +31,7 @@ from dtflab.viz.loads import loads
 WORKER = "/job:worker/task:0"
 COLUMNS = 32
 
-q2 = register(
-    "shared/q2",
-    "Look up rows of a sharded table",
-    answer="lookup",
-    hints=(
-        """Compute for all ids at once, with ops: block = ids // block_rows, task = block % len(shards), and the row
-        inside of the shard. tf.dynamic_partition(row, task, len(shards)) then gives a list: the rows for each task.""",
-        """Rows that leave a parameter server should be only those that are needed. So tf.gather has to run where the
-        shard is: with tf.device(shard.device). Else the whole shard is sent to the worker, which gathers there.""",
-        """The rows come back sorted by task. Let dynamic_partition also cut tf.range(tf.size(ids)), the places in the
-        result: tf.dynamic_stitch(places, rows) puts each row into its place.""",
-    ),
-)
+q2 = from_toml(__file__)
 
 
 class Case(NamedTuple):
@@ -193,41 +181,36 @@ def _wrong_rows(seen: Seen) -> bool:
     return list(seen.rows) != list(seen.case.ids)
 
 
-@q2.mistake(
-    "The rows come in the order of the tasks, not of the ids. Keep the places with them (tf.dynamic_partition of "
-    "tf.range), and put the rows there with tf.dynamic_stitch."
-)
+@q2.mistake()
 def forgets_the_places(seen: Seen) -> bool:
+    """The rows come in the order of the tasks, not of the ids. Keep the places with them (tf.dynamic_partition of
+    tf.range), and put the rows there with tf.dynamic_stitch."""
     return _wrong_rows(seen) and list(seen.rows) == seen.case.order_of_tasks
 
 
-@q2.mistake(
-    "The first rows were looked for on the first task, the next ones on the second, as partition_strategy='div' deals "
-    "them. But blocks go to the tasks in turn: block b is on task b % len(shards)."
-)
+@q2.mistake()
 def one_shard_after_the_other(seen: Seen) -> bool:
+    """The first rows were looked for on the first task, the next ones on the second, as partition_strategy='div' deals
+    them. But blocks go to the tasks in turn: block b is on task b % len(shards)."""
     return _wrong_rows(seen) and list(seen.rows) == _with_blocks(seen.case, len(seen.case.table) // seen.case.tasks)
 
 
-@q2.mistake(
-    "Single rows were dealt out to the tasks in turn, as partition_strategy='mod' does it. Here blocks of block_rows "
-    "rows are: the block of a row is id // block_rows."
-)
+@q2.mistake()
 def ignores_the_blocks(seen: Seen) -> bool:
+    """Single rows were dealt out to the tasks in turn, as partition_strategy='mod' does it. Here blocks of block_rows
+    rows are: the block of a row is id // block_rows."""
     return _wrong_rows(seen) and list(seen.rows) == _with_blocks(seen.case, 1)
 
 
-@q2.mistake(
-    "Each task sends a row for every id, and most are thrown away. Ask each only for the rows that it holds: cut the "
-    "ids by task first, with tf.dynamic_partition."
-)
+@q2.mistake()
 def asks_everyone(seen: Seen) -> bool:
+    """Each task sends a row for every id, and most are thrown away. Ask each only for the rows that it holds: cut the
+    ids by task first, with tf.dynamic_partition."""
     return not _wrong_rows(seen) and all(sent == len(seen.case.ids) * COLUMNS * 4 for sent in seen.sent)
 
 
-@q2.mistake(
-    "Whole shards travel to the worker, which then takes some rows of them. Let tf.gather run where the shard is: "
-    "with tf.device(shard.device)."
-)
+@q2.mistake()
 def sends_whole_shards(seen: Seen) -> bool:
+    """Whole shards travel to the worker, which then takes some rows of them. Let tf.gather run where the shard is: with
+    tf.device(shard.device)."""
     return not _wrong_rows(seen) and sum(seen.sent) >= seen.case.table.nbytes

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.convert import constant
@@ -44,21 +44,7 @@ _HOLD = ("Const", "Variable", "VariableV2", "VarHandleOp")
 
 Matrix = NDArray[np.float32]
 
-q1 = register(
-    "split/q1",
-    "Two layers on two GPUs inside a budget",
-    answer="split_net",
-    hints=(
-        """A hidden unit needs all of x, one column of `first`, and then meets one row of `second`. So a hidden unit can
-        live on one GPU from x to the output. Which part of `second` belongs to the first half of the columns of
-        `first`?""",
-        """Cut `first` by columns, np.split(first, 2, axis=1), and `second` by rows, np.split(second, 2, axis=0). Each
-        GPU computes relu(x · its columns) · its rows: a table as large as the output, of which it is a summand.""",
-        """for gpu, columns, rows in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)), and inside
-        of `with tf.device(gpu):` append tf.matmul(tf.nn.relu(tf.matmul(x, columns)), rows) to a list. Return tf.add_n
-        of the list. A NumPy array becomes a constant on the device of that block.""",
-    ),
-)
+q1 = from_toml(__file__)
 
 
 # -- a step of an answer -------------------------------------------------------------------------------------
@@ -227,66 +213,63 @@ def _is(step: Step, value: Any) -> bool:
     return np.shape(step.value) == np.shape(value) and bool(np.allclose(step.value, value, rtol=1e-3, atol=1e-2))
 
 
-@q1.mistake(
-    "relu is missing between the layers. It works on each hidden unit by itself, so each GPU can do it for its own."
-)
+@q1.mistake()
 def forgets_relu(step: Step) -> bool:
+    """relu is missing between the layers. It works on each hidden unit by itself, so each GPU can do it for its own."""
     without = step.net.inputs @ step.net.first @ step.net.second
     return _is(step, without) or _is(step, np.maximum(without, 0))
 
 
-@q1.mistake(
-    "The partial outputs of the two GPUs stand side by side. Each is a summand of the whole output: add them, with "
-    "tf.add_n."
-)
+@q1.mistake()
 def puts_side_by_side(step: Step) -> bool:
+    """The partial outputs of the two GPUs stand side by side. Each is a summand of the whole output: add them, with
+    tf.add_n."""
     return any(_is(step, np.concatenate(_halves(step.net), axis=axis)) for axis in (0, 1))
 
 
-@q1.mistake("That is the mean of the two partial outputs, half of what it should be. Each is a summand: tf.add_n.")
+@q1.mistake()
 def takes_the_mean(step: Step) -> bool:
+    """That is the mean of the two partial outputs, half of what it should be. Each is a summand: tf.add_n."""
     return _is(step, step.net.outputs() / 2)
 
 
-@q1.mistake("Half of the hidden units count only: the output of one GPU is not in the result. Add both.")
+@q1.mistake()
 def loses_a_half(step: Step) -> bool:
+    """Half of the hidden units count only: the output of one GPU is not in the result. Add both."""
     return any(_is(step, half) for half in _halves(step.net))
 
 
-@q1.mistake(
-    "Each GPU has all of the weights and half of the batch: that is data parallelism. It is fast, but a net that is "
-    "too large for one GPU stays too large. Cut the weights."
-)
+@q1.mistake()
 def copies_the_weights(step: Step) -> bool:
+    """Each GPU has all of the weights and half of the batch: that is data parallelism. It is fast, but a net that is
+    too large for one GPU stays too large. Cut the weights."""
     return min(step.held.values()) > 0.9 * step.net.weights
 
 
-@q1.mistake(
-    "The weights are not on the GPUs that work with them, and travel at each step. Make each constant or variable "
-    "inside `with tf.device(…)` of its GPU, already cut; a slice of a constant leaves the whole where it was made."
-)
+@q1.mistake()
 def leaves_weights_elsewhere(step: Step) -> bool:
+    """The weights are not on the GPUs that work with them, and travel at each step. Make each constant or variable
+    inside `with tf.device(…)` of its GPU, already cut; a slice of a constant leaves the whole where it was made."""
     travel = min(step.held.values()) == 0 and step.sent > 0.4 * step.net.weights
     return travel or sum(step.held.values()) < 0.95 * step.net.weights
 
 
-@q1.mistake("One GPU does all the work. Use both names in `devices`.")
+@q1.mistake()
 def uses_one_gpu(step: Step) -> bool:
+    """One GPU does all the work. Use both names in `devices`."""
     return min(step.held.values()) == 0
 
 
-@q1.mistake(
-    "A layer on each GPU: the second waits for the first, so they never compute at the same time, and the first holds "
-    "nearly all. Cut through the layers, not between them."
-)
+@q1.mistake()
 def cuts_between_layers(step: Step) -> bool:
+    """A layer on each GPU: the second waits for the first, so they never compute at the same time, and the first holds
+    nearly all. Cut through the layers, not between them."""
     return sorted(step.held.values()) == sorted([step.net.first.nbytes, step.net.second.nbytes])
 
 
-@q1.mistake(
-    "The hidden units travel between the GPUs: with both layers cut by columns, each GPU needs all of them for the "
-    "second. Cut the second layer so that a GPU needs only the hidden units that it has."
-)
+@q1.mistake()
 def sends_hidden_units(step: Step) -> bool:
+    """The hidden units travel between the GPUs: with both layers cut by columns, each GPU needs all of them for the
+    second. Cut the second layer so that a GPU needs only the hidden units that it has."""
     batch, outputs = step.net.outputs().shape
     return bool(step.sent > 2 * 4 * batch * outputs)  # a summand, and the result

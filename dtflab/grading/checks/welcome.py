@@ -20,24 +20,10 @@ from dtflab.base import errors
 from dtflab.base.events import Call
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
-from dtflab.grading.questions import Wrong, register
+from dtflab.grading.questions import Wrong, from_toml
 from dtflab.machine.watch import Watch, watch
 
-q1 = register(
-    "welcome/q1",
-    "Count together",
-    answer="count_together",
-    hints=(
-        """Each worker builds a graph of its own, with a counter of the same name on the same task: then it is one
-        counter. As its device, "/job:ps/task:0" says which task. Look how lesson 00 shares its weights.""",
-        """with tf.Cluster(ps=1, worker=workers) as cluster: starts the tasks. Inside, one client builds the counter,
-        and runs its initializer once; then cluster.run(work) runs work(client) for all workers at the same time, and
-        returns when all have ended; then the first client reads the counter.""",
-        """work(client) builds the counter, too, and add = tf.assign_add(counter, 1, use_locking=True); then, in
-        with tf.Session(client.target) as sess:, it runs sess.run(add) as often as `steps` says. It runs no
-        initializer.""",
-    ),
-)
+q1 = from_toml(__file__)
 
 
 _ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
@@ -225,83 +211,73 @@ def value(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@q1.mistake(
-    "tf.Session() without a target is a cluster of its own, with one task. A client reaches the tasks of your cluster "
-    "with tf.Session(client.target), or tf.Session(cluster.target)."
-)
+@q1.mistake()
 def opens_a_local_session(seen: Seen) -> bool:
+    """tf.Session() without a target is a cluster of its own, with one task. A client reaches the tasks of your cluster
+    with tf.Session(client.target), or tf.Session(cluster.target)."""
     return any("/job:localhost" in text for text in (seen.error, *seen.homes))
 
 
-@q1.mistake(
-    "The counter had no value yet when somebody added to it. Run its initializer once, in one session on the cluster, "
-    "before cluster.run begins."
-)
+@q1.mistake()
 def forgets_the_initializer(seen: Seen) -> bool:
+    """The counter had no value yet when somebody added to it. Run its initializer once, in one session on the cluster,
+    before cluster.run begins."""
     return "uninitialized value" in seen.error
 
 
-@q1.mistake(
-    "The counter was built in another graph than that of the client that uses it. Each call of work begins with an "
-    "empty graph: build the counter in there, with the same name on the same task, and it is the same counter."
-)
+@q1.mistake()
 def builds_one_graph_for_all(seen: Seen) -> bool:
+    """The counter was built in another graph than that of the client that uses it. Each call of work begins with an
+    empty graph: build the counter in there, with the same name on the same task, and it is the same counter."""
     return any(part in seen.error for part in _OTHER_GRAPH)
 
 
-@q1.mistake(
-    "Each worker counts alone: a variable without a pin lives on the task whose server is asked. Put it on the "
-    'parameter server, with tf.device("/job:ps/task:0"), in each graph.'
-)
+@q1.mistake()
 def each_counts_alone(seen: Seen) -> bool:
+    """Each worker counts alone: a variable without a pin lives on the task whose server is asked. Put it on the
+    parameter server, with tf.device("/job:ps/task:0"), in each graph."""
     return any(home.startswith("/job:worker") for home in seen.homes)
 
 
-@q1.mistake(
-    "Reading the counter, adding 1 and assigning the sum are three steps. If another worker adds between the first and "
-    "the last of them, its addition is lost, now and then. tf.assign_add is one op that does all three."
-)
+@q1.mistake()
 def adds_in_several_ops(seen: Seen) -> bool:
+    """Reading the counter, adding 1 and assigning the sum are three steps. If another worker adds between the first and
+    the last of them, its addition is lost, now and then. tf.assign_add is one op that does all three."""
     return any(one.assigns for one in seen.adding)
 
 
-@q1.mistake(
-    "More than one client runs the initializer. A client that comes later sets the counter to 0 again, and what the "
-    "others have added until then is lost. One client does it, before all begin."
-)
+@q1.mistake()
 def initializes_in_each(seen: Seen) -> bool:
+    """More than one client runs the initializer. A client that comes later sets the counter to 0 again, and what the
+    others have added until then is lost. One client does it, before all begin."""
     return seen.began > 1
 
 
-@q1.mistake(
-    "One client adds for all. Let cluster.run(work) call your function for each worker: it runs them at the same time, "
-    "and each adds `steps` times."
-)
+@q1.mistake()
 def one_worker_does_all(seen: Seen) -> bool:
+    """One client adds for all. Let cluster.run(work) call your function for each worker: it runs them at the same time,
+    and each adds `steps` times."""
     return len({one.worker for one in seen.adding}) == len(seen.adding) == 1 < seen.workers
 
 
-@q1.mistake(
-    "All clients ask the same server, that of worker 0; the other workers do nothing. Each client has a server of its "
-    "own: tf.Session(client.target)."
-)
+@q1.mistake()
 def asks_one_server(seen: Seen) -> bool:
+    """All clients ask the same server, that of worker 0; the other workers do nothing. Each client has a server of its
+    own: tf.Session(client.target)."""
     return len({one.worker for one in seen.adding}) == 1 < len({one.client for one in seen.adding})
 
 
-@q1.mistake(
-    "The workers add one after the other: a loop of yours waits for each of them. cluster.run(work) lets all of them "
-    "work at the same time."
-)
+@q1.mistake()
 def one_after_another(seen: Seen) -> bool:
+    """The workers add one after the other: a loop of yours waits for each of them. cluster.run(work) lets all of them
+    work at the same time."""
     return len({one.client for one in seen.adding}) == 1 < len({one.worker for one in seen.adding})
 
 
-@q1.mistake(
-    "Everybody added, but the value was read before all had ended. cluster.run returns when the last worker has ended: "
-    "read the counter after it."
-)
+@q1.mistake()
 def reads_too_early(seen: Seen) -> bool:
+    """Everybody added, but the value was read before all had ended. cluster.run returns when the last worker has ended:
+    read the counter after it."""
     all_added = len([one for one in seen.adding if one.times >= seen.steps]) == seen.workers
     number = _number(seen.value)
     return all_added and number is not None and number < seen.workers * seen.steps
