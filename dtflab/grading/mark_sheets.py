@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from dtflab.base.text_table import plural
@@ -21,15 +22,6 @@ from dtflab.viz.drawing.svg import Markup, join, tag
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
     *("raw_score", "late_submission_penalty", "score", "max_score"),
-)
-_STYLE = (
-    ":root{color-scheme:light dark}"
-    "body{font-family:system-ui,sans-serif;color:#111;background:#fff;margin:24px;max-width:1000px}"
-    "table.all{border-collapse:collapse}table.all th,table.all td{text-align:left;padding:4px 16px 4px 0;"
-    "border-bottom:1px solid #ccc;vertical-align:top}td.number{text-align:right;font-variant-numeric:tabular-nums}"
-    "h2{margin-top:32px}pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f4f4f4;padding:8px}"
-    ".failed{border-left:4px solid #D55E00;padding-left:8px}"
-    "@media (prefers-color-scheme:dark){body{color:#eee;background:#111}pre{background:#222}}"
 )
 _COUNTED = "Cells of text do not count: cell 3 is the third cell of code."
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
@@ -109,7 +101,8 @@ def html(all_graded: Sequence[Graded]) -> str:
         tag("p", _COUNTED),
         join(_section(number, one) for number, one in enumerate(all_graded)),
     )
-    top = tag("head", Markup('<meta charset="utf-8">'), tag("title", title), tag("style", Markup(_STYLE)))
+    style = Markup(Path(__file__).with_suffix(".css").read_text(encoding="utf-8"))
+    top = tag("head", Markup('<meta charset="utf-8">'), tag("title", title), tag("style", style))
     return f"<!DOCTYPE html>\n{tag('html', top, body, lang='en')}\n"
 
 

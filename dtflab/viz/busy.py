@@ -17,17 +17,12 @@ from dtflab.virtual.event_log import EventLog
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import in_order, look, together
 from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag, text_width
 from dtflab.viz.drawing.units import duration, ticks, time_unit
 
 MOST_ROWS = 40  # devices that are drawn
 _BAR, _ROW, _CELL = 20.0, 30.0, 1.0  # units; a row is cut into pieces of _CELL
-
-_STYLE = (
-    ".dtf .whole{fill:var(--soft);fill-opacity:.12}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
-    ".dtf .busy{stroke:none}"
-)
 
 
 class _Row(NamedTuple):
@@ -140,7 +135,7 @@ class _Drawing:
         sentence = f"{self.title}: {self.summary}. {told}."
         parts = join([self.head, *self._axis(height), *rows])
         text = f"{self.title}, {self.summary}\n{text_table(heads, table)}"
-        return Picture(parts, (self.width, height), _STYLE, sentence, [(self.title, heads, table)], text)
+        return Picture(parts, (self.width, height), rules("busy"), sentence, [(self.title, heads, table)], text)
 
     def _share(self, row: _Row) -> str:
         return f"{100 * row.seconds / self.whole:.0f} %"

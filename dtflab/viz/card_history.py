@@ -19,7 +19,7 @@ from dtflab.viz.cards import by_arrival, host_of, program_look
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, Look
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, tag, text_width, wrapped
 from dtflab.viz.drawing.units import duration
 
@@ -28,14 +28,6 @@ _PLOT, _LINE, _BELOW = 190.0, 18.0, 44.0
 _BOLD = 1.07  # bold text is so much wider
 _HEADROOM = 1.35  # of the capacity: what was asked for may stick out so far
 _PROGRAM = tuple[int, str]
-
-_STYLE = (
-    ".dtf .held{fill-opacity:.45;stroke-width:1.2}.dtf .free{fill:none;stroke:var(--edge)}"
-    ".dtf .limit{stroke:var(--fg);stroke-width:1.6}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
-    ".dtf .asked{fill:none;stroke-width:2;stroke-dasharray:5 3}"
-    ".dtf .cross{fill:none;stroke:var(--fg);stroke-width:2.4}.dtf .moment{stroke:var(--edge)}"
-    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}"
-)
 
 
 class _Rect(NamedTuple):
@@ -149,11 +141,11 @@ class _Drawing:
         """All of it."""
         parts = join([self.head, self.legend, *self._axis(), *self._bands(), *self._free(), *self._refusals(),
                       *self._capacity(), *self._numbers(), *self._list()])  # fmt: skip
-        told = [f"{i}: {self._words(moment)}" for i, moment in enumerate(self.moments, 1)]
+        told = "; ".join(f"{i}: {self._words(moment)}" for i, moment in enumerate(self.moments, 1))
         sentence = f"{self.title}, {_mib(self.card.memory_bytes, up=False)}, on {host}: {self.summary}. "
         table, height = self._table(), self.bottom + _BELOW + _LINE * sum(map(len, self.told)) - 8
         text = f"{self.title} ({self.summary})\n{text_table(*table[1:])}"
-        return Picture(parts, (self.width, height), _STYLE, sentence + "; ".join(told) + ".", [table], text)
+        return Picture(parts, (self.width, height), rules("card_history"), f"{sentence}{told}.", [table], text)
 
     def x(self, step: int) -> float:
         """Where state `step` begins: the first is what was there before, half as wide as the others."""

@@ -16,16 +16,11 @@ from dtflab.machine.smi import NO_GPUS, CardState, HostState, Process, Smi
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, OKABE_ITO, Look
 from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, tag, text_width
 from dtflab.viz.drawing.units import memory_size
 
 _BAR, _ROW, _BEHIND = 24.0, 36.0, 6.0
-
-_STYLE = (
-    ".dtf .held{fill-opacity:.3}.dtf .free{fill:none;stroke:var(--edge)}"
-    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}"
-)
 
 
 class _Piece(NamedTuple):
@@ -64,7 +59,7 @@ def cards(state: Smi, host: str = "", *, width: float | None = None, title: str 
     drawing = _Drawing(there.cards, pieces, looks, 30 + height + 8, room(width))
     parts = join([marks.heading(title, summary), legend, *drawing.draw()])
     text = f"{summary}\n{text_table(heads, rows)}"
-    return Picture(parts, drawing.size, _STYLE, _sentence(there, pieces), [(title, heads, rows)], text)
+    return Picture(parts, drawing.size, rules("cards"), _sentence(there, pieces), [(title, heads, rows)], text)
 
 
 # -- data -------------------------------------------------------------------------------------------------------

@@ -20,18 +20,13 @@ from dtflab.viz.data.participants import client_label, is_task, own_letters, par
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, natural, together
 from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width, wrapped
 
 _MOST_EMPTY = 4  # tasks that hold nothing; more are one box
 MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn
 _BOLD = 1.07  # bold text is so much wider
 _CLIENT, _THING, _HEAD, _GAP, _PAD = 40.0, 30.0, 30.0, 16.0, 8.0
-_STYLE = (
-    ".dtf .task{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.8}"
-    ".dtf .thing{fill:var(--bg);stroke:var(--soft)}.dtf .way{fill:none;stroke-width:1.7}"
-    ".dtf .session{stroke-dasharray:5 4}"
-)
 
 
 class Thing(NamedTuple):
@@ -72,7 +67,7 @@ def clients(seen: Watch, *, width: float | None = None, title: str = "Clients an
             f"{title}: {system.summary()}. " + "; ".join(f"{c} {does} {what}" for c, does, what, *_ in rows[:40]) + "."
         )
         text = f"{system.summary()}\n{text_table(heads, rows)}"
-        return Picture(drawing.markup, drawing.size, _STYLE, sentence, [(title, heads, rows)], text)
+        return Picture(drawing.markup, drawing.size, rules("clients"), sentence, [(title, heads, rows)], text)
 
 
 class _System:

@@ -13,7 +13,7 @@ from dtflab.runtime.steps import Standing
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import BLUE, GREEN, GREY, ORANGE, Look, look, together
 from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.layout.layered import Box, Cluster, Layout, Rect, layout
 
@@ -28,10 +28,6 @@ _LOOKS = {
 }
 _MEANINGS = {"done": "has run", "dead": "does not run", "ready": "runs in the next set",
              "asked": "its value will come from elsewhere", "waits": "for that many inputs"}  # fmt: skip
-_STYLE = (
-    ".dtf .box{fill:var(--bg);stroke-width:1.4}.dtf .e{stroke:var(--edge);stroke-width:1.1;fill:none}"
-    ".dtf .h{fill:var(--edge)}"
-)
 
 
 def counters(nodes: Sequence[Standing]) -> Picture:
@@ -50,7 +46,8 @@ def counters(nodes: Sequence[Standing]) -> Picture:
         heads = ("device", "node", "state", "waits for")
         count = ", ".join(f"{sum(n.state == state for n in nodes)} {_LOOKS[state].label}" for state in present)
         size = (max(plan.width, 500.0), height + 8 + plan.height)
-        return Picture(drawing, size, _STYLE, f"Step: {count}.", [("Nodes", heads, rows)], text_table(heads, rows))
+        tables, text = [("Nodes", heads, rows)], text_table(heads, rows)
+        return Picture(drawing, size, rules("counters"), f"Step: {count}.", tables, text)
 
 
 def _width(node: Standing) -> float:

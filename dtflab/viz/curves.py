@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtflab.base.text_table import text_table
-from dtflab.viz.drawing.figures import CARD, EDGE, INK, RULE, SOFT, STYLE, drawing
+from dtflab.viz.drawing.figures import CARD, EDGE, INK, RULE, SOFT, drawing
 from dtflab.viz.drawing.palette import OKABE_ITO
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import Style, current, room
+from dtflab.viz.drawing.style import Style, current, room, rules
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -228,7 +228,7 @@ class _Shown:
         """The figure as it is now, as all pictures are: in the page's colours, with a sentence and a table."""
         figure: Any = self
         size = tuple(figure.bbox.size)
-        return Picture(drawing(figure), size, STYLE, self.sentence, [self.table], repr(self), self.how)
+        return Picture(drawing(figure), size, rules("curves"), self.sentence, [self.table], repr(self), self.how)
 
     def save(self, path: str | Path) -> None:
         """Write `.svg` or `.html` as a notebook shows it, or one of matplotlib's other forms, as `.png` and `.pdf`."""

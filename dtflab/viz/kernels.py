@@ -24,18 +24,12 @@ from dtflab.runtime.session import BaseSession
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import Look, look, together
 from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, tag, text_width, wrapped
 
 _ROW, _TOP, _LAYER_GAP, _GAP, _LINE = 26.0, 62.0, 12.0, 10.0, 14.0
 
 _BOLD = 1.07  # bold text is so much wider
-
-_STYLE = (
-    ".dtf .able{fill:none;stroke-width:1.2}.dtf .layer{fill:var(--soft);fill-opacity:.08;stroke:var(--edge)}"
-    ".dtf .stripe{stroke:var(--soft);stroke-opacity:.3}"
-    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:4px;stroke-linejoin:round}"
-)
 
 
 class _Row(NamedTuple):
@@ -64,7 +58,8 @@ def kernels(fetches: Any, session: BaseSession, *, width: float | None = None, t
         summary = f"{plural(len(rows), 'kind')} of ops on {plural(len(devices), 'device')}"
         parts = join([marks.heading(title, summary), *drawing.draw()])
         text = f"{summary}\n{text_table(heads, told)}"
-        return Picture(parts, drawing.size, _STYLE, _sentence(rows, devices, layers), [(title, heads, told)], text)
+        sentence = _sentence(rows, devices, layers)
+        return Picture(parts, drawing.size, rules("kernels"), sentence, [(title, heads, told)], text)
 
 
 # -- data -------------------------------------------------------------------------------------------------------

@@ -19,19 +19,12 @@ from dtflab.viz.data.participants import client_label, is_task, party
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
 from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
 
 MOST_TASKS, MOST_CLIENTS = 24, 12  # drawn; the table knows all
 _CLIENT, _TASK, _HEAD, _GAP, _PAD, _BOX = 40.0, 90.0, 28.0, 14.0, 8.0, 22.0
 _SERVICES = ("master service", "worker service")
-_STYLE = (
-    ".dtf .machine{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.8}"
-    ".dtf .task{fill:var(--bg);stroke:var(--edge)}"
-    ".dtf .idle{fill:none;stroke:var(--soft);stroke-opacity:.8}"
-    ".dtf .asks{fill:none;stroke-width:1.2}"
-    ".dtf .session{fill:none;stroke:var(--soft);stroke-width:1.7;stroke-dasharray:5 4}"
-)
 
 
 _Pair = tuple[str, str]  # who calls, who is called
@@ -73,7 +66,7 @@ def machines(
         told += [f"master {party(one).label} called the worker service of {party(task).label}" for one, task in asked]
         sentence = f"{title}: {drawing.summary}. " + " ".join(f"{text}." for text in [*map(_told, tasks), *told])
         text = "\n".join([drawing.summary, text_table(heads, rows), *told])
-        return Picture(drawing.markup, drawing.size, _STYLE, sentence, [(title, heads, rows)], text)
+        return Picture(drawing.markup, drawing.size, rules("machines"), sentence, [(title, heads, rows)], text)
 
 
 def _is_a_masters(call: Call) -> bool:

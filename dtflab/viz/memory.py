@@ -18,7 +18,7 @@ from dtflab.viz.digraph import Op, ops_of
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import Look, look, together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import duration, memory_size, ticks, time_unit
 
@@ -31,14 +31,6 @@ _LEFT = 70.0  # of the plot: room for sizes
 _LIST = 262.0  # width of the list next to it
 _BESIDE = 700.0  # pages that are narrower have it below
 _UNTIL = 14.0  # height of the line that says for whom a tensor is kept
-
-_STYLE = (
-    ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
-    ".dtf .layer{stroke:var(--bg);stroke-width:1}.dtf .old{fill:var(--soft);fill-opacity:.18}"
-    ".dtf .stripe{stroke:var(--soft);stroke-opacity:.35}.dtf .peak{stroke:var(--fg);stroke-width:1.2}"
-    ".dtf .total{fill:none;stroke-width:1.6}"
-    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-opacity:.8;stroke-linejoin:round}"
-)
 
 
 def memory(step: Any, *, graph: Any = None, width: float | None = None, title: str = "Memory") -> Picture:
@@ -64,7 +56,7 @@ def memory(step: Any, *, graph: Any = None, width: float | None = None, title: s
             y += bands[-1].height + _GAP
         drawing = join([heading, *(part for band in bands for part in band.draw())])
         sentence = f"{title} of {_summary(usages)}. " + " ".join(map(_sentence, usages))
-        return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(usages), _text(usages))
+        return Picture(drawing, (inner, y - _GAP), rules("memory"), sentence, _tables(usages), _text(usages))
 
 
 def _ops(graph: Any) -> Sequence[Op]:

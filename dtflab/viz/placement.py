@@ -25,7 +25,7 @@ from dtflab.viz.drawing.colouring import Colouring, colouring, of_ops
 from dtflab.viz.drawing.palette import Look, in_order, look, together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.scopes import Block, blocks
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.layout.layered import TOLERATED, Box, Cluster, Layout, Rect, layout
 
@@ -37,12 +37,6 @@ PAGES, PAGE_HEIGHT = (
     960.0,
 )  # boxes to try, until the drawing is no higher
 LEAST_WIDTH = 700.0  # the legend's
-
-_STYLE = (
-    ".dtf .box{fill:var(--bg);stroke-width:1.4}.dtf .scope{fill:var(--soft);fill-opacity:.05;stroke:var(--edge)}"
-    ".dtf .e{stroke:var(--edge);stroke-width:1.1;fill:none}.dtf .x{stroke-width:2.2;fill:none}"
-    ".dtf .c{stroke-dasharray:3 3}.dtf .h{fill:var(--edge)}.dtf .more{fill:var(--bg);stroke-width:1}"
-)
 
 
 def placement(
@@ -85,7 +79,7 @@ def placement(
     with together(op.device for op in ops):
         coloured = _Coloured(ops, way, of_ops(way, ops), page)
         view = _on_a_page(coloured) if max_boxes is None else _View(coloured, _blocks(coloured, max_boxes))
-        return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
+        return Picture(*view.draw(title), rules("placement"), _sentence(view), _tables(view), _text(view))
 
 
 def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:

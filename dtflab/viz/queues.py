@@ -16,7 +16,7 @@ from dtflab.viz.data.queue_course import Course, Wait, courses
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, VERMILLION, together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, Point, hatch_path, join, line_path, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import duration, ticks, time_unit
 
@@ -26,13 +26,6 @@ _MOST_WAITS = 400  # on one line: not more than can be told apart
 _MOST_TABLE_ROWS = 1000
 _MOST_EMPTY = 5  # times what was ever inside: a capacity above is only named
 _HEAD, _PLOT, _LANE, _GAP = 28.0, 84.0, 19.0, 14.0
-
-_STYLE = (
-    ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
-    ".dtf .level{fill-opacity:.3;stroke-width:1.6}.dtf .limit{stroke:var(--fg);stroke-width:1.2;stroke-dasharray:5 3}"
-    ".dtf .event{stroke:var(--fg);stroke-width:1.2}"
-    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-opacity:.8;stroke-linejoin:round}"
-)
 
 
 def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, title: str = "Queues") -> Picture:
@@ -57,7 +50,7 @@ def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, ti
             y += bands[-1].height + _GAP
         drawing = join([head, legend, *(part for band in bands for part in band.draw())])
         sentence = f"{title}: {_summary(found, shown, end - start)}. " + " ".join(map(_sentence, found))
-        return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(found, start), _text(found))
+        return Picture(drawing, (inner, y - _GAP), rules("queues"), sentence, _tables(found, start), _text(found))
 
 
 class _Band:

@@ -12,12 +12,11 @@ from dtflab.viz.data.participants import client_label, party
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
 from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, shorten, tag, text_width
 
 MOST_QUEUES, _MOST_WAITING = 20, 4
 _ROW, _LINE, _BAR = 30.0, 17.0, 16.0
-_STYLE = ".dtf .whole{fill:var(--soft);fill-opacity:.12;stroke:var(--soft);stroke-opacity:.8}"
 
 
 def queues_now(
@@ -42,8 +41,8 @@ def queues_now(
             for q in found
         ]
         sentence = f"{title}: " + "; ".join(_sentence(queue) for queue in found) + "."
-        text = text_table(heads, table)
-        return Picture(join([head, rows]), (inner, bottom), _STYLE, sentence, [(title, heads, table)], text)
+        tables, text = [(title, heads, table)], text_table(heads, table)
+        return Picture(join([head, rows]), (inner, bottom), rules("queues_now"), sentence, tables, text)
 
 
 def _of(held: BaseSession | Sequence[HeldQueue]) -> list[HeldQueue]:

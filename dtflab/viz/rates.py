@@ -20,19 +20,12 @@ from dtflab.viz.data.queue_course import Course
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import BLUE, GREY, VERMILLION, together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, number, shorten, tag, text_width, wrapped
 from dtflab.viz.drawing.units import duration
 
 MOST_ROWS = 24  # of stages and queues; the tables have all
 _STAGE, _QUEUE, _GAP, _GUTTER = 58.0, 46.0, 16.0, 26.0
-_STYLE = (
-    ".dtf .stage{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.8}"
-    ".dtf .slow{stroke:var(--fg);stroke-opacity:1;stroke-width:2.4}"
-    ".dtf .queue{fill:none;stroke:var(--soft);stroke-opacity:.8;stroke-dasharray:4 3}"
-    ".dtf .flow{fill:none;stroke:var(--soft);stroke-width:1.6}.dtf .tip{fill:var(--soft)}"
-    ".dtf .whole{fill:var(--soft);fill-opacity:.14}"
-)
 Row = Stage | Course
 
 
@@ -61,7 +54,7 @@ def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -
         sentence = f"{title}: {_summary(found, rows)}. {_verdict(found, slow)} " + " ".join(
             _told(found, s) for s in found.stages
         )
-        return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(found), _text(found, slow))
+        return Picture(drawing, (inner, y - _GAP), rules("rates"), sentence, _tables(found), _text(found, slow))
 
 
 def _rows(found: Pipeline) -> list[Row]:

@@ -17,7 +17,7 @@ from dtflab.train.replicas.staleness_log import StalenessLog
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import BLUE, Colour, look
 from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, tag
 from dtflab.viz.drawing.units import ticks, time_unit
 
@@ -25,11 +25,6 @@ _HEAD, _HEIGHT, _AXIS = 38.0, 180.0, 40.0  # above a plot, of it, below it
 _BESIDE = 700.0  # narrower pages have one plot below the other
 _MOST_BARS, _MOST_MARKS, _MOST_LINES = 34, 900, 7
 _Place = tuple[float, float, float]
-_STYLE = (
-    ".dtf .grid{stroke:var(--soft);stroke-opacity:.22}.dtf .axis{stroke:var(--soft);stroke-opacity:.8}"
-    ".dtf .mean{stroke:var(--fg);stroke-width:1.5;stroke-dasharray:4 3}.dtf .lost{fill:none;stroke-width:1.5}"
-    ".dtf .trace{fill:none;stroke-width:1}"
-)
 
 
 class _Plot(NamedTuple):
@@ -75,7 +70,7 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
     tables = [(title, heads, rows), ("Gradients by staleness", ("staleness", "applied", "dropped"), by_age)]
     text = f"{title}: {summary}\n{text_table(heads, rows)}"
     size = (width, course[1] + _HEIGHT + _AXIS)
-    return Picture(join([heading, *parts]), size, _STYLE, f"{title}: {summary}.", tables, text)
+    return Picture(join([heading, *parts]), size, rules("staleness"), f"{title}: {summary}.", tables, text)
 
 
 def _places(top: float, width: float) -> tuple[_Place, _Place]:

@@ -21,7 +21,7 @@ from dtflab.viz.drawing.colouring import Colouring, colouring
 from dtflab.viz.drawing.names import shorter
 from dtflab.viz.drawing.palette import GREY, Look, look, together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, Point, arrow_head, hatch_path, join, number, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration, ticks, time_unit
 
@@ -29,14 +29,6 @@ MOST_TABLE_ROWS = 1000
 MOST_RECORDS = 100_000  # of a step: they take about two seconds
 _SIMULATED = "simulated: NumPy timings"
 MANY_BARS = 2000  # in one row; from here on, those hidden behind others are left out
-
-_STYLE = (
-    ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
-    ".dtf .wait{fill-opacity:.16;stroke-width:1}.dtf .wire{fill:none;stroke-width:1.5}"
-    ".dtf .part{stroke:var(--bg);stroke-width:1.5;stroke-dasharray:4 3}"
-    ".dtf .stripe{stroke-width:1;stroke-opacity:.3}"
-    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-opacity:.75;stroke-linejoin:round}"
-)
 
 
 def timeline(
@@ -66,7 +58,7 @@ def timeline(
         bands = Bands(read, room(width), looks.mark)
         return Picture(
             *_draw(bands, looks, title),
-            _STYLE,
+            rules("timeline"),
             _sentence(bands, looks),
             _tables(bands.trace, looks),
             _text(bands, looks),

@@ -16,17 +16,13 @@ from dtflab.runtime.session import BaseSession
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import in_order, look, together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size
 
 MOST_DEVICES = 24  # bars; the table knows more
 _MOST_TABLE_ROWS = 1000
 _BAR, _ROW = 26.0, 36.0
-_STYLE = (
-    ".dtf .held{stroke:var(--bg);stroke-width:1}.dtf .unset{fill:none;stroke:var(--soft);stroke-dasharray:3 2}"
-    ".dtf .grid{stroke:var(--soft);stroke-opacity:.35}"
-)
 
 
 def variables(
@@ -55,7 +51,7 @@ def variables(
         sentence = f"{title}: {_summary(found, by_device, shown)}. " + " ".join(
             _told(*item) for item in by_device.items()
         )
-        return Picture(drawing, size, _STYLE, sentence, _tables(by_device, found), _text(by_device))
+        return Picture(drawing, size, rules("variables"), sentence, _tables(by_device, found), _text(by_device))
 
 
 def held_by(held: Cluster | BaseSession | Iterable[HeldVariable]) -> list[HeldVariable]:

@@ -19,7 +19,7 @@ from dtflab.viz.curves import curve
 from dtflab.viz.drawing.marks import badge, badge_width, heading
 from dtflab.viz.drawing.palette import GREY, in_order, look, together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import ticks, time_unit
 
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 _LEFT, _RIGHT = 190.0, 66.0  # for the name of a row, and for the number behind it
 _ROW, _LINK, _GAP = 20.0, 14.0, 14.0
 _LEAST = 0.5  # px: bars and gaps that are narrower are drawn together
-
-_STYLE = (
-    ".dtf .lane{fill:var(--soft);fill-opacity:.08}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
-    ".dtf .over{stroke:var(--fg);stroke-width:1.5;stroke-dasharray:3 3}"
-)
 
 
 class _Scale(NamedTuple):
@@ -79,7 +74,7 @@ def what_if(
     drawing = join([*blocks, *_axis(scale, y - _GAP + 14)])
     tables: list[Table] = [(title or "Steps", heads, rows)]
     tables += [(f"Critical path: {name}", PATH_HEADS, one.path_rows) for name, one in named]
-    return Picture(drawing, (room(), y + 4), _STYLE, sentence, tables, text_table(heads, rows))
+    return Picture(drawing, (room(), y + 4), rules("what_ifs"), sentence, tables, text_table(heads, rows))
 
 
 def _table(named: Sequence[tuple[str, Outcome]]) -> tuple[Sequence[str], list[tuple[str, ...]]]:

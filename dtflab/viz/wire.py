@@ -19,7 +19,7 @@ from dtflab.viz.data.participants import in_line, is_task, party
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration
 
@@ -30,12 +30,6 @@ _MOST_NAMES, _LEAST_NAME = 3, 12.0  # of tensors on one arrow; room for what is 
 _OTHERS = "others"
 # Calls whose answers carry something; the others are only told, and answered at once.
 _ANSWERED = ("RecvTensor", "RunStep", "PartialRun", "PartialRunSetup", "CreateSession", "ExtendSession", "Reset")
-
-_STYLE = (
-    ".dtf .life{stroke:var(--soft);stroke-opacity:.8}.dtf .call{fill:none;stroke-width:1.6}"
-    ".dtf .answer{stroke-dasharray:5 3}.dtf .work{fill-opacity:.35;stroke-width:1}"
-    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:4px;stroke-linejoin:round}"
-)
 
 
 def wire(seen: Watch | Sequence[Call], step: int | None = None, *, width: float | None = None,
@@ -56,7 +50,7 @@ def wire(seen: Watch | Sequence[Call], step: int | None = None, *, width: float 
         chart = _Chart(calls, numbers, room(width), title)
         sentence = f"{title}: {chart.summary()}. {_counts(calls)}."
         return Picture(
-            chart.drawing, chart.size, _STYLE, sentence, _tables(calls, numbers), _text(calls, chart.summary())
+            chart.drawing, chart.size, rules("wire"), sentence, _tables(calls, numbers), _text(calls, chart.summary())
         )
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Transform
 
 INK, SOFT, RULE, EDGE, CARD = "#1f2328", "#57606a", "#d8dee4", "#848d97", "#ffffff"
-STYLE = ".dtf .grid{stroke:var(--soft);stroke-opacity:.22}.dtf .axis{stroke:var(--edge)}"
 
 _PAINT = {INK: "var(--fg)", SOFT: "var(--soft)", CARD: "var(--bg)"}
 _CLASSES = {RULE: "grid", EDGE: "axis"}  # lines that a style draws in its own way

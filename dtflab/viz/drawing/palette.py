@@ -179,23 +179,3 @@ def in_order(devices: Iterable[str]) -> list[str]:
 def natural(text: str) -> list[tuple[int, str]]:
     """A key that sorts numbers within names as numbers."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
-
-
-FONT = "'Helvetica Neue',Helvetica,Arial,'Liberation Sans',sans-serif"
-
-# `.dtf` is the root of every picture; its own variables take Jupyter's value, VS Code's, or plain light.
-_VARIABLES = (
-    "--bg:var(--jp-layout-color0,var(--vscode-editor-background,#fff));"
-    "--fg:var(--jp-content-font-color1,var(--vscode-editor-foreground,#1f2328));"
-    "--soft:var(--jp-content-font-color2,var(--vscode-descriptionForeground,#57606a));"
-    "--edge:#848d97"
-)
-_ALONE_DARK = "--bg:#0d1117;--fg:#e6edf3;--soft:#9aa4af"
-
-STYLE = (
-    f".dtf{{{_VARIABLES}}}"
-    f".dtf text{{font-family:{FONT};font-size:12px;fill:var(--fg);white-space:pre}}"
-    ".dtf .card{fill:var(--bg)}.dtf .soft{fill:var(--soft)}.dtf .s11{font-size:11px}"
-    ".dtf .b{font-weight:600}.dtf .end{text-anchor:end}.dtf .mid{text-anchor:middle}"
-)
-STYLE_ALONE = f"@media(prefers-color-scheme:dark){{.dtf.alone{{{_ALONE_DARK}}}}}"

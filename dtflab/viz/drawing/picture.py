@@ -12,19 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dtflab.viz.drawing.palette import STYLE, STYLE_ALONE
-from dtflab.viz.drawing.style import MARGIN, Style, current
+from dtflab.viz.drawing.style import MARGIN, Style, current, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
-
-# `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing. (It needs a
-# value: JupyterLab's sanitizer drops empty attributes.)
-_PAGE_STYLE = (
-    ".dtf-picture{{overflow-x:auto}}.dtf-drawing[hidden]{{display:block!important}}.dtf-still{{display:none}}"
-    ".dtf-picture summary{{cursor:pointer;font-size:{0};width:max-content}}"
-    ".dtf-picture table{{font-size:{0}}}.dtf-picture th,.dtf-picture td{{text-align:left!important}}"
-)
 
 
 class Picture:
@@ -58,9 +49,11 @@ class Picture:
     @property
     def html(self) -> str:
         """The drawing and its data for a page or a notebook; no scripts, nothing loaded."""
+        # `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing. (It
+        # needs a value: JupyterLab's sanitizer drops empty attributes.)
         still = base64.b64encode(self._svg(alone=True).encode()).decode()
         parts = [
-            tag("style", Markup(self._how.css(_PAGE_STYLE.format(self._how.pixels(12)), "dtf-picture"))),
+            tag("style", Markup(self._how.css(rules("page").replace("SIZE", self._how.pixels(12)), "dtf-picture"))),
             tag("div", self._svg(alone=False), class_="dtf-drawing", hidden="hidden"),
             tag("img", src=f"data:image/svg+xml;base64,{still}", alt=self.sentence, class_="dtf-still"),
             tag("details", tag("summary", "Data as a table"), *(_table(*table) for table in self.tables)),
@@ -85,8 +78,8 @@ class Picture:
         how = self._how
         width, height = self._size[0] + 2 * MARGIN, self._size[1] + 2 * MARGIN
         own = f"k{zlib.crc32(self._style.encode()):x}"  # rules of one kind of picture are not those of another
-        rules = (self._style + how.rules).replace(".dtf ", f".dtf.{own} ")
-        style = how.css(STYLE + STYLE_ALONE * alone + rules, "dtf")
+        mine = (self._style + how.rules).replace(".dtf ", f".dtf.{own} ")
+        style = how.css(rules("every picture") + rules("alone") * alone + mine, "dtf")
         return tag(
             "svg",
             tag("style", Markup(style)),

@@ -8,7 +8,9 @@ Rule: a picture takes the style that is set when it is drawn and keeps it; both 
 
 from __future__ import annotations
 
+import functools
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 MARGIN = 14.0  # around a drawing
@@ -76,6 +78,13 @@ def style(name: str) -> None:
 def current() -> Style:
     """The style that is set."""
     return _current
+
+
+@functools.cache
+def rules(picture: str) -> str:
+    """The CSS of a kind of picture: its section of pictures.css."""
+    text = Path(__file__).with_name("pictures.css").read_text(encoding="utf-8")
+    return text.partition(f"/* {picture} */")[2].partition("/*")[0].replace("\n", "")
 
 
 def room(width: float | None = None) -> float:

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dtflab.viz.drawing.picture import Table
-from dtflab.viz.drawing.style import current
+from dtflab.viz.drawing.style import current, rules
 from dtflab.viz.drawing.svg import Markup, tag
-
-_STYLE = (
-    ".dtf-page{font-size:SIZE;line-height:1.45}.dtf-page .head{font-weight:600;margin:2px 0 4px}"
-    ".dtf-page ul{margin:0 0 6px;padding-left:20px}.dtf-page summary{cursor:pointer;width:max-content;padding:3px 0}"
-    ".dtf-page .scroll{overflow:auto;max-height:420px;margin:0 0 8px}"
-    ".dtf-page table{border-collapse:collapse;margin:0;font-size:SIZE}"
-    ".dtf-page th,.dtf-page td{text-align:left!important;padding:2px 14px 2px 4px;vertical-align:top}"
-    ".dtf-page th{border-bottom:1px solid var(--jp-border-color1,#8c959f)}"
-    ".dtf-page td.n{text-align:right!important;font-variant-numeric:tabular-nums}"
-)
 
 
 def page(
@@ -29,7 +19,7 @@ def page(
     head = tag("div", headline, class_="head")
     return tag(
         "div",
-        tag("style", Markup(how.css(_STYLE.replace("SIZE", how.pixels(12)), "dtf-page"))),
+        tag("style", Markup(how.css(rules("tables").replace("SIZE", how.pixels(12)), "dtf-page"))),
         head,
         *([tag("ul", *items)] if items else []),
         drawing or Markup(""),
