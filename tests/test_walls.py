@@ -15,20 +15,6 @@ OPS = PACKAGE / "ops"
 FAMILIES = sorted(path.parent.name for path in OPS.glob("*/__init__.py"))
 
 
-# What the issue on rooms has still to do; each entry is a test that fails today.
-NOT_YET = {
-    "takes": "",
-    "calls": "",
-    "lengths": "",
-    "circles": "",
-}
-
-
-def each(names, test):
-    wanted = NOT_YET[test].split()
-    return [pytest.param(name, marks=[pytest.mark.xfail(strict=True)] * (name in wanted)) for name in names]
-
-
 # ---- families of ops ----
 
 
@@ -57,7 +43,7 @@ def public_functions() -> dict[Path, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", each(FAMILIES, "takes"))
+@pytest.mark.parametrize("name", FAMILIES)
 def test_a_family_takes_functions_of_others_not_their_kernels_or_state(name):
     wrong = []
     for path in house.sources(OPS / name):
@@ -67,13 +53,13 @@ def test_a_family_takes_functions_of_others_not_their_kernels_or_state(name):
     assert sorted(wrong) == []
 
 
-@pytest.mark.parametrize("name", each(FAMILIES, "calls"))
+@pytest.mark.parametrize("name", FAMILIES)
 def test_what_programs_call_is_no_page_of_ops(name):
     public = {page: names for page, names in public_functions().items() if family(page) == name}
     assert {house.name(page): names for page, names in public.items() if holds_ops(page)} == {}
 
 
-@pytest.mark.parametrize("name", each(FAMILIES, "lengths"))
+@pytest.mark.parametrize("name", FAMILIES)
 def test_pages_of_a_family_are_of_60_to_300_lines(name):
     lengths = {house.name(path): len(path.read_text().splitlines()) for path in house.sources(OPS / name)}
     pages = {page: lines for page, lines in lengths.items() if not page.endswith(("__init__.py", "/functions.py"))}
@@ -94,7 +80,7 @@ def test_the_engines_of_the_simulator_know_none_of_the_questions():
 # ---- circles ----
 
 
-@pytest.mark.parametrize("room", each(sorted(house.order().level), "circles"))
+@pytest.mark.parametrize("room", sorted(house.order().level))
 def test_no_circle_of_imports_inside_a_room(room):
     """Neither when the modules load nor through imports in functions; those for the type checker alone don't count."""
     graph = nx.DiGraph()
