@@ -25,7 +25,8 @@ _SET = {
     "CUDA_VISIBLE_DEVICES": "",
     "PYTHONDONTWRITEBYTECODE": "",  # an installed library has its bytecode; a source tree gets it in the first round
 }
-# NumPy's products take the kernels that its BLAS finds best, as TensorFlow's do, whatever older builds were told here.
+# NumPy's products take the kernels that its BLAS finds best, as TensorFlow's do, no matter what the environment asks of
+# older builds.
 _UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 

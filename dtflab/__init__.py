@@ -14,7 +14,7 @@ One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
 Side pages: `client` (what a client checks and shows), `local` (the cluster of one task), `frames` (loops), `runner`
 (the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
-(a step in hand), `transport` (the seam between tasks), `watched_master` (its calls are told).
+(a step in hand), `transport` (the seam between tasks), `watched_master` (reports its calls).
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ VERSION = "1.15.0"  # as `tf.version.VERSION`: which TensorFlow this behaves as
 newaxis = None
 lin_space = linspace
 
-# What is loaded when it is first used: name → the module that has it.
+# Names whose module is loaded on first use: name → module.
 _LAZY = {
     **dict.fromkeys(("ConfigProto", "GPUOptions", "GraphOptions", "OptimizerOptions", "RunMetadata", "RunOptions"),
                     "dtflab.protos.config_pb2"),

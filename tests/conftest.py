@@ -160,7 +160,7 @@ def virtual_time_ends() -> Iterator[None]:
     clock._of_program[:] = [one for one in clock._of_program if one in before]
 
 
-SETTLE_S = 60.0  # for threads and processes that were told to stop and are on their way
+SETTLE_S = 60.0  # for threads and processes that are stopping
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """Runs the tests that compare numbers as they would run on other CPUs: `make test-numeric`.
 
 OpenBLAS has kernels for each kind of CPU and NumPy loops for each set of instructions; they add in different orders.
-Both can be told to use those of an older CPU. TensorFlow's own can't, nor can those of a newer CPU be had.
+Both can be set to use those of an older CPU. TensorFlow's own can't, nor can those of a newer CPU be had.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ WAYS = (on_callers_thread, in_sets, on_pools, traced)  # in the second run, a se
 
 @pytest.fixture
 def everything_is_costly(monkeypatch):
-    """All kernels go to pools, and all that can be cut is cut; who took tasks is counted."""
+    """All kernels go to pools, and everything divisible is divided; the threads that took tasks are counted."""
     for module, name, value in (
         (costs, "COSTLY_FLOPS", 0), (costs, "COSTLY_ELEMENTS", 0), (pools, "MIN_COST_PER_SHARD", 1e-9),
         (matmul, "ONE_BLOCK", 0), (elementwise, "LARGE", 0), (elementwise, "LINE", 1),

@@ -52,7 +52,7 @@ def _short(error: OpError | KeyboardInterrupt, shell: Any) -> str:
 
 
 def _facts(error: OpError, shell: Any) -> tuple[str, list[tuple[str, Any]]]:
-    """The message, without what is told below it; and where the op is and was made."""
+    """The message, without the facts listed below it, and where the op is and was made."""
     facts = [("op", error.node_name), ("device", error.device), ("task", None if error.device else error.task)]
     found = _NODE.search(error.message)
     facts.append(("loop", found and (found[1] or "").removeprefix(" in ")))

@@ -53,7 +53,7 @@ _CODE_TO_CLASS: dict[int, type[OpError]] = {}
 class OpError(Exception):
     """An operation failed while a step ran; the base of every error that a session, master or worker reports.
 
-    `task`, `device` and `line` may be set by whoever learns them on the error's way to the client: `line` is
+    `task`, `device` and `line` may be set on the error's way to the client, where they are known: `line` is
     the (code object, line number) of the user's program that made the op, `device` is where it ran.
     """
 
@@ -215,7 +215,7 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 
 def exception_type_from_error_code(error_code: int) -> type[OpError]:
-    """The class for a canonical code; KeyError for OK and for numbers that are no code."""
+    """The class for a canonical code; KeyError for OK and for numbers that are not a code."""
     return _CODE_TO_CLASS[error_code]
 
 

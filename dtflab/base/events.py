@@ -119,7 +119,7 @@ class CardEvent(NamedTuple):
 class Happened(NamedTuple):
     """In virtual time, in a step, a kernel ran on `where`, or a message of `nbytes` went to `target`.
 
-    Moments are virtual seconds. A message is told when it sets out, as it is known then when it arrives.
+    Moments are virtual seconds. A message is reported when it sets out, because its arrival is known then.
     """
 
     started: float
@@ -159,7 +159,7 @@ KINDS = ("on_call", "on_queue", "on_use", "on_node", "on_card", "on_happened", "
 
 
 class Instrument:
-    """Who hears of what happens in one place: for each kind of event, the methods that get it."""
+    """The listeners of one place: for each kind of event, the methods that get it."""
 
     def __init__(self, *listeners: object) -> None:
         self._changing = threading.Lock()
@@ -251,6 +251,6 @@ def client_of(step: int) -> str:
 
 
 def client_name() -> str:
-    """Who the calling thread is as a client: `client`, or the name that its thread was given."""
+    """The calling thread's name as a client: `client`, or the name that the thread was given."""
     thread = threading.current_thread()
     return "client" if thread is threading.main_thread() else thread.name

@@ -44,7 +44,7 @@ def is_nested(structure: Any) -> bool:
 
 
 def _children(structure: Any, expand_composites: bool) -> Sequence[Any] | None:
-    """What is directly inside; None for a leaf."""
+    """The elements directly inside; None for a leaf."""
     if isinstance(structure, list | tuple):
         return structure
     if isinstance(structure, Mapping):

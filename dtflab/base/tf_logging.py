@@ -72,7 +72,7 @@ def vlog(level: int, msg: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def TaskLevelStatusMessage(msg: Any) -> None:
-    """An error for whoever watches the task."""
+    """An error for the person who watches the task."""
     get_logger().error(msg, stacklevel=2)
 
 

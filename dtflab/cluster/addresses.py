@@ -86,7 +86,7 @@ def check_loopback(spec: ClusterSpec) -> None:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Addresses on this machine's loopback that nobody uses now, nor is given before whoever they are for is there.
+    """Addresses on this machine's loopback that nobody uses now; none is given away before its task is there.
 
     On Linux a port that somebody is bound to without listening is given to nobody who asks for any, and yet to who
     asks for this one, if both allow it, as servers do. So the last ports that were found here stay bound.

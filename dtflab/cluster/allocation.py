@@ -1,6 +1,6 @@
 """Allocation: GPUs of a cluster, handed out so that none is promised twice.
 
-TensorFlow never had this: whoever names a device shares it with all others who do, and finds out when it is full. The
+TensorFlow never had this: programs that name the same device share it, and find out when it is full. The
 papers that came before it (Borg's and Spark's schedulers) leave it to the cluster's manager; here a Cluster is its own.
 
 Rules: what is handed out is a promise about memory, per device; a promise without an amount takes the device whole.
@@ -33,7 +33,7 @@ class Allocation:
 
     `devices` are full names, `amounts` what is promised on each, in bytes, `holder` is whose they are. As a device
     function it leaves alone what asks for a device. A variable goes to the device that was given the fewest bytes, an
-    operation beside its first input that is here, and what has no such input to the next device in turn.
+    operation next to its first input that is here, and what has no such input to the next device in turn.
     """
 
     def __init__(self, manager: ResourceManager, devices: Sequence[str], amounts: dict[str, int], holder: str) -> None:
@@ -51,7 +51,7 @@ class Allocation:
 
     def __call__(self, op: Any) -> str:
         if not self._manager.holds(self):
-            raise errors.FailedPreconditionError.of(f"{self!r} is no device for '{op.name}': allocate anew.")
+            raise errors.FailedPreconditionError.of(f"{self!r} is not a device for '{op.name}': allocate again.")
         if op.device:
             return str(op.device)
         if op.type in _VARIABLES:
@@ -151,7 +151,7 @@ class ResourceManager:
         """Hand out what is asked for.
 
         ResourceExhaustedError if it can never be had, or not now and `wait` is false; DeadlineExceededError after
-        `timeout` seconds in line. Who waits is served in order.
+        `timeout` seconds in line. Requests are served in order.
         """
         with self._lock:
             self._look()
@@ -256,7 +256,7 @@ class ResourceManager:
         return any((allocation, device.name) in device.promised for device in self._devices.values())
 
     def _serve(self) -> None:
-        """Serve the line in order: who comes later does not pass one who waits for more of the same cards."""
+        """Serve the line in order: no request overtakes one that waits for more of the same cards."""
         wanted: set[str] = set()
         for place in list(self._waiting):
             cards = self._cards_for(place[0])
@@ -283,7 +283,7 @@ class ResourceManager:
             return list(dict.fromkeys(allocation for promised in cards.values() for allocation, _ in promised))
 
     def waiting(self) -> list[str]:
-        """Who waits for what, in order."""
+        """The requests that wait, in order, and what each waits for."""
         with self._lock:
             return [f"{request.holder} waits for {request}" for request, _, _ in self._waiting]
 

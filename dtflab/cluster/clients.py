@@ -2,7 +2,8 @@
 
 Stands for the shells in which somebody starts the same script once per worker.
 
-Rule: when one fails, or at Ctrl-C, the others are told, and lose their sessions if they do not end by themselves.
+Rule: when one fails, or at Ctrl-C, the others are asked to stop, and lose their sessions if they do not end by
+themselves.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Clients:
             self._ended.set()
 
     def _await(self, grace: float) -> None:
-        """Wait for all clients; for those beside a failed one only `grace` seconds longer."""
+        """Wait for all clients; for those next to a failed one only `grace` seconds longer."""
         deadline = None
         while True:
             self._ended.clear()

@@ -1,4 +1,4 @@
-"""Cluster: many tasks at once, whoever starts them.
+"""Cluster: many tasks at once, no matter who starts them.
 
     with dtflab.Cluster(ps=1, worker=2) as cluster:
         sess = tf.Session(cluster.target)
@@ -174,7 +174,7 @@ class Cluster:
         self._begin()
 
     def _begin(self) -> None:
-        if self not in _alive:  # else it is begun anew, task by task
+        if self not in _alive:  # else it is begun again, task by task
             clocks.begin(self.clock)
         _alive.add(self)
 
@@ -258,7 +258,7 @@ class Cluster:
         )
 
     def allocations(self) -> list[Allocation]:
-        """What is promised now, the oldest first: `release()` gives one back that nobody needs any more."""
+        """The allocations in force, the oldest first: `release()` gives one back that nobody needs any more."""
         return self._manager.allocations()
 
     def _capacities(self) -> dict[str, Capacity]:
@@ -321,7 +321,7 @@ class Cluster:
         self._manager.look_again()
 
     def restart(self, job: str | None = None, index: int = 0) -> None:
-        """End one task, or all without a job, and start anew at the same address, without variables."""
+        """End one task, or all without a job, and restart it at the same address, without variables."""
         chosen = range(len(self.tasks)) if job is None else [self.tasks.index(self.task(job, index))]
         self._stop_tasks([self.tasks[number] for number in chosen])
         self._homes.open()
@@ -365,7 +365,7 @@ class Cluster:
         return [(task.name, task.address, task.state) for task in self.tasks]
 
     def waits(self) -> list[str]:
-        """Who waits for what now, in lines: for GPUs of the cluster, and for tensors and queues of in-process tasks.
+        """What waits for what now, in lines: for GPUs of the cluster, and for tensors and queues of in-process tasks.
 
         Tasks in processes of their own are not asked. One line says so, if there are any.
         """
@@ -385,7 +385,7 @@ class Cluster:
         return lines
 
     def variables(self) -> list[HeldVariable]:
-        """Who holds which variable: task, device, container, name, dtype, shape, bytes.
+        """Every variable with its holder: task, device, container, name, dtype, shape, bytes.
 
         Tasks in processes of their own do not tell: NotImplementedError if there is no other.
         """

@@ -21,7 +21,7 @@ def _check_all_there(target: str, address: str, config: ConfigProto | None) -> N
     lost = [] if config is not None and config.device_filters else lost_beside(address)
     if lost:
         raise errors.UnavailableError.of(
-            f"The cluster of {target} has lost {', '.join(lost)}. Start them anew (`cluster.restart`), or leave them "
+            f"The cluster of {target} has lost {', '.join(lost)}. Restart them (`cluster.restart`), or leave them "
             "out of the session: tf.ConfigProto(device_filters=['/job:ps', '/job:worker/task:0'])."
         )
 

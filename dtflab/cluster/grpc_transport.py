@@ -53,7 +53,7 @@ _SERVER_OPTIONS = [*_UNLIMITED, ("grpc.so_reuseport", 0)]  # a port has one owne
 _METADATA = (("tf-rpc", "1"),)
 _MAX_TEXT = 3000  # TensorFlow's limit; metadata has 8 KiB
 _NEVER_SENT = "failed to connect"  # gRPC's words for that
-_CUT_OFF = "CANCELLED"  # its word for a call that meets a server as it stops; whoever gives up says more
+_CUT_OFF = "CANCELLED"  # its word for a call that meets a server as it stops; a caller that gives up says more
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
 
@@ -270,7 +270,7 @@ class _Call:
         self.end(errors.CancelledError.of("The caller has cancelled the call, or is gone."))
 
     def end(self, why: errors.OpError) -> None:
-        """Wake whoever works for this call, unless it is answered."""
+        """Wake the thread that works for this call, unless the call is answered."""
         with self._lock:
             if self._over or self._why is not None:
                 return
@@ -367,7 +367,7 @@ class _Handlers(grpc.GenericRpcHandler):
 
 
 def _status(name: str, error: Exception) -> tuple[int, str]:
-    """What the caller is told of an error: canonical code and text."""
+    """The canonical code and text that a caller gets for an error."""
     if isinstance(error, errors.OpError):
         code, text = error.error_code, error.message
     elif isinstance(error, DecodeError | UnicodeDecodeError):

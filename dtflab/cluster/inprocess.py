@@ -1,4 +1,4 @@
-"""The tasks of this process, by address, and the wire between them that is no wire.
+"""The tasks of this process, by address, and the wire between them that is not one.
 
 A task's address is a name: `machine-a.example.com:2222` needs no such machine while the task lives in this process.
 Calls go straight to the other task's methods; what crosses is recorded with its size, so that the wire can be looked
@@ -106,13 +106,13 @@ class Absent:
 
 
 def stopped(task: str, address: str) -> errors.OpError:
-    """What is said of a task that has ended; once it was started anew, what the new one says of an old session."""
+    """The error for a call to a task that has ended or, once it has restarted, for one with an old session."""
     if find(address) is not None:
         return errors.AbortedError.of(
             f'Session handle is not found. Possibly this worker ("{task}" at {address}) just restarted. Open a new '
             "session: tf.Session(target). The variables that lived there must be initialized, or restored."
         )
-    return errors.UnavailableError.of(f"Task {task} at {address} was stopped. `cluster.restart` starts it anew.")
+    return errors.UnavailableError.of(f"Task {task} at {address} was stopped. `cluster.restart` starts it again.")
 
 
 class Peer:
@@ -203,7 +203,7 @@ class Peer:
         return self.task.worker
 
     def _told(self, method: str, step_id: int = 0, detail: str = "") -> contextlib.AbstractContextManager[object]:
-        """In this block a call is made, which those who watch are told of."""
+        """In this block a call is made, which is reported to those who watch."""
         if not PROCESS.call:
             return _UNTOLD
         return OpenCall(method, self._source, self.task.name, detail, step_id, now=self.task.clock.now)

@@ -4,8 +4,8 @@ Stands for `rpc/grpc_master_service.cc` and `rpc/grpc_worker_service.cc`. Left o
 with a cluster or state of their own.
 
 Rules: messages are TensorFlow's (`protos/`). A method takes the bytes of a request and gives those of the
-answer, or raises a class of `errors`; it may wait, for it has a thread of its own. Who waits is woken when
-the call ends.
+answer, or raises a class of `errors`; it may wait, for it has a thread of its own. A waiting thread is woken when the
+call ends.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ class WorkerService:
         self._worker.run_graph(request.session_handle, request.graph_handle, step)
         try:
             step.drive()
-        except errors.OpError as error:  # also those are told who ask for its tensors from now on
+        except errors.OpError as error:  # requests for its tensors from now on fail, too
             self._worker.rendezvous.find(request.step_id).abort(error)
             raise
         if trace is not None and trace.wanted:
@@ -380,7 +380,7 @@ class WorkerService:
         running = _PartialStep(self._task.master.new_step(request.step_id, self._clock), self._clock.event())
 
         def drive() -> None:
-            with contextlib.suppress(errors.OpError):  # whoever waits for a value of this step is told
+            with contextlib.suppress(errors.OpError):  # the error reaches every op that waits for a value of this step
                 running.step.drive()
             running.ended.set()
 

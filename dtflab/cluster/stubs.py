@@ -310,7 +310,7 @@ class WorkerStub:
         self._start("Logging", request, lambda *answer: step.post(self._told, step, ran, *answer))
 
     def _told(self, step: Step, ran: StepStats, data: bytes, error: errors.OpError | None) -> None:
-        if error is None:  # what a trace lacks is no reason for its step to fail
+        if error is None:  # a step must not fail because a part of its trace is missing
             devices = {stats.device: stats for stats in ran.dev_stats}
             for labeled in worker_messages.LoggingResponse.FromString(data).step:
                 for stats in labeled.step_stats.dev_stats:

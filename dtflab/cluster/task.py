@@ -87,7 +87,7 @@ class Task:
         """The worker of another task, to pull from. Does not wait: if it is gone, the pull says so."""
         known = self._peers.get(task)
         if isinstance(known, Peer) and known.task.stopped and inprocess.find(known.task.address):
-            known = None  # it was started anew
+            known = None  # it has restarted
         return known or self._way_to(task)
 
     def reach(self, task: str) -> WorkerInterface:
@@ -145,7 +145,7 @@ class Task:
         with self._helps_lock:
             helped = list(self._helps)
         for step in helped:
-            if step.in_flight:  # before its ops are told below that their queue or accumulator is gone
+            if step.in_flight:  # before its ops learn below that their queue or accumulator is gone
                 step.cancel(gone)
         self.master.close(gone)
         for peer in self._peers.values():

@@ -57,7 +57,7 @@ def to_proto(value: Any) -> TensorProto:
         proto = _header(array, dtype)
         proto.variant_val.extend(variant_to_proto(one, to_proto) for one in array.flat)
     else:
-        proto = make_tensor_proto(array, dtype)  # narrow integers: their bits are no contract
+        proto = make_tensor_proto(array, dtype)  # narrow integers: their bits are not part of the contract
     return proto
 
 
@@ -128,7 +128,9 @@ def _elements(proto: Any, dtype: DType, shape: list[int], content: Buffer) -> Ar
 
 
 def _objects(proto: Any, dtype: DType, shape: list[int], content: Buffer) -> Array:
-    """What is no number; TensorFlow's workers send such as `tensor_content`: all lengths, then all bytes."""
+    """Strings, handles and variants; TensorFlow's workers send strings as `tensor_content`: all lengths, then all
+    bytes.
+    """
     field, message, convert = _OBJECTS[dtype]
     values = list(getattr(proto, field))
     if len(content):

@@ -1,4 +1,4 @@
-"""How long a program waits for a task of its cluster before it is told what is wrong. Seconds.
+"""How long a program waits for a task of its cluster before it gets an error. Seconds.
 
 TensorFlow waits forever. `dtflab.timeouts.tasks = 20` changes a value; the environment's `DTFLAB_TIMEOUT_TASKS` sets
 it.

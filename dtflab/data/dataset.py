@@ -271,9 +271,9 @@ class Dataset(structures.HasElements):
         """
         size = _int64(buffer_size, "buffer_size")
         seeds = [_int64(s or 0, n) for s, n in zip(random_seed.get_seed(seed), ("seed", "seed2"), strict=True)]
-        anew = reshuffle_each_iteration is not False
+        reshuffle = reshuffle_each_iteration is not False
         return self._with(
-            "ShuffleDataset", buffer_size=size, seed=seeds[0], seed2=seeds[1], reshuffle_each_iteration=anew
+            "ShuffleDataset", buffer_size=size, seed=seeds[0], seed2=seeds[1], reshuffle_each_iteration=reshuffle
         )
 
     def repeat(self, count: Any = None) -> Dataset:

@@ -2,7 +2,7 @@
 
 Stands for `python/data/ops/from_generator_op.py`.
 
-Rules: the generator runs in the process that made the data set, on the thread of whoever wants an element. Each
+Rules: the generator runs in the process that made the data set, on the thread that asks for an element. Each
 iteration has a generator of its own, known to the graph by a number.
 """
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
 
-# What is loaded when it is first used: name → the module that has it.
+# Names whose module is loaded on first use: name → module.
 _LAZY = {
     **dict.fromkeys(("Wrong", "register"), "dtflab.grading.questions"),
     "find": "dtflab.grading.catalogue",

@@ -185,7 +185,7 @@ class _Work:
                 self._take(event, about, more)
 
     def _take(self, event: str, about: Any, more: Any) -> None:
-        """What has happened; an error if it can't have."""
+        """Take in an event of the child; an error if it can't have happened."""
         if event in ("cell", "error"):
             self.code[about - 1]  # there is such a cell
         if event == "judging":
@@ -270,7 +270,7 @@ def _environment(folder: Path, student: str) -> dict[str, str]:
 
 
 class Task(NamedTuple):
-    """What is to be done for a file; it asks from time to time whether it is to stop. `alone`: while no other runs."""
+    """The work on a file; it asks from time to time whether it is to stop. `alone`: while no other runs."""
 
     run: Callable[[Callable[[], bool]], Graded]
     alone: bool = False

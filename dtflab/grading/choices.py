@@ -6,11 +6,11 @@
       ✓ C  Ops without a GPU kernel are placed on the CPU.
       1 right letter is missing.
 
-Each wrong letter is told which line of the run below shows it. A right one that is missing is only counted at the first
-try; at the second there is told where to look for it, at the third there are all letters with their reasons.
+Each wrong letter gets the line of the run below that shows it. A right one that is missing is only counted at the first
+try; the second says where to look for it, and with the third there are all letters with their reasons.
 
-Rule: a try is another choice than those before, so that who runs a notebook twice reads the same twice. Tries are
-counted in memory, and nothing is written. The sentences are those of the question (`Question.choice`).
+Rule: only a choice that differs from those before counts as a try, so that a notebook that runs twice says the same.
+Tries are counted in memory, and nothing is written. The sentences are those of the question (`Question.choice`).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Prediction:
 
     @property
     def _told(self) -> bool:
-        """Whether all is told: the choice is right, or was made for the third time."""
+        """Whether all letters are explained: the choice is right, or was made for the third time."""
         return self.right or self.tries >= _LAST
 
     @property

@@ -87,7 +87,7 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
 
 
 def _resumed(journal: Journal, files: int) -> str:
-    """What is known from the grading that is resumed."""
+    """A line about the grading that is resumed."""
     text = f"Resumed: {journal.resumed} of {plural(files, 'file')} have a mark already."
     if journal.suspects:
         text += f" Running when the grading ended, and graded last, one at a time: {', '.join(journal.suspects)}."
@@ -171,7 +171,7 @@ def _chosen(texts: Sequence[str]) -> Chosen:
 
 
 def _tasks(submissions: Sequence[Submission], chosen: Chosen, how: batch.Options, journal: Journal) -> list[batch.Task]:
-    """What is to be done for each file, and on which questions: the chosen ones, or those of its assignment."""
+    """The work on each file, and on which questions: the chosen ones, or those of its assignment."""
     known = {question.id: question for question in all_questions()}
     code, ids, why = _read(submissions, known)
     together = defaultdict(list)

@@ -46,7 +46,7 @@ def grade(id: str, answer: Any = _NOT_GIVEN, *, hint: bool = False) -> Any:
 
 
 def check(id: str, name: str = "", answer: Any = _NOT_GIVEN) -> bool:
-    """Whether an answer passes the check of that name, or all checks of the question. What is wrong is printed.
+    """Whether an answer passes the check of that name, or all checks of the question. Findings are printed.
 
     For the doctests of otter-grader, and for scripts. The answer is found as `grade` finds it; LookupError lists the
     questions or the checks if there is none of that name.
@@ -63,7 +63,7 @@ def check(id: str, name: str = "", answer: Any = _NOT_GIVEN) -> bool:
 
 
 def grade_all(questions: list[Question], namespace: Mapping[str, Any]) -> Score:
-    """The Score of the answers in `namespace`. A terminal, which shows only its number, is told the rest."""
+    """The Score of the answers in `namespace`. The rest is printed on a terminal, which shows only the number."""
     score = Score([judge(question, namespace) for question in questions])
     if not in_notebook():
         show(score.text)

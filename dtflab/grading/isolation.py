@@ -189,7 +189,7 @@ def _read(ready: selectors.BaseSelector, seconds: float) -> bool:
 
 
 def _drain(ready: selectors.BaseSelector) -> None:
-    """What is still in the pipes; they are never longer than this."""
+    """Read the rest from the pipes; they are never longer than this."""
     for _ in range(64):
         if not ready.get_map() or not _read(ready, 0):
             return

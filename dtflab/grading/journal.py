@@ -32,7 +32,7 @@ _KILLED = (
 
 
 class Work(NamedTuple):
-    """What is to be done for a file; `known` are notes about it."""
+    """The work on a file; `known` are notes about it."""
 
     submission: Submission
     code: list[str]
@@ -46,7 +46,7 @@ class Work(NamedTuple):
 
 
 class Journal:
-    """What is known of an earlier grading, and what happens in this one. Without a `path` nothing is kept.
+    """The notes of an earlier grading, and of this one. Without a `path` nothing is kept.
 
     `resumed` counts the files that have a mark already, `suspects` are students whose file ran when the grading ended.
     """
@@ -74,7 +74,7 @@ class Journal:
             self._marks[key] = more
 
     def task(self, work: Work) -> Task:
-        """What is still to be done for a file: nothing if it has its mark."""
+        """The work that is left for a file: none if it has its mark."""
         if self._path is None:
             return Task(functools.partial(Work.grade, work))
         key = self._key(work)

@@ -1,7 +1,7 @@
 """Judge an answer: every check of its question, in order, each for its own time, whatever the answer does.
 
 Rules: nothing that an answer does gets out of here: errors, endless loops, wrong types and floods of text are results.
-A check's own error is told as the grader's, which a teacher has to mend, and never as the answer's.
+A check's own error is reported as the grader's, which a teacher has to mend, and never as the answer's.
 The mark follows from the answer, the seed and the student alone: its seconds are those that `meter` counts.
 """
 

@@ -1,8 +1,9 @@
 """Score: a mark that is a number for nbgrader and a table for people.
 
-Rules, measured on nbgrader 0.9.6: it reads the `text/plain` of the cell's value as a number. What is not a number,
-negative or NaN gets full marks, more than the cell's points stops the grading, a word on stderr before it gets none.
-So a Score is finite, between 0 and its maximum, its repr is that number, and it is the last expression of the cell.
+Rules, measured on nbgrader 0.9.6: it reads the `text/plain` of the cell's value as a number. A mark that is not a
+number, negative or NaN counts as full marks, more than the cell's points stops the grading, a word on stderr before it
+gets none. So a Score is finite, between 0 and its maximum, its repr is that number, and it is the last expression of
+the cell.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A simulated cluster for an answer: its graph is built and run in virtual time, where seconds are the same everywhere.
 
-Rule: an answer that waits forever is told so at once, as a deadlock; no check waits for it in real time.
+Rule: an answer that waits forever fails at once, as a deadlock; no check waits for it in real time.
 """
 
 from __future__ import annotations

@@ -121,7 +121,8 @@ def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submissi
 def same(name: str) -> str:
     """A name in the one form of its letters that is compared: macOS writes `ü` of a folder's name as two characters.
 
-    What is no UTF-8, as in an archive from an old Windows, is spelled: `\\xeb`. (Nothing can be drawn from it else.)
+    Bytes that are not UTF-8, as in an archive from an old Windows, are spelled: `\\xeb`. (Nothing can be drawn from it
+    else.)
     """
     spelled = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return unicodedata.normalize("NFC", spelled)

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class DefaultStack(threading.local, Generic[T]):
-    """What is the default here, innermost last; each thread has its own."""
+    """The defaults of the current thread, innermost last."""
 
     def __init__(self) -> None:
         self.stack: list[T] = []

@@ -4,8 +4,8 @@ Stands for `python/ops/gradients_impl.py`, `gradients_util.py` and `python/frame
 summing. Left out: function calls (`SymbolicGradient`), hessians.
 
 Rule: walk back from the ys; an operation is differentiated once the gradients of all its outputs that lead to a
-y have arrived, and these are summed first. Scopes are opened as TensorFlow does it, so that names agree. What is
-special in loops, which lead back to themselves, is asked of `Loops`.
+y have arrived, and these are summed first. Scopes are opened as TensorFlow does it, so that names agree. `Loops` has
+what is special about loops, which lead back to themselves.
 """
 
 from __future__ import annotations
@@ -418,7 +418,7 @@ def _check_not_first_value(op: Operation, xs: Sequence[Tensor]) -> None:
 
 
 def _set_shape(op: Operation, index: int, dx: Any) -> None:
-    """What is known of the input's shape holds for its gradient."""
+    """Give the gradient the static shape of the input."""
     tensor = op.inputs[index]
     if not isinstance(dx, Tensor) or tensor.dtype == dtypes.resource:
         return

@@ -54,7 +54,7 @@ class IndexedSlices:
 
     @property
     def shape(self) -> TensorShape:
-        """What is known of the dense shape."""
+        """The static shape of the dense tensor, as far as it is known."""
         return TensorShape(None) if self._dense_shape is None else constant_value_as_shape(self._dense_shape)
 
     def get_shape(self) -> TensorShape:

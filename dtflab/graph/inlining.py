@@ -84,7 +84,7 @@ class _Call:
         ]
 
     def body(self, attr: str | FunctionAttr, label: str, arguments: Sequence[Edge], pivot: str | None) -> _Body:
-        """Add the body of a function. What has no input waits for `pivot`."""
+        """Add the body of a function. Nodes without input wait for `pivot`."""
         called = self.node.attrs[attr] if isinstance(attr, str) else attr
         try:
             function = called.function

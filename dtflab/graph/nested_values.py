@@ -2,8 +2,8 @@
 
 Stands for the first half of `make_tensor_proto` in `tensorflow/python/framework/tensor_util.py`.
 Left out: composite values (sparse and ragged tensors), which never are constants.
-The rule it obeys: lists are judged by their elements, which must be of the asked dtype's kind (1.5 is no
-int32); what is an array already is cast.
+The rule it obeys: lists are judged by their elements, which must be of the asked dtype's kind (1.5 is not an int32);
+what is an array already is cast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface of an op as an OpDef message, for whoever reads a graph without knowing its ops.
+"""The interface of an op as an OpDef message, for programs that read a graph without knowing its ops.
 
 Stands for the OpDefs that `core/framework/op.cc` registers. Left out: descriptions, and whether an op is commutative
 or an aggregate, which nothing here asks.

@@ -35,5 +35,5 @@ def register(
 
 
 def find(collection_name: str) -> ProtoFunctions | None:
-    """What was registered for a collection, or None."""
+    """The functions registered for a collection, or None."""
     return _registered.get(collection_name)

@@ -263,7 +263,7 @@ _HANDS_ON = {"Identity", "IdentityN", "Switch", "Enter", "Exit", "NextIteration"
 
 
 def declared(handle: Tensor) -> tuple[TensorShape, DType] | None:
-    """Shape and dtype of the variable, or of the elements of the TensorArray, behind a handle, as far as it is told."""
+    """Shape and dtype of the variable, or of the elements of the TensorArray, behind a handle, as far as known."""
     operation, index = handle.op, handle.value_index
     while operation.type in _HANDS_ON:
         source = operation.inputs[index if operation.type == "IdentityN" else 0]

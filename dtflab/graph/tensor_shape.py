@@ -406,7 +406,7 @@ def _item_size(dims: Any, item: Any) -> _Size:
 
 
 def _slice_of_unknown(key: Any) -> Any:
-    """What is known of `shape[key]` when the rank is not: how long a slice with fixed ends is."""
+    """`shape[key]` of an unknown rank: only the length of a slice with fixed ends is known."""
     if not isinstance(key, slice):
         return Dimension(None)
     if key.step is not None:

@@ -127,7 +127,7 @@ class FunctionGraph(Graph):
 
     @contextlib.contextmanager
     def _outside_of_blocks(self) -> Iterator[None]:
-        """What is made inside belongs to no scope, branch or loop of the body."""
+        """Ops made inside belong to no scope, branch or loop of the body."""
         with self.name_scope(None), self.control_dependencies(None):
             yield
 
@@ -161,7 +161,7 @@ class FunctionGraph(Graph):
     # -- the end -----------------------------------------------------------------------------------------------
 
     def function(self, name: str, results: Sequence[Tensor]) -> Function:
-        """What has been built, as a function with these results."""
+        """The graph built so far, as a function with these results."""
         effects = _in_order([op for op in self.get_operations() if _has_effect(op)])
         names = [f"result_{i}" for i in range(len(results))]
         with self.as_default(), self._outside_of_blocks(), self.device(None):

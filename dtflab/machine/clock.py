@@ -253,7 +253,7 @@ class Pool:
                 self._call_thread()
 
     def close(self) -> None:
-        """Let every thread end once it has nothing to do. What is submitted later still runs."""
+        """Let every thread end once it has nothing to do. Work submitted later still runs."""
         with self._lock:
             self._idle_seconds = 0.0
             for wake in self._idle.values():

@@ -38,7 +38,7 @@ def tell(claims: Sequence[Claim], config: Any) -> None:
 
 
 def lines(claims: Sequence[Claim]) -> list[str]:
-    """Properties of each card, who can reach whose memory, and the devices."""
+    """Properties of each card, which cards reach each other's memory, and the devices."""
     if not claims:
         return []
     numbers = [claim.ordinal for claim in claims]

@@ -66,7 +66,7 @@ class GPUDevice(Device):
     def wrapped(self, kernel: Kernel, node: Node) -> Kernel:
         """A kernel whose time counts as the card's and whose outputs as its memory's.
 
-        Virtual time stands still while it computes; the card is told when it passes afterwards.
+        Virtual time stands still while it computes; the card advances it afterwards.
         """
         if node.op == "_Recv":
             return self._receiving(kernel, node)

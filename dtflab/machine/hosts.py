@@ -50,7 +50,7 @@ class Home:
 class Claim:
     """One program's use of one card: the memory that it has grabbed, and how long its kernels ran.
 
-    `ordinal` is the card's number as CUDA shows it to the program. `memory` is set by whoever uses the card first.
+    `ordinal` is the card's number as CUDA shows it to the program. `memory` is set by the first user of the card.
     """
 
     def __init__(self, card: Card, program: str) -> None:
@@ -88,7 +88,7 @@ class Claim:
             context = 0 if self.grabbed else cards.CONTEXT_BYTES
             if nbytes + context > (free := free_bytes(self.card)):
                 amount = human_bytes(nbytes).replace("iB", "")  # 3.66G
-                if nbytes not in self._refused:  # who asks again and again is told once
+                if nbytes not in self._refused:  # a program that asks again and again gets one message
                     say(f"failed to allocate {amount} ({nbytes} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY")
                     card = self.card
                     registry().refused(card.host, card.index, self.program, self.held, nbytes + context, max(free, 0))
@@ -133,7 +133,7 @@ class Claim:
                 self._told = None
 
     def holding(self) -> Holding:
-        """What is told to other processes."""
+        """The record for other processes."""
         assert self._told is not None
         return Holding(self.card.host, self.card.index, self.program, self.held, self._since, self._told[1])
 
@@ -243,7 +243,9 @@ def this_host() -> str:
 
 
 def this_home(address: str = "localhost:0", job: str = "") -> Home:
-    """Where a task of this process lives that has that address; a `ps` task sees no card unless it is told to."""
+    """Where a task of this process lives that has that address; a `ps` task sees no card unless CUDA_VISIBLE_DEVICES
+    names one.
+    """
     return Home(host_of(address), THIS_PROCESS, os.environ.get("CUDA_VISIBLE_DEVICES", "" if job == "ps" else None))
 
 
@@ -321,7 +323,7 @@ def _real_cards() -> list[Card]:
 
 
 def _forget(hosts: list[str]) -> None:
-    """Other cards take the place of these. Who has claims on the old ones keeps them, apart from all others."""
+    """Other cards take the place of these. Programs with claims on the old ones keep them, apart from all others."""
     for host in hosts:
         _cards.pop(host, None)
     _drop([key for key in _claims if key[0] in hosts], bool(hosts))

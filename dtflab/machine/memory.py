@@ -1,4 +1,4 @@
-"""DeviceMemory: which tensor lies where in the memory of a GPU, who made it, and when it gets free.
+"""DeviceMemory: which tensor lies where in the memory of a GPU, which node made it, and when it is freed.
 
 Stands for `GPUProcessState` and the part of `OpKernelContext` that allocates outputs. A simulated GPU computes with
 NumPy: its arrays lie in host memory, and this is the book-keeping that a card would do. Left out: memory that a kernel
@@ -26,7 +26,7 @@ from dtflab.machine.bfc_allocator import BFCAllocator, OutOfMemory, human_bytes,
 from dtflab.ops.messages import dtype_text, shape_text
 from dtflab.ops.variables.cell import Cell
 
-# Of who holds what, a message shows that many tensors, or as many as have this part of the bytes.
+# A message lists this many tensors, or as many as make up this part of the bytes.
 _MOST_ROWS = 10
 _MOST_BYTES = 0.99
 _SPARE = 32  # bytes: random numbers are drawn a few at a time, so the last ones may be too many
@@ -98,7 +98,7 @@ class DeviceMemory:
         return value
 
     def buffer(self, array: Any) -> Buffer | None:
-        """What is accounted for an array, or for the array that it is a view of."""
+        """The buffer accounted for an array, or for the array that it is a view of."""
         return self._of(owner_of(array))
 
     def _of(self, owner: Any) -> Buffer | None:
@@ -118,7 +118,9 @@ class DeviceMemory:
         return self.allocator.stats.bytes_in_use
 
     def usage(self) -> str:
-        """Who holds how much, the largest first; as in TensorFlow's message, with sizes, shapes and lines."""
+        """The holders of memory with their shares, the largest first; as in TensorFlow's message, with sizes, shapes
+        and lines.
+        """
         rows = sorted(self.buffers(), key=lambda buffer: (-buffer.size, buffer.number))
         left = sum(buffer.size for buffer in rows)
         least = left * (1 - _MOST_BYTES)

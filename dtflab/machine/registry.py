@@ -7,7 +7,8 @@ A process has two files in the registry's folder. `<id>.json` says which hosts i
 bytes are counters, mapped into memory, so that a kernel that has run costs no system call.
 
 Rules: a record is replaced as a whole, under the registry's lock. A record whose `.live` can be locked belongs to a
-dead process, and is removed by whoever finds it. Records are data, and are checked like data from a stranger.
+dead process, and is removed by the next process that finds it. Records are data, and are checked like data from a
+stranger.
 """
 
 from __future__ import annotations
@@ -202,7 +203,7 @@ class Registry:
             )
 
     def _tell_changes(self, record: Record, holdings: list[Holding]) -> None:
-        """From what a process told to what it holds now; what ends is told first."""
+        """Report the changes from a process's last record to its holdings now, the ends first."""
         held = {(h.host, h.card, h.program): h.held for h in record.holdings}
         now = {(h.host, h.card, h.program): h.held for h in holdings}
         for key in sorted(held.keys() | now.keys(), key=lambda key: (now.get(key, 0), key)):

@@ -76,7 +76,7 @@ class Smi:
     """The state of all cards at one moment: text in a terminal, a table in a notebook.
 
     `hosts` are this process's own, then those of other programs. `events` say how that came about, the oldest first:
-    who took memory of a simulated card, who was refused, who ended.
+    programs that took memory of a simulated card, were refused it, or ended.
     """
 
     def __init__(

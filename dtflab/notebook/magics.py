@@ -482,7 +482,7 @@ def _placed(session: BaseSession, fetches: Any, feed: Any) -> tuple[Any, Mapping
 def _placed_by_running(session: BaseSession, fetches: Any, feed: Any) -> tuple[list[Any], dict[str, str]]:
     """The nodes of a step that was run to learn where they are, and their devices.
 
-    What was fed did not run; it is where its value came in, at the node `_arg_<name>_<output>_<number>`.
+    A fed tensor's op did not run; it is where its value came in, at the node `_arg_<name>_<output>_<number>`.
     """
     metadata = RunMetadata()
     session.run(fetches, feed, RunOptions(output_partition_graphs=True), metadata)

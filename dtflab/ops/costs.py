@@ -3,7 +3,7 @@
 Stands for the cases of `core/grappler/costs/op_level_cost_estimator.cc`. Holds no op, but the bases of ops that cost
 nothing.
 
-Rule: a kernel reads and writes each byte once, whatever the caches do. What is handed on by reference (a view, a
+Rule: a kernel reads and writes each byte once, whatever the caches do. A value handed on by reference (a view, a
 variable, a handle) is not moved.
 """
 

@@ -6,8 +6,9 @@ Left out: NUMA, the ready-count heuristics for handing work to other threads.
 Theory of operation. An `Executor` is made once per registered partition: its nodes become flat arrays of bound
 kernels. A step makes an `Iteration` of it, which has one input slot per edge and one pending count per node. The loop
 in `Iteration.process` takes a ready node, calls its kernel on its slots, and drops the result into the slots of the
-consumers, whose counts go down by one. What is known before, constants and the step's context, is in its slots from the
-start. A loop of the graph (Enter, Merge, Switch, NextIteration, Exit) makes more Iterations of the same arrays, in a
+consumers, whose counts go down by one. Values known before the step, constants and its context, are in their slots from
+the start. A loop of the graph (Enter, Merge, Switch, NextIteration, Exit) makes more Iterations of the same arrays, in
+a
 `Frame` (frames.py).
 
 Rules: a node runs once per iteration. An edge carries a value, a variable's Cell (read when the consumer starts), or
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from dtflab.runtime.graph_mgr import StepContext
     from dtflab.runtime.runner import Step
 
-# What is special about a node; 0 is a plain kernel with one output.
+# Special properties of a node; 0 is a plain kernel with one output.
 MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, HANDS_ON, LEARNS = 1, 2, 4, 8, 16, 32, 64
 
 # Constants, and the shape arithmetic that is done with them; TensorFlow folds these (and more), too.
@@ -438,7 +439,7 @@ def _the_one_that_came(first: Any, second: Any) -> Any:
 
 
 # What hands a variable on instead of its value. In TensorFlow the value of a reference variable is its buffer, which
-# updates write into: `w/read` gives whoever runs after an update the new value, and so does a fetch of `w`.
+# updates write into: `w/read` gives the ops that run after an update the new value, and so does a fetch of `w`.
 _HANDS_ON = ("Identity", "_Retval", "_Send")
 
 

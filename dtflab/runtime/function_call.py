@@ -1,7 +1,7 @@
 """FunctionCall: a function bound to a device, for kernels that call functions (those of data sets, say).
 
 Stands for `core/common_runtime/function.cc` (FunctionLibraryRuntimeImpl). Left out: bodies on several devices.
-Conditionals, loops and calls that are nodes of a graph are no calls at run time: `graph/inlining.py` has put their
+Conditionals, loops and calls that are nodes of a graph are not calls at run time: `graph/inlining.py` has put their
 bodies there.
 
 Rule: a call is a step of its own on the calling thread. It ends when the step that it is made for ends.

@@ -1,12 +1,12 @@
 """Place: which device runs each node, and why.
 
 Stands for `core/common_runtime/placer.cc`: the simple placer. The dynamic one of the 2015 white paper was never
-released. Who must share a device, and which devices there are for them, is told by `placement/colocation_graph.py`.
+released. `placement/colocation_graph.py` says which nodes must share a device, and which devices they can have.
 
-Rules: a node that was placed in an earlier run stays. Else what the program pinned is kept, field by field. What is
-still open goes to the first device with a kernel: GPUs before CPUs, the master's own task before others. Three sorts of
-nodes would rather be beside another, if they may: one that only looks at a shape, or passes a value on, beside its
-input; one without inputs, last of all, where all its consumers are.
+Rules: a node that was placed in an earlier run stays. Else what the program pinned is kept, field by field. A node that
+is still open goes to the first device with a kernel: GPUs before CPUs, the master's own task before others. Three sorts
+of nodes would rather be on the same device as another, if they may: one that only looks at a shape, or passes a value
+on, with its input; one without inputs, last of all, where all its consumers are.
 
 A pure function: a program's own may take its place (`Session(placer=my_place)`). It runs once, on the full graph, when
 a session is created or extended; pruned graphs are never placed, that could move a variable between runs.
@@ -70,7 +70,7 @@ def _preference(device: str, default_task: str) -> tuple[bool, bool, str]:
 
 
 def _consumers(nodes: Sequence[Node]) -> dict[str, list[Node]]:
-    """Who waits for each node, once per edge."""
+    """The consumers of each node, once per edge."""
     found: dict[str, list[Node]] = {}
     for node in nodes:
         for source, _ in node.inputs:
@@ -81,7 +81,7 @@ def _consumers(nodes: Sequence[Node]) -> dict[str, list[Node]]:
 
 
 def _follows_input(node: Node, graph: ColocationGraph, consumers: Mapping[str, Sequence[Node]]) -> bool:
-    """True for a node that would rather be beside its input.
+    """True for a node that would rather be on its input's device.
 
     An identity is such if it is open, its one input and its one consumer ask for the same, and nothing else waits.
     """

@@ -124,7 +124,7 @@ class RendezvousMgr:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # re-entrant: the collector may close a session on the thread that holds it
         self._steps: dict[int, Rendezvous] = {}
-        self._ended: dict[int, None] = {}  # a late RecvTensor must not make a step anew
+        self._ended: dict[int, None] = {}  # a late RecvTensor must not make a step again
 
     def find(self, step_id: int) -> Rendezvous:
         """The rendezvous of that step, made on first use; aborted if the step has ended."""
@@ -139,7 +139,7 @@ class RendezvousMgr:
             return found
 
     def cleanup(self, step_id: int, error: Exception | None = None) -> None:
-        """Forget the step; whoever still waits in it gets `error`."""
+        """Forget the step; requests that still wait in it get `error`."""
         with self._lock:
             found = self._steps.pop(step_id, None)
             self._ended[step_id] = None

@@ -103,7 +103,7 @@ class Step:
         return lambda: self._on_cancel.pop(callback, None)
 
     def fail(self, error: Exception) -> None:
-        """The first error stays; nothing new is started, and all that waits is told to stop."""
+        """The first error stays; nothing new is started, and every wait is cancelled."""
         if self.error is not None:
             if self.error is self._cancelled_by or isinstance(self.error, errors.DeadlineExceededError):
                 self.error = errors.of_cancelled(self.error, error)
@@ -202,7 +202,7 @@ class Step:
     # -- called on any thread -----------------------------------------------------------------------------
 
     def post(self, function: Callable[..., Any], *args: Any) -> None:
-        """What was expected has come: the driving thread will call `function(*args)`."""
+        """A pending result has come: the driving thread will call `function(*args)`."""
         if self._abandoned:
             return
         self._inbox.append((function, args))

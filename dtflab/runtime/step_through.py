@@ -1,4 +1,4 @@
-"""StepThrough: a step that runs the nodes that are ready now, and no others until it is told to go on.
+"""StepThrough: a step that runs the nodes that are ready now, and no others until the next call.
 
 The loop is the executor's own. A node that became ready meanwhile is held back at the gate through which every node
 of a careful step goes; it counts as in flight for its iteration, so that no loop ends without it. `runtime/steps.py` is

@@ -92,7 +92,7 @@ class Record(NamedTuple):
 
     @property
     def outlook(self) -> str:
-        """What comes next, in a line or two."""
+        """The next nodes, in a line or two."""
         lines = [("ready next: ", self.ready), ("asked, and waiting: ", self.waiting)]
         told = [what + ", ".join(map(readable, names)) for what, names in lines if names]
         return "\n".join(told) or "the step is over"
@@ -252,7 +252,7 @@ class Steps:
 
     @property
     def nodes(self) -> list[Standing]:
-        """Every node outside of loops, and how it stands. What was folded is left out."""
+        """Every node outside of loops, and how it stands. Folded nodes are left out."""
         roots = [work for work in self._step.before if work.frame is None]
         states = {ran.name: "dead" if ran.state == "dead" else "done" for r in self.records for ran in r.ran}
         states |= dict.fromkeys(self.waiting, "asked") | dict.fromkeys(self.ready, "ready")
@@ -284,7 +284,7 @@ class Steps:
             return self.finish()
 
     def close(self) -> None:
-        """Give the step up: what it waits for is told, what it holds is free. A step that is over stays as it is."""
+        """Give the step up: its requests are cancelled, its tensors are freed. A step that is over stays as it is."""
         if self.over:
             return
         self._step.cancel(errors.CancelledError.of("The step was closed."))

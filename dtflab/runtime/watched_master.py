@@ -1,4 +1,4 @@
-"""WatchedMaster: a master as a client calls it while somebody watches. Each call is told when its answer has come.
+"""WatchedMaster: a master as a client calls it while somebody watches. Each call is reported when its answer has come.
 
 Stands for nothing in TensorFlow.
 
@@ -27,7 +27,7 @@ _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 
 
 class WatchedMaster:
-    """`master`, whose calls are told (transport.MasterInterface)."""
+    """Reports the calls of `master` (transport.MasterInterface)."""
 
     def __init__(self, master: MasterInterface) -> None:
         self._master = master
@@ -87,7 +87,7 @@ class WatchedMaster:
             self._master.close_session(handle)
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Close all sessions and empty containers; it is no session's call, and not told."""
+        """Close all sessions and empty containers; not the call of a session, so it is not reported."""
         self._master.reset(containers)
 
     def list_devices(self, handle: str) -> list[DeviceAttributes]:

@@ -111,7 +111,7 @@ class Worker:
         return lambda: rendezvous.forget(key, done)
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
-        """The step is over, or failed with `error`: whoever still waits in it is told."""
+        """The step is over, or failed with `error`, which ends every wait in it."""
         self.rendezvous.cleanup(step_id, error)
 
     def cleanup_all(self, containers: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ __all__ = [
     "pareto", "race", "sleep", "uniform", "what_if",
 ]  # fmt: skip
 
-# What is loaded when it is first used: modules, and name → the module that has it.
+# Modules that are loaded on first use, and name → module.
 _MODULES = ("formulas", "models")
 _LAZY = {
     "CLAIMS": "dtflab.sim.predictions.claims",

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    """Run a subcommand. What is wrong with a file ends the program with one line."""
+    """Run a subcommand. An error in a file ends the program with one line."""
     try:
         {"predict": _predict, "calibrate": _calibrate, "claims": _claims, "report": _report}[options.sim_command](
             options

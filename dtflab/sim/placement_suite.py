@@ -1,7 +1,7 @@
 """A fixed suite of graphs for placers, with what people do by hand, and small graphs on which all can be tried.
 
 The networks are those of Mirhoseini et al., "Device Placement Optimization with Reinforcement Learning" (2017):
-Inception-v3, RNNLM, sequence to sequence with and without attention; and random layered graphs. What is placed is one
+Inception-v3, RNNLM, sequence to sequence with and without attention; and random layered graphs. Each case places one
 training step on one host with four K40 and two CPUs, whose time the simulated schedule tells.
 
 Rule: every placement has the same judge. By hand means layer by layer over the GPUs, a gradient next to its op, the
@@ -49,7 +49,7 @@ STEPS = 8  # in time: fewer than in practice, and the graphs have some thousand 
 
 @dataclass(frozen=True)
 class Case:
-    """What is to be placed; `by_hand` is the makespan of the placement by hand in seconds, if there is one."""
+    """A graph to place; `by_hand` is the makespan of the placement by hand in seconds, if there is one."""
 
     name: str
     problem: Problem

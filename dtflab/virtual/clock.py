@@ -6,12 +6,12 @@ event, until one of them wakes a thread; if that is another, it hands over and s
 
 Threads that the clock did not start are guests: a notebook's own, those of `threading.Thread`. A guest takes part
 while it waits for something of the clock; between that it runs as it pleases, and virtual time stands still until it
-comes back, or is not expected any more (guests.py). The main thread alone is told of Ctrl-C; so it never turns the
+comes back, or is not expected any more (guests.py). Only the main thread gets Ctrl-C; so it never turns the
 engine itself, but lets a thread of a pool do it.
 
 A thread that turns the engine may have to wait inside of an event: a kernel calls a function that waits, a py_func
-sleeps. It then turns the engine again, on top of the event that it is in; whoever wakes it for what it waited for
-first has to wait until that is over.
+sleeps. It then turns the engine again, on top of the event that it is in; a wake-up for what it waited for first comes
+after that is over.
 
 Rules: who is woken first runs first. If nothing that is going to happen can wake anybody, all who wait get a
 DeadlockError that says what they wait for; so does who looks again and again for what nobody will do. An error in an
@@ -86,7 +86,7 @@ class VirtualEvent:
             self._clock._wake(turn, number)
 
     def clear(self) -> None:
-        """Who comes from now on has to wait."""
+        """Threads that come from now on have to wait."""
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -349,7 +349,7 @@ class VirtualClock:
             while not me.baton.acquire(timeout=STRETCH):
                 pass
         except KeyboardInterrupt:
-            self._interrupted = me  # whoever turns the engine gives the next turn to this thread
+            self._interrupted = me  # the thread that turns the engine gives the next turn to this one
             me.lost = not self._has_turn_soon(me)
             raise
 
@@ -447,7 +447,7 @@ class VirtualClock:
 
     def tell(self, error: Exception) -> None:
         """Raise an error that is nobody's own in the guest who has waited longest: mostly the program itself."""
-        if error is self._stopped:  # as all have been told
+        if error is self._stopped:  # every thread has got it
             return
         guests = (turn for turn in self._waiting if turn.guest)
         told = next(guests, None) or next(iter(self._waiting), None)
@@ -456,7 +456,7 @@ class VirtualClock:
         self._fail(told, error)
 
     def _stuck(self) -> None:
-        """Nothing is due. If nobody else can come in either, all who wait are told."""
+        """Nothing is due. If nobody else can come in either, every wait raises DeadlockError."""
         if self._watch.somebody_may_come({turn.thread for turn in self._waiting}, self.engine.turned):
             REAL.sleep(0.001)
             return
@@ -469,7 +469,7 @@ class VirtualClock:
         return [turn for turn, event in self._waiting.items() if event.what and not turn.guest]
 
     def _deadlock(self, also: Iterable[tuple[str, str]] = ()) -> str:
-        """Who waits for what."""
+        """Every waiting thread, and what it waits for."""
         own = self._own_waiting()
         shown = [(turn.name, event.what) for turn, event in self._waiting.items() if event.what or not own]
         lines = [f"{name} waits for {what or 'somebody to wake it'}" for name, what in (*shown, *also)]

@@ -1,6 +1,6 @@
 """Deadlocks: when all wait and nothing is due, whether somebody may yet come, and what to say if not.
 
-Rule: no false alarm. Who is not known to wait for virtual time might still bring what the others wait for.
+Rule: no false alarm. A thread that is not known to wait for virtual time might still bring what the others wait for.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 What they compute meanwhile takes no virtual time, as with the clock's own threads: nobody else has a turn, and nothing
 that is due comes. Else a thread that the program started would find that minutes had passed between two of its lines.
 
-Rules: a guest may have gone for good, or wait in real time for another one, so patience is short; who has disappointed
-it is expected for a shorter time. When one comes, threads that have begun meanwhile may be on their way, and the main
+Rules: a guest may have gone for good, or wait in real time for another one, so patience is short, and shorter for a
+guest that has stayed away before. When one comes, threads that have begun meanwhile may be on their way, and the main
 thread about to start more.
 """
 

@@ -70,5 +70,5 @@ def _has_texts(node: Node) -> bool:
 
 
 def _sized(values: Sequence[Any]) -> list[Any]:
-    """What has no size, a handle, counts as a scalar."""
+    """The sizes of values; a handle, which has none, counts as a scalar."""
     return [x if hasattr(x, "shape") else costs.HANDLE for x in values]

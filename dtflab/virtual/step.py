@@ -4,8 +4,8 @@ A ready node that takes time is held back at the gate that every careful step ha
 that is free, its kernel really computes; what it gave is handed on when the modelled time is over. So is a value that
 another device asked for, when it has arrived (`worker.py`).
 
-Rule: whoever turns the engine does the bookkeeping of the steps whose events come: only one thread runs at a time. The
-thread that called `drive` waits until its step is done.
+Rule: the thread that turns the engine does the bookkeeping of the steps whose events come: only one thread runs at a
+time. The thread that called `drive` waits until its step is done.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class VirtualStep(Step):
     clock: VirtualClock
 
     def __init__(self, *args: Any, master: str = "", **kwargs: Any) -> None:
-        """`master` is the task whose master runs the step, "" for what is no step of its own; the rest is Step's."""
+        """`master` is the task whose master runs the step, "" for work outside of a session's step; the rest is
+        Step's.
+        """
         super().__init__(*args, **kwargs)
         self.master = master
         self.careful = True  # every node comes to `holds_back`
@@ -95,7 +97,7 @@ class VirtualStep(Step):
             self.clock.sleep(LEAST_S)
 
     def post(self, function: Callable[..., Any], *args: Any) -> None:
-        """What was expected has come: the step goes on at this moment."""
+        """A pending result has come: the step goes on at this moment."""
         if self._abandoned:
             return
         self._inbox.append((function, args))
@@ -193,7 +195,7 @@ class _Kernel:
         return seconds * step.slowness if plan.task == step.master else seconds
 
     def run(self) -> None:
-        """In a thread of its own, beside all processors, so that it may sleep."""
+        """Run in a separate thread, not on a processor, so that it may sleep."""
         with np.errstate(all="ignore"):
             self._step.clock.sleep(self.begin())
             self.end(_CLIENT)

@@ -76,7 +76,7 @@ class TimedRendezvous(StepRendezvous):
             sent = step.clock.now()
 
             def arrived() -> None:
-                if step.trace is not None:  # beside the RecvTensor, which lasts from asking to having
+                if step.trace is not None:  # next to the RecvTensor, which lasts from asking to having
                     node = make_node(tensor, "NoOp", device=target)
                     step.trace.add(f"{target}/wire", node, sent, step.clock.now(), value)
                 step.receive(lambda: done(value, None))

@@ -1,4 +1,5 @@
-"""World: the simulated machines of a cluster while it runs. Who is busy, what is on its way, what has happened.
+"""World: the simulated machines of a cluster while it runs. It knows what is busy, what is on its way, and what has
+happened.
 
 Rules: a GPU runs one kernel after the other, in the order in which they became ready; so do the cores of a host, which
 all its tasks share.
@@ -43,7 +44,7 @@ class Lane(NamedTuple):
 class Slots:
     """A processor at work: a GPU, which does one thing at a time, or the cores of a host.
 
-    A job is told on which of the `lanes` it runs: the free one with the lowest number.
+    A job learns on which of the `lanes` it runs: the free one with the lowest number.
     """
 
     def __init__(self, engine: Engine, hardware: Processor, count: int) -> None:

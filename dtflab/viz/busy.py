@@ -121,7 +121,7 @@ class _Drawing:
         self.head = marks.heading(title, self.summary, width)
         looks = [look(row.device) for row in rows[:MOST_ROWS]]
         self.left = max(marks.badge_width(one) + 6 + text_width(one.label, bold=True) for one in looks) + 12
-        self.right = width - text_width("100 % busy", 12, bold=True) - 10
+        self.right = width - text_width("100% busy", 12, bold=True) - 10
         self.top = self.head.height + 34
 
     def picture(self) -> Picture:
@@ -138,7 +138,7 @@ class _Drawing:
         return Picture(parts, (self.width, height), rules("busy"), sentence, [(self.title, heads, table)], text)
 
     def _share(self, row: _Row) -> str:
-        return f"{100 * row.seconds / self.whole:.0f} %"
+        return f"{100 * row.seconds / self.whole:.0f}%"
 
     def _row(self, row: _Row, y: float) -> Iterator[Markup]:
         one = look(row.device)

@@ -102,7 +102,7 @@ def _moments(events: Sequence[CardEvent], now: dict[_PROGRAM, int]) -> tuple[dic
 
 
 def _mib(nbytes: int, up: bool = True) -> str:
-    """What is held or wanted counts begun MiB, what is free only whole ones, as `smi` does."""
+    """Memory in MiB: held or wanted memory is rounded up, free memory down, as `smi` does."""
     return f"{-(-nbytes // MIB) if up else nbytes // MIB:,} MiB"
 
 
@@ -206,7 +206,7 @@ class _Drawing:
         yield from rect.word(f"free {_mib(free, up=False)}", "free", class_="soft")
 
     def _refusals(self) -> Iterator[Markup]:
-        """What was wanted, upon what was there; a cross in it."""
+        """Each refused request on top of the memory in use, with a cross in it."""
         for step, moment in enumerate(self.moments, 1):
             if moment.event.what == "refused":
                 held = sum(moment.held.values())

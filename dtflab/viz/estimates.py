@@ -69,7 +69,7 @@ def _stairs(parts: Sequence[Part], most: int) -> Iterator[Markup]:
 def _loads(loads: dict[str, float], most: int) -> Iterator[Markup]:
     for name, load in sorted(loads.items(), key=lambda pair: -pair[1])[:most]:
         if load > 0:
-            yield _row(name, 0.0, min(load, 1.0), f"{100 * load:.0f} %", BLUE)
+            yield _row(name, 0.0, min(load, 1.0), f"{100 * load:.0f}%", BLUE)
 
 
 def _row(text: str, start: float, length: float, remark: str, colour: Colour) -> Markup:

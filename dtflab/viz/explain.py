@@ -1,7 +1,7 @@
 """`dtflab.explain(fetches)`: the story of a step, for a projector. What it says is found in `story.py`.
 
-Rule: the most important comes first, and a long graph is told by its name scopes. Nothing is lost: `.everything` and
-the notebook's tables have it all.
+Rule: the most important comes first, and a long graph is summarized by its name scopes. Nothing is lost: `.everything`
+and the notebook's tables have it all.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def remarks(s: Story) -> list[str]:
     lines += [f"Only waited for, so not computed: {_listed(s.unread)}." if s.unread else ""]
     lines += [f"Folded, known before the step (set 0): {_listed(s.folded)}." if s.folded else ""]
     lines += [f"Longest chain, {plural(len(s.critical_path), 'node')}: {chain}." if s.critical_path else ""]
-    lines += ["Loops are told as one turn: each turn has counters of its own." if s.loops else ""]
-    lines += ["Both branches of a conditional are told; a run takes one, the other is dead." if s.branches else ""]
+    lines += ["Loops are shown as one turn: each turn has counters of its own." if s.loops else ""]
+    lines += ["Both branches of a conditional are shown; a run takes one, the other is dead." if s.branches else ""]
     lines += ["" if s.told else "The master is in another process: devices are those that dtflab's rules give."]
     return [line for line in lines if line]
 
@@ -130,7 +130,9 @@ def _listed(names: Iterable[str], most: int | None = MOST_NAMES) -> str:
 
 
 def tables(s: Story, names: int | None, by_scope: bool) -> list[Table]:
-    """Order, ops, crossings; at most `names` names in a cell, with `by_scope` many ops are told by their scopes."""
+    """Order, ops, crossings; at most `names` names in a cell, with `by_scope` many ops are summarized by their
+    scopes.
+    """
     with together(op.device for op in s.ops):
         order = [
             [number, look(device).label, _listed(group, names)]

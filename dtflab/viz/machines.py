@@ -27,7 +27,7 @@ _CLIENT, _TASK, _HEAD, _GAP, _PAD, _BOX = 40.0, 90.0, 28.0, 14.0, 8.0, 22.0
 _SERVICES = ("master service", "worker service")
 
 
-_Pair = tuple[str, str]  # who calls, who is called
+_Pair = tuple[str, str]  # caller, callee
 
 
 class _Task(NamedTuple):

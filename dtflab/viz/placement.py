@@ -35,7 +35,7 @@ MOST_REASONS = 12  # in the text
 PAGES, PAGE_HEIGHT = (
     (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10),
     960.0,
-)  # boxes to try, until the drawing is no higher
+)  # boxes to try, until the drawing fits
 LEAST_WIDTH = 700.0  # the legend's
 
 
@@ -97,7 +97,7 @@ def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:
 
 
 class _Coloured(NamedTuple):
-    """What is drawn: ops with their looks, on a page so wide."""
+    """The drawing: ops with their looks, on a page of this width."""
 
     ops: Sequence[Op]
     way: Colouring
@@ -106,7 +106,7 @@ class _Coloured(NamedTuple):
 
 
 def _whole(graph: Any) -> Any:
-    """The graph that fetches belong to, for what can't be told from a part of it."""
+    """The graph that fetches belong to, for facts that a part of it does not show."""
     found = {part.graph for part in leaves(graph) if isinstance(getattr(part, "graph", None), Graph)}
     return found.pop() if len(found) == 1 else graph
 

@@ -177,7 +177,7 @@ class _Band:
         yield tag("g", tag("title", told), text, *(part for wait in _few(waits) for part in self._bar(wait, y + 3)))
 
     def _label(self, client: str, op: str) -> str:
-        """Who waited, as far as there is room: at least half of it is for the op."""
+        """The client and op that waited, cut to the room there is: at least half of it is for the op."""
         space = self.left - 16
         client = client.removesuffix(f" {op}")  # a queue runner is called by its op
         client = shorten(client, max(space / 2, space - text_width(f"{op} · ", 11)), 11)

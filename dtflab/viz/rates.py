@@ -130,7 +130,7 @@ def _shares(found: Pipeline, stage: Stage, x: float, y: float, wide: float) -> I
         long = share * wide
         if long >= 0.5:
             yield _piece(kind, x, y, long)
-            text = f"{100 * share:.0f} %"
+            text = f"{100 * share:.0f}%"
             if long > text_width(text, 11) + 10:
                 ink = {"worked": BLUE.ink, "take": GREY.ink}.get(kind, "var(--fg)")
                 halo = {"stroke": "var(--bg)", "stroke_width": 3, "paint_order": "stroke"} if kind == "put" else {}
@@ -184,7 +184,7 @@ def _verdict(found: Pipeline, slow: Stage | None) -> str:
         why = "one stage alone" if len(found.stages) < 2 else "nobody waited"
         return f"No bottleneck: {why}."
     share = 100 * found.share(slow, slow.worked)
-    words = f"The bottleneck is {slow.name}: it was at work {share:.0f} % of the time, more than any other stage."
+    words = f"The bottleneck is {slow.name}: it was at work {share:.0f}% of the time, more than any other stage."
     return " ".join([words, *_before(found, slow), *_behind(found, slow)])
 
 
@@ -204,7 +204,7 @@ def _behind(found: Pipeline, slow: Stage) -> Iterator[str]:
     if takers:
         share, name = max((100 * found.share(stage, stage.waited_to_take), stage.name) for stage in takers)
         yield (
-            f"Behind it, {name} waits {share:.0f} % of the time for more." if share >= 0.5 else "Behind it, none waits."
+            f"Behind it, {name} waits {share:.0f}% of the time for more." if share >= 0.5 else "Behind it, none waits."
         )
 
 
@@ -220,8 +220,8 @@ def _per_second(found: Pipeline, elements: int) -> str:
 
 
 def _fullness(course: Course) -> str:
-    text = f"{_mean(course)} in the mean, empty {100 * course.share_at(0):.0f} % of the time"
-    return f"{text}, full {100 * course.share_at(course.capacity):.0f} %" if course.capacity else text
+    text = f"{_mean(course)} in the mean, empty {100 * course.share_at(0):.0f}% of the time"
+    return f"{text}, full {100 * course.share_at(course.capacity):.0f}%" if course.capacity else text
 
 
 def _mean(course: Course) -> str:
@@ -230,7 +230,7 @@ def _mean(course: Course) -> str:
 
 def _told(found: Pipeline, stage: Stage) -> str:
     shares = (100 * found.share(stage, s) for s in (stage.worked, stage.waited_to_take, stage.waited_to_put))
-    return "{}: {}, {:.0f} % at work, {:.0f} % waiting to take, {:.0f} % waiting to put.".format(
+    return "{}: {}, {:.0f}% at work, {:.0f}% waiting to take, {:.0f}% waiting to put.".format(
         stage.name, _speed(found, stage), *shares
     )
 
@@ -241,7 +241,7 @@ _HEADS = ("stage", "at a time", "steps", "in/s", "out/s", "at work", "waits to t
 def _stage_rows(found: Pipeline) -> list[list[Any]]:
     return [
         [s.name, s.workers, s.steps, _per_second(found, s.taken), _per_second(found, s.put),
-         *(f"{100 * found.share(s, part):.0f} %" for part in (s.worked, s.waited_to_take, s.waited_to_put))]
+         *(f"{100 * found.share(s, part):.0f}%" for part in (s.worked, s.waited_to_take, s.waited_to_put))]
         for s in found.stages
     ]  # fmt: skip
 
@@ -250,7 +250,7 @@ def _tables(found: Pipeline) -> list[Table]:
     heads = ("queue", "device", "capacity", "put", "taken", "mean level", "empty", "full")
     rows = [
         [q.name, q.device, q.capacity or "no limit", q.put, q.taken, f"{q.mean():.3g}",
-         f"{100 * q.share_at(0):.0f} %", f"{100 * q.share_at(q.capacity):.0f} %" if q.capacity else ""]
+         f"{100 * q.share_at(0):.0f}%", f"{100 * q.share_at(q.capacity):.0f}%" if q.capacity else ""]
         for q in found.queues
     ]  # fmt: skip
     return [("Stages", _HEADS, _stage_rows(found)), ("Queues", heads, rows)]

@@ -141,7 +141,7 @@ def _ground(bands: Bands, band: Band, looks: _Looks) -> Markup:
 
 
 def _idle(bands: Bands, y: float, share: float, class_: str) -> Markup:
-    text = f"{100 * share:.0f} % idle"
+    text = f"{100 * share:.0f}% idle"
     return tag("text", text, x=bands.width - LABEL_GAP, y=y + 15, class_=f"s11 end {class_}")
 
 
@@ -230,7 +230,7 @@ def _words(bands: Bands, band: Band, looks: _Looks) -> Markup:
 
 
 def _freight(bands: Bands, transfer: Transfer, row: Row) -> Markup:
-    """What is being waited for, as far as there is room."""
+    """The awaited tensor, cut to the room there is."""
     x, width = bands.extent(transfer)
     size = _amount(transfer)
     texts = [*(f"{name}  {size}" for name in shorter(transfer.producer.removesuffix("/read"))), size]
@@ -299,7 +299,7 @@ def _count(events: Sequence[Event]) -> str:
 
 
 def _sentence(bands: Bands, looks: _Looks) -> str:
-    idle = ", ".join(f"{band.look.label} {100 * band.idle:.0f} % idle" for band in bands.bands)
+    idle = ", ".join(f"{band.look.label} {100 * band.idle:.0f}% idle" for band in bands.bands)
     if looks.way.by_device:
         return f"Timeline of {_summary(bands)}. {idle}."
     counted = "; ".join(f"{one.label} {text}" for one, text in looks.counted(bands.trace))
@@ -351,7 +351,7 @@ def _text(bands: Bands, looks: _Looks) -> str:
         what = f"{readable(longest.name)} ({duration(longest.duration)})" if longest else ""
         name = band.look.device + f" ({_SIMULATED})" * (band.look.device in bands.trace.simulated)
         rows.append(
-            [name, sum(not event.added for event in events), f"{100 * band.idle:.0f} %", byte_size(received), what]
+            [name, sum(not event.added for event in events), f"{100 * band.idle:.0f}%", byte_size(received), what]
         )
     text = _summary(bands) + "\n" + text_table(("device", "ops", "idle", "received", "longest op"), rows)
     if looks.way.by_device:

@@ -123,13 +123,13 @@ def _busiest(one: Outcome, most: int) -> list[str]:
 
 
 def _left_out(idle: Sequence[float], loads: Sequence[tuple[str, float]]) -> Iterator[str]:
-    """What is not drawn, in words."""
+    """The rows that are not drawn, in words."""
     if idle:
         least, most = (f"{100 * share:.0f}" for share in (min(idle), max(idle)))
-        shares = f"{most} % idle{' each' if idle[1:] else ''}" if least == most else f"{least} to {most} % idle"
+        shares = f"{most}% idle{' each' if idle[1:] else ''}" if least == most else f"{least} to {most}% idle"
         yield f"{plural(len(idle), 'more device')}, {shares}"
     if loads:
-        yield f"{plural(len(loads), 'more link')}, taken {100 * max(load for _, load in loads):.0f} % at most"
+        yield f"{plural(len(loads), 'more link')}, taken {100 * max(load for _, load in loads):.0f}% at most"
 
 
 def _hops(one: Outcome, link: str) -> list[tuple[float, float, str]]:
@@ -147,14 +147,14 @@ def _device(device: str, spans: Sequence[tuple[float, float, str]], idle: float,
     name = tag("text", how.label, x=badge_width(how) + 7, y=y + 13, class_="s11")
     bars = _bars(spans, scale, y + 2, _ROW - 6, how.colour.fill)
     return join(
-        [_lane(scale, y + 1, _ROW - 4), badge(how, 0, y, 17), name, bars, _number(f"{100 * idle:.0f} % idle", y)]
+        [_lane(scale, y + 1, _ROW - 4), badge(how, 0, y, 17), name, bars, _number(f"{100 * idle:.0f}% idle", y)]
     )
 
 
 def _link(name: str, spans: Sequence[tuple[float, float, str]], load: float, scale: _Scale, y: float) -> Markup:
     text = tag("text", shorten(name, _LEFT - 8, 11), x=0, y=y + 10, class_="s11 soft")
     bars = _bars(spans, scale, y + 3, _LINK - 7, GREY.fill)
-    return join([_lane(scale, y + 2, _LINK - 5), text, bars, _number(f"{100 * load:.0f} %", y - 3)])
+    return join([_lane(scale, y + 2, _LINK - 5), text, bars, _number(f"{100 * load:.0f}%", y - 3)])
 
 
 def _lane(scale: _Scale, y: float, height: float) -> Markup:

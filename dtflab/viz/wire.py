@@ -218,7 +218,7 @@ class _Chart:
         yield tag("text", label, x=low - 9 if aside else low + 9, y=y - 5, class_=class_)
 
     def _label(self, row: _Arrow, space: float) -> str:
-        """What is written on an arrow: a name is cut so that all has `space`; what happens and bytes are told whole."""
+        """The text on an arrow: a name is cut so that all fits into `space`; the event and its bytes stay whole."""
         call, times = row.calls[0], len(row.calls)
         few = call.method == "RecvTensor" and times <= _MOST_NAMES
         tensors = [name for each in row.calls if (name := subject(each))] if few else []

@@ -72,7 +72,7 @@ def run(tmp_path, library, *args):
 
 
 def printed(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """What was printed, without what was measured."""
+    """The printed lines, without the measured numbers."""
     measured = ("  wall_time: ", "  throughput: ")
     return [line for line in done.stdout.splitlines() if not line.startswith(measured)]
 

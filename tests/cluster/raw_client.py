@@ -1,4 +1,4 @@
-"""A client that sends whatever it is told to, over gRPC."""
+"""A client that sends any message over gRPC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dtflab.protos.graph_pb2 import GraphDef
 
 
 class Raw:
-    """A client that sends whatever it is told to."""
+    """A client that sends any message."""
 
     def __init__(self, address: str) -> None:
         self.wire = grpc_transport._Wire(address, None)

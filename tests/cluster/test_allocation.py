@@ -1,4 +1,4 @@
-"""Who gets which GPU of a cluster: `dtflab.cluster.allocation` without a cluster, then through one."""
+"""Which request gets which GPU of a cluster: `dtflab.cluster.allocation` without a cluster, then through one."""
 
 from __future__ import annotations
 
@@ -168,7 +168,9 @@ def test_several_are_a_device_function_that_spreads_variables_and_keeps_pins(clu
 def test_what_was_released_is_no_device_any_more(cluster):
     gpu = cluster.allocate()
     gpu.release()
-    refused = pytest.raises(errors.FailedPreconditionError, match="released> is no device for 'Const': allocate anew")
+    refused = pytest.raises(
+        errors.FailedPreconditionError, match="released> is not a device for 'Const': allocate again"
+    )
     with refused, tf.device(gpu):
         tf.constant(1.0)
 

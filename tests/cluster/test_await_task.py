@@ -1,4 +1,4 @@
-"""Who waits for a task that is not there says so, however long it takes to ask."""
+"""A wait for a task that is not there is reported, however long it takes to ask."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ def test_ctrl_c_while_clients_are_being_started_stops_those_that_run(monkeypatch
 
     def work(client):
         begun.set()
-        until(client.should_stop, "it is told")
+        until(client.should_stop, "it is asked to stop")
         ended.set()
 
     def interrupted(target, *args, name="", **options):

@@ -99,7 +99,7 @@ def test_ctrl_c_ends_a_step_elsewhere():
 
 
 def test_a_call_that_meets_a_server_as_it_stops(lab):
-    """gRPC ends it with a bare CANCELLED, as if its caller had given up; who recovers looks for UNAVAILABLE."""
+    """gRPC ends it with a bare CANCELLED, as if its caller had given up; code that recovers looks for UNAVAILABLE."""
     answers = []
     worker = lab.worker(0)
     worker.get_status()  # connected
@@ -108,6 +108,6 @@ def test_a_call_that_meets_a_server_as_it_stops(lab):
         for step in range(3):
             worker.recv_tensor(step, "never sent", lambda value, error: answers.append(error))
         ended = server.stop(0)
-        until(lambda: len(answers) >= 2, "those are told whom nobody had taken")
+        until(lambda: len(answers) >= 2, "the calls that nobody had taken are answered")
     assert [type(error) for error in answers[:2]] == [errors.UnavailableError] * 2
     ended.wait()

@@ -1,4 +1,4 @@
-"""What a server or a process cluster refuses, and what its children are told."""
+"""What a server or a process cluster refuses, and which errors its children get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages with tensors in them are the same bytes' meaning, whoever puts them together, and copy little."""
+"""Messages with tensors mean the same bytes, no matter who puts them together, and copy little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function of elements may make, and what it is told otherwise."""
+"""The ops that a function of elements may make, and the errors for all others."""
 
 from __future__ import annotations
 

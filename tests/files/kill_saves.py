@@ -22,7 +22,7 @@ SIZE = 50_000  # of each of 20 variables: 4 MB
 
 
 class Outcome(NamedTuple):
-    """What was found after the kills."""
+    """The findings after the kills."""
 
     kills: int
     unreadable: int

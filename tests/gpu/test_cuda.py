@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 def only_on_stand_in(cupy):
     if not hasattr(cupy.get_default_memory_pool(), "limits"):
-        pytest.skip("what the card itself would have to fail at, only the stand-in can be told to do")
+        pytest.skip("only the stand-in can be made to fail where the card itself would have to")
 
 
 @pytest.mark.skipif(NO_CARD is not None, reason=f"tests/gpu ran on a stand-in: {NO_CARD}")

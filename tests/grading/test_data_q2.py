@@ -101,7 +101,7 @@ def test_what_is_no_pair_of_functions_is_told(made):
 
 
 def test_a_difference_is_shown_with_the_calls_before_it():
-    score = tf.grade(Q2, lambda: other(begins_anew=False))
+    score = tf.grade(Q2, lambda: other(begins_again=False))
     assert "take(" in score.text and "expected is [" in score.text and "after step 1" in score.text
 
 

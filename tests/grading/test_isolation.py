@@ -1,4 +1,4 @@
-"""A program in a process of its own: its limits, what is told of its end, and that nothing of it stays."""
+"""A program in a process of its own: its limits, the report of its end, and that nothing of it stays."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_nothing_stays_when_the_caller_is_interrupted_once_more(tmp_path, monkey
     assert sleepers(SLEEPER) == []
 
 
-# The exception may come between a file's opening and whoever would close it.
+# The exception may come between a file's opening and the code that would close it.
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <_io.FileIO:pytest.PytestUnraisableExceptionWarning")
 def test_a_check_may_start_programs_and_is_stopped_with_them(tmp_path, monkeypatch):
     """The watchdog's exception arrives between two looks, and takes the program along."""

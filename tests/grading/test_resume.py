@@ -23,7 +23,7 @@ from tests.house import ROOT
 
 SLEEPER = own_seconds(5)  # what processes that stay behind are known by
 HONEST = {"ada": RIGHT, "bob": WRONG, "dan": RIGHT, "erin": "def twice(n):\n    return 0", "fay": WRONG}
-# A supervisor is between a submission and the grader: whoever means the grader must look for it.
+# A supervisor is between a submission and the grader: a signal for the grader must look for it.
 KILLS_THE_GRADER = f"""
 import os, pathlib, subprocess, time
 subprocess.Popen(["sleep", "{SLEEPER}"])

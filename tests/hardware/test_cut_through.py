@@ -159,7 +159,7 @@ def test_random_messages_take_about_as_long_as_their_packets():
 
 
 def test_more_bandwidth_never_hurts_and_that_of_one_link_seldom():
-    """What comes faster to one link is before others on the next. Of packets 25 of 100 draws have a later message."""
+    """A message that reaches a link earlier is ahead of others on the next. With packets, 25 of 100 draws delay one."""
     hurt = 0
     for seed in range(300):
         messages, rates = traffic(seed)

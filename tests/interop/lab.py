@@ -14,7 +14,7 @@ KINDS = ("TensorFlow", "dtflab")
 
 
 class Way(NamedTuple):
-    """Who is what, and which task is the session's master."""
+    """The library of each task, and which task is the session's master."""
 
     client: str
     ps: str

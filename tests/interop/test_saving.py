@@ -1,4 +1,6 @@
-"""Checkpoints of mixed clusters: whoever is the client, and whoever holds the variables, anybody reads them."""
+"""Checkpoints of mixed clusters: any library can read them, no matter which is the client and which holds the
+variables.
+"""
 
 from __future__ import annotations
 

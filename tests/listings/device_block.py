@@ -1,4 +1,4 @@
-"""A device block pins what is made in it. What is made outside goes where the placer's default is."""
+"""A device block pins what is made in it. Ops made outside go where the placer's default is."""
 
 import dtflab as tf
 

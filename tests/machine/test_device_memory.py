@@ -208,7 +208,9 @@ def test_the_lines_of_the_program_are_in_the_usage(memory):
 
 
 def test_a_tensor_has_the_shape_that_the_program_knows(memory):
-    """Numbers are drawn four at a time, and what a kernel gives may be a view of them; a small part is told as all."""
+    """Numbers are drawn four at a time, and what a kernel gives may be a view of them; a small part counts as the
+    whole.
+    """
     drawn = np.zeros((256, 4), "f")
     kept = [memory.keep(drawn.reshape(32, 32), node("drawn"))]
     kept.append(memory.keep(np.zeros((250, 4), "u4").reshape(-1)[:999].view("f"), node("cut")))

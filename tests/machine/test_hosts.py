@@ -1,4 +1,4 @@
-"""Who sees which card, and who holds how much of it, in one process."""
+"""Which task sees which card, and which program holds how much of it, in one process."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def own_memory():
 def growth(step, count):
     """How many bytes `count` steps add, once the first ones are done: at least that many in each of four times.
 
-    What is added once, by another thread or a heap, is not the steps'.
+    Memory added once, by another thread or a heap, is not the steps'.
     """
     added = []
     for part in (count // 10, *[count // 4] * 4):

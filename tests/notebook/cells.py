@@ -37,7 +37,7 @@ def states(cluster):
 
 
 def panel_of(shell, line):
-    """What is displayed for a cluster: the table's forms, and below it the buttons."""
+    """The display of a cluster: the table's forms, and below it the buttons."""
     with capture_output() as shown:
         shell.run_cell(line).raise_error()
     table, *below = [output.data for output in shown.outputs if not output.update]

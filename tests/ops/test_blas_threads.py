@@ -1,4 +1,4 @@
-"""How many threads BLAS uses is decided in one place, whoever asks."""
+"""How many threads BLAS uses is decided in one place, no matter who asks."""
 
 from __future__ import annotations
 

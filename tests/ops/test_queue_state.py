@@ -101,7 +101,7 @@ def test_nothing_is_lost_or_made(make, actions, capacity):
 
 @given(actions=actions, capacity=st.integers(1, 5))
 def test_a_fifo_queue_keeps_the_order(actions, capacity):
-    """What has been taken, in order, is a piece of what was put, and so is what is left, whoever gave up."""
+    """Elements taken, in order, are a piece of those put, and so are those left, no matter which waiters gave up."""
     queue, fresh, everyone = fifo(capacity), itertools.count(), []
     for action, number in actions:
         attempt, _ = come(queue, action, number, fresh)

@@ -35,7 +35,7 @@ def both(run: Program, folder: Path, in_order: bool = True) -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def lines() -> Iterator[list[str]]:
-    """What is logged meanwhile, from level INFO on; the same line several times on end is one line."""
+    """The lines logged meanwhile, from level INFO on; a line that repeats itself counts once."""
     said: list[str] = []
 
     def listen(message: str) -> None:

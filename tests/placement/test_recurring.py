@@ -29,7 +29,7 @@ def test_a_training_step_and_nothing_around_it(use_resource):
     nodes, step = training(use_resource)
     found = {node.name for node in recurring(nodes)}
     assert step <= found
-    # What is more takes no time: variables, constants, and reads that nobody asked for.
+    # The others take no time: variables, constants, and reads that nobody asked for.
     more = {node.op for node in nodes if node.name in found - step}
     assert more <= {"Const", "FIFOQueueV2", "VariableV2", "VarHandleOp", "Identity", "ReadVariableOp"}
 

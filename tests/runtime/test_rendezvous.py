@@ -13,7 +13,7 @@ KEY = (CPU, 0x1234ABCD, "/job:a/replica:0/task:1/device:CPU:0", "edge_6_b")
 
 
 class Box:
-    """What a consumer was told."""
+    """The results that a consumer got."""
 
     def __init__(self):
         self.told = []
@@ -106,7 +106,7 @@ def test_a_consumer_may_come_before_its_step():
     assert box.told == [5] and task.find(7) is not task.find(8)
 
 
-def test_a_step_that_has_ended_is_not_made_anew():
+def test_a_step_that_has_ended_is_not_made_again():
     task, waits, late = RendezvousMgr(), Box(), Box()
     task.find(7).recv_async("a", waits)
     task.cleanup(7)

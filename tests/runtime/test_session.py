@@ -218,7 +218,7 @@ def test_nobody_at_the_target(monkeypatch):
         session.run(tf.constant(1.0))
 
 
-def test_what_can_t_be_placed_fails_at_each_run_until_the_session_is_made_anew():
+def test_what_can_t_be_placed_fails_at_each_run_until_the_session_is_made_again():
     good = tf.constant(1.0)
     with tf.Session() as session:
         assert session.run(good) == 1
@@ -257,7 +257,7 @@ def test_a_forgotten_session_is_closed(cluster):
 
 
 def test_two_steps_that_make_what_a_node_keeps_at_once_share_it():
-    """As a queue without a shared name: what the second made was let go, and with it whoever waited there."""
+    """As a queue without a shared name: what the second made was let go, and with it the threads that waited there."""
     kept: dict[str, object] = {}
     one, other = (StepContext(Step(n), Device(f"{LOCAL}/device:CPU:0"), None, kept, (), None) for n in (1, 2))
     others = []

@@ -93,7 +93,7 @@ def constants_of(paths: tuple[Path, ...]) -> dict[str, list[float]]:
 
 
 def _deciding(parsed: ast.AST) -> Iterator[ast.AST]:
-    """What is compared, tested, matched, looked up, rounded down, or given to a function that chooses."""
+    """Expressions that are compared, tested, matched, looked up, rounded down, or given to a function that chooses."""
     for node in ast.walk(parsed):
         match node:
             case ast.Compare() | ast.MatchValue():

@@ -54,7 +54,7 @@ def test_an_ideal_network_scales_linearly(mode, workers):
 def test_who_is_slow_does_not_matter(engine, required):
     """Workers are alike: under other numbers the same times come out, exactly where no two send at one moment.
 
-    What is sent at one moment goes in the order of the workers' numbers, so where all pull at once they do matter.
+    Messages sent at one moment go in the order of the workers' numbers, so where all pull at once they do matter.
     """
     factors, order = lognormal(0.3).factors(8, 6, seed=1), [3, 5, 0, 1, 4, 2]
     ready = job(layered(SIZES), cluster(6, 2, bandwidth=1e8), IDEAL)

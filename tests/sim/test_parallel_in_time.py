@@ -95,7 +95,7 @@ def test_transfers_make_the_bubble_larger_and_are_seen():
     picture = tf.viz.timeline(slow.step_stats())
     for number in range(4):
         idle = slow.idle[f"{TASK}/device:GPU:{number}"]
-        assert f"worker:0 GPU:{number} {100 * idle:.0f} % idle" in picture.sentence
+        assert f"worker:0 GPU:{number} {100 * idle:.0f}% idle" in picture.sentence
     assert "from GPU" not in picture.sentence and "transfers" in picture.sentence
 
 

@@ -617,7 +617,7 @@ def test_an_error_to_a_bracket_is_to_its_nearer_end():
     ],
 )
 def test_no_size_of_a_model_is_treated_apart(setup):
-    """A network of 2 % more of everything is never a jump, from a million parameters to ten billion."""
+    """A network of 2% more of everything is never a jump, from a million parameters to ten billion."""
     steps = []
     for size in (1e6 * 1.02**i for i in range(466)):
         given = {"platform": "daint_p100", "model": "resnet50", "gpus": 8, "nodes": 8, "batch_per_gpu": 64, **setup}

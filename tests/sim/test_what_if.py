@@ -130,7 +130,7 @@ def test_its_trace_is_a_timeline(question):
         message for message in outcome.messages if message.source.partition(" ")[2] not in ("RunGraph", "answer")
     ]
     assert f"{ops} ops on 6 devices, {len(tensors)} transfers" in picture.sentence
-    assert "worker:1 GPU:0 99 % idle" in picture.sentence
+    assert "worker:1 GPU:0 99% idle" in picture.sentence
 
 
 def test_tables(question):

@@ -133,7 +133,7 @@ def training(client, workers=5, value=1.0, timeout=SECONDS, algorithm="ring"):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_all_fail_when_one_fails_and_the_next_training_begins_anew(algorithm, cluster):
+def test_all_fail_when_one_fails_and_the_next_training_begins_again(algorithm, cluster):
     def work(client):
         session, total = training(client, algorithm=algorithm)
         with session:

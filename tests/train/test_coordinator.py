@@ -345,7 +345,7 @@ def test_errors_go_to_the_coordinator(tf):
 
 
 def test_a_failure_that_closes_a_queue_is_told(lab, caplog):
-    """TensorFlow leaves it to `join`; who dequeues before learns only that the queue is closed."""
+    """TensorFlow leaves it to `join`; a dequeue before that learns only that the queue is closed."""
     queue = lab.FIFOQueue(10, lab.string, name="examples")
     runner = lab.train.QueueRunner(queue, [queue.enqueue(lab.read_file("nowhere"))])
     coord = lab.train.Coordinator()

@@ -163,7 +163,7 @@ def test_reopening_makes_a_new_file_even_within_a_second(tmp_path):
     assert steps(tmp_path, "*.mine") == [[0], [1], [2], [3]]
 
 
-def test_a_file_that_disappears_is_made_anew(tmp_path, caplog):
+def test_a_file_that_disappears_is_made_again(tmp_path, caplog):
     writer = EventsWriter(str(tmp_path / "events"))
     writer.WriteEvent(tf.Event(step=1))
     Path(writer.FileName()).unlink()

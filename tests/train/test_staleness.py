@@ -508,7 +508,7 @@ def test_a_token_that_a_lost_session_waited_for_is_the_next_ones(two_workers):
 
 
 def test_who_waits_long_says_for_whom(monkeypatch):
-    """Also a step that is slow on a busy machine is told of; worker 1 rests until it is named as the slowest."""
+    """A step that is slow on a busy machine is reported, too; worker 1 rests until it is named as the slowest."""
 
     def fate(client, made, session):
         if client.index == 1 and made == 3:

@@ -77,7 +77,7 @@ def test_a_step_that_is_all_on_a_killed_task_says_that_it_was_lost(kind):
         assert cluster.now() == 1.0
 
 
-def test_synchronous_training_goes_on_when_its_servers_are_started_anew():
+def test_synchronous_training_goes_on_when_its_servers_are_started_again():
     def program(client):
         with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec)):
             step = tf.train.get_or_create_global_step()
@@ -99,7 +99,7 @@ def test_synchronous_training_goes_on_when_its_servers_are_started_anew():
         assert all(2.9 < ended < 6 for ended in cluster.run(program))
 
 
-def test_a_killed_worker_goes_on_when_it_is_started_anew():
+def test_a_killed_worker_goes_on_when_it_is_started_again():
     times = [[], []]
     with two_workers() as cluster:
         cluster.at(0.5, cluster.kill, "worker", 1)
@@ -292,7 +292,7 @@ def test_threads_that_rest_are_not_told_of_a_deadlock(capfd):
                 with pytest.raises(DeadlockError, match="0 of 3 elements"):
                     session.run(taken)
             assert [session.run(rows) for _ in range(5)] == [1, 2, 3, 4, 5]
-            with pytest.raises(DeadlockError):  # what the producer was told, whose queue was full
+            with pytest.raises(DeadlockError):  # the error of the producer, whose queue was full
                 coordinator.join(threads)
     assert "Traceback" not in capfd.readouterr().err
 

@@ -212,7 +212,7 @@ def test_a_look_with_a_period_lets_virtual_time_pass(cluster):
 
 
 def labels(cluster=None):
-    """What is said of each host with cards, or of a cluster's own; each must be in the text and in the table, too."""
+    """The label of each host with cards, or of a cluster's own hosts; each must be in the text and the table, too."""
     shown = tf.smi()
     assert all(host.label in shown.text for host in shown.hosts)
     assert ("NumPy" in shown.text) == ("NumPy" in shown._repr_html_())

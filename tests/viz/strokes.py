@@ -86,7 +86,7 @@ def strokes(svg: str, page: str) -> Iterator[Stroke]:
 def _painted(
     node: ElementTree.Element, rules: Sequence[tuple[str, Mapping[str, str]]], above: Mapping[str, str], opacity: float
 ) -> Iterator[tuple[list[str], str, Mapping[str, str], float]]:
-    """What has a stroke: its classes, its element, its style and how opaque it is; a rule wins over an attribute."""
+    """The elements with a stroke: their classes, element, style and opacity; a rule wins over an attribute."""
     element, classes = node.tag.rpartition("}")[2], node.get("class", "").split()
     own = dict(node.attrib)
     for last, what in rules:

@@ -42,13 +42,13 @@ def test_a_row_is_full_while_a_kernel_runs_and_flat_while_none_does():
     first, second = ([part for part in row if part[1] - part[0] > 0.01] for row in heights(picture))
     assert [share for *_, share in first] == [1, 0, 1] and [share for *_, share in second] == [1]
     assert [x for x, *_ in first] == pytest.approx([0, 0.5, 0.75], abs=0.01)
-    assert table(picture) == {"worker:0 GPU:0": ["75 %", "0.750000", 3], "worker:1 GPU:0": ["100 %", "1.000000", 1]}
+    assert table(picture) == {"worker:0 GPU:0": ["75%", "0.750000", 3], "worker:1 GPU:0": ["100%", "1.000000", 1]}
 
 
 def test_pieces_that_are_too_short_to_be_seen_count_by_their_share():
     picture = tf.viz.busy([ran(i / 5000, (i + 0.5) / 5000) for i in range(5000)], until=1.0)
     assert all(0.4 < share < 0.6 for *_, share in heights(picture)[0])
-    assert table(picture)["worker:0 GPU:0"][0] == "50 %"
+    assert table(picture)["worker:0 GPU:0"][0] == "50%"
     areas = [(x2 - x) * share for x, x2, share in heights(picture)[0]]
     assert sum(areas) == pytest.approx(0.5, abs=0.01)
 
@@ -56,7 +56,7 @@ def test_pieces_that_are_too_short_to_be_seen_count_by_their_share():
 def test_kernels_side_by_side_count_once():
     cpu = [Happened(0.0, 1.0, 1, "a", "/job:ps/replica:0/task:0/device:CPU:0")] * 2
     assert table(tf.viz.busy([*cpu, cpu[0]._replace(started=0.5, ended=2.0)], until=4.0))["ps:0"] == [
-        "50 %",
+        "50%",
         "2.000000",
         3,
     ]
@@ -66,9 +66,9 @@ def test_a_part_of_the_time_and_of_the_devices():
     lines = [ran(0.0, 1.0), ran(1.0, 3.0), ran(2.0, 3.0, 1), Happened(0.0, 5.0, 1, "send", GPU.format(0), "there", 9)]
     cpu = Happened(0.0, 3.0, 1, "a", "/job:ps/replica:0/task:0/device:CPU:0")
     picture = tf.viz.busy([*lines, cpu], since=0.5, until=2.5, device="/gpu:0")
-    assert table(picture) == {"worker:0 GPU:0": ["100 %", "2.000000", 2], "worker:1 GPU:0": ["25 %", "0.500000", 1]}
-    assert "2 devices in 2.00 s" in picture.sentence and "worker:1 GPU:0 25 %" in picture.sentence
-    assert "2 devices in 2.00 s" in picture.text and ">25 % busy<" in picture.svg
+    assert table(picture) == {"worker:0 GPU:0": ["100%", "2.000000", 2], "worker:1 GPU:0": ["25%", "0.500000", 1]}
+    assert "2 devices in 2.00 s" in picture.sentence and "worker:1 GPU:0 25%" in picture.sentence
+    assert "2 devices in 2.00 s" in picture.text and ">25% busy<" in picture.svg
 
 
 def test_shares_are_those_of_the_machines_counters():
@@ -85,7 +85,7 @@ def test_shares_are_those_of_the_machines_counters():
         shown = table(tf.viz.busy(cluster.log(), until=cluster.now(), device="/gpu:0"))
     assert len(shown) == 3
     for label, (share, seconds, _) in shown.items():
-        assert (share, seconds) == (f"{100 * loads[label].share:.0f} %", f"{loads[label].busy:.6f}")
+        assert (share, seconds) == (f"{100 * loads[label].share:.0f}%", f"{loads[label].busy:.6f}")
 
 
 def test_of_very_many_devices_the_first_are_drawn():
@@ -117,4 +117,4 @@ def test_what_cannot_be_drawn_is_told():
         log.add(*ran(float(start), start + 1.0))
     with pytest.raises(ValueError, match="keeps the last 2 things that happened, since 2 s"):
         tf.viz.busy(log)
-    assert table(tf.viz.busy(log, since=2.0))["worker:0 GPU:0"][0] == "100 %"
+    assert table(tf.viz.busy(log, since=2.0))["worker:0 GPU:0"][0] == "100%"

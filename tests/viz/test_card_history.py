@@ -96,7 +96,7 @@ def test_a_program_that_asks_again_and_again_is_refused_once():
     ]
 
 
-def test_letters_come_in_the_order_of_arrival_though_process_numbers_begin_anew():
+def test_letters_come_in_the_order_of_arrival_though_process_numbers_begin_again():
     events = [
         event(1, 32_000, "takes", 0, 400),
         event(2, 500, "takes", 0, 300),

@@ -43,7 +43,7 @@ def test_all_that_is_drawn_stands_in_the_tables(found):
     assert picture.tables == found.tables and picture.text == str(found)
     assert re.search(r"layered, ps_sync, 4 devices", picture.sentence)
     for name, load in list(found.link_load.items())[:5]:
-        assert name in picture.svg and f"{100 * load:.0f} %" in picture.svg
+        assert name in picture.svg and f"{100 * load:.0f}%" in picture.svg
 
 
 def test_asynchronous_workers_have_links_and_steps_but_no_path():

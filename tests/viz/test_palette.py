@@ -1,4 +1,6 @@
-"""Who has which colour: ps and worker their own, no two in one picture the same, a task that is alone by device."""
+"""Which task has which colour: ps and worker their own, no two in one picture the same, a task that is alone by
+device.
+"""
 
 from __future__ import annotations
 

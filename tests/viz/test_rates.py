@@ -87,7 +87,7 @@ def test_the_verdict_says_what_the_levels_show(level, capacity, said):
               for n in range(4) for one in _waits_then_takes(n, level)]  # fmt: skip
     picture = tf.viz.rates(seen_of(queues=events))
     assert said in str(picture) and said in picture.sentence
-    assert "Behind it, train waits 92 % of the time for more." in str(picture)  # 36 of 39 s
+    assert "Behind it, train waits 92% of the time for more." in str(picture)  # 36 of 39 s
 
 
 def test_of_the_first_and_the_last_stage_one_side_is_told():
@@ -101,5 +101,5 @@ def test_a_queue_is_empty_while_nothing_is_in_it():
     moments = ((0.0, "put", 2), (6.0, "take", 1), (7.0, "take", 0), (10.0, "put", 1))
     events = [event(at, what, 1, level, what, what, n) for n, (at, what, level) in enumerate(moments)]
     picture = tf.viz.rates(seen_of(queues=events))
-    assert "1.3 of 4 in the mean, empty 30 % of the time, full 0 %" in texts(picture)
-    assert picture.tables[1][2][0][-2:] == ["30 %", "0 %"]
+    assert "1.3 of 4 in the mean, empty 30% of the time, full 0%" in texts(picture)
+    assert picture.tables[1][2][0][-2:] == ["30%", "0%"]

@@ -1,4 +1,4 @@
-"""Who holds which variable."""
+"""Which task holds which variable."""
 
 from __future__ import annotations
 

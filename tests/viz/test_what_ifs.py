@@ -127,10 +127,10 @@ def test_it_says_how_much_is_not_drawn(question):
     (gpus,) = {f"{100 * idle:.0f}" for device, idle in one.idle.items() if "GPU" in device}
     (ps,) = (f"{100 * idle:.0f}" for device, idle in one.idle.items() if "/job:ps/" in device)
     loads = list(one.link_load.values())
-    links = f"{len(loads) - 3} more links, taken {100 * max(loads[3:]):.0f} % at most"
-    assert remarks(one) == [f"and 2 more devices, {gpus} % idle each; {links}"]
-    assert remarks(one, devices=9, links=99) == [f"and 1 more device, {gpus} % idle"]
-    assert remarks(one, devices=0, links=99) == [f"and 10 more devices, {ps} to {gpus} % idle"]
+    links = f"{len(loads) - 3} more links, taken {100 * max(loads[3:]):.0f}% at most"
+    assert remarks(one) == [f"and 2 more devices, {gpus}% idle each; {links}"]
+    assert remarks(one, devices=9, links=99) == [f"and 1 more device, {gpus}% idle"]
+    assert remarks(one, devices=0, links=99) == [f"and 10 more devices, {ps} to {gpus}% idle"]
     assert remarks(one, devices=10) == [f"and {links}"] and remarks(one, devices=10, links=99) == []
     drawn = re.findall(r">(ps|worker):(\d+)[^<]*</text>", viz.what_if(one).svg)
     assert drawn == [("ps", "0"), *(("worker", f"{n}") for n in range(7))]  # of equally busy ones the first

@@ -36,7 +36,7 @@ class Task(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is planned for."""
+    """The machines to plan for."""
 
     machines: Sequence[str]
     gpus: int

@@ -1,7 +1,7 @@
 """Questions on input pipelines.
 
 q1: read all lines of some files with a coordinator and queue runners. An answer is called with files that the checks
-have written, on a simulated cluster, where a pipeline that waits forever is told so at once. How it is built is up to
+have written, on a simulated cluster, where a pipeline that waits forever is reported at once. How it is built is up to
 the answer: what counts are the lines that come out, that they came through a queue there, and what happens when a file
 is missing.
 """
@@ -125,7 +125,7 @@ def _endless(told: str, seen: Seen, queues: Sequence[QueueEvent]) -> Wrong:
 
 
 def _raised(seen: Seen, error: errors.OpError) -> Seen:
-    """What is known after an error; Wrong unless it is that of the missing file."""
+    """The evidence after an error; Wrong unless it is the error of the missing file."""
     seen = seen._replace(error=type(error))
     if not (seen.missing and isinstance(error, errors.NotFoundError)):
         expected = "; expected is the NotFoundError of the missing file" if seen.missing else ""

@@ -84,7 +84,9 @@ class Seen(NamedTuple):
 
 @contextlib.contextmanager
 def _model(features: int) -> Iterator[Model]:
-    """A model on a small card. Who is out of memory looks for garbage first: not among what was there before."""
+    """A model on a small card. The search for garbage before an out-of-memory error skips objects that were there
+    before.
+    """
     cluster = Cluster(worker=1, gpus=1, gpu_memory=SMALLEST_CARD_BYTES)
     with cluster, Graph().as_default(), Session(cluster.target) as session:
         gc.freeze()

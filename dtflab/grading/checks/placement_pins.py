@@ -132,7 +132,7 @@ OPEN = (
 BAD = ("/gpu:7", "/job:ps/gpu:0", "/job:worker/task:7", "/job:chief", "/gpu:0", "/job:worker/task:1/gpu:1")
 
 
-@q2.check("What is pinned down to the device", points=2)
+@q2.check("Full pins, down to the device", points=2)
 def full(answer: Any, random: Random) -> None:
     _demand(answer, random, FULL, gpu_kernel=True)
 

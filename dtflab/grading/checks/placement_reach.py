@@ -68,7 +68,7 @@ class _Run(NamedTuple):
         return [op.name for op in doubles if any(self._is_double(one) for one in self._arriving(op))]
 
     def _arriving(self, op: Operation) -> list[Tensor]:
-        """What comes from other devices for an op, and for all that it needs on its own device."""
+        """The tensors from other devices for an op, and for all that it needs on its own device."""
         found: list[Tensor] = []
         for tensor in op.inputs:
             here = self.device_of(tensor.op) == self.device_of(op)

@@ -30,7 +30,7 @@ q2 = from_toml(__file__)
 
 
 class Seen(NamedTuple):
-    """What was seen of jobs: the evidence."""
+    """The evidence: what jobs did."""
 
     waits: bool = False  # all jobs of a circle
     sizes: Sequence[int] = ()  # tokens in each queue, after the jobs

@@ -117,7 +117,7 @@ def _run(answer: Any, case: Case) -> Seen:
 
 
 def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
-    """What an answer returns. Two errors are told by what they mean here: their own advice is for other programs."""
+    """What an answer returns. Two errors are explained as they apply here: their own advice is for other programs."""
     try:
         return answer(target, case.build, path)
     except errors.FailedPreconditionError as error:

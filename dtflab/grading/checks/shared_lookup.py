@@ -85,7 +85,7 @@ def _draw(random: Random, block_rows: int) -> Case:
 
 
 def _with_blocks(case: Case, block_rows: int) -> list[int]:
-    """What is found by who takes the blocks for others than they are."""
+    """The rows that a lookup with the wrong block size finds."""
     where = {case.home(row): row for row in range(len(case.table))}
     taken = case._replace(block_rows=block_rows)
     return [where.get(taken.home(row), -1) for row in case.ids]

@@ -152,7 +152,7 @@ def values(answer: Any, random: Random) -> None:
         raise Wrong(f"The output differs from that of the whole net, by up to {off:.4g}.", step)
 
 
-@q1.check("No GPU holds more than 60 % of the weights", points=2)
+@q1.check("No GPU holds more than 60% of the weights", points=2)
 def shares(answer: Any, random: Random) -> Picture:
     step = step_of(answer, drawn(random))
     held = ", ".join(f"{name} {byte_size(count)}" for name, count in step.held.items())
@@ -194,10 +194,10 @@ def faster(answer: Any, random: Random) -> None:
     _demand_time(answer, drawn(random), 0.97, "less than that")
 
 
-@q1.check("A step takes at most 75 % of the time on one GPU", points=3)
+@q1.check("A step takes at most 75% of the time on one GPU", points=3)
 def budget(answer: Any, random: Random) -> Picture:
     net = drawn(random)
-    return _demand_time(answer, net, BUDGET, f"at most {round(100 * BUDGET)} % of that")
+    return _demand_time(answer, net, BUDGET, f"at most {round(100 * BUDGET)}% of that")
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class ControlFlowContext:
         raise NotImplementedError
 
     def ExitResult(self, tensors: list[Tensor]) -> None:
-        """What was made here may be used in the context around."""
+        """Tensors made here may be used in the context around."""
         if self.outer_context is not None:
             self.outer_context._values.update(t.name for t in tensors)
 

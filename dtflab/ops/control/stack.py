@@ -81,7 +81,7 @@ class StackPushV2(StatefulOp):
 @op("""StackPopV2(handle: resource) -> (elem: elem_type)
        elem_type: type""")
 class StackPopV2(StatefulOp):
-    """What was on top of the stack, which it leaves."""
+    """Remove and return the top element of the stack."""
 
     def infer(operation):
         return [TensorShape(None)]

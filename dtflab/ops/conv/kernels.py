@@ -3,7 +3,7 @@
 Stands for `core/kernels/eigen_spatial_convolutions-inl.h` and its neighbours; the ops are in `conv.py`. Left out:
 direct and Winograd's algorithms.
 
-Rule: a convolution is a product of matrices per block of images, of which the windows are laid out beside each other;
+Rule: a convolution is a product of matrices per block of images, of which the windows are laid out side by side;
 the intra-op threads share the images, or the rows of a single one.
 """
 
@@ -94,7 +94,7 @@ def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[Axis]) 
 
 
 def correlate(xp: Any, shard: Shard, x: Any, dy: Any, axes: Sequence[Axis]) -> Any:
-    """The gradient by the filters: all windows, transposed, times what their outputs were told."""
+    """The gradient by the filters: all windows, transposed, times the gradients of their outputs."""
     depth, filters = x.shape[-1], dy.shape[-1]
     seen, told, places = _units(axes, windows.patches(xp, x, axes), dy)
     plan = _Plan(xp, axes, places, depth, filters, x.itemsize)
@@ -146,7 +146,7 @@ def check_ranks(node: Any, x: Any, w: Any) -> None:
 
 
 def groups_of(depth: int, per_filter: int, filters: int) -> int:
-    """How many groups of channels are convolved beside each other: one, mostly."""
+    """How many groups of channels are convolved side by side: one, mostly."""
     if not per_filter or depth % per_filter:
         raise invalid(f"input depth must be evenly divisible by filter depth: {depth} vs {per_filter}")
     groups = depth // per_filter

@@ -212,7 +212,7 @@ def resize_images(
 
     float32, but for the nearest neighbour, and but for images that have that size already. With `align_corners` the
     middles of the corner pixels stay where they are. With `preserve_aspect_ratio` the size is the largest one.
-    ValueError for an unknown rank or method, or if `size` is no vector of two int32.
+    ValueError for an unknown rank or method, or if `size` is not a vector of two int32.
     """
     with name_scope(name, "resize", [images, size]):
         images = convert_to_tensor(images, name="images")

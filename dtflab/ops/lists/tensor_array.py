@@ -104,7 +104,7 @@ class TensorArray:
 
     @property
     def element_shape(self) -> TensorShape:
-        """What is known of the shape of each element."""
+        """The shape of each element, as far as it is known."""
         return self._element_shape[0]
 
     @property

@@ -1,4 +1,4 @@
-"""What is done to each channel: BiasAdd adds an element of a vector, LRN divides by the neighbours' squares.
+"""Ops on each channel: BiasAdd adds an element of a vector, LRN divides by the neighbours' squares.
 
 Stands for `core/kernels/bias_op.cc`, `lrn_op.cc` and their parts of `nn_grad.py`.
 

@@ -1,7 +1,7 @@
 """The functions of `tf.nn` for softmax and the cross entropies.
 
 Stands for `softmax`, `softmax_cross_entropy_with_logits` and their kin in `nn_ops.py` and `nn_impl.py`.
-Left out: the dynamic check of label shapes, for logits that are no matrix and of unknown shape.
+Left out: the dynamic check of label shapes, for logits that are not a matrix and of unknown shape.
 
 Rule: the chain of shape operations around an op is TensorFlow's, one by one. It looks long for a matrix, but
 the same program must give the same graph.

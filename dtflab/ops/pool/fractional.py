@@ -191,7 +191,7 @@ class FractionalAvgPool(_Fractional):
 @op(f"""FractionalMaxPoolGrad(orig_input: T, orig_output: T, out_backprop: T, row_pooling_sequence: int64,
                               col_pooling_sequence: int64) -> (output: T){_GRAD_ATTRS}""")
 class FractionalMaxPoolGrad(Op):
-    """What each output was told, where its value came from: of several equal ones the first."""
+    """Each output's gradient, at the place its value came from: the first of several equal ones."""
 
     grad = None
 
@@ -214,7 +214,7 @@ class FractionalMaxPoolGrad(Op):
 @op(f"""FractionalAvgPoolGrad(orig_input_tensor_shape: int64, out_backprop: T, row_pooling_sequence: int64,
                               col_pooling_sequence: int64) -> (output: T){_GRAD_ATTRS}""")
 class FractionalAvgPoolGrad(Op):
-    """An equal part of what each output was told for all in its window."""
+    """An equal part of each output's gradient for every value in its window."""
 
     grad = None
 

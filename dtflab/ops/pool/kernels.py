@@ -55,7 +55,7 @@ def _each_chosen(xp: Any, axes: Sequence[Axis], x: Any, y: Any) -> Any:
 
 
 def to_largest(xp: Any, shard: Shard, x: Any, y: Any, dy: Any, axes: Sequence[Axis]) -> Any:
-    """The gradient of `largest`: what each output was told, at the place of its value."""
+    """The gradient of `largest`: each output's gradient, at the place of its value."""
     dx = xp.zeros(x.shape, dy.dtype)
 
     def work(x: Any, y: Any, dy: Any, dx: Any) -> None:

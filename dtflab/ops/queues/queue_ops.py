@@ -183,12 +183,12 @@ class _Close(_UsesQueue):
         name, cancel = node.name, node["cancel_pending_enqueues"]
 
         def close(ctx, handle, done):
-            queue, who = queue_of(ctx, handle), Waiter(name, ctx.step.step_id)
+            queue, closer = queue_of(ctx, handle), Waiter(name, ctx.step.step_id)
             if cancel:
-                queue.close("putters", who)
+                queue.close("putters", closer)
                 done(None, None)
             else:
-                queue.join(ctx, Close(who, lambda end: done(None, end.error)))
+                queue.join(ctx, Close(closer, lambda end: done(None, end.error)))
 
         return close
 

@@ -1,11 +1,11 @@
-"""The formulas of the optimizers: how a variable and what is kept beside it change with one gradient.
+"""The formulas of the optimizers: how a variable and its slots change with one gradient.
 
 Stands for the functors of `core/kernels/training_ops.cc`. Each is there once, for reference and resource variables,
 for dense gradients and for rows (training.py makes the ops).
 
 Rule: positional arguments are arrays of one shape, and are written into; the others are scalars, `grad` is an
-array; keywords are attributes of the op. What is computed is computed in the variables' own type, in TensorFlow's
-order, so that it rounds as there; where that has another order for rows, so has the formula: `…_rows`.
+array; keywords are attributes of the op. All arithmetic is in the variables' own type, in TensorFlow's order, so that
+it rounds as there; where that has another order for rows, so has the formula: `…_rows`.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def proximal_adagrad(xp: Any, var: Any, accum: Any, /, lr: Any, l1: Any, l2: Any
 
 
 def _shrink(xp: Any, var: Any, rate: Any, l1: Any, l2: Any) -> None:
-    """The point that is near `var` and has small penalties: «Fobos», forward-backward splitting."""
+    """The point that is near `var` and has small penalties: FOBOS, forward-backward splitting."""
     if l1 > 0:
         var[...] = xp.sign(var) * xp.maximum(xp.abs(var) - rate * l1, 0)
     var /= 1 + l2 * rate

@@ -149,7 +149,7 @@ def all_saveable_objects(scope: str | None = None) -> list[Any]:
 def saveables_of(var_list: Any) -> list[SaveableObject]:
     """Saveables, sorted by name, of a list or a dict (name in the checkpoint → variable).
 
-    Raises TypeError for what is no variable, ValueError for names or variables that are there twice.
+    Raises TypeError if a value is not a variable, ValueError if a name or a variable is there twice.
     """
     by_name = var_list if isinstance(var_list, dict) else op_list_to_dict(var_list)
     saveables: list[SaveableObject] = []

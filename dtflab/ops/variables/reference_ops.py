@@ -59,7 +59,7 @@ class _Variable(StatefulOp):
     def bind(node: Any, xp: Any) -> Callable[[Any], Cell]:
         name = node["shared_name"].decode() or node.name
         container, dtype, declared = node["container"].decode(), node["dtype"], node["shape"]
-        # What is unknown counts as a scalar until a value is assigned.
+        # A variable of unknown shape counts as a scalar until a value is assigned.
         shape = tuple(declared.as_list()) if declared.is_fully_defined() else ()
 
         def make() -> Cell:

@@ -168,7 +168,7 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
     def shape(self) -> TensorShape:
         raise NotImplementedError
 
-    # What is the same for both.
+    # Common to both kinds.
 
     @staticmethod
     def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:

@@ -49,12 +49,12 @@ class Profile:
         layers: int | None = None, units: int | None = None, vocab: int | None = None, attention: str | None = None,
         steps: int = 25, batch: int = 1, name: str = "table",
     ) -> Profile:  # fmt: skip
-        """What is known of a network by a few published numbers, in the words of points.md.
+        """A network's profile from a few published numbers, in the terms of points.md.
 
         Either of images: how many parameters, MB (1e6 bytes of float32) of the largest variable, multiply-adds per
         image (1e9). Or of words: `layers` of LSTMs of `units` each way, words known, kind of attention as in
-        `models.seq2seq`, `steps` words in a sentence; with `params`, too, all variables are scaled to that sum. What is
-        assumed of the rest stands in `profile_of_table`. ValueError if neither is complete.
+        `models.seq2seq`, `steps` words in a sentence; with `params`, too, all variables are scaled to that sum.
+        `profile_of_table` states the assumptions about the rest. ValueError if neither is complete.
         """
         found = layers_of_table(
             params, largest_variable_MB, gmac_per_image, layers, units, vocab, attention, steps, batch, name

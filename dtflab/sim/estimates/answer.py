@@ -143,8 +143,8 @@ class Estimate:
 
     @property
     def tables(self) -> list[tuple[str, list[str], list[list[Any]]]]:
-        """What is printed: title, heads and rows of each table."""
-        times = [[f"{p:g} %", _ms(seconds)] for p, seconds in self.percentiles().items()]
+        """The printed tables: title, heads and rows of each."""
+        times = [[f"{p:g}%", _ms(seconds)] for p, seconds in self.percentiles().items()]
         links = [[name, round(100 * load, 1)] for name, load in list(self.link_load.items())[:5]]
         path = [] if self.mode == "ps_async" else self.critical_path
         largest = sorted(path, key=lambda part: -part.seconds)[:8]

@@ -1,4 +1,4 @@
-"""AlexNet on one device: five convolutions, and three dense layers that hold 96 % of the parameters.
+"""AlexNet on one device: five convolutions, and three dense layers that hold 96% of the parameters.
 
 Source: Krizhevsky, "One weird trick for parallelizing convolutional neural networks" (2014), whose network has one
 tower of 64, 192, 384, 256, 256 filters; 61,100,840 parameters and 0.71 G multiply-adds. Left out: dropout, and the

@@ -4,7 +4,7 @@ Source: He et al., "Deep Residual Learning" (2015), table 1; Keras' `resnet.py`,
 convolutions have biases, the paper's have none).
 
 Rule: where a stage halves the image, the paper and Keras do it in the first convolution of a block, which is 1×1;
-later implementations (`stride_in=3`, called "v1.5") in the second, 3×3, at 6 % more multiply-adds.
+later implementations (`stride_in=3`, called "v1.5") in the second, 3×3, at 6% more multiply-adds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Points: published scaling measurements, read from a file and checked. What is published never meets the model.
+"""Points: published scaling measurements, read from a file and checked. Published results never reach the model.
 
 The file is JSON of the schema `dtflab-scaling-points/1`: tables of platforms and models, and points, each with a
 setup, a metric and perhaps some measured numbers that are given. Left out: any other schema.

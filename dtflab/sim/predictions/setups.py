@@ -1,6 +1,6 @@
 """Setups: what a point's setup and platform say, in the words of the schema, and what is taken where they say nothing.
 
-Rule: every default stands here, with a source or as assumed. What can't be read is an UnknownError with a reason.
+Rule: every default stands here, with a source or as assumed. UnknownError gives the reason if a setup can't be read.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Left out: other racks.
 
-Rule: pure. What is asked for is a name of the catalogue, a part, or how many times as fast as now; all else stays.
+Rule: pure. A change is a name of the catalogue, a part, or a factor such as twice as fast as now; all else stays.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ class Outcome:
 
     @property
     def title(self) -> str:
-        """What was asked, in words; the base, to which speedups refer, is called that."""
+        """The question in words; the base, to which speedups refer, is called that."""
         return ", ".join(_words(what, value) for what, value in self.changes.items()) or "the base"
 
     @property
@@ -165,8 +165,8 @@ class Outcome:
             f"{1e3 * self.makespan:.3f}",
             f"{self.rate} {self.what}",
             f"{self.speedup:.2f}",
-            "" if busiest is None else f"{busiest[0]} {100 * busiest[1]:.0f} %",
-            f"{100 * sum(self.idle.values()) / max(1, len(self.idle)):.0f} %",
+            "" if busiest is None else f"{busiest[0]} {100 * busiest[1]:.0f}%",
+            f"{100 * sum(self.idle.values()) / max(1, len(self.idle)):.0f}%",
         )
 
     @property
@@ -197,7 +197,7 @@ class Outcome:
             *([Part("…", f"{len(path) - len(shown)} shorter parts", rest)] if len(path) > len(shown) else []),
         ]
         return [
-            (part.kind, part.what, f"{1e3 * part.seconds:.3f}", f"{100 * part.seconds / self.makespan:.0f} %")
+            (part.kind, part.what, f"{1e3 * part.seconds:.3f}", f"{100 * part.seconds / self.makespan:.0f}%")
             for part in parts
         ]
 
@@ -211,9 +211,9 @@ class Outcome:
     @property
     def _tables(self) -> list[tuple[tuple[str, ...], Sequence[Sequence[str]]]]:
         devices = [
-            (device, f"{1e3 * busy:.3f}", f"{100 * self.idle[device]:.0f} %") for device, busy in self.busy.items()
+            (device, f"{1e3 * busy:.3f}", f"{100 * self.idle[device]:.0f}%") for device, busy in self.busy.items()
         ]
-        links = [(link, f"{100 * load:.0f} %") for link, load in list(self.link_load.items())[:8]]
+        links = [(link, f"{100 * load:.0f}%") for link, load in list(self.link_load.items())[:8]]
         found: list[tuple[tuple[str, ...], Sequence[Sequence[str]]]] = [
             (("device", "busy, ms", "idle"), devices),
             (("link", "load"), links),
@@ -236,7 +236,7 @@ FACTORS = ("network", "latency", "bus", "gpu", "cpu")  # of these a number says 
 
 
 def _words(what: str, value: Any) -> str:
-    """What was changed, and to what: "workers 4", "gpu × 2", "stragglers lognormal(0.3)"."""
+    """A change in words: "workers 4", "gpu × 2", "stragglers lognormal(0.3)"."""
     if isinstance(value, Mapping):
         return ", ".join(f"{device_spec.label(name)} {factor:g} × as slow" for name, factor in value.items())
     if what in FACTORS and isinstance(value, Real):

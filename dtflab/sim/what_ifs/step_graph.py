@@ -71,7 +71,7 @@ class StepGraph:
 
     @cached_property
     def constants(self) -> frozenset[str]:
-        """What is known before the step: constants, and small shape arithmetic with them."""
+        """The nodes known before the step: constants, and small shape arithmetic with them."""
         known: set[str] = set()
         for node in self.nodes:
             small = sum(self.nbytes(*edge) for edge in node.inputs) <= 1024  # as Executor
@@ -260,7 +260,7 @@ def _key(node: Node) -> tuple[Any, ...]:
 
 
 def remembered(kept: dict[_Key, _Value], key: _Key, make: Callable[[], _Value], most: int = 16) -> _Value:
-    """What was made for that key, one of the last `most`: a slider asks for many."""
+    """The cached value for that key, one of the last `most`: a slider asks for many."""
     if key not in kept:
         value = make()
         if len(kept) >= most:

@@ -29,7 +29,7 @@ def computes(device: str) -> bool:
 
 
 class StepFabric(Fabric):
-    """The machines of a step. Only calls between tasks travel; a task knows itself what it was told."""
+    """The machines of a step. Only calls between tasks travel; a task keeps what it has received."""
 
     def route(self, source: int, target: int) -> Route:
         """The way from one device to another; none between what stands for calls and the rest."""

@@ -25,7 +25,7 @@ from dtflab.graph.scopes import get_default_graph, strip_scope
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.protos.meta_graph_pb2 import MetaGraphDef
 
-TENSORFLOW_VERSION = "2.21.0"  # whose meta graphs these are; older readers are told by it what to expect
+TENSORFLOW_VERSION = "2.21.0"  # whose meta graphs these are; older readers know by it what to expect
 
 UNBOUND_INPUTS = "unbound_inputs"  # the collection of inputs that were cut off
 _UNBOUND = "$unbound_inputs_"

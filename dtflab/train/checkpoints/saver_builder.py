@@ -68,7 +68,7 @@ class BaseSaverBuilder:
     def bulk_restore(
         self, filename_tensor: Tensor, saveables: Sequence[Saveable], preferred_shard: int, restore_sequentially: Any
     ) -> list[Tensor]:
-        """What is read for all `saveables`, in their order."""
+        """The tensors read for all `saveables`, in their order."""
         tensors: list[Tensor] = []
         for saveable in saveables:
             with device(set_cpu0(saveable.device) if saveable.device else None):
@@ -76,7 +76,7 @@ class BaseSaverBuilder:
         return tensors
 
     def restore_op(self, filename_tensor: Tensor, saveable: Saveable, preferred_shard: int) -> list[Tensor]:
-        """What is read for one saveable."""
+        """The tensors read for one saveable."""
         return [restore_v2(filename_tensor, [spec.name], [spec.slice_spec], [spec.dtype])[0] for spec in saveable.specs]
 
     def sharded_filename(self, filename_tensor: Tensor, shard: int, num_shards: Tensor) -> Tensor:

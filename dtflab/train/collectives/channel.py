@@ -134,8 +134,8 @@ class Channel:
     def fail_ops(self) -> list[Operation]:
         """Operations that make the steps of all other workers fail, one for each way on which somebody may wait.
 
-        Who waits for a task that is lost may have sent all that it owed it, and so not see that it does not answer. So
-        who sees it tells all.
+        A worker that waits for a lost task may have sent everything that it owed it, and so not see that it does not
+        answer. So a worker that sees it fails all others.
         """
         no_piece: list[list[int]] = [[]] if len(self._dtypes) == 1 else [[-1], []]  # no elements; a row -1
         parts = [constant(part, dtype) for part, dtype in zip(no_piece, self._dtypes, strict=True)]

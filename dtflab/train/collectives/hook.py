@@ -96,7 +96,7 @@ class AllReduceHook(SessionRunHook):
             self._tell(session, self._fail)
 
     def _tell(self, session: Any, ops: Iterable[Operation]) -> None:
-        """Run each of `ops` by itself: one that is gone need not be told, but the next one must."""
+        """Run each of `ops` by itself: one whose task is gone may fail, but the next one must still run."""
         for op in ops:
             with contextlib.suppress(errors.OpError, RuntimeError):
                 session.run(op, options=RunOptions(timeout_in_ms=int(GOODBYE * 1000)))

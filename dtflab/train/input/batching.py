@@ -299,7 +299,7 @@ def _as_tensor_list(tensors: Tensors) -> list[Any]:
 
 
 def _as_original_type(tensors: Tensors, found: list[Any]) -> Any:
-    """What was found for a set, in the form in which the set was given."""
+    """The results for a set of tensors, in the form in which the set was given."""
     if isinstance(tensors, Mapping):
         return dict(zip(sorted(tensors, key=str), found))
     return found[0] if len(found) == 1 else found

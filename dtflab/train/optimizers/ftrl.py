@@ -19,7 +19,7 @@ from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
 class FtrlOptimizer(OneOpOptimizer):
     """FTRL-proximal (McMahan et al., 2013), with the L1 and L2 penalties of the paper and its `beta`.
 
-    A weight is zero as long as the sum of what it was told (the slot `linear`) is within the L1 penalty; the rate
+    A weight is zero as long as the sum of its gradients (the slot `linear`) is within the L1 penalty; the rate
     of each falls as the power `learning_rate_power` of the sum of squared gradients (the slot `accum`).
     `l2_shrinkage_regularization_strength` is a penalty on the weights as if it were part of the loss; with a
     gradient of rows, on those rows.

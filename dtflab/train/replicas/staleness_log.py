@@ -56,7 +56,7 @@ class StalenessLog:
         worker, computed, arrived = rows[:, :3].T.astype(np.int64)
         seconds = rows[:, 3] - rows[0, 3] if len(rows) else rows[:, 3]
         used = (rows[:, 4] > 0) & _within(computed, rows[:, 5])
-        # What comes while an update takes place comes before the step is counted, and too late.
+        # A gradient that comes during an update comes before the step is counted, and too late.
         arrived = np.where((rows[:, 5] > 0) & ~used, np.maximum(arrived, computed + 1), arrived)
         return StalenessLog(worker, computed, arrived, seconds, used)
 

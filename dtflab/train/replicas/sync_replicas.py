@@ -104,7 +104,7 @@ class SyncReplicasOptimizer(WrappingOptimizer):
 
     def _make_local_step(self) -> None:
         """The step that this worker's next gradients are of."""
-        anchor = control.no_op()  # on the worker's own device, whatever variables are told
+        anchor = control.no_op()  # on the worker's own device, no matter where variables go
         with get_default_graph().colocate_with(anchor, ignore_existing=True):
             self._local_step = Variable(
                 initial_value=0,

@@ -15,7 +15,7 @@ Two kinds of waiting, both at queues that stand next to the global step:
 
 Rule: a worker that ends lets the others end. A worker's end closes its queue of "done"; rounds end when such a queue
 is empty, and with them the tokens; a worker that still waits for one gets OutOfRangeError, which ends a
-MonitoredSession quietly. So does an error of the first worker, who makes the rounds. Another one that fails leaves a
+MonitoredSession quietly. So does an error of the first worker, which makes the rounds. Another one that fails leaves a
 mark among its "done", which each round takes and puts back: the others go on. In its next session it takes part again,
 from the round under way on; a token that it was waiting for is still its own.
 """
@@ -71,7 +71,7 @@ class WorkerPace:
         self._name = name
 
     def keep_step(self, train: Operation, global_step: Any) -> Operation:
-        """What is done after `train` so that this worker and the others keep step; `train` if that is nothing."""
+        """The op that runs after `train` so that this worker and the others keep step; `train` if there is none."""
         with control_dependencies([train]):
             steps = self._counted(global_step)
         if self._warm_up_steps:
@@ -91,7 +91,7 @@ class WorkerPace:
             with control_dependencies([gate.dequeue()]):
                 self.begin.append(gate.enqueue(0))
             return train
-        self.end.append(gate.enqueue(0))  # whoever waits for more steps waits in vain
+        self.end.append(gate.enqueue(0))  # waiting for more steps would be in vain
         self.begin.append(self._open(gate, global_step))
         with control_dependencies([train, steps.op]):  # behind the gate others count, too
             return self._open(gate, global_step)

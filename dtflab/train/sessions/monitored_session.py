@@ -3,7 +3,7 @@
 Stands for `python/training/monitored_session.py`; its Scaffold, session creators and wrapped sessions are files of
 their own here. Left out: distribution strategies.
 
-Rule: hooks are told everything in one order. `begin`, while the graph can still change; `after_create_session`, for
+Rule: hooks are called in one order. `begin`, while the graph can still change; `after_create_session`, for
 each new session; `before_run` and `after_run`; `end`, or `fail` if the training ended with an error.
 """
 
@@ -254,7 +254,7 @@ class _Rhythm(NamedTuple):
 
 
 def _rhythm(given_steps: Any, given_secs: Any, steps: int | None = None, secs: float | None = None) -> _Rhythm:
-    """What was given; the defaults if nothing was."""
+    """The given rhythm; the defaults if neither is given."""
     if given_steps is USE_DEFAULT and given_secs is USE_DEFAULT:
         return _Rhythm(steps, secs)
     return _Rhythm(*(None if given is USE_DEFAULT else given for given in (given_steps, given_secs)))

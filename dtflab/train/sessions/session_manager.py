@@ -3,7 +3,7 @@
 Stands for `python/training/session_manager.py`. Left out: initializers of TensorFlow 2's SavedModels, TPUs.
 
 Rules: the chief restores or initializes the model, everybody else waits until it has. A model is ready when
-`ready_op` names no variable any more. Who waits looks again soon, then every `timeouts.recovery` seconds, and
+`ready_op` names no variable any more. A waiting worker checks again soon, then every `timeouts.recovery` seconds, and
 TensorFlow's `recovery_wait_secs` is how often it says so (there: also how often it looks).
 """
 
@@ -213,7 +213,7 @@ class SessionManager:
         return True
 
     def _wait(self, look: Callable[[], tuple[Found | None, list[str], str]], max_wait_secs: float) -> Found | None:
-        """Look until there is something, or until `max_wait_secs` are over: then None. Not every look is told of."""
+        """Look until there is something, or until `max_wait_secs` are over: then None. Not every look is logged."""
         start = self._clock.now()
         told = -math.inf
         for pause in pauses(min(timeouts.recovery, self._recovery_wait_secs)):

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 class SessionRunHook:
     """Base of hooks; each method does nothing here. With `survives_loss = False`, a lost task ends the training.
 
-    In order: `begin` (the graph may still be changed), `after_create_session` (each time that a session is made
-    anew), then `before_run` and `after_run` around every run, and `end` if the last run did not fail, else `fail`.
+    In order: `begin` (the graph may still be changed), `after_create_session` (each time that a new session is made),
+    then `before_run` and `after_run` around every run, and `end` if the last run did not fail, else `fail`.
     """
 
     def begin(self) -> None:

@@ -332,7 +332,7 @@ class Supervisor:
 
 
 def _piece(given: Any, key: str, make: Callable[[], Any] | None = None) -> Any:
-    """What was given; by default the first element of the collection, or what `make` makes, which is entered there."""
+    """The given value; by default the first element of the collection, or what `make` makes, which is entered there."""
     if given is not Supervisor.USE_DEFAULT:
         return given
     found = get_collection(key)

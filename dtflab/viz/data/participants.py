@@ -1,4 +1,4 @@
-"""Who takes part in what a watch saw: tasks in their own colours, clients in grey, and what they are called."""
+"""The participants that a watch saw: tasks in their own colours, clients in grey, and what they are called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_task(name: str) -> bool:
 
 
 def party(name: str) -> Look:
-    """The look of a task or device, whose task it is then, or of a client, who goes by the name of its thread."""
+    """The look of a task or device, whose task it is then, or of a client, which goes by the name of its thread."""
     if not is_task(name):
         return Look(name, GREY, own_letters(name) or "C", client_label(name), False)
     task = task_name(name)

@@ -3,7 +3,8 @@
 It goes the way that a step goes, through the same pure functions: place → prune → spread_loops → partition by task →
 partition by device → Executor. Only the end differs: nothing is run, the counters are counted down on paper.
 
-Rule: a loop is told as its first turn, a conditional as if both branches were taken: which are, is known only in a run.
+Rule: a loop is shown as its first turn, a conditional as if both branches were taken: which are, is known only in a
+run.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class _Write(NamedTuple):
 
 
 def _writers(step: Any, zero: float) -> dict[tuple[str, int], list[_Write]]:
-    """Who wrote into each buffer of each device, in the order of time; without those that only hand it on."""
+    """The ops that wrote into each buffer of each device, in the order of time; without those that only hand it on."""
     found: dict[tuple[str, int], list[_Write]] = {}
     for device in _stats(step):
         for node in device.node_stats:

@@ -118,7 +118,7 @@ def two_of_one_step(tf):
 
 
 @program
-def each_session_begins_anew(tf):
+def each_session_begins_again(tf):
     element = tf.data.Dataset.range(10).make_one_shot_iterator().get_next()
     found = []
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What is known, and what is refused, where ranks are not known before the step."""
+"""Static shapes and refusals where ranks are not known before the step."""
 
 from __future__ import annotations
 

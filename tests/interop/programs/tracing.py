@@ -1,4 +1,4 @@
-"""What is told of a step."""
+"""The trace of a step."""
 
 from __future__ import annotations
 

@@ -235,14 +235,14 @@ def test_resource_variables():
     assert_same_graph(program)
 
 
-def test_a_metric_begins_anew():
+def test_a_metric_begins_again():
     def program(tf):
         value, update = tf.metrics.mean(tf.constant([1.0, 2.0]), name="m")
-        anew = tf.variables_initializer(tf.get_collection(tf.GraphKeys.METRIC_VARIABLES, scope="m"))
+        reset = tf.variables_initializer(tf.get_collection(tf.GraphKeys.METRIC_VARIABLES, scope="m"))
         with tf.Session() as sess:
-            sess.run(anew)
+            sess.run(reset)
             found = [sess.run(update), sess.run(update)]
-            sess.run(anew)
+            sess.run(reset)
             return [*found, sess.run(value)]
 
     theirs, ours = both(program)

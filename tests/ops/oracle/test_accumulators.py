@@ -336,7 +336,7 @@ def many_takers_get_one_mean_each(tf):
         takers = [Client(lambda: session.run(take)) for _ in range(8)]
         for i in range(8):
             session.run(add, {x: i + 1.0, step: i})
-            until(lambda: session.run(count) == 0)  # whoever comes late would take what came meanwhile, too
+            until(lambda: session.run(count) == 0)  # a late taker would take what came meanwhile, too
         return sorted(str(taker.result()) for taker in takers), session.run(count)
 
 

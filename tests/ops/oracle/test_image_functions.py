@@ -16,7 +16,7 @@ from tests.oracle.graph_defs import assert_same_graph
 
 BOTH = (real_tf, dtflab)
 
-# What is known of the shape of one image, and of a batch.
+# Static shapes of one image, and of a batch.
 ONE: list[Any] = [(6, 7, 3), (None, None, 3), (None, None, None), None]
 BATCH: list[Any] = [(2, 6, 7, 3), (None, None, None, 3), (None, 6, 7, 3)]
 

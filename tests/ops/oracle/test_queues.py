@@ -24,7 +24,7 @@ def test_same_answer(run):
 
 
 @program
-def a_destroyed_queue_begins_anew(tf):
+def a_destroyed_queue_begins_again(tf):
     queue = tf.FIFOQueue(-1, [tf.float32], shared_name="destroyed")
     put, size, close = queue.enqueue(1.0), queue.size(), queue.close()
     destroy = tf.raw_ops.DestroyResourceOp(resource=queue.queue_ref, ignore_lookup_error=False)

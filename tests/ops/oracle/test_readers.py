@@ -73,7 +73,7 @@ class Reading:
         return [v.tolist() if hasattr(v, "tolist") else v for v in value] if isinstance(value, tuple | list) else value
 
     def all(self, op: str = "read", **how: Any) -> list[Any]:
-        """What is read until the first error, and the counts after it."""
+        """The records until the first error, and the counts after it."""
         seen = []
         while not seen or not isinstance(seen[-1], tuple):
             seen.append(self(op, **how))
@@ -341,7 +341,7 @@ def position_in_two_sessions_of_a_server(tf):
 
 @program
 def shared_names(tf):
-    """A reader with a name is one, whoever names it; in another container it is another."""
+    """A reader with a name is one, no matter which session names it; in another container it is another."""
     seen = []
     definition = tf.GraphDef()
     nodes = ""

@@ -51,7 +51,7 @@ class Lab:
         self.on_sleep()
 
     def lines(self) -> list[str]:
-        """What was logged since the last call."""
+        """The lines logged since the last call."""
         never_used = "ERROR: =========="  # what the garbage collector finds of an earlier test
         found = [line for line in self.records if "deprecated" not in line and not line.startswith(never_used)]
         self.records.clear()

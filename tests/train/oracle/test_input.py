@@ -497,7 +497,7 @@ def op_of(tf: Any, op_type: str) -> Callable[..., Any]:
 
 
 def stored_and_taken(tf: Any, parts: list[Any], many: bool = False, dtype: Any = None, handles: Any = None) -> Any:
-    """What comes back of SparseTensors, given as (indices, values, shape); or what the kernels say."""
+    """The SparseTensors that come back, given as (indices, values, shape), or the kernels' errors."""
     with tf.Graph().as_default(), tf.Session() as session:
         feeds: dict[Any, Any] = {}
 

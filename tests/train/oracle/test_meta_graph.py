@@ -36,7 +36,7 @@ def module(tf: Any) -> Any:
 
 
 def facts(message: Any) -> dict[str, Any]:
-    """What is compared of a MetaGraphDef."""
+    """The compared parts of a MetaGraphDef."""
     message = real_tf.MetaGraphDef.FromString(message.SerializeToString())
     shapes = {n.name: str(n.attr["_output_shapes"]) for n in message.graph_def.node if "_output_shapes" in n.attr}
     return {

@@ -154,7 +154,7 @@ def get_or_default(tf, home):
 
 
 def diary(tf, entries, name="", **does):
-    """A hook that writes down what it is told; `does` says what its methods do besides."""
+    """A hook that writes down its calls; `does` says what its methods do besides."""
 
     class Hook(tf.train.SessionRunHook):
         def begin(self):
@@ -370,7 +370,7 @@ def singular_session(tf, home):
 
 
 class Coordinated:
-    """A hook that keeps the coordinator, and starts a thread that reports `error` to it when it is told to."""
+    """A hook that keeps the coordinator, and starts a thread that reports `error` to it on request."""
 
     def __new__(cls, tf, error):
         class Hook(tf.train.SessionRunHook):
@@ -464,7 +464,7 @@ def queue_runners_end_when_it_closes(tf, home):
 
 
 @program
-def a_lost_session_starts_anew(tf, home):
+def a_lost_session_starts_again(tf, home):
     step = tf.train.get_or_create_global_step()
     count, answers, entries = tf.assign_add(step, 1), [], []
     for error in (tf.errors.AbortedError(None, None, "lost"), tf.errors.UnavailableError(None, None, "lost")):
