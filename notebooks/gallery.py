@@ -2,7 +2,7 @@
 
     python notebooks/gallery.py DIR [NAME ...]      all of them, or those named: 01_placement race
 
-Exit status 1 if a cell failed; its page shows the error. What is committed carries no outputs: here they are.
+Exit status 1 if a cell failed; its page shows the error. The committed notebooks carry no outputs: here they are.
 """
 
 from __future__ import annotations

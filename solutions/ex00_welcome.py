@@ -115,7 +115,8 @@ def count_together(workers, steps):
 # %% [markdown]
 # ## How good is it?
 #
-# The checks look on while your program runs: who asked which task, where the counter was, and which op changed it.
+# The checks look on while your program runs: which client asked which task, where the counter was, and which op changed
+# it.
 # `%dtf_grade welcome/q1 --hint` in a cell of your own gives a hint; each time a bigger one.
 
 # %%
@@ -124,8 +125,9 @@ dtflab.grade("welcome/q1")
 # %% [markdown]
 # ## See it at work
 #
-# `tf.watch()` sees what the checks see. Who uses the counter, and who asks which server? Predict, then run. Then leave out
-# the `with tf.device(…)` of your counter, and run it again: who meets a counter without a value now, and why? Last, write
+# `tf.watch()` sees what the checks see. Which clients use the counter, and which server does each ask? Predict, then
+# run. Then leave out the `with tf.device(…)` of your counter, and run it again: which client finds a counter without a
+# value now, and why? Last, write
 # `tf.assign(counter, counter + 1)` in your function, and run it five times: these workers are not in step. Is it always 300?
 
 # %%

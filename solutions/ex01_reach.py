@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Exercise 01: who can use a pinned variable
+# # Exercise 01: which devices can use a pinned variable
 #
 # **A variable is pinned to `/gpu:0`. Can an op on `/gpu:1` use it? One on the CPU? One on another server?**
 #

@@ -67,7 +67,7 @@ dtflab.grade("clusters/q1")
 # ## See it at work
 #
 # Every worker computes on its GPU:0. Which GPUs are in use then, and which process has each? Predict, run, and then leave
-# `visible_devices` out: who gets the memory now?
+# `visible_devices` out: which task gets the memory now?
 
 # %%
 addresses, visible = plan(["machine-b.example.com", "machine-c.example.com"], 2, 2)

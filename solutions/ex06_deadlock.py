@@ -4,8 +4,8 @@
 # **Each training job needs two GPUs. Three jobs start, and nothing happens any more: no error, no message. Why?**
 #
 # *Tokens* settle which job may use a GPU: each GPU has a queue with one token in it. A job takes the tokens of its two
-# GPUs, works, and puts them back. A queue makes whoever takes from it wait until there is something. That is all it takes
-# to block everybody forever: a *deadlock*.
+# GPUs, works, and puts them back. A queue makes a program that takes from it wait until there is something. That is all
+# it takes to block everybody forever: a *deadlock*.
 
 # %%
 import dtflab
@@ -47,7 +47,7 @@ with tf.Graph().as_default(), tf.Cluster(worker=1, clock="virtual") as cluster, 
 # Jobs with any pairs of GPUs run at the same time. They must never wait for each other forever, and a job must not wait for
 # GPUs that it does not need.
 #
-# What is made inside of `with tf.control_dependencies([a, b]):` runs after `a` and `b`.
+# An op made inside `with tf.control_dependencies([a, b]):` runs after `a` and `b`.
 
 
 # %%

@@ -3,7 +3,7 @@
 #
 # **Which width of the hidden layer, and which learning rate? Six nets, trained at the same time by six programs, will say.**
 #
-# Each program trains one net on a cluster. What is different from net to net stands on its *command line*: a list of texts
+# Each program trains one net on a cluster. The differences between nets stand on the *command line*: a list of texts
 # such as `["--hidden=32", "--rate=0.1", ...]`. So you write one program and start it as often as you like.
 #
 # Two programs that make a variable of the same name on the same task share it. Here they must not: each puts its variables

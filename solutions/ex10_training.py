@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Exercise 10: training together, with and without waiting
 #
-# **Four workers train one model. With the same number of gradients, who is done first: workers that wait for each other, or
-# workers that do not? And whose model is better?**
+# **Four workers train one model. With the same number of gradients, which are done first: workers that wait for each
+# other, or workers that do not? And whose model is better?**
 #
 # The variables are on a parameter server. Each worker computes gradients from its own images. *Asynchronous*: it applies each
 # gradient at once. *Synchronous*: all gradients of a step are averaged, and everybody waits for the slowest.

@@ -16,7 +16,7 @@ import dtflab as tf
 # %% [markdown]
 # ## A cluster in one line
 #
-# A *cluster* is a number of **tasks** that work on the same program. Ours has three:
+# A *cluster* is a group of **tasks** that run one program together. Ours has three:
 #
 # - one **parameter server** (`ps`) keeps the numbers that the model learns, its *variables*;
 # - two **workers** compute how to make them better.
@@ -145,8 +145,8 @@ print(f"test accuracy {accuracy:.3f} after {updates} updates")
 #
 # ## Where did everything run?
 #
-# Each box is an operation, or several whose names begin alike. Its colour says on which device it was placed. A thick arrow
-# is a tensor that has to travel from one task to another.
+# Each box is an operation, or a group of operations with the same prefix. Its colour says on which device it was
+# placed. A thick arrow is a tensor that has to travel from one task to another.
 #
 # *The worker needs the weights of the `output` layer in two places. Which, and why?*
 
@@ -172,9 +172,9 @@ for _ in range(2):
 # %dtf_timeline model.train --feed feed
 
 # %% [markdown]
-# First the weights travel to the worker, who has little else to do until then: nearly all it computes needs them. Then the
-# parameter server waits, until the first gradient is there. So neither is busy all the time. (That is one reason to have
-# several workers: while one computes, the server can serve another.)
+# First the weights travel to the worker, which has little else to do until then: nearly all it computes needs them.
+# Then the parameter server waits, until the first gradient is there. So neither is busy all the time. (That is one
+# reason to have several workers: while one computes, the server can serve another.)
 
 # %% [markdown]
 # ## And now?

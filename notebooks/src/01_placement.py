@@ -130,8 +130,8 @@ print(f"GPU:0 has {counts['GPU:0']} ops, GPU:1 has {counts['GPU:1']}")
 #
 # ## The log
 #
-# TensorFlow programs without a notebook ask for a log. With `log_device_placement`, the session prints where each op went,
-# once, when the placer has placed it:
+# Outside a notebook you read the placement from a log. With `log_device_placement`, the session prints where each op
+# went, once, when the placer has placed it:
 
 # %%
 tf.reset_default_graph()
@@ -240,15 +240,15 @@ sess = tf.Session()
 tf.viz.kernels([answer, steps], sess)
 
 # %% [markdown]
-# Read a row: that kind of op, and who could run it. `steps` and `answer` have no pin, and no GPU has a kernel for them; so the
-# placer chose the CPU. (So rule 4 in full: the first GPU *that has a kernel for it*, else the CPU.)
+# Read a row: a kind of op, and the devices that could run it. `steps` and `answer` have no pin, and no GPU has a kernel
+# for them; so the placer chose the CPU. (So rule 4 in full: the first GPU, *if the op has a GPU kernel*, else the CPU.)
 #
 # Read a column from top to bottom: a device, its kernels, the *library* that these kernels call, and the hardware at the
 # bottom.
 #
 # Here every library is NumPy, because the GPUs are simulated. With a real card and `pip install dtflab[gpu]`, the library is
-# CuPy, which uses **CUDA**: NVIDIA's library for computing on its cards. TensorFlow's own kernels call CUDA, too, and for
-# networks **cuDNN**, a second library of NVIDIA, with convolutions and pooling.
+# CuPy, which uses **CUDA**: NVIDIA's platform (driver, compiler and libraries) for computing on its cards. TensorFlow's
+# own kernels call CUDA, too, and for networks **cuDNN**, a second library of NVIDIA, with convolutions and pooling.
 #
 # ## Now break it
 #
@@ -313,8 +313,8 @@ for name in ("i", "far"):
 #
 # - [exercises/ex01_pins](../exercises/ex01_pins.ipynb): you are the placer, for one op.
 # - [exercises/ex01_no_pins](../exercises/ex01_no_pins.ipynb): a program without any pin. Is everything on the first GPU?
-# - [exercises/ex01_reach](../exercises/ex01_reach.ipynb): who can use a variable that is pinned to a GPU, and what travels
-#   for it?
+# - [exercises/ex01_reach](../exercises/ex01_reach.ipynb): which devices can use a variable that is pinned to a GPU, and
+#   what travels for it?
 # - [exercises/ex01_placement](../exercises/ex01_placement.ipynb): a device function that is better than dealing variables
 #   like cards: it looks at their sizes.
 #

@@ -4,10 +4,10 @@
 # **Two programs want to compute on the same card. Who gets how much of its memory? And what happens when it is full?**
 #
 # A GPU can only compute on numbers that are in its own memory, and that memory is small: 4 GiB on the card of this lesson,
-# while the computer around it may have 64 GiB. Many programs that “do not work on the GPU” have only run out of it.
+# while the computer around it may have 64 GiB. Many programs that “do not work on the GPU” have simply run out of it.
 #
-# We play with a computer that has four cards. They are simulated: the numbers are kept in your laptop's memory, but who may
-# have how much is decided as on a real card.
+# We use a simulated computer with four cards: the numbers are kept in your laptop's memory, but each program gets as
+# much as it would on a real card.
 
 # %%
 import dtflab as tf
@@ -19,8 +19,8 @@ tf.simulate_gpus(4)
 # %% [markdown]
 # `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is in use,
 # and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own. (Do you see a
-# line “Other programs on this computer”? Other notebooks of yours are still open. Each notebook plays a computer of its
-# own, so you can leave them alone.)
+# line “Other programs on this computer”? Other notebooks of yours are still open. Each notebook simulates its own
+# computer, so you can leave them alone.)
 #
 # ## A program that needs eight bytes
 #
@@ -88,22 +88,23 @@ tf.viz.cards(tf.smi())
 # %% [markdown]
 # It took nearly everything, of all four cards, for eight bytes on one of them!
 #
-# That is how TensorFlow works. To ask the driver for memory takes long, and a training step asks thousands of times. So
-# TensorFlow asks once, at its first tensor, for all that there is, on all cards that it sees. Then it hands the memory out to
-# its tensors itself. The part of a program that does this is its *allocator*.
+# That is how TensorFlow works. Asking the driver for memory takes long, and a training step asks thousands of times. So
+# TensorFlow asks once, at its first tensor, for everything there is, on all cards that it sees. Then it hands the
+# memory out to its tensors itself. The part of a program that does this is its *allocator*.
 #
-# In the picture, pale is what a program **holds**: no other program can have it. Full colour is what its tensors **use**;
-# here that is too little to be seen. Now a colleague starts a program on the same computer. **What will happen?**
+# In the picture, the pale area is what a program **holds**: no other program can have it. Full colour is what its
+# tensors **use**; here that is too little to be seen. Now a colleague starts a program on the same computer. **What
+# will happen?**
 
 # %%
 second = start()
 
 # %% [markdown]
 # Read the first line: `failed to allocate 3.66G … CUDA_ERROR_OUT_OF_MEMORY`. It is the line that people paste into search
-# engines. It does not mean that eight bytes were too much. It means that somebody else holds the card. dtflab
-# also says who that is.
+# engines. It does not mean that eight bytes were too much. It means that another program holds the card. dtflab also
+# says which one.
 #
-# The memory comes back when a program **ends**, in whatever way: only then.
+# The memory comes back only when a program **ends**, in whatever way.
 
 # %%
 stop(first, second)
@@ -114,7 +115,7 @@ tf.viz.cards(tf.smi())
 #
 # ## 1. Each program has cards of its own
 #
-# `CUDA_VISIBLE_DEVICES` is an environment variable: a setting that a process gets from whoever starts it. It says which
+# `CUDA_VISIBLE_DEVICES` is an environment variable: a setting that a process gets from its parent. It says which
 # cards the process sees, and in which order; all others do not exist for it. In a terminal you would write
 # `CUDA_VISIBLE_DEVICES=0,1 python program.py`.
 #
@@ -137,11 +138,11 @@ stop(first, second)
 # %% [markdown]
 # ## 2. Each program takes a part of each card
 #
-# `per_process_gpu_memory_fraction = 0.4` makes a program take 40 % of each card, and no more. Two such programs fit:
+# `per_process_gpu_memory_fraction = 0.4` makes a program take 40% of each card, and no more. Two such programs fit:
 
 # %%
 # Figure 12-4
-before = tf.smi()  # to begin a picture here, further below
+before = tf.smi()  # the picture further below begins here
 first = start(0.4)
 second = start(0.4)
 tf.viz.cards(tf.smi())
@@ -159,10 +160,10 @@ third = start(0.4)
 tf.viz.card_history(tf.smi(), since=before)
 
 # %% [markdown]
-# This is one card, GPU 0, over time: from left to right what happened, one thing after the other, upwards its memory. Each
-# program is a band. The dashed frame is what the third one wanted. It sticks out above the line, which is all that the card
-# has: 3 × 0.4 is more than 1. So the third program fails at its first tensor, and holds nothing. The others noticed nothing;
-# first come, first served. *Which fraction would still fit? The picture says how much is free; try it with `start(…)` in a
+# This is the memory of one card, GPU 0: events from left to right, memory upwards. Each program is a band. The dashed
+# frame is what the third one wanted. It sticks out above the line, which is all that the card has: 3 × 0.4 is more than
+# 1. So the third program fails at its first tensor, and holds nothing. The others noticed nothing; first come, first
+#    served. *Which fraction would still fit? The picture says how much is free; try it with `start(…)` in a
 # cell of your own, and end it with `stop(…)`.*
 
 # %%
@@ -171,8 +172,8 @@ stop(first, second, third)
 # %% [markdown]
 # ## 3. Each program takes what it needs, when it needs it
 #
-# With `allow_growth` a program begins small and takes more when its tensors need more. That looks like the best of all
-# ways. Let us measure it, in this notebook: six runs with tensors of 1, 64, 256, 128, 16 and 1 MiB. **Predict the two curves:
+# With `allow_growth` a program begins small and takes more when its tensors need more. That looks like the best way.
+# Let us measure it, in this notebook: six runs with tensors of 1, 64, 256, 128, 16 and 1 MiB. **Predict the two curves:
 # what the program holds after each run, and what its tensors used.**
 
 # %%
@@ -206,7 +207,8 @@ tf.viz.curve(
 # It grows, but **it never shrinks**: what a program has taken, it keeps until it ends. (The first run already holds some
 # 40 MiB, for 1 MiB of numbers: CUDA itself needs memory for every program that uses a card.)
 #
-# And two programs that grow side by side? Ann and Bob share a card of 1 GiB. They take turns, with these many MiB:
+# What about two programs that grow side by side? Ann and Bob share a card of 1 GiB. They take turns, and need this many
+# MiB:
 #
 # | run | 1 | 2 | 3 | 4 | 5 | 6 |
 # | --- | --- | --- | --- | --- | --- | --- |
@@ -254,8 +256,8 @@ tf.viz.card_history(state)
 #
 # ## Inside one program: a memory map
 #
-# Which tensors need the memory? A training step of a net with five layers, traced. **Predict: when during the step does
-# the most memory lie on the card: at the beginning, in the middle, or at the end?**
+# Which tensors need the memory? We trace a training step of a net with five layers. **Predict: when during the step is
+# the most memory in use: at the beginning, in the middle, or at the end?**
 
 # %%
 tf.simulate_gpus(1)
@@ -277,10 +279,11 @@ sess.run(tf.global_variables_initializer())
 # From left to right is time, upwards is memory. Each layer of the picture is one tensor, from the moment it is made to the
 # moment it is freed. Together they are a mountain. On the way up, each layer of the net leaves its output on the card, because
 # the *gradients* will need it. At the top the loss is known. On the way down the gradients use these outputs, the last one
-# first, and free them. (The hatched ground is the variables: they stay.)
+# first, and free them. (The hatched base is the variables: they stay.)
 #
 # So training needs more memory with every layer, and with every row of the batch. The list next to the picture says which
-# tensors make the peak; it is where to look when memory is short. (“layer1 over MatMul”: nobody else needs the product, so
+# tensors make the peak; it is where to look when memory is short. (“layer1 over MatMul”: no other op needs the product,
+# so
 # `tanh` writes its result over it, and takes no memory of its own.)
 #
 # ## Now break it: out of memory
@@ -306,10 +309,10 @@ except tf.errors.ResourceExhaustedError as error:
 #
 # 1. The **shape and type** that could not be made. Is it as large as you thought?
 # 2. **Which op** wanted it: the last line.
-# 3. How much is **free**, and of how much. That is less than the card has: some is left to the system, and a fraction makes it
-#    less again.
-# 4. **Who has the rest**: tensors with their ops, and the lines of your program that made them. (A tensor may have more than
-#    it needs: a free piece is only cut if it is at least twice as large.)
+# 3. How much is **free**, and of how much. That is less than the card has: some is left to the system, and a memory
+#    fraction reduces it further.
+# 4. **What holds the rest**: tensors with their ops, and the lines of your program that made them. (A tensor may have
+#    more than it needs: a free piece is only cut if it is at least twice as large.)
 # 5. What to do about it.
 #
 # TensorFlow also writes a report of its allocator to its log, some fifty lines for experts. Its end is for everybody:
@@ -332,7 +335,7 @@ print("\n".join(report.splitlines()[-11:]))
 #
 # ## What you can do now
 #
-# - Say who holds how much of which card, and why it is more than the tensors need: `%dtf_smi`, `tf.viz.cards(tf.smi())`;
-#   and how it came to be: `tf.viz.card_history(tf.smi())`.
+# - Say which program holds how much of which card, and why it is more than the tensors need: `%dtf_smi`,
+#   `tf.viz.cards(tf.smi())`; and how that happened: `tf.viz.card_history(tf.smi())`.
 # - Let programs share a computer: by `CUDA_VISIBLE_DEVICES`, by a fraction, by `allow_growth`; and say what each way costs.
 # - Read an out-of-memory error, and find the tensors that make the peak: `%dtf_memory`.

@@ -142,8 +142,9 @@ four_products(4)
 
 # %% [markdown]
 # With one thread the products stand in a line. With four they run side by side, but look at the length of the bars: each
-# takes longer, because the threads share the *cores* of your CPU. Four threads on two cores are at most twice as fast;
-# not even that, if other programs need the cores, too. How many cores do you have?
+# takes longer, because the threads share the *cores* of your CPU. Four threads on two cores are at most twice as fast,
+# and less when other programs use the cores. (With fewer cores than threads, they can even be slower than one thread.)
+# How many cores do you have?
 
 # %%
 import os
@@ -151,7 +152,8 @@ import os
 print(f"this computer has {os.cpu_count()} cores")
 
 # %% [markdown]
-# So the default is one thread per core, for both kinds of pools. It is rarely worth changing.
+# So the default is one thread per core, for both kinds of pools. It is a good first choice; on machines with many
+# cores, tuning it can pay.
 #
 # ## Order without data: control dependencies
 #
@@ -236,8 +238,8 @@ sess = tf.Session()
 # freed before the next one is made.
 #
 # What does it cost? The branches can't run at the same time any more. On a device that was busy all the time that costs
-# nothing; on one with idle threads it costs time. This is a choice that TensorFlow can't make for you: it does not know which one
-# you are short of.
+# nothing; on one with idle threads it costs time. This is a choice that TensorFlow can't make for you: it does not know
+# whether you lack memory or time.
 #
 # ## Now break it
 #
@@ -271,5 +273,5 @@ for one_after_the_other in (False, True):
 # ## What you can do now
 #
 # - Say which ops of a graph can run at the same time, from the counters alone; and check it with `%dtf_step`.
-# - Read a timeline with threads: ops side by side (inter-op), parts of an op (intra-op), and who waits for what.
+# - Read a timeline with threads: ops side by side (inter-op), parts of an op (intra-op), and which op waits for which.
 # - Make an op wait with `tf.control_dependencies`, to save memory; and show what it saves with `%dtf_memory`.

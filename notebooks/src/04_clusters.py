@@ -143,8 +143,8 @@ tf.viz.machines(cluster, seen)
 #
 # Now the same step in the order of time. `c = a + b`: `a` is on the `ps`, `b` on machine A, `c` on machine B.
 #
-# **Predict: in one step, how many tensors travel from task to task? Who takes the first move, the one who has a tensor or
-# the one who needs it?**
+# **Predict: in one step, how many tensors travel from task to task? Which task makes the first move: the one that has a
+# tensor, or the one that needs it?**
 
 # %%
 # %dtf_wire c
@@ -259,8 +259,8 @@ except tf.errors.UnavailableError as error:
 # %% [markdown]
 # No: you saw that a new session greets *every* task of the address book, whatever the graph will need. The message names
 # the task and the address that does not answer. Compare this address with the one at which the task was really started.
-# (The line *CreateSession still waiting* is TensorFlow's own, and a common cry for help on the Web: there it goes on for
-# ever.)
+# (The line *CreateSession still waiting* is TensorFlow's own, and a common cry for help on the Web: there it goes on
+# forever.)
 #
 # A session can also say whom it needs. Then the others may be down:
 
@@ -319,8 +319,8 @@ attempt(sess)
 # - `AbortedError`: the task is there, but has forgotten this session. Open a new one.
 # - `FailedPreconditionError`: the new task has empty variables. Initialize them, or restore them from a checkpoint.
 #
-# `tf.train.MonitoredTrainingSession` waits for the task, and does the second and the third by itself. Only to start the task
-# again is left to you.
+# `tf.train.MonitoredTrainingSession` waits for the task, and does the second and the third by itself. You only have to
+# restart the task.
 #
 # ## Is all this real?
 #

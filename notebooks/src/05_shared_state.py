@@ -34,13 +34,13 @@ except tf.errors.FailedPreconditionError as error:
     print("second session:", error.message.partition(". ")[0])
 
 # %% [markdown]
-# A local session is a little cluster of its own, with one task. When it is closed, the task ends, and its variables with
+# A local session is a small cluster with one task. When the session is closed, the task ends, and its variables with
 # it.
 #
 # ## A cluster remembers
 #
-# Here is a whole client program as a function: it builds a graph of its own, opens a session at `target`, adds one to `x`,
-# and ends. Nothing of it is left, except what the cluster keeps.
+# Here is a whole client program as a function: it builds its own graph, opens a session at `target`, adds one to `x`,
+# and ends. Nothing of it remains, except what the cluster keeps.
 
 # %%
 # cluster = %dtf_cluster --ps 2 --worker 2
@@ -69,8 +69,9 @@ print("first program: ", program(worker0, "/job:ps/task:0", init=True))
 print("second program:", program(worker1, "/job:ps/task:0"))
 
 # %% [markdown]
-# The second program found the `x` of the first, though the first has ended, and its graph and session are gone. The value
-# belongs to a *task*: to `/job:ps/task:0`. Every client that names the same variable on the same task gets the same value.
+# The second program found the `x` of the first, although the first has ended, and its graph and session are gone. The
+# value belongs to a *task*: to `/job:ps/task:0`. Every client that names the same variable on the same task gets the
+# same value.
 #
 # Now nobody pins `x` to a device. **Predict: what will the second program find?**
 
@@ -85,8 +86,8 @@ except tf.errors.FailedPreconditionError as error:
 # An op that is not pinned runs on its master's own task, variables included. The first `x` is on worker 0. The second
 # program looked on worker 1, and found a variable without a value. **If programs are to share a variable, pin it.**
 #
-# Who holds what now? There are three variables called `x`. The one on worker 1 came to be when the second program looked
-# for it; it has no value, so no bytes:
+# Which task holds what now? There are three variables called `x`. The one on worker 1 was created when the second
+# program looked for it; it has no value, so no bytes:
 
 # %%
 # %dtf_vars cluster
@@ -94,10 +95,10 @@ except tf.errors.FailedPreconditionError as error:
 # %% [markdown]
 # ## Now break it: two programs, one name
 #
-# Ann and Bob use the same cluster, and have never met. Both look for a number: Ann's data have the mean 8, Bob's 2. Both
-# make a variable called `guess` on the parameter server, and move it towards their data by gradient descent.
+# Ann and Bob use the same cluster, and have never met. Each is looking for a number: Ann's data have the mean 8, Bob's
+# 2. Both make a variable called `guess` on the parameter server, and move it towards their data by gradient descent.
 #
-# They take turns, a step each. **Predict: where will Ann's guess end?**
+# They take turns, one step at a time. **Predict: where will Ann's guess end?**
 
 
 # %%
@@ -125,20 +126,20 @@ guesses = take_turns(Person(8, worker0), Person(2, worker1))
 tf.viz.curve(range(25), guesses, xlabel="step", ylabel="guess")
 
 # %% [markdown]
-# Both pull at one and the same number. Each of Ann's steps moves it up a little, each of Bob's down again: it stays near 5,
-# where neither wants it. There is no error, no warning, and each program is correct. And Bob *initialized* the variable
-# when he came: had Ann been training for a week, her work would have been gone.
+# Both change the same variable. Each of Ann's steps moves it up a little, and each of Bob's moves it down again: it
+# stays near 5, where neither wants it. There is no error, no warning, and each program is correct. And Bob
+# *initialized* the variable when he came: had Ann been training for a week, her work would have been gone.
 #
-# **Cure 1: other names.** A name scope (or `tf.variable_scope`) puts something before each name.
+# **Cure 1: other names.** A name scope (or `tf.variable_scope`) puts a prefix before each name.
 
 # %%
 guesses = take_turns(Person(8, worker0, scope="ann"), Person(2, worker1, scope="bob"))
 tf.viz.curve(range(25), guesses, xlabel="step", ylabel="guess")
 
 # %% [markdown]
-# **Cure 2: containers.** Each task keeps its variables in *containers*: rooms with a name. In each room names are free. A
-# program that says nothing uses the room without a name. `tf.container("ann")` around the construction phase chooses
-# another:
+# **Cure 2: containers.** Each task keeps its variables in *containers*: rooms with a name. The same name can be used in
+# every room. A program that says nothing uses the default room, which has no name. `tf.container("ann")` around the
+# construction phase chooses another:
 
 # %%
 guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, container="bob"))
@@ -150,19 +151,20 @@ guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, con
 # %% [markdown]
 # On `ps:0` there are five guesses now, and no two of the last four collide: a variable is known by its **task, container
 # and name**. (Hatched: in a container with a name.) Containers have two advantages over scopes: names stay short, and a
-# whole room can be emptied at once. You will see that below. (And a variable without a name? It is called `Variable`, the
-# next one `Variable_1`, in every program. On a cluster, give names.)
+# whole room can be emptied at once. You will see that below. (And a variable without a name? It is called `Variable`,
+# the next one `Variable_1`, in every program. On a cluster, name your variables.)
 #
 # ## Sharing on purpose
 #
-# Containers separate what should be apart, and join what should be together. Four clients use one cluster:
+# Containers separate variables that should be apart, and join those that should be together. Four clients use one
+# cluster:
 #
 # - A and B share the `x` of the container without a name;
 # - C and D share another `x`, in the container `problem-1`;
 # - C also uses the `y` of the container without a name, as B does.
 #
-# All start at 0. A adds 1, B adds 10, C adds 100, D adds 1000, each to all that it uses. **Predict: what are the two `x`
-# and the `y` at the end?**
+# All start at 0. A adds 1, B adds 10, C adds 100, D adds 1000, each to every variable that it uses. **Predict: what are
+# the values of both `x` and of `y` at the end?**
 
 
 # %%
@@ -204,13 +206,14 @@ for container, name in (("", "x"), ("", "y"), ("problem-1", "x")):
     print(f"{name} of container {container!r}: {client(worker0, 0, [(container, name)])[0]:g}")
 
 # %% [markdown]
-# Nobody had to know who the others are: place, container and name were enough. Queues and readers are kept in containers,
+# No client had to know the others: task, container and name were enough. Queues and readers are kept in containers,
 # too (lesson 06).
 #
 # ## Empty a room
 #
-# `tf.Session.reset(target, [container])` frees all that a container holds, on every task. Two sessions look at what is
-# there; then somebody resets `problem-1`, through worker 0. **Predict: which of the four lines will show a number?**
+# `tf.Session.reset(target, [container])` frees everything in a container, on every task. Two sessions read the
+# variables; then somebody resets `problem-1`, through worker 0. **Predict: which of the four lines will show a
+# number?**
 
 # %%
 tf.reset_default_graph()
@@ -239,9 +242,10 @@ for who, sess in sessions.items():
 #
 # ## One parameter server is not enough
 #
-# Every step, each worker reads the variables and sends back gradients of the same size. If they are all on one `ps`, all of
-# that goes through its one network card. So they are spread over several: *sharding*. `tf.train.replica_device_setter` deals them
-# like cards, one to each `ps` in turn. Everything else goes to the worker, unless an inner block says more.
+# In every step, each worker reads the variables and sends back gradients of the same size. If the variables are all on
+# one `ps`, all of that goes through its one network card. So they are spread over several: *sharding*.
+# `tf.train.replica_device_setter` deals them like cards, one to each `ps` in turn. Everything else goes to the worker,
+# unless an inner block says otherwise.
 #
 # Two parameter servers, five variables: **predict which is where. And where are `s`, `p1` and `p2`?**
 
@@ -259,8 +263,8 @@ for tensor in [*v, s, p1, p2]:
     print(f"{tensor.op.name}: {tensor.device}")
 
 # %% [markdown]
-# The variables take turns. `s` is on a worker, without a task: on that of the master, if it is one (lesson 04). The inner
-# blocks of `p1` and `p2` fill in what the setter left open.
+# The variables take turns. `s` is on a worker, without a task: on the master's, if the master is a worker (lesson 04).
+# The inner blocks of `p1` and `p2` fill in what the setter left open.
 #
 # ## Fair in number, unfair in bytes
 #
@@ -294,11 +298,11 @@ on_empty_cluster(setter, lambda: layers(tf.placeholder(tf.float32, [None, 512]))
 # %dtf_vars cluster
 
 # %% [markdown]
-# Weights, biases, weights, biases: dealt to two tasks in turn, all weights end on the same one. It is the worst possible
-# deal, and a common one.
+# Weights, biases, weights, biases: dealt to two tasks in turn, all weights end up on the same one. It is the worst
+# possible deal, and a common one.
 #
-# **Balance by bytes.** A `ps_strategy` is a function that is asked for each variable which task it should go to. This one
-# remembers how much each task has, and takes the one that has least.
+# **Balance by bytes.** A `ps_strategy` is a function that chooses a task for each variable. This one remembers how many
+# bytes each task has, and takes the task with the fewest.
 
 
 # %%
@@ -321,8 +325,8 @@ on_empty_cluster(setter, lambda: layers(tf.placeholder(tf.float32, [None, 512]))
 # %% [markdown]
 # ## One variable that is too large
 #
-# A model for texts begins with an *embedding*: a table with a row of numbers for each word. Ours has 12,500 words and 512
-# numbers for each: 25.6 MB, more than all the rest together. **Predict: how much does `lightest` help?**
+# A model for text begins with an *embedding*: a table with a row of numbers for each word. Ours has 12,500 words and
+# 512 numbers for each: 25.6 MB, more than all the rest together. **Predict: how much does `lightest` help?**
 
 
 # %%
@@ -359,18 +363,18 @@ sess.run(rows, example)  # the first time, tasks also get their parts of the gra
 # %dtf_wire rows --feed example
 
 # %% [markdown]
-# No. Each parameter server asks the worker which rows it wants, and sends it these: 32 × 512 numbers, 65.5 kB in all. (The
-# picture counts 131 kB: the same rows go on to the client, which has fetched them. A training step would not.)
+# No. Each parameter server asks the worker which rows it wants, and sends only those: 32 × 512 numbers, 65.5 kB in all.
+# (The picture counts 131 kB: the same rows go on to the client, which has fetched them. A training step would not.)
 #
 # ## Exercises
 #
-# - [exercises/ex05_rescue](../exercises/ex05_rescue.ipynb): days of training have ended, and nobody saved the model. Is it
-#   lost?
+# - [exercises/ex05_rescue](../exercises/ex05_rescue.ipynb): training ended after days, and nobody saved the model. Is
+#   it lost?
 # - [exercises/ex05_sharded_table](../exercises/ex05_sharded_table.ipynb): write the lookup of rows in a table that is cut
 #   over parameter servers.
 #
 # ## What you can do now
 #
-# - Say where a variable lives, how long, and who finds it: task, container, name.
+# - Say where a variable lives, for how long, and which programs find it: task, container, name.
 # - Keep two programs apart on one cluster, or let them share on purpose; empty a container.
-# - Spread a model over parameter servers, by turns, by bytes, or by cutting a variable, and see what it brings.
+# - Spread a model over parameter servers, by turns, by bytes, or by cutting a variable, and measure the gain.

@@ -72,7 +72,7 @@ tf.viz.clients(seen)
 
 # %% [markdown]
 # They were connected to different masters, and the queue was on a third task. The trainer was started first, and waited
-# until there was something. That is the second use of a queue: it makes whoever comes too early **wait**.
+# until there was something. That is the second use of a queue: it makes a program that comes too early **wait**.
 #
 # Here are two sessions of one graph, on the same master, and a queue without a `shared_name`. **Predict: does the second
 # session find what the first one has put in?**
@@ -91,8 +91,9 @@ with tf.Session(cluster.target) as first, tf.Session(cluster.target) as second:
 #
 # ## Who waits for whom?
 #
-# - Whoever takes from an *empty* queue waits until somebody puts something in.
-# - Whoever puts into a *full* queue waits until somebody takes something out. `capacity` says how many it holds.
+# - A program that takes from an *empty* queue waits until another one puts something in.
+# - A program that puts into a *full* queue waits until another one takes something out. `capacity` says how many it
+#   holds.
 #
 # Let's watch that. The loader needs 0.1 s for an example, but each tenth one is the first of a new file, and needs 1 s. The
 # trainer needs 0.2 s for each. There are 60 examples. (The seconds are *virtual*, so you need not wait for them, and the
@@ -144,7 +145,7 @@ print(f"capacity 10: {seconds:.1f} s")
 
 # %% [markdown]
 # Now the queue fills while the loader is fast, and the trainer lives on it while the loader opens a file. The trainer
-# hardly waits. More than this no queue can bring: the trainer is now the slowest part, the *bottleneck*.
+# hardly waits. No queue can do better: the trainer is now the slowest part, the *bottleneck*.
 #
 # **Predict: which capacity is just enough?**
 
@@ -247,8 +248,8 @@ print(sess.run(up_to_two), "left:", sess.run(size))
 # %% [markdown]
 # ## Other kinds of queues
 #
-# **Shuffled.** A `RandomShuffleQueue` gives any of its elements, by chance. To have a choice, it keeps at least
-# `min_after_dequeue` of them back, until it is closed.
+# **Shuffled.** A `RandomShuffleQueue` gives any of its elements, at random. To have a choice, it always leaves at least
+# `min_after_dequeue` of them inside, until it is closed.
 #
 # 22 numbers are put in, 10 stay for choice. **Predict: how many batches of five can be taken before one has to wait?**
 
@@ -386,8 +387,9 @@ print(*cluster.waits(), sep="\n")
 
 # %% [markdown]
 # Read such a list like this: `put_image` wants room in `images`, `take_label` wants something in `labels`. (The first line
-# is the same wait, as worker 1 sees it: the `ps` owes it the label. The long numbers tell steps apart.) Then ask: *who could
-# bring it, and what is that one doing?* If the answers make a circle, you have found your deadlock.
+# is the same wait, as worker 1 sees it: the `ps` has not yet answered its request for a label. The long numbers tell
+# steps apart.) Then ask: *who could bring it, and what is that one doing?* If the answers make a circle, you have found
+# your deadlock.
 #
 # Somebody from outside can break the circle, by closing the queues. **Predict: is a plain `close` enough?**
 
@@ -458,5 +460,5 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
 # ## What you can do now
 #
 # - Let programs hand over data through a shared queue, in batches and in tuples, to a clean end.
-# - See from the level of a queue who is the bottleneck, and how much room pays.
+# - See from the level of a queue which side is the bottleneck, and how much room pays.
 # - Find a deadlock with `cluster.waits()`, explain its circle, and take it apart.

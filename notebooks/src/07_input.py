@@ -117,10 +117,10 @@ for way in (feed, preload, read):
     print(f"{way.__name__:8} {sizes}, {ms:5.1f} ms")
 
 # %% [markdown]
-# Fed examples cross twice in each epoch: once to the master, once more to the worker. Preloaded ones cross twice in all, and
-# what reads its own files sends nothing. (The milliseconds are *virtual time*: a model of two machines and a network says how
-# long each thing takes, so they are the same wherever you run this. Ops of the graph take virtual time;
-# the functions of a data set, `f` in `tf.data.Dataset.map(f)`, take none.)
+# Fed examples cross twice in each epoch: once to the master, once more to the worker. Preloaded ones cross twice in
+# all, and a worker that reads its own files sends nothing. (The milliseconds are *virtual time*: a model of two
+# machines and a network says how long each thing takes, so they are the same wherever you run this. Ops of the graph
+# take virtual time; the functions of a data set, `f` in `tf.data.Dataset.map(f)`, take none.)
 #
 # | way | good for |
 # | --- | --- |
@@ -260,7 +260,7 @@ tf.viz.clients(seen, title="Four readers, each in another file")
 tf.viz.rates(seen, title="Four threads read")
 
 # %% [markdown]
-# Four readers are four times as fast, and still hold up the one who takes.
+# Four readers are four times as fast, and are still slower than the consumer.
 #
 # ## The short way
 #

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Many networks
 #
-# **A cluster has eight GPUs. Who shall use them all? One network over eight devices is hard to do well. But eight networks, one
-# on each device?**
+# **A cluster has eight GPUs. How can all of them be used? One network over eight devices is hard to do well. But eight
+# networks, one on each device?**
 #
 # That is easy, and useful: to find good settings for a network, to let several networks vote, to answer many queries at once.
 # Most of it needs nothing new: a device, a container, a queue.
@@ -147,8 +147,9 @@ print(f"together: {accuracy(together, digits.test.labels):.3f}")
 tf.viz.placement([ensemble], max_boxes=10, title="An ensemble in one graph")
 
 # %% [markdown]
-# Yes, but by one image of 400 only. The mean of the three says more: it is what a member chosen by lot would reach. And who
-# would be best on the test images, nobody could know: on the validation set, two of them were equally good.
+# Yes, but by one image of 400 only. The mean of the three says more: it is the average of choosing a member at random.
+# And nobody could know which one would be best on the test images: on the validation set, two of them were equally
+# good.
 #
 # ## The same with a client for each member
 #
@@ -156,12 +157,12 @@ tf.viz.placement([ensemble], max_boxes=10, title="An ensemble in one graph")
 # the images of a query into the queue of each member. Each member takes from its own queue, and puts what it thinks into a
 # queue of predictions. A last client takes one prediction from each member and computes the mean.
 #
-# That is more to write, but each part is small, can be tested alone, and can fail alone. So can you say: a net that takes longer
-# than that many milliseconds is left out.
+# That is more to write, but each part is small, can be tested alone, and can fail alone. And you can set a limit: an
+# answer that comes later is ignored.
 
 # %%
 QUERIES = 30  # of one image each
-# What is in a queue: the number of the query, and an image or probabilities
+# The contents of a queue: the number of the query, and an image or probabilities
 shapes = {"question": [[], [1, 64]], "answer": [[], [1, 10]]}
 
 
@@ -390,7 +391,7 @@ run = watched[6]
 tf.viz.busy(cluster.log(), since=run.began, until=run.ended, device="/gpu:0", title="Six replicas at work")
 
 # %% [markdown]
-# A quarter of it. To keep every query from waiting, one pays for GPUs that wait: each of the short bars is one query.
+# A quarter of it. If no query may wait, GPUs must: each of the short bars is one query.
 #
 # ## A new version, without an interruption
 #

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # One network on several devices
 #
-# **A network is too slow for one GPU, or too large for its memory. There are more GPUs in the machine. Can you cut the
+# **A network is too slow for one GPU, or too large for its memory. The machine has several GPUs. Can you cut the
 # network into pieces, and give each GPU one?**
 #
-# You can. This is called *model parallelism*. But a piece needs what other pieces have computed, and sending takes time. So
-# all depends on where you cut: the cut that comes to mind first makes the network slower.
+# You can. This is called *model parallelism*. But a piece needs what other pieces have computed, and sending takes
+# time. So everything depends on where you cut: the cut that comes to mind first makes the network slower.
 #
 # Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of the hardware. You need no
 # GPU, and the numbers are the same each time.
@@ -53,8 +53,8 @@ def run(build, gpus, inputs, bus="pcie3", **hardware):
 # %% [markdown]
 # ## A fully connected network
 #
-# Four layers of 1,024 units each, and a batch of 256 inputs. In a *fully connected* layer, each unit needs all units of the
-# layer below. First the whole network on one GPU: that is what we compare with.
+# Four layers of 1,024 units each, and a batch of 256 inputs. In a *fully connected* layer, each unit needs all units of
+# the layer below. First we run the whole network on one GPU, to compare with.
 
 # %%
 UNITS, LAYERS, BATCH = 1024, 4, 256
@@ -83,7 +83,7 @@ print(f"one GPU: {one.ms:.2f} ms")
 # %% [markdown]
 # ## Cut between the layers
 #
-# The lower layers on one GPU, the upper ones on another. Only one tensor has to be sent.
+# The lower layers go on one GPU, the upper ones on another. Only one tensor has to be sent.
 #
 # **Predict: with half of the layers on each of two GPUs, is a step faster than on one GPU? And with one layer on each of
 # four?**
@@ -91,7 +91,7 @@ print(f"one GPU: {one.ms:.2f} ms")
 
 # %%
 def by_layers(x, devices):
-    """As many layers on each device."""
+    """The layers in equal parts on the devices."""
     for i, kernel in enumerate(kernels):
         with tf.device(devices[i * len(devices) // LAYERS]):
             x = dense(x, kernel, f"layer{i + 1}")
@@ -109,8 +109,8 @@ print(f"one GPU {one.ms:.2f} ms   two {halves.ms:.2f} ms   four {quarters.ms:.2f
 tf.viz.timeline(quarters.trace, title="A layer on each GPU")
 
 # %% [markdown]
-# A layer can't begin before the one below has ended, so only one GPU works at a time. All that the cut added are the
-# transfers: the curved arrows.
+# A layer can't begin before the one below has ended, so only one GPU works at a time. The cut has only added transfers:
+# the curved arrows.
 #
 # This is the network that was cut. The colour of a box is the device; a thick line crosses from one device to another.
 
@@ -127,7 +127,7 @@ tf.viz.placement(halves.graph, max_boxes=8, title="A fully connected network, cu
 
 # %%
 def by_units(x, devices):
-    """Of every layer, some units on each device."""
+    """A part of every layer's units on each device."""
     slices = [x]
     for i, kernel in enumerate(kernels):
         below, slices = slices, []
@@ -157,7 +157,7 @@ tf.viz.placement(sliced.graph, max_boxes=14, title="A fully connected network, c
 tf.viz.timeline(sliced.trace, title="Half of each layer on each GPU")
 
 # %% [markdown]
-# **Predict: where does the gain end? Take GPUs that send to each other faster (NVLink, 150 GB/s), or that stand in two
+# **Predict: where does the gain end? Take GPUs that send to each other faster (NVLink, 150 GB/s), or that are in two
 # different machines, with a network of 10 Gb/s (that is 1.25 GB/s) or 100 Gb/s between them.**
 
 
@@ -183,17 +183,18 @@ for network in ("100Gb/s", "10Gb/s", "1Gb/s"):
     print(f"two machines, {network:8}        {apart(by_units, network):5.2f} ms")
 
 # %% [markdown]
-# Inside one machine, the cut pays. Between two machines it does not, even over a fast network: what is sent takes longer than
-# what is saved. So devices that have much to say to each other belong into the same machine. And for a fully connected
-# network, there is not much to be won by cutting it.
+# Inside one machine, the cut pays. Between two machines it does not, even over a fast network: sending takes longer
+# than the cut saves. So devices that exchange many bytes belong in the same machine. And cutting a fully connected
+# network pays only over a fast bus.
 #
 # ## A network with local connections
 #
 # A *convolutional* layer looks at an image through small windows, here of 3 × 3 points. For a point of its result it needs a
-# few neighbours only. So if one GPU has the upper half of each image, and another one the lower half, all they must tell each
-# other is the row at the border.
+# few neighbours only. So if one GPU has the upper half of each image, and another one the lower half, they only have to
+# exchange the rows at the border.
 #
-# **Predict: most of what the layers of the fully connected network computed had to cross. What share will it be now?**
+# **Predict: most of what the layers of the fully connected network computed had to cross to the other GPU. What share
+# will it be now?**
 
 # %%
 ROWS, DEPTHS = 64, (3, 32, 32, 32, 32)
@@ -218,7 +219,7 @@ def whole_images(x, devices):
 
 
 def by_rows(x, devices):
-    """The upper half of all images on one device, the lower half on the other."""
+    """Cut all images: the upper half on one device, the lower half on the other."""
     upper, lower = devices
     with tf.device(upper):
         top, bottom = tf.split(x, 2, axis=1, name="cut")
@@ -260,17 +261,17 @@ tf.viz.placement(two_cnn.graph, max_boxes=14, title="A convolutional network, cu
 tf.viz.timeline(two_cnn.trace, title="Half of each image on each GPU")
 
 # %% [markdown]
-# The lower half of the images crosses once, then a row per layer and direction. Nearly all of the time both GPUs compute. They
-# are not twice as fast all the same: cutting off borders (`strided_slice`) and putting them on (`concat`) is work, too, which
-# one GPU alone has not.
+# The lower half of the images crosses once, then a row per layer and direction. Both GPUs compute nearly all of the
+# time. Still, they are not twice as fast: cutting off borders (`strided_slice`) and putting them on (`concat`) is extra
+# work that a single GPU does not have.
 #
-# (`tf.model_parallel.conv2d(x, 32, 3, devices, by="rows")` cuts a layer for you, over any number of devices and with any
-# window. It puts the pieces together after each layer, so it sends more than we did.)
+# (`tf.model_parallel.conv2d(x, 32, 3, devices, by="rows")` cuts a layer for you, over any number of devices and with
+# any window size. It puts the pieces together after each layer, so it sends more than we did.)
 #
 # ### Now break it
 #
-# **Each border is cut off on the device that *has* it. What if the device that *wants* it does that?** The graph is the same,
-# but eight small operations run elsewhere.
+# **Each border is cut off on the device that *has* it. What if the device that *needs* it does that?** The graph is the
+# same, but eight small operations run elsewhere.
 
 
 # %%
@@ -294,15 +295,16 @@ for how, it in (("with care", two_cnn), ("carelessly", careless)):
     print(f"{how:10} {it.ms:.2f} ms, {it.sent / 1e6:4.1f} MB from GPU to GPU")
 
 # %% [markdown]
-# The answer is the same, but now whole halves cross, to be cut down to one row on arrival, and two GPUs are slower than one.
-# If a network that you cut is not as fast as you hoped, look at what is sent first. A timeline shows it.
+# The answer is the same, but now whole halves cross, to be cut down to one row on arrival, and two GPUs are slower than
+# one. If a network that you cut is not as fast as you hoped, first look at what is sent. A timeline shows it.
 #
 # ## A recurrent network
 #
-# A *recurrent* network reads a sequence word by word. A layer is a *cell*: from a word, or what the layer below made of it,
-# and from its own state after the word before, it makes its new state. Our network has four layers and reads eight words.
+# A *recurrent* network reads a sequence word by word. A layer is a *cell*: from a word, or from the output of the layer
+# below, and from its own state after the previous word, it computes its new state. Our network has four layers and
+# reads eight words.
 #
-# **Predict: with a layer on each of four GPUs, when can the fourth one begin? How many are busy in the middle?**
+# **Predict: with one layer on each of four GPUs, when can the fourth one begin? How many are busy in the middle?**
 
 # %%
 WORDS, SIZE = 8, 1024
@@ -317,7 +319,7 @@ def cell(word, state, layer):
 
 
 def recurrent(x, devices):
-    """Four layers, as many on each device; what the last one makes of the last word."""
+    """Four layers in equal parts on the devices; the last one's output for the last word."""
     where = [devices[layer * len(devices) // 4] for layer in range(4)]
     with tf.device(where[0]):
         words = tf.unstack(x, axis=1, name="words")
@@ -342,7 +344,7 @@ print(f"one GPU {one_rnn.ms:.2f} ms   four {four_rnn.ms:.2f} ms")
 tf.viz.placement(four_rnn.graph, max_boxes=50, title="A recurrent network, a layer on each GPU")
 
 # %% [markdown]
-# Cells that stand side by side need nothing of each other, so they can be computed at the same time. And so they are:
+# Cells that are drawn side by side need nothing from each other, so they can be computed at the same time. And so they are:
 
 # %%
 both = {"all layers on one GPU": one_rnn.step, "a layer on each of four": four_rnn.step}
@@ -352,13 +354,14 @@ tf.viz.what_if(both, links=0, title="Four layers, eight words")
 # The words run through the layers like a wave. At first only GPU 0 works. While it reads the second word, GPU 1 works on the
 # first; from the fourth word on, all four are busy.
 #
-# This is a cut *between* layers, which did no good to the fully connected network. Here it does, because there are eight
-# words on their way, and each GPU can be at another one.
+# This is the cut *between* layers that slowed down the fully connected network. Here it helps, because there are eight
+# words on their way, and each GPU can work on a different one.
 #
 # ## A pipeline
 #
-# So let us have something on its way in the fully connected network, too. Cut the batch into parts, called *micro-batches*.
-# While GPU 1 has the first part, GPU 0 works on the second. Each layer is then a *stage* of a *pipeline*.
+# So let us keep several parts on their way in the fully connected network, too. Cut the batch into parts, called
+# *micro-batches*. While GPU 1 has the first part, GPU 0 works on the second. Each layer is then a *stage* of a
+# *pipeline*.
 # `tf.model_parallel.pipeline(stages, x, devices, micro_batches)` builds the graph for it.
 #
 # At the beginning the later stages have nothing to do yet, at the end the earlier ones have nothing left. The share of time
@@ -369,7 +372,7 @@ tf.viz.what_if(both, links=0, title="Four layers, eight words")
 
 # %%
 def pipeline(micro_batches):
-    """A function that builds the network for a batch in that many parts."""
+    """A function that builds the network for a batch cut into that many parts."""
 
     def build(x, devices):
         stages = [lambda x, kernel=kernel: dense(x, kernel, "layer") for kernel in kernels]
@@ -389,10 +392,11 @@ some = {f"four GPUs, micro-batches: {count}": flows[count].step for count in (1,
 tf.viz.what_if({"one GPU": alone.step} | some, links=0, title="A pipeline of four stages")
 
 # %% [markdown]
-# If K stages take equally long, and sending took no time, we could count: M micro-batches are through after M + K − 1 turns,
-# and each GPU has nothing to do in K − 1 of them. So the bubble is (K − 1) / (M + K − 1). The next cell measures it, with
-# transfers that take no time and with real ones. (The picture's “idle” is more than the bubble: it counts the whole step, also
-# while the inputs come from the CPU. The bubble begins when the first GPU begins.)
+# If K stages took equally long, and sending took no time, we could calculate it: M micro-batches are through after M +
+# K − 1 turns, and each GPU has nothing to do in K − 1 of them. So the bubble is (K − 1) / (M + K − 1). The next cell
+# measures it, with transfers that take no time and with real ones. (The picture's “idle” is more than the bubble: it
+# counts the whole step, including the time when the inputs come from the CPU. The bubble begins when the first GPU
+# begins.)
 
 # %%
 gpus = [f"/gpu:{i}" for i in range(LAYERS)]
@@ -415,7 +419,7 @@ tf.viz.curve(counts, both, "micro-batches", "time of a step (ms)")
 
 # %% [markdown]
 # More parts make a smaller bubble, but each part also costs something: a GPU has to begin a multiplication, and a message
-# has to be sent. After some number of parts there is nothing to be won any more, and with still more it gets worse.
+# has to be sent. Beyond some number of parts there is nothing more to gain, and with still more it gets worse.
 #
 # Training runs through the pipeline twice: forward, and then the gradients *backward*, from the last stage to the first.
 #
@@ -439,21 +443,22 @@ title = "A training step in a pipeline"
 tf.viz.timeline(trained.trace, color_by="phase", graph=trained.graph, title=title)
 
 # %% [markdown]
-# Two waves: forward (F) through the GPUs, and backward (B) again. The first GPU waits longest: from its last part forward until
-# the first gradient is back. Backward takes about twice as long as forward: most layers need two multiplications, one for their
-# weights and one for the layer below.
+# Two waves: forward (F) through the GPUs, and backward (B) again. The first GPU waits longest: from its last forward
+# part until the first gradient comes back. Backward takes about twice as long as forward: most layers need two
+# multiplications, one for their weights and one for the layer below.
 #
 # ## When you have to cut
 #
-# So far one GPU was enough, and we wanted to be faster. Sometimes one is not enough: this network has 14 layers with 4 MiB of
-# weights each, 56 MiB together. The GPUs of this machine have 96 MiB, about half of which is taken before a program begins.
+# So far one GPU was enough, and we only wanted to be faster. Sometimes one is not enough: this network has 14 layers
+# with 4 MiB of weights each, 56 MiB together. The GPUs of this machine have 96 MiB, about half of which is in use
+# before a program begins.
 #
 # **Predict: which of the two runs ends with an error?**
 
 
 # %%
 def deep(x, devices):
-    """14 layers, as many on each device."""
+    """14 layers in equal parts on the devices."""
     for i in range(14):
         with tf.device(devices[i * len(devices) // 14]):
             x = tf.layers.dense(x, UNITS, use_bias=False, kernel_initializer=tf.ones_initializer())
@@ -475,10 +480,10 @@ for count in (1, 2):
 #
 # And try this here:
 #
-# - Make the batch smaller or the layers wider (`BATCH`, `UNITS`). When does the cut through the layers pay more?
+# - Make the batch smaller or the layers wider (`BATCH`, `UNITS`). When does the cut through the layers gain more?
 # - Cut through the layers with four GPUs: `run(by_units, 4, inputs)`. Is it twice as good as with two?
-# - Give the pipeline slow stages: with 2,048 units in the second layer, `kernels[1]` and `kernels[2]` are twice as large. Which
-#   GPU waits least then, once it has begun?
+# - Give the pipeline slower stages: with 2,048 units in the second layer, `kernels[1]` and `kernels[2]` are twice as
+#   large. Which GPU waits least then, once it has begun?
 #
 # ## What you can do now
 #

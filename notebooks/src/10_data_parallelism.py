@@ -26,8 +26,8 @@ tf.logging.set_verbosity(tf.logging.WARN)  # 30 workers have much to say
 #
 # One parameter server and some workers, each a machine with one GPU. Our model is some 40,000 times smaller than a real one
 # for photographs. So that a worker still needs some 50 ms for a step, the GPU is a thousand times slower than a Tesla K40.
-# No two steps take equally long: now and then a worker is a *straggler*, who takes twice as long as usual. That is drawn by
-# lot, from a seed.
+# No two steps take equally long: now and then a worker is a *straggler*, which takes twice as long as usual. That is
+# drawn at random, with a fixed seed.
 
 # %%
 card = tf.sim.Processor(
@@ -164,8 +164,8 @@ print("in-graph, asynchronous:", train_in_graph(in_graph_async)[1])
 #
 # - `SyncReplicasOptimizer` makes them step together: it takes the mean of the first `aggregate` gradients. One worker, the
 #   *chief*, applies it, and tells the others to go on;
-# - `StalenessOptimizer`, which TensorFlow has not, lets each gradient know how *stale* it is: how many updates were made between the moment when the
-#   worker read the variables and the moment when its gradient arrived;
+# - `StalenessOptimizer` (dtflab's own) records how *stale* each gradient is: how many updates were made between the
+#   moment when the worker read the variables and the moment when its gradient arrived;
 # - the learning rate. We will come to that.
 
 
@@ -243,7 +243,7 @@ for name, run in tf.sim.race(work, few, workers=WORKERS, **hardware).items():
 # Now thirty workers. Three ways to train: asynchronously; synchronously; and synchronously with *spare* replicas: thirty
 # compute, but each update takes the first 27 gradients and throws the last three away.
 #
-# **Predict: who makes the most updates per minute? Who gets to a loss of 0.25 first?**
+# **Predict: which way makes the most updates per minute? Which reaches a loss of 0.25 first?**
 #
 # (This takes some seconds: thirty workers really compute.)
 
@@ -299,7 +299,8 @@ tf.viz.curve(pulls["async"][0], kilobytes, "virtual time (s)", "kB pulled in 20 
 
 # %% [markdown]
 # Synchronous workers all pull the variables at the same moment, when an update has been made, and then leave the network
-# idle. Asynchronous ones spread over time by themselves. Where the network is what everybody waits for, that counts for them.
+# idle. Asynchronous ones spread over time by themselves. Where everybody waits for the network, that is an advantage of
+# asynchronous training.
 #
 # ## Why is the busiest way the slowest?
 #
@@ -426,13 +427,13 @@ assert all(late[name] < late["nothing"] for name in late if name != "nothing")
 assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"], late["larger batch"])
 
 # %% [markdown]
-# (A gap in a line: the loss was above 6. Guessing would have 2.3.)
+# (A gap in a line: the loss was above 6. Random guessing has a loss of ln 10 = 2.3.)
 #
 # The first staleness is the mean of all gradients, those that were dropped too: so it can be above 4 with “drop”.
 #
 # Each of them helps. Smaller steps help most: for all gradients (lower rate), or only for those that are stale (scale). Dropping
-# wastes a third of the work. A larger batch makes a gradient surer, but no fresher. And warm-up is over when the others come.
-# Spare replicas treat the cause: their gradients are fresh, so they stand a rate of 2.
+# wastes a third of the work. A larger batch makes a gradient less noisy, but not fresher. And warm-up is over when the
+# others come. Spare replicas treat the cause: their gradients are fresh, so they tolerate a rate of 2.
 #
 # ## What it depends on
 #

@@ -5,8 +5,8 @@
 # is best trained on one GPU.”** Much is said of distributed training. Which of it can you check without a data centre?
 #
 # All of it, in *virtual time*: the programs are TensorFlow 1 programs, their arithmetic is real, and the seconds come from a
-# model of GPUs and networks. What is too large to compute is *estimated* from its graph. Nine claims follow. Each has its
-# assumptions next to it, and is then asked where it ends: no claim about speed holds on all hardware.
+# model of GPUs and networks. A network that is too large to compute is *estimated* from its graph. Nine claims follow.
+# Each has its assumptions next to it, and is then asked where it ends: no claim about speed holds on all hardware.
 #
 # *Guess the numbers before you run a cell. That is the whole exercise.*
 
@@ -23,7 +23,7 @@ import dtflab as tf
 tf.logging.set_verbosity(tf.logging.WARN)
 
 # %% [markdown]
-# Real arithmetic on a laptop wants small models. So that computing still is what takes time, most of the runs have a GPU that
+# Real arithmetic on a laptop needs small models. To keep computing the slowest part, most of the runs have a GPU that
 # is a hundred times slower than a K40.
 
 # %%
@@ -135,7 +135,7 @@ assert one_slow.max() > 2.7 * np.median(one_slow)
 assert np.median(one_slow) < 1.05 * np.median(hundred)
 
 # %% [markdown]
-# 9 % longer, for a hundred times the work. *Where it ends:* who waits for all waits for the slowest. A single GPU at a
+# 9% longer, for a hundred times the work. *Where it ends:* who waits for all waits for the slowest. A single GPU at a
 # third of its speed makes the whole search take three times as long, though all other results were there long before.
 #
 # ## 3. The cores of a host are shared by its tasks
@@ -273,7 +273,7 @@ assert hops["read"][0] == {"/job:files/task:0": EPOCHS * size}
 
 # %% [markdown]
 # Feeding sends everything three times per epoch, preloading three times in all, reading once per epoch. *Where it ends:*
-# preloading wants memory for the whole set, and for a single epoch, it is no better than feeding.
+# preloading wants memory for the whole set, and for a single epoch, it is not better than feeding.
 #
 # ### One file server for everybody
 #
@@ -319,8 +319,8 @@ assert 0.8 < 32 * rates["1Gb/s"][-1] * 128 * 1024 * 4 / 125e6 < 1.1  # bytes/s, 
 # A worker needs eight large blocks of another machine at the end of a step. Meanwhile it works on something else, for which
 # it asks the same machine now and then, in small messages. A graph says nothing of the order, so all blocks leave at once.
 #
-# *With a control dependency, each block waits until the one before has arrived. The link is no faster for it. What is
-# gained?*
+# *With a control dependency, each block waits until the one before has arrived. That does not make the link faster.
+# What is gained?*
 
 
 # %%
@@ -452,12 +452,12 @@ assert max(by_way["sync"][2], by_way["async"][2]) < 1.6 * one_gpu and slow_eight
 assert 2.6 < by_way["async"][3] / one_gpu < 2.8
 
 # %% [markdown]
-# One. Two GPUs are a third as fast, four not as fast, and eight bring some 15 or 35 %, for which they want eight times the
-# money and the larger batch, or the stale gradients, of eight workers. A layer each loses, too, though PCIe is quick. A step
-# takes 145 µs on a GPU; to ask for the variables and to send the gradients takes 700 µs more, however few bytes they are.
-# The size of the data set changes nothing about that: it only says how often you pay.
+# One. Two GPUs are a third as fast, four not as fast, and eight bring some 15 or 35%, for which they want eight times
+# the money and the larger batch, or the stale gradients, of eight workers. A layer each loses, too, though PCIe is
+# quick. A step takes 145 µs on a GPU; to ask for the variables and to send the gradients takes 700 µs more, however few
+# bytes they are. The size of the data set changes nothing about that: it only says how often you pay.
 #
-# “Best” is a little too much said: sixteen asynchronous workers are 2.7 times as fast. *Where it ends:* “small” is
+# “Best” overstates it: sixteen asynchronous workers are 2.7 times as fast. *Where it ends:* “small” is
 # meant in comparison with the network. On GPUs of a hundredth of the speed, computing takes so long that the same network is
 # a large one, and eight GPUs are seven times as fast as one.
 #
@@ -560,7 +560,7 @@ assert (np.diff(free[:-1]) > 0).all() and 1.0 < per_gpu[2] / per_gpu[1] < 1.2
 # slow is to add up 512 gradients.) And if each GPU keeps its 32 images, training does not get slower, but twice the GPUs bring
 # a tenth more. The numbers depend on the batch, on the servers and on the network: with 40 Gb/s, 64 GPUs are best for the dense one.
 #
-# ## 9. What was published
+# ## 9. Published results
 #
 # Google's figures of 2016 come without hardware, networks or numbers of servers. The library's estimates next to them, for
 # asynchronous workers with K40s and 10 Gb/s, name what they assume; nothing in them was fitted to these figures. (There are

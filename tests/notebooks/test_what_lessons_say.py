@@ -1,4 +1,4 @@
-"""What the text of a lesson says is what its cells show: numbers and names that a reader is told to look for."""
+"""The text of a lesson agrees with its cells: numbers and names that a reader should look for."""
 
 from __future__ import annotations
 
@@ -84,17 +84,17 @@ SAID = {
         ("three operating system processes", r"y = 3\.0(.|\n)*\d ops .*on 3 devices"),
     ],
     "05_shared_state": [
-        ("A local session is a little cluster", r"second session: Attempting to use uninitialized value x"),
+        ("A local session is a small cluster", r"second session: Attempting to use uninitialized value x"),
         ("The second program found the `x` of the first", r"first program: +\S*\s*1\.0\nsecond program: 2\.0"),
         ("found a variable without a value", r"second program: Attempting to use uninitialized value x"),
         ("it has no value, so no bytes", r"worker:1 +1 +0 +x\n"),
-        ("In each room names are free", r"8': 7\.99, .*2': 2\.01"),
+        ("The same name can be used in every room", r"8': 7\.99, .*2': 2\.01"),
         ("C and D share another `x`", r"(?s)^(?=.*C +uses +problem-1/x)(?=.*D +uses +problem-1/x)"),
         ("A adds 1, B adds 10, C adds 100, D adds 1000", r"'': 11\ny of container '': 110\nx of .*'problem-1': 1100"),
         ("closes all sessions of the master that was asked", r"session on worker 0, y: AbortedError"),
         ("`y` is still there", r"session on worker 1, y: 110"),
-        ("all weights end on the same one", r"ps:1 +4 +8,192 +biases1, biases2, biases3, biases4"),
-        ("takes the one that has least", r"ps:0 +4 +2,101,248(.|\n)*ps:1 +4 +2,101,248"),
+        ("all weights end up on the same one", r"ps:1 +4 +8,192 +biases1, biases2, biases3, biases4"),
+        ("takes the task with the fewest", r"ps:0 +4 +2,101,248(.|\n)*ps:1 +4 +2,101,248"),
         ("It can't do better", r"ps:0 +1 +25,600,000 +embedding\n"),
         ("the setter deals the pieces", r"14,901,248 +embedding/part_0(.|\n)*14,901,248 +embedding/part_1"),
         ("65.5 kB in all", r"worker:0 +ps:0 +1 +32,768\n.* ps:1 +1 +32,768\n"),
@@ -133,7 +133,7 @@ SAID = {
         ("reads its own files sends nothing", r"read +the program sends 0\.00 MB, tasks send 0\.00 MB"),
         ("Reading is the *bottleneck*", r"The bottleneck is read/examples_enqueue"),
         ("Four readers are four times as fast", r"1000 examples in 2\.2 ms(.|\n)*1000 examples in 0\.6 ms"),
-        ("The GPU waits half of the time", r"shuffle_batch_join +1 +20 .* 49 % +51 %"),
+        ("The GPU waits half of the time", r"shuffle_batch_join +1 +20 .* 49% +51%"),
         ("Now training sets the pace", r"The bottleneck is shuffle_batch_join:"),
         ("it is an error that says who waits for what", r"DeadlockError\nDeadlock at (.|\n)*0 of 300 elements"),
         (
@@ -143,14 +143,14 @@ SAID = {
     ],
     "08_many_networks": [
         ("Eight networks in the time of one", r"one network: 1\.83 s; eight networks: 1\.83 s"),
-        ("most of the time, all GPUs were busy", r"8 devices in 1\.83 s\n(.*\n)+worker:0 GPU:0 +97 %"),
+        ("most of the time, all GPUs were busy", r"8 devices in 1\.83 s\n(.*\n)+worker:0 GPU:0 +97%"),
         ("by one image of 400 only", r"net7: 0\.938 of the test images\n(.*\n)*together: 0\.940"),
         ("two of them were equally good", r"0\.925  number 1\n(.*\n)*.*0\.925  number 2"),
         ("The whole ensemble is as slow as its slowest member", r"all must answer: +1\d\d\.\d ms per query"),
         ("Queries are answered again, by two members", r"20 ms for an answer: +2\d\.\d ms per query, 2\.0 members"),
         ("One replica is too slow", r"replicas: 1 +a query takes +1\d\d\.\d ms"),
         ("With three, hardly any query has to wait", r"replicas: 3 +a query takes +6\.7 ms"),
-        ("A quarter of it", r"6 devices in 606 ms\n(.*\n)+worker:5 GPU:0 +25 %"),
+        ("A quarter of it", r"6 devices in 606 ms\n(.*\n)+worker:5 GPU:0 +25%"),
         ("No query is lost", r"300 queries, 300 answers"),
         ("its memory is free", r"before {'net0': \d+, 'v1': (\d+), 'v2': \1}\nafter +{'net0': \d+, 'v2': \1}"),
     ],
@@ -158,8 +158,8 @@ SAID = {
         ("Both are slower", r"one GPU 1\.17 ms +two 1\.25 ms +four 1\.43 ms"),
         ("Two GPUs are faster now, though not twice as fast", r"one GPU 1\.17 ms +two 0\.91 ms"),
         ("Between two machines it does not, even over a fast network", r"two machines, 100Gb/s +1\.60 ms"),
-        ("Nearly all of the time both GPUs compute", r"4% of what the layers computed"),
-        ("not twice as fast all the same", r"one GPU 2\.13 ms +two 1\.63 ms"),
+        ("Both GPUs compute nearly all of the time", r"4% of what the layers computed"),
+        ("Still, they are not twice as fast", r"one GPU 2\.13 ms +two 1\.63 ms"),
         ("two GPUs are slower than one", r"one GPU 2\.13 ms(.|\n)*carelessly 2\.37 ms"),
         ("the bubble is (K − 1) / (M + K − 1)", r" 4 +43% +43% +50%"),
         ("with still more it gets worse", r"16 +16% .* 1\.86 ms\n(.*\n)? +64 .* 2\.15 ms"),

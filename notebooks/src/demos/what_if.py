@@ -87,6 +87,7 @@ tf.viz.sweep({network: step.sweep(workers=counts, network=network) for network i
 # - With one worker on 10 Gb/s, the GPU computes a third of the time. The rest is the wire, and the server that adds the
 #   gradients to the variables.
 # - 32 workers are some 3 times as fast as one: the variables cross the servers' wire 32 times a step.
-# - The second server has nothing to do: one matrix is 99 % of all bytes, and it lies on the first. Lesson 05 cuts such a
+# - The second server has nothing to do: one matrix is 99% of all bytes, and it lies on the first. Lesson 05 cuts such a
 #   matrix over both.
-# - A faster GPU alone hardly helps: an H100 instead of the K40, 14 %. A network of 100 Gb/s makes the step 2.4 times as fast.
+# - A faster GPU alone hardly helps: an H100 instead of the K40, 14%. A network of 100 Gb/s makes the step 2.4 times as
+#   fast.

@@ -6,7 +6,7 @@ kept_by_all: list = []
 def rule(
     divide=lambda kept, required: kept,
     stale=lambda local, step: local < step,
-    anew=True,
+    restarts=True,
     loses=False,
     kept=None,
     most=lambda required: None,
@@ -27,7 +27,7 @@ def rule(
         counted = kept[: most(required)]
         total = sum(counted) / divide(len(counted), required)
         step += 1
-        if anew:
+        if restarts:
             kept.clear()
         return total
 
@@ -47,7 +47,7 @@ def takes_no_more_than_required():
 
 
 def keeps_what_was_used():
-    return rule(anew=False)
+    return rule(restarts=False)
 
 
 def keeps_stale():
