@@ -218,7 +218,7 @@ def forgets_local_variables(seen: Seen) -> bool:
 
 @q1.mistake()
 def swallows_errors(seen: Seen) -> bool:
-    """A thread that reads has failed, and nobody was told: its queue was closed, which looks like the end.
+    """A thread that reads has failed, and no error was raised: its queue was closed, which looks like the end.
     coordinator.join(threads) raises the error of the thread. It must be reached, and not be caught."""
     return seen.missing and seen.error is None
 

@@ -148,7 +148,7 @@ def pins(seen: Seen) -> bool:
 @q3.mistake()
 def takes_integers_for_the_cpu(seen: Seen) -> bool:
     """Arithmetic on int32 does have GPU kernels (they compute in host memory, as sizes and indices are needed there).
-    What has none are int32 variables, and everything with text."""
+    There is none for int32 variables, and none for text."""
     return any(s.has_kernel and s.op.outputs and s.op.outputs[0].dtype == dtypes.int32 for s in _wrong(seen, "cpu"))
 
 

@@ -316,7 +316,7 @@ def leaves_a_queue_open(seen: Seen) -> bool:
 
 @q1.mistake()
 def loses_the_rest(seen: Seen) -> bool:
-    """What was left at the end is lost: dequeue_many gives a full batch or, when the queue is closed, an error.
+    """The elements left at the end are lost: dequeue_many gives a full batch or, when the queue is closed, an error.
     dequeue_up_to gives what there is."""
     return not seen.open and not seen.waits and all(len(one) == seen.task.batch_size for one in seen.batches)
 

@@ -238,7 +238,7 @@ def initializes(seen: Seen) -> bool:
 
 @q1.mistake()
 def saves_what_is_lost(seen: Seen) -> bool:
-    """What is lost was given new values, and these are in the checkpoint, as if they had been trained. Leave it out:
+    """Lost variables were given new values, and these are in the checkpoint, as if they had been trained. Leave it out:
     tf.train.Saver takes a list of the variables to save."""
     return bool(set(seen.case.lost) & set(seen.saved or {}))
 
