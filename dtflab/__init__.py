@@ -115,7 +115,6 @@ from dtflab.ops.functional.functions import (
 )
 from dtflab.ops.summaries.functions import Print, print_ as print, timestamp
 from dtflab.ops.labels.functions import edit_distance
-from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.linalg.spectral import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 from dtflab.ops.variables.initializers import (
     constant_initializer, glorot_normal_initializer, glorot_uniform_initializer, ones_initializer,
@@ -124,8 +123,8 @@ from dtflab.ops.variables.initializers import (
 )
 from dtflab.ops.tables.functions import initialize_all_tables, tables_initializer
 from dtflab.ops.examples.functions import (
-    decode_json_example, parse_example, parse_single_example, parse_single_sequence_example, parse_tensor,
-    serialize_tensor,
+    FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature, decode_json_example, parse_example,
+    parse_single_example, parse_single_sequence_example, parse_tensor, serialize_tensor,
 )
 from dtflab.ops.variables.partitioned_variables import (
     fixed_size_partitioner, min_max_variable_partitioner, variable_axis_size_partitioner,

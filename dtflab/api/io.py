@@ -4,7 +4,7 @@ from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.files import gfile
 from dtflab.files.graph_io import write_graph
 from dtflab.files.tfrecord import TFRecordCompressionType, TFRecordOptions, TFRecordWriter, tf_record_iterator
-from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
+from dtflab.ops.examples.functions import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.examples.functions import decode_json_example, parse_example, parse_sequence_example
 from dtflab.ops.examples.functions import parse_single_example, parse_single_sequence_example, parse_tensor
 from dtflab.ops.examples.functions import serialize_tensor

@@ -1,8 +1,8 @@
 """The namespace `tf.data`: data sets as graphs that hand out one element after the other.
 
-Read `dataset` (what a program writes), `structure` (what an element is), `traced` (its functions) and `iterator`; next
-to them, `files` (elements out of files), `generator`, `padding`, `grouping`, `options` and `experimental`. What runs
-is in `ops/datasets/`.
+Read `dataset` (what a program writes), `structure` (what an element is), `traced` (its functions and generators) and
+`iterator`; next to them, `files` (elements out of files), `padding`, `grouping`, `options` and `experimental`. What
+runs is in `ops/datasets/`.
 
 Design: docs/design/data.md
 """

@@ -15,12 +15,11 @@ from typing import Any
 
 from dtflab.base import nest
 from dtflab.data import structure as structures
-from dtflab.data.generator import generator_dataset
 from dtflab.data.iterator import Iterator, one_shot
 from dtflab.data.options import Options
 from dtflab.data.padding import padded_shape_tensors, padding_value_tensors
 from dtflab.data.structure import DatasetStructure, TensorStructure
-from dtflab.data.traced import TracedFunction
+from dtflab.data.traced import TracedFunction, generator_dataset
 from dtflab.graph import dtypes, random_seed
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
@@ -78,17 +77,13 @@ class Dataset(structures.HasElements):
     @staticmethod
     def from_tensors(tensors: Any) -> Dataset:
         """One element: `tensors`."""
-        with name_scope("tensors"):
-            element = structures.normalized(tensors)
-        structure = structures.structure_of(element)
+        structure, element = _element(tensors)
         return _of_components("TensorDataset", structure, structures.to_components(structure, element))
 
     @staticmethod
     def from_tensor_slices(tensors: Any) -> Dataset:
         """One element per slice of `tensors` along their first dimension, which is the same for all (ValueError)."""
-        with name_scope("tensors"):
-            element = structures.normalized(tensors)
-        structure = structures.structure_of(element)
+        structure, element = _element(tensors)
         batch = Dimension(None)
         for leaf in nest.flatten(structure):
             if leaf.shape.ndims == 0:
@@ -165,11 +160,7 @@ class Dataset(structures.HasElements):
         calls = _int64(num_parallel_calls, "num_parallel_calls")
         return self._calling("ParallelMapDatasetV2", function, function.structure, num_parallel_calls=calls)
 
-    def map_with_legacy_function(
-        self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None
-    ) -> Dataset:
-        """The same as `map`."""
-        return self.map(map_func, num_parallel_calls, deterministic)
+    map_with_legacy_function = map
 
     def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
         """The elements of the data set that `map_func` makes of each element, one data set after the other."""
@@ -189,10 +180,8 @@ class Dataset(structures.HasElements):
         With `num_parallel_calls`, threads make elements of each of them ahead; the order is the same.
         """
         function, structure = self._of_datasets(map_func, "interleave")
-        turns = {
-            "cycle_length": _int64(AUTOTUNE if cycle_length is None else cycle_length, "cycle_length"),
-            "block_length": _int64(1 if block_length is None else block_length, "block_length"),
-        }
+        cycle, block = AUTOTUNE if cycle_length is None else cycle_length, 1 if block_length is None else block_length
+        turns = {"cycle_length": _int64(cycle, "cycle_length"), "block_length": _int64(block, "block_length")}
         if num_parallel_calls is None:
             return self._calling("InterleaveDataset", function, structure, **turns)
         turns["num_parallel_calls"] = _int64(num_parallel_calls, "num_parallel_calls")
@@ -210,9 +199,7 @@ class Dataset(structures.HasElements):
         function = self._predicate(predicate, "filter")
         return self._calling("FilterDataset", function, None, predicate=True)
 
-    def filter_with_legacy_function(self, predicate: Callable[..., Any]) -> Dataset:
-        """The same as `filter`."""
-        return self.filter(predicate)
+    filter_with_legacy_function = filter
 
     def take_while(self, predicate: Callable[..., Any]) -> Dataset:
         """The elements before the first of which `predicate` is false."""
@@ -230,9 +217,7 @@ class Dataset(structures.HasElements):
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
         """`reduce_func(state, element)` of all elements in order, as a tensor: the last state."""
-        with name_scope("initial_state"):
-            state = structures.normalized(initial_state)
-        structure = structures.structure_of(state)
+        structure, state = _element(initial_state, "initial_state")
         while True:  # until the state keeps the shape that it is declared with
             function = TracedFunction(reduce_func, (structure, self._structure), "reduce")
             if structures.types_of(structure) != structures.types_of(function.structure):
@@ -244,12 +229,9 @@ class Dataset(structures.HasElements):
             if common == structure:
                 break
             structure = common
-        components = structures.components(structure)
-        tensors = apply_op(
-            "ReduceDataset", input_dataset=self._variant_tensor, other_arguments=function.captures, f=function.attr,
-            initial_state=structures.to_components(structure, state), output_types=[t for t, _ in components],
-            output_shapes=[s for _, s in components],
-        )  # fmt: skip
+        inputs = {"input_dataset": self._variant_tensor, "initial_state": structures.to_components(structure, state)}
+        called = {"other_arguments": function.captures, "f": function.attr}
+        tensors = apply_op("ReduceDataset", **inputs, **called, **structures.signature(structure))
         return structures.from_components(structure, tensors)
 
     # -- order and number ---------------------------------------------------------------------------------------------
@@ -271,10 +253,8 @@ class Dataset(structures.HasElements):
         """
         size = _int64(buffer_size, "buffer_size")
         seeds = [_int64(s or 0, n) for s, n in zip(random_seed.get_seed(seed), ("seed", "seed2"), strict=True)]
-        reshuffle = reshuffle_each_iteration is not False
-        return self._with(
-            "ShuffleDataset", buffer_size=size, seed=seeds[0], seed2=seeds[1], reshuffle_each_iteration=reshuffle
-        )
+        how = {"seed": seeds[0], "seed2": seeds[1], "reshuffle_each_iteration": reshuffle_each_iteration is not False}
+        return self._with("ShuffleDataset", buffer_size=size, **how)
 
     def repeat(self, count: Any = None) -> Dataset:
         """The elements `count` times; without end if it is None or -1."""
@@ -329,11 +309,10 @@ class Dataset(structures.HasElements):
         first = TensorShape([_static_batch(size, drops)])
         batches = [leaf.with_shape(first.concatenate(s)) for leaf, s in zip(leaves, static, strict=True)]
         structure = nest.pack_sequence_as(self._structure, batches)
-        variant = apply_op(
-            "PaddedBatchDatasetV2", input_dataset=self._variant_tensor, batch_size=size, padded_shapes=padded,
-            padding_values=padding_value_tensors(self.output_types, padding_values), drop_remainder=drops,
-            output_shapes=[s for _, s in structures.components(structure)],
-        )  # fmt: skip
+        inputs = {"input_dataset": self._variant_tensor, "batch_size": size, "drop_remainder": drops}
+        padding = {"padded_shapes": padded, "padding_values": padding_value_tensors(self.output_types, padding_values)}
+        output_shapes = [shape for _, shape in structures.components(structure)]
+        variant = apply_op("PaddedBatchDatasetV2", **inputs, **padding, output_shapes=output_shapes)
         return Dataset(variant, structure, self._options)
 
     def unbatch(self) -> Dataset:
@@ -347,10 +326,8 @@ class Dataset(structures.HasElements):
         """
         structure = nest.map_structure(DatasetStructure, self._structure)
         size = _int64(size, "size")
-        return self._with(
-            "WindowDataset", structure, size=size, shift=size if shift is None else _int64(shift, "shift"),
-            stride=_int64(stride, "stride"), drop_remainder=_bool(drop_remainder),
-        )  # fmt: skip
+        steps = {"shift": size if shift is None else _int64(shift, "shift"), "stride": _int64(stride, "stride")}
+        return self._with("WindowDataset", structure, size=size, **steps, drop_remainder=_bool(drop_remainder))
 
     # -- the whole ----------------------------------------------------------------------------------------------------
 
@@ -392,11 +369,15 @@ class Dataset(structures.HasElements):
 # -- making operations ------------------------------------------------------------------------------------------------
 
 
+def _element(tensors: Any, scope: str = "tensors") -> tuple[Any, Any]:
+    """The structure of an element that a program gives, and the element with tensors as its leaves."""
+    with name_scope(scope):
+        element = structures.normalized(tensors)
+    return structures.structure_of(element), element
+
+
 def _made(op_type: str, structure: Any, options: Options | None, /, **inputs: Any) -> Dataset:
-    flat = structures.components(structure)
-    types, output_shapes = [dtype for dtype, _ in flat], [shape for _, shape in flat]
-    variant = apply_op(op_type, **inputs, output_types=types, output_shapes=output_shapes)
-    return Dataset(variant, structure, options)
+    return Dataset(apply_op(op_type, **inputs, **structures.signature(structure)), structure, options)
 
 
 def _check_input(leaf: Any) -> None:

@@ -34,22 +34,8 @@ class _FilesDataset(Dataset):
         super().__init__(made._variant_tensor, made._structure)
 
 
-class TextLineDataset(_FilesDataset):
-    """The lines of text files."""
-
-    def __init__(
-        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
-    ) -> None:
-        """Without ends of lines. `compression_type` is '', 'ZLIB' or 'GZIP'; `buffer_size` has no effect.
-
-        With `num_parallel_reads`, that many files are read in turns, ahead.
-        """
-        make = functools.partial(_of_files, "TextLineDataset", compression_type, buffer_size)
-        super().__init__(filenames, make, num_parallel_reads)
-
-
-class TFRecordDataset(_FilesDataset):
-    """The records of TFRecord files."""
+class _RecordsDataset(_FilesDataset):
+    _OP = ""
 
     def __init__(
         self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
@@ -58,8 +44,20 @@ class TFRecordDataset(_FilesDataset):
 
         With `num_parallel_reads`, that many files are read in turns, ahead.
         """
-        make = functools.partial(_of_files, "TFRecordDataset", compression_type, buffer_size)
+        make = functools.partial(_of_files, self._OP, compression_type, buffer_size)
         super().__init__(filenames, make, num_parallel_reads)
+
+
+class TextLineDataset(_RecordsDataset):
+    """The lines of text files, without ends of lines."""
+
+    _OP = "TextLineDataset"
+
+
+class TFRecordDataset(_RecordsDataset):
+    """The records of TFRecord files."""
+
+    _OP = "TFRecordDataset"
 
 
 class FixedLengthRecordDataset(_FilesDataset):

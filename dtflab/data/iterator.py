@@ -19,7 +19,6 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, name_scope
-from dtflab.graph.tensor_shape import TensorShape
 from dtflab.graph.tracing import trace
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ class Iterator(structures.HasElements):
 
     def __init__(self, iterator_resource: Tensor, initializer: Operation | None, structure: Any) -> None:
         """The iterator behind a handle. Programs use the methods of Dataset, or those below."""
-        self._iterator_resource = iterator_resource
-        self._initializer = initializer
-        self._structure = structure
+        self._iterator_resource, self._initializer, self._structure = iterator_resource, initializer, structure
         self._string_handle: Tensor | None = None
         self._get_next_calls = 0
 
@@ -45,7 +42,7 @@ class Iterator(structures.HasElements):
     ) -> Iterator:
         """An iterator without a data set, for any of this structure: see `make_initializer`."""
         structure = structures.from_types(output_types, output_shapes, output_classes)
-        handle = apply_op("IteratorV2", container="", shared_name=shared_name or "", **_signature(structure))
+        handle = apply_op("IteratorV2", container="", shared_name=shared_name or "", **structures.signature(structure))
         return Iterator(handle, None, structure)
 
     @staticmethod
@@ -58,7 +55,7 @@ class Iterator(structures.HasElements):
         """
         structure = structures.from_types(output_types, output_shapes, output_classes)
         text = convert_to_tensor(string_handle, dtypes.string)
-        handle = apply_op("IteratorFromStringHandleV2", string_handle=text, **_signature(structure))
+        handle = apply_op("IteratorFromStringHandleV2", string_handle=text, **structures.signature(structure))
         return Iterator(handle, None, structure)
 
     @property
@@ -89,9 +86,8 @@ class Iterator(structures.HasElements):
                     f"{dataset.output_shapes!r}."
                 )
             with colocate_with(self._iterator_resource):
-                made: Operation = apply_op(
-                    "MakeIterator", dataset=dataset._variant_tensor, iterator=self._iterator_resource
-                )
+                ends = {"dataset": dataset._variant_tensor, "iterator": self._iterator_resource}
+                made: Operation = apply_op("MakeIterator", **ends)
         return made
 
     def get_next(self, name: str | None = None) -> Any:
@@ -107,8 +103,9 @@ class Iterator(structures.HasElements):
                 "the graph. Call it once, before the loop, and run what it returned.",
                 stacklevel=2,
             )
+        signature = structures.signature(self._structure)
         with colocate_with(self._iterator_resource):
-            tensors = apply_op("IteratorGetNext", name, iterator=self._iterator_resource, **_signature(self._structure))
+            tensors = apply_op("IteratorGetNext", name, iterator=self._iterator_resource, **signature)
         return structures.from_components(self._structure, tensors)
 
     def string_handle(self, name: str | None = None) -> Tensor:
@@ -132,11 +129,7 @@ def one_shot(dataset: Dataset) -> Iterator:
             "Use `make_initializable_iterator()`."
         ) from None
     with colocate_with(dataset._variant_tensor):
-        handle = apply_op("OneShotIterator", dataset_factory=function.as_attr(), **_signature(dataset._structure))
+        handle = apply_op(
+            "OneShotIterator", dataset_factory=function.as_attr(), **structures.signature(dataset._structure)
+        )
     return Iterator(handle, None, dataset._structure)
-
-
-def _signature(structure: Any) -> dict[str, Any]:
-    flat = structures.components(structure)
-    shapes: list[TensorShape] = [shape for _, shape in flat]
-    return {"output_types": [dtype for dtype, _ in flat], "output_shapes": shapes}

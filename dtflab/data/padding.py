@@ -36,8 +36,10 @@ def _padded_shape(padded: Any, shape: TensorShape) -> tuple[Tensor, TensorShape]
         if tensor.dtype != dtypes.int64 or tensor.shape.ndims not in (None, 1):
             raise TypeError(f"Padded shape {padded} must be a `tf.int64` vector tensor.")
         value = constant_value(tensor)
-        static = TensorShape([None] * tensor.shape[0].value) if value is None and tensor.shape.is_fully_defined() else (
-            TensorShape(None if value is None else [None if d < 0 else int(d) for d in value]))  # fmt: skip
+        if value is not None:
+            static = TensorShape([None if d < 0 else int(d) for d in value])
+        else:
+            static = TensorShape([None] * tensor.shape[0].value if tensor.shape.is_fully_defined() else None)
     else:
         sizes = [None if size == -1 else size for size in padded] if isinstance(padded, list | tuple) else padded
         static = as_shape(sizes)

@@ -171,6 +171,12 @@ def components(structure: Any) -> list[Component]:
     return [leaf.component for leaf in nest.flatten(structure)]
 
 
+def signature(structure: Any) -> dict[str, Any]:
+    """What most ops declare: `output_types` and `output_shapes`."""
+    flat = components(structure)
+    return {"output_types": [dtype for dtype, _ in flat], "output_shapes": [shape for _, shape in flat]}
+
+
 def to_components(structure: Any, element: Any) -> list[Tensor]:
     """The tensors in which a normalized element travels."""
     pairs = zip(nest.flatten(structure), nest.flatten(element), strict=True)

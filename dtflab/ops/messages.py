@@ -18,6 +18,12 @@ def invalid(message: str) -> errors.InvalidArgumentError:
     return errors.InvalidArgumentError.of(message)
 
 
+def check_rank(array: Any, rank: int, refused: str) -> None:
+    """InvalidArgumentError unless `array` has that rank; `refused` is its text, with {} where the shape stands."""
+    if getattr(array, "ndim", 0) != rank:
+        raise invalid(refused.format(shape_text(array)))
+
+
 def shape_text(shape: Any) -> str:
     """`[2,?]` for a TensorShape, a tuple of sizes, or anything with a `shape`."""
     dims: Any = shape if isinstance(shape, tuple | list) else getattr(shape, "shape", shape)

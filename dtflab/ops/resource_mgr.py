@@ -89,9 +89,7 @@ class _Private:
 
     def __init__(self, resources: ResourceMgr, container: str, node_name: str, kind: type) -> None:
         self.name = f"_{next(_numbers)}_{node_name}"
-        self._resources = resources
-        self._container = container
-        self._kind = kind
+        self._resources, self._container, self._kind = resources, container, kind
 
     def __del__(self) -> None:
         with contextlib.suppress(errors.NotFoundError):  # the container was reset before

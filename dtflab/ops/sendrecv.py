@@ -51,49 +51,33 @@ class Retval(StatefulOp):
         return kernel
 
 
-class _Send(StatefulOp):
+@op(*(f"{name}(tensor: T) -> ()" + _ENDS.format(T="T") for name in ("_Send", "_HostSend")))
+class Send(StatefulOp):
+    """Puts a value into the rendezvous of its own task, where the consumer's task asks for it.
+
+    On a GPU, _HostSend is for a value in host memory.
+    """
+
     infer = shapes.none
 
     def bind(node: Any, xp: Any) -> Any:
         key = rendezvous_key(node)
-
-        def kernel(ctx: Any, value: Any) -> None:
-            ctx.rendezvous.send(key, ctx.frame_iter, value)
-
-        return kernel
+        return lambda ctx, value: ctx.rendezvous.send(key, ctx.frame_iter, value)
 
 
-@op("_Send(tensor: T) -> ()" + _ENDS.format(T="T"))
-class Send(_Send):
-    """Puts a value into the rendezvous of its own task, where the consumer's task asks for it."""
+@op(*(f"{name}() -> (tensor: tensor_type)" + _ENDS.format(T="tensor_type") for name in ("_Recv", "_HostRecv")))
+class Recv(Op):
+    """Takes a value out of the rendezvous of the producer's task; holds no thread while it waits.
 
+    On a GPU, _HostRecv is for a value that its reader needs in host memory.
+    """
 
-@op("_HostSend(tensor: T) -> ()" + _ENDS.format(T="T"))
-class HostSend(_Send):
-    """Send on a GPU, for a value in host memory."""
-
-
-class _Recv(Op):
     stateful = True
     is_async = True
 
     def bind(node: Any, xp: Any) -> Any:
         key = rendezvous_key(node)
-
-        def kernel(ctx: Any, done: Any) -> None:
-            ctx.rendezvous.recv_async(key, ctx.frame_iter, done)
-
-        return kernel
-
-
-@op("_Recv() -> (tensor: tensor_type)" + _ENDS.format(T="tensor_type"))
-class Recv(_Recv):
-    """Takes a value out of the rendezvous of the producer's task; holds no thread while it waits."""
-
-
-@op("_HostRecv() -> (tensor: tensor_type)" + _ENDS.format(T="tensor_type"))
-class HostRecv(_Recv):
-    """Recv on a GPU, for a value that its reader needs in host memory."""
+        return lambda ctx, done: ctx.rendezvous.recv_async(key, ctx.frame_iter, done)
 
 
 def rendezvous_key(node: Any) -> tuple[str, int, str, str]:

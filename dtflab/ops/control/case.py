@@ -58,11 +58,8 @@ def case(
 def _default_action(others: Sequence[Tensor], predicate: Tensor, action: Branch) -> Any:
     """The last pair's function as the default: if it is called, its predicate must be true."""
     said = ["Input error: None of conditions evaluated as True:", stack([*others, predicate], name="preds_c")]
-    text = (
-        f"Implementation error: selected default action #{len(others)} was called, but some of other predicates are "
-        "True: "
-    )
-    with control_dependencies([_at_most_true(others, 0, text), Assert(predicate, said)]):
+    text = f"Implementation error: selected default action #{len(others)} was called, but some of other predicates are"
+    with control_dependencies([_at_most_true(others, 0, f"{text} True: "), Assert(predicate, said)]):
         return action()
 
 
@@ -76,17 +73,19 @@ def _at_most_true(predicates: Sequence[Tensor], limit: int, text: str) -> Operat
     return Assert(condition, [said, values], summarize=len(predicates))
 
 
+_UNORDERED = (
+    "%s: An unordered dictionary of predicate/fn pairs was provided, but exclusive=False. The order of conditional "
+    "tests is deterministic but not guaranteed."
+)
+
+
 def _checked_pairs(pairs: Any, exclusive: bool, name: str | None) -> tuple[Sequence[Tensor], Sequence[Branch]]:
     if not isinstance(pairs, list | tuple | dict):
         raise TypeError(f"'pred_fn_pairs' must be a list, tuple, or dict. Received: {type(pairs)}")
     if isinstance(pairs, dict):
         if not isinstance(pairs, collections.OrderedDict):
             if not exclusive:
-                logging.getLogger("tensorflow").warning(
-                    "%s: An unordered dictionary of predicate/fn pairs was provided, but exclusive=False. The order "
-                    "of conditional tests is deterministic but not guaranteed.",
-                    name,
-                )
+                logging.getLogger("tensorflow").warning(_UNORDERED, name)
             pairs = dict(sorted(pairs.items(), key=lambda pair: str(pair[0].name)))
         pairs = list(pairs.items())
     for pair in pairs:
@@ -145,7 +144,7 @@ def _checked_branches(branch_index: Any, branch_fns: Any, default: Branch | None
         _check_numbered(*pair)
     by_number = dict(pairs)
     if sorted(number for number, _ in pairs) != list(range(len(pairs))):
-        found = ",".join(str(number) for number in sorted(number for number, _ in pairs))
+        found = ",".join(map(str, sorted(number for number, _ in pairs)))
         raise ValueError(
             f"branch indices (keys) must form contiguous range of [0 to {len(pairs)}) but found {{{found}}}"
         )

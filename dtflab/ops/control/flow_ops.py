@@ -29,17 +29,9 @@ from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import loop_sums
+from dtflab.ops.control import functions as control, loop_sums
 from dtflab.ops.control.cond_context import CondContext
-from dtflab.ops.control.functions import (
-    enter,
-    exit,
-    merge,
-    next_iteration,
-    output_context,
-    switch,
-    switch_ref_or_tensor,
-)
+from dtflab.ops.control.functions import exit, merge, output_context, switch, switch_ref_or_tensor
 from dtflab.ops.control.while_context import WhileContext
 from dtflab.ops.costs import FreeOp
 
@@ -154,7 +146,7 @@ def _of_loop_switch(operation: Operation, from_exit: Any, from_body: Any) -> Any
         else:
             from_body = convert_to_tensor(from_body)
         for merged, value in zip(*(nest.leaves(grad, expand_composites=True) for grad in (first, from_body))):
-            merged.op._update_input(1, next_iteration(value))
+            merged.op._update_input(1, control.next_iteration(value))
     return None
 
 
@@ -239,7 +231,7 @@ class _Exit(_Passed):
         loop._values.update(part.name for part in parts)
         name = "b_exit" if isinstance(dy, Tensor) else None
         with loop.entered():
-            entered = [enter(part, loop.name, parallel_iterations=count, name=name) for part in parts]
+            entered = [control.enter(part, loop.name, parallel_iterations=count, name=name) for part in parts]
         loop.loop_enters += entered
         return nest.pack_sequence_as(dy, entered, expand_composites=True)
 

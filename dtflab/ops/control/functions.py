@@ -74,10 +74,8 @@ def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str
 def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None) -> list[Any]:
     """The same tensors, each available only when all of them (and `control_inputs`) have been computed."""
     with name_scope(name, "tuple", tensors):
-        members = [
-            t if t is None or isinstance(t, Operation | Tensor | IndexedSlices) else convert_to_tensor(t)
-            for t in tensors
-        ]
+        as_they_are = Operation | Tensor | IndexedSlices | None
+        members = [t if isinstance(t, as_they_are) else convert_to_tensor(t) for t in tensors]
         gating = [_operation(t) for t in members if t is not None]
         for control in control_inputs or ():
             if not isinstance(control, Operation | Tensor):

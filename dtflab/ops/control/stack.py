@@ -23,7 +23,7 @@ from dtflab.ops import shapes
 from dtflab.ops.control.state import OnHost, StackState
 from dtflab.ops.costs import StatefulOp
 from dtflab.ops.handles import found_in_step, handle_in_step
-from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.messages import check_rank, dtype_text, invalid
 
 _OCCUPANCY = 0.7  # of the card's memory: from then on values are swapped
 _numbers = itertools.count()
@@ -47,8 +47,7 @@ class StackV2(StatefulOp):
         name, dtype = node["stack_name"].decode() or node.name, node["elem_type"]
 
         def make(ctx, max_size):
-            if np.ndim(max_size):
-                raise invalid(f"Stack size must be a scalar, but had shape: {shape_text(max_size)}")
+            check_rank(max_size, 0, "Stack size must be a scalar, but had shape: {}")
             stack = StackState(f"{name}_{next(_numbers)}", dtype, int(max_size))
             return handle_in_step(ctx, f"_stacks{stack.name}", "tensorflow::Stack", lambda: stack)
 

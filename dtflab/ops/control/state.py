@@ -30,9 +30,7 @@ class StackState:
     """The tensors of one stack, the newest last; at most `max_size` of them, if that is not negative."""
 
     def __init__(self, name: str, dtype: DType, max_size: int) -> None:
-        self.name = name
-        self.dtype = dtype
-        self.max_size = max_size
+        self.name, self.dtype, self.max_size = name, dtype, max_size
         self._values: list[Any] | None = []  # None: closed
         self._oldest = 1  # place that may be on the device; the first value stays there, it is needed last
 
@@ -123,5 +121,4 @@ class Token:
             self.forget()
             mutex.unlock()
 
-    def __del__(self) -> None:
-        self.release()
+    __del__ = release

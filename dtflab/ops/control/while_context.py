@@ -41,10 +41,8 @@ class WhileContext(ControlFlowContext):
         if not isinstance(parallel_iterations, int) or parallel_iterations <= 0:
             raise ValueError(f"'parallel_iterations' must be a positive integer: {parallel_iterations}")
         super().__init__(name)
-        self.maximum_iterations = maximum_iterations
-        self.parallel_iterations = parallel_iterations
-        self.back_prop = back_prop
-        self.swap_memory = swap_memory
+        self.maximum_iterations, self.parallel_iterations = maximum_iterations, parallel_iterations
+        self.back_prop, self.swap_memory = back_prop, swap_memory
         self.grad_state = grad_state  # of a loop that computes gradients: how it hangs together with the other one
         self.pivot: Tensor | None = None  # the condition
         self.pivot_for_pred: Tensor | None = None  # what the condition, or the body, is made to wait for

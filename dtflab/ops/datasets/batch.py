@@ -17,25 +17,11 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import (
-    GIVES,
-    METADATA,
-    Dataset,
-    DatasetOp,
-    Element,
-    Elements,
-    Serial,
-    each_call,
-    next_batch,
-    number,
-)
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, number
+from dtflab.ops.datasets.elements import Element, Elements, Serial, each_call, next_batch
+from dtflab.ops.messages import check_rank, invalid, shape_text
 
 # -- batch --------------------------------------------------------------------------------------------------------
-
-
-def _batches(elements: Elements, size: int, drop_remainder: bool) -> Elements:
-    return each_call(lambda: next_batch(elements, size, size if drop_remainder else 1))
 
 
 def _batch_size(value: Any) -> int:
@@ -45,23 +31,22 @@ def _batch_size(value: Any) -> int:
     return size
 
 
-class _Batch(DatasetOp):
+@op(
+    f"BatchDataset(input_dataset: variant, batch_size: int64) -> {GIVES}{METADATA}",
+    f"""BatchDatasetV2(input_dataset: variant, batch_size: int64, drop_remainder: bool) -> {GIVES}
+       parallel_copy: bool = false{METADATA}""",
+)
+class BatchDataset(DatasetOp):
     """`batch_size` elements stacked into one; the last batch may be smaller, unless it is dropped."""
 
     def make(node, source, batch_size, drop_remainder=False):
         size = _batch_size(batch_size)
-        return Dataset(lambda run: _batches(source.iterate(run), size, bool(drop_remainder)), source)
 
+        def iterate(run):
+            elements = source.iterate(run)
+            return each_call(lambda: next_batch(elements, size, size if drop_remainder else 1))
 
-@op(f"BatchDataset(input_dataset: variant, batch_size: int64) -> {GIVES}{METADATA}")
-class BatchDataset(_Batch):
-    pass
-
-
-@op(f"""BatchDatasetV2(input_dataset: variant, batch_size: int64, drop_remainder: bool) -> {GIVES}
-       parallel_copy: bool = false{METADATA}""")
-class BatchDatasetV2(_Batch):
-    pass
+        return Dataset(iterate, source)
 
 
 # -- padded batch ---------------------------------------------------------------------------------------------------
@@ -94,15 +79,24 @@ def _padded(values: Sequence[Any], shape: list[int], padding: Any, component: in
     return out
 
 
-class _PaddedBatch(DatasetOp):
+_PADDED = "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types"
+_PADDED_GIVES = f"""{GIVES.replace("output_types", "Toutput_types")}
+       N: int >= 1"""
+
+
+@op(
+    f"PaddedBatchDataset({_PADDED}) -> {_PADDED_GIVES}{METADATA}",
+    f"""PaddedBatchDatasetV2({_PADDED}, drop_remainder: bool) -> {_PADDED_GIVES}
+       parallel_copy: bool = false{METADATA}""",
+)
+class PaddedBatchDataset(DatasetOp):
     """Batches whose elements are padded to one shape; -1 in `padded_shapes` stands for the largest size."""
 
     def make(node, source, batch_size, *inputs):
         count = node["N"]
         shapes, values, drop_remainder = inputs[:count], inputs[count : 2 * count], any(inputs[2 * count :])
         for i, value in enumerate(values):
-            if value.ndim:
-                raise invalid(f"All padding values must be scalars; but at component {i} got {shape_text(value)}.")
+            check_rank(value, 0, f"All padding values must be scalars; but at component {i} got {{}}.")
         size, padding = _batch_size(batch_size), [*zip((s.tolist() for s in shapes), values, strict=True)]
 
         def iterate(run):
@@ -110,22 +104,6 @@ class _PaddedBatch(DatasetOp):
             return each_call(lambda: _padded_batch(elements, size, padding, drop_remainder))
 
         return Dataset(iterate, source)
-
-
-_PADDED = "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types"
-_PADDED_GIVES = f"""{GIVES.replace("output_types", "Toutput_types")}
-       N: int >= 1"""
-
-
-@op(f"PaddedBatchDataset({_PADDED}) -> {_PADDED_GIVES}{METADATA}")
-class PaddedBatchDataset(_PaddedBatch):
-    pass
-
-
-@op(f"""PaddedBatchDatasetV2({_PADDED}, drop_remainder: bool) -> {_PADDED_GIVES}
-       parallel_copy: bool = false{METADATA}""")
-class PaddedBatchDatasetV2(_PaddedBatch):
-    pass
 
 
 # -- apart --------------------------------------------------------------------------------------------------------

@@ -12,18 +12,8 @@ from typing import Any
 
 from dtflab.graph.op_registry import op
 from dtflab.ops.datasets.captured import Captured, FunctionOp, captured_functions
-from dtflab.ops.datasets.dataset import (
-    METADATA,
-    OUTPUTS,
-    Dataset,
-    DatasetOp,
-    Element,
-    Elements,
-    Iterating,
-    Run,
-    Serial,
-    number,
-)
+from dtflab.ops.datasets.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Run, number
+from dtflab.ops.datasets.elements import Element, Elements, Iterating, Serial
 from dtflab.ops.datasets.threads import Calls, Prefetched, ShortCalls, parallel_calls
 from dtflab.ops.messages import invalid
 
@@ -47,29 +37,23 @@ class MapDataset(FunctionOp):
         return Dataset(lambda run: map(function.on(run), source.iterate(run)), source, function)
 
 
-class _ParallelMap(FunctionOp):
+@op(
+    f"""ParallelMapDataset({_INPUTS}, num_parallel_calls: int32) -> {_GIVES}
+       use_inter_op_parallelism: bool = true
+       sloppy: bool = false
+       preserve_cardinality: bool = false{METADATA}""",
+    f"""ParallelMapDatasetV2({_INPUTS}, num_parallel_calls: int64) -> {_GIVES}
+       use_inter_op_parallelism: bool = true
+       deterministic: string = 'default'
+       preserve_cardinality: bool = false
+       use_unbounded_threadpool: bool = false{METADATA}""",
+)
+class ParallelMapDataset(FunctionOp):
     """The function of each element, several calls at a time where that pays."""
 
     def make_with(node, source, function, num_parallel_calls):
         kind, parallel = Calls if function.waits else ShortCalls, parallel_calls(num_parallel_calls)
         return Dataset(lambda run: kind(source.iterate(run), function.on(run), parallel, run), waits=True)
-
-
-@op(f"""ParallelMapDataset({_INPUTS}, num_parallel_calls: int32) -> {_GIVES}
-       use_inter_op_parallelism: bool = true
-       sloppy: bool = false
-       preserve_cardinality: bool = false{METADATA}""")
-class ParallelMapDataset(_ParallelMap):
-    pass
-
-
-@op(f"""ParallelMapDatasetV2({_INPUTS}, num_parallel_calls: int64) -> {_GIVES}
-       use_inter_op_parallelism: bool = true
-       deterministic: string = 'default'
-       preserve_cardinality: bool = false
-       use_unbounded_threadpool: bool = false{METADATA}""")
-class ParallelMapDatasetV2(_ParallelMap):
-    pass
 
 
 # -- some of the elements -------------------------------------------------------------------------------------------
@@ -185,26 +169,20 @@ class InterleaveDataset(FunctionOp):
         return _interleave(source, function, number(cycle_length, "cycle_length"), number(block_length, "block_length"))
 
 
-class _ParallelInterleave(FunctionOp):
+@op(
+    f"""ParallelInterleaveDatasetV2({_INTERLEAVED}, num_parallel_calls: int64) -> {_GIVES}
+       sloppy: bool = false{METADATA}""",
+    f"""ParallelInterleaveDatasetV4({_INTERLEAVED}, buffer_output_elements: int64, prefetch_input_elements: int64,
+                                    num_parallel_calls: int64) -> {_GIVES}
+       deterministic: string = 'default'{METADATA}""",
+)
+class ParallelInterleaveDataset(FunctionOp):
     """Interleaved; each data set makes elements ahead, on a thread of its own."""
 
     def make_with(node, source, function, cycle_length, block_length, *others):
         block, calls = number(block_length, "block_length"), parallel_calls(others[-1])
         cycle = number(cycle_length, "cycle_length")
         return _interleave(source, function, calls if cycle == -1 else cycle, block, block)
-
-
-@op(f"""ParallelInterleaveDatasetV2({_INTERLEAVED}, num_parallel_calls: int64) -> {_GIVES}
-       sloppy: bool = false{METADATA}""")
-class ParallelInterleaveDatasetV2(_ParallelInterleave):
-    pass
-
-
-@op(f"""ParallelInterleaveDatasetV4({_INTERLEAVED}, buffer_output_elements: int64, prefetch_input_elements: int64,
-                                    num_parallel_calls: int64) -> {_GIVES}
-       deterministic: string = 'default'{METADATA}""")
-class ParallelInterleaveDatasetV4(_ParallelInterleave):
-    pass
 
 
 # -- generators -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from dtflab.base import errors
 from dtflab.graph import op_registry
 from dtflab.graph.function_attr import functions_in
 from dtflab.graph.node import Node, line_text
-from dtflab.ops.datasets.dataset import Dataset, DatasetOp, Element, Run
+from dtflab.ops.datasets.dataset import Dataset, DatasetOp, Run
+from dtflab.ops.datasets.elements import Element
 
 
 class Captured:

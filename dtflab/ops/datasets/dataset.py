@@ -3,20 +3,15 @@
 Stands for `core/framework/dataset.h` (DatasetBase, IteratorBase) and `core/data/dataset_utils.cc`. Left out: saving the
 place of an iterator in a checkpoint, cardinalities, the rewriting and tuning of pipelines.
 
-Rules: a Dataset describes its elements and never changes; `iterate` begins with the first of them. An element is a
-list of arrays, one per component. `iterate` gives a Python iterator: StopIteration is the end, every time; after any
-other error it goes on with the next element. So it is never a generator, which an error would end.
+Rule: a Dataset describes its elements and never changes; `iterate` begins with the first of them (`elements.py`).
 """
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, Protocol
-
-import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph import dtypes
@@ -24,10 +19,9 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import FreeOp
-from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.datasets.elements import Element, Elements
+from dtflab.ops.messages import check_rank, dtype_text, invalid, shape_text
 
-Element = Sequence[Any]
-Elements = Iterator[Element]
 Rows = tuple[Element, Iterator[int]]
 
 
@@ -97,28 +91,6 @@ def several(elements: Iterable[Element], types: list[DType], shapes: list[Tensor
     return dataset
 
 
-class Iterating:
-    """Base of iterators."""
-
-    def __iter__(self) -> Any:
-        return self
-
-    def __next__(self) -> Element:
-        raise NotImplementedError
-
-
-class Serial(Iterating):
-    """Base of iterators that draw on one other iterator."""
-
-    def __init__(self, source: Elements) -> None:
-        self.source = source
-
-
-def each_call(function: Callable[[], Element]) -> Elements:
-    """An iterator over the results of `function`, until that raises StopIteration; another error does not end it."""
-    return iter(function, None)
-
-
 # -- the ops ----------------------------------------------------------------------------------------------------
 
 OUTPUTS = """
@@ -170,71 +142,8 @@ def check_signature(dataset: Any, types: Sequence[DType], expected: Sequence[Ten
 
 def number(value: Any, name: str) -> int:
     """A scalar input as a Python number. Raises InvalidArgumentError for anything else."""
-    if np.ndim(value):
-        raise invalid(f"{name} must be a scalar, but has shape {shape_text(value)}.")
+    check_rank(value, 0, f"{name} must be a scalar, but has shape {{}}.")
     return int(value)
-
-
-# -- batches ----------------------------------------------------------------------------------------------------
-
-
-def next_batch(elements: Elements, count: int, least: int = 1) -> list[Any]:
-    """The next `count` elements, or those that are left, stacked. Raises StopIteration if there are fewer than `least`.
-
-    An iterator that can batch faster by itself has a method `batch`.
-    """
-    batch = getattr(elements, "batch", None)
-    if batch is not None:
-        found: list[Any] = batch(count)
-        if len(found[0]) < least:
-            raise StopIteration
-        return found
-    rows = list(itertools.islice(elements, count))
-    if len(rows) < least:
-        raise StopIteration
-    return [stacked(column, i) for i, column in enumerate(zip(*rows, strict=True))]
-
-
-def stacked(values: Sequence[Any], component: int) -> Any:
-    """Arrays of one shape, stacked."""
-    first = values[0]
-    if isinstance(first, Dataset) or first.dtype == object:
-        return _stacked_objects(values, component)
-    _check_shapes(values, component)
-    if not first.ndim:
-        return np.array(values, first.dtype)
-    out = np.empty((len(values), *first.shape), first.dtype)
-    for i, value in enumerate(values):
-        out[i] = value
-    return out
-
-
-def _stacked_objects(values: Sequence[Any], component: int) -> Any:
-    if isinstance(values[0], Dataset):
-        out = np.empty(len(values), object)
-        out[:] = values
-        return out
-    _check_shapes(values, component)
-    out = np.empty((len(values), *values[0].shape), object)
-    for i, value in enumerate(values):
-        out[i] = value if value.ndim else value.item()
-    return out
-
-
-def _check_shapes(values: Sequence[Any], component: int) -> None:
-    shape = values[0].shape
-    for i, value in enumerate(values):
-        if value.shape == shape:
-            continue
-        if value.size != values[0].size:
-            raise invalid(
-                "Cannot add tensor to the batch: number of elements does not match. "
-                f"Shapes are: [tensor]: {shape_text(value)}, [batch]: {shape_text(shape)}"
-            )
-        raise invalid(
-            f"Cannot batch tensors with different shapes in component {component}. "
-            f"First element had shape {shape_text(shape)} and element {i} had shape {shape_text(value)}."
-        )
 
 
 def closed() -> errors.CancelledError:

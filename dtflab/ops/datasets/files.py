@@ -9,6 +9,7 @@ damaged record the next file follows.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,8 @@ from dtflab.files.compression import WINDOW_BITS
 from dtflab.files.paths import local
 from dtflab.files.sources import FixedLengthRecords, Lines, Records, Source
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import METADATA, Dataset, DatasetOp, Element, Iterating, number
+from dtflab.ops.datasets.dataset import METADATA, Dataset, DatasetOp, number
+from dtflab.ops.datasets.elements import Element, Iterating
 from dtflab.ops.messages import invalid
 
 Opener = Callable[[bytes], Source]
@@ -41,34 +43,33 @@ class _Records(Iterating):
         self._source: Source | None = None
 
     def __next__(self) -> Element:
-        while self._at < len(self._names):
-            if self._source is None:
-                self._source = self._start(self._names[self._at])
-            try:
-                record = self._source.next()
-            except errors.OpError:
-                self._leave(self._source)
-                raise
-            if record is not None:
-                return [np.array(record[1], object)]
-            self._leave(self._source)
-        raise StopIteration
+        while (found := self._read()) is None:
+            pass
+        return [np.array(found[1], object)]
 
     def batch(self, count: int) -> list[Any]:
         values: list[bytes] = []
-        while len(values) < count and self._at < len(self._names):
-            if self._source is None:
-                self._source = self._start(self._names[self._at])
-            try:
-                values += self._source.next_many(count - len(values))[1]
-            except errors.OpError:
-                self._leave(self._source)
-                raise
-            if self._source.ended:
-                self._leave(self._source)
+        with contextlib.suppress(StopIteration):
+            while len(values) < count:
+                values += self._read(count - len(values))[1]
         if not values:
             raise StopIteration
         return [np.array(values, object)]
+
+    def _read(self, count: int | None = None) -> Any:
+        """The next record, or the next `count`, of the open file, or of the next one; StopIteration at the end."""
+        if self._at == len(self._names):
+            raise StopIteration
+        if self._source is None:
+            self._source = self._start(self._names[self._at])
+        try:
+            found = self._source.next() if count is None else self._source.next_many(count)
+        except errors.OpError:
+            self._leave(self._source)
+            raise
+        if self._source.ended:
+            self._leave(self._source)
+        return found
 
     def _leave(self, source: Source) -> None:
         source.close()
@@ -132,17 +133,11 @@ def _check_body(name: bytes, header: int, record: int, footer: int) -> None:
 _SIZES = "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, buffer_size: int64"
 
 
-class _FixedLength(_FilesOp):
+@op(
+    f"FixedLengthRecordDataset({_SIZES}) -> (handle: variant){METADATA}",
+    f"FixedLengthRecordDatasetV2({_SIZES}, compression_type: string) -> (handle: variant){METADATA}",
+)
+class FixedLengthRecordDataset(_FilesOp):
     def make(node, filenames, header_bytes, record_bytes, footer_bytes, buffer_size, compression_type=None):
         kind = "" if compression_type is None else _compression(compression_type)
         return _fixed_length(filenames, header_bytes, record_bytes, footer_bytes, kind)
-
-
-@op(f"FixedLengthRecordDataset({_SIZES}) -> (handle: variant){METADATA}")
-class FixedLengthRecordDataset(_FixedLength):
-    pass
-
-
-@op(f"FixedLengthRecordDatasetV2({_SIZES}, compression_type: string) -> (handle: variant){METADATA}")
-class FixedLengthRecordDatasetV2(_FixedLength):
-    pass

@@ -31,7 +31,11 @@ ITERATOR_TYPE = "tensorflow::data::IteratorResource"
 # -- making iterators -------------------------------------------------------------------------------------------------
 
 
-class _NewIterator(StatefulOp):
+_NAMED = f"() -> (handle: resource)\nshared_name: string\ncontainer: string{OUTPUTS}"
+
+
+@op(f"Iterator{_NAMED}", f"IteratorV2{_NAMED}")
+class NewIterator(StatefulOp):
     """Gives the handle of an iterator. The first op that names an iterator makes it."""
 
     infer = shapes.scalar
@@ -44,21 +48,15 @@ class _NewIterator(StatefulOp):
         return new_or_shared(node, IteratorResource, ITERATOR_TYPE, lambda ctx, name: cls.make(ctx, node, name))
 
 
-for _name in ("Iterator", "IteratorV2"):
-    op(f"""{_name}() -> (handle: resource)
-       shared_name: string
-       container: string{OUTPUTS}""")(type(_name, (_NewIterator,), {}))
-
-
 @op(f"""OneShotIterator() -> (handle: resource)
        dataset_factory: func{OUTPUTS}
        container: string = ''
        shared_name: string = ''""")
-class OneShotIterator(_NewIterator):
+class OneShotIterator(NewIterator):
     """An iterator that begins by itself, once, with the data set that a function makes."""
 
     def make(ctx, node, name):
-        iterator = _NewIterator.make(ctx, node, name)
+        iterator = NewIterator.make(ctx, node, name)
         iterator.begin(ctx.instantiate(node["dataset_factory"])([])[0], ctx)
         return iterator
 
@@ -79,7 +77,11 @@ def _declared_shapes(operation: Any) -> list[TensorShape]:
     return [TensorShape(shape) for shape in found]
 
 
-class _GetNext(FreeOp):
+_NEXT = f"(iterator: resource) -> (components: output_types){OUTPUTS}"
+
+
+@op(f"IteratorGetNext{_NEXT}", f"IteratorGetNextSync{_NEXT}")
+class IteratorGetNext(FreeOp):
     stateful = True
     is_async = True
     infer = _declared_shapes
@@ -94,10 +96,6 @@ class _GetNext(FreeOp):
             iterator.next(ctx, done)
 
         return get_next
-
-
-for _name in ("IteratorGetNext", "IteratorGetNextSync"):
-    op(f"{_name}(iterator: resource) -> (components: output_types){OUTPUTS}")(type(_name, (_GetNext,), {}))
 
 
 @op("IteratorToStringHandle(resource_handle: resource) -> (string_handle: string)")
@@ -115,7 +113,13 @@ class IteratorToStringHandle(FreeOp):
         return to_string
 
 
-class _FromStringHandle(StatefulOp):
+_FROM_STRING = """(string_handle: string) -> (resource_handle: resource)
+       output_types: list(type) >= 0 = []
+       output_shapes: list(shape) >= 0 = []"""
+
+
+@op(f"IteratorFromStringHandle{_FROM_STRING}", f"IteratorFromStringHandleV2{_FROM_STRING}")
+class IteratorFromStringHandle(StatefulOp):
     infer = shapes.scalar
 
     def bind(node: Any, xp: Any) -> Callable[..., ResourceHandle]:
@@ -133,12 +137,6 @@ class _FromStringHandle(StatefulOp):
             return handle
 
         return from_string
-
-
-for _name in ("IteratorFromStringHandle", "IteratorFromStringHandleV2"):
-    op(f"""{_name}(string_handle: string) -> (resource_handle: resource)
-       output_types: list(type) >= 0 = []
-       output_shapes: list(shape) >= 0 = []""")(type(_name, (_FromStringHandle,), {}))
 
 
 # -- whole data sets --------------------------------------------------------------------------------------------------

@@ -8,27 +8,15 @@ Rule: elements are computed when they are asked for; a repeated data set begins 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import (
-    GIVES,
-    METADATA,
-    Dataset,
-    DatasetOp,
-    Element,
-    Elements,
-    Iterating,
-    Rows,
-    Run,
-    Serial,
-    next_batch,
-    number,
-)
+from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, Rows, Run, number
+from dtflab.ops.datasets.elements import Element, Elements, Iterating, Serial, next_batch
 from dtflab.ops.messages import invalid
 
 # -- several data sets ------------------------------------------------------------------------------------------
@@ -69,9 +57,8 @@ class ConcatenateDataset(DatasetOp):
     """The elements of one, then those of the other."""
 
     def make(node, *datasets):
-        return Dataset(
-            lambda run: itertools.chain.from_iterable(dataset.iterate(run) for dataset in datasets), *datasets
-        )
+        chained = itertools.chain.from_iterable
+        return Dataset(lambda run: chained(dataset.iterate(run) for dataset in datasets), *datasets)
 
 
 # -- some of the elements -----------------------------------------------------------------------------------------
@@ -173,13 +160,7 @@ def _repeated_rows(source: Dataset, count: int) -> Rows | None:
     if found is None or not len(found[0][0]):
         return None
     epochs = itertools.repeat(None) if count < 0 else itertools.repeat(None, count)
-    return found[0], itertools.chain.from_iterable(_row_numbers(source) for _ in epochs)
-
-
-def _row_numbers(dataset: Dataset) -> Iterator[int]:
-    found = dataset.rows()
-    assert found is not None
-    return found[1]
+    return found[0], (number for _ in epochs for number in source.rows()[1])  # type: ignore[index]  # it had rows
 
 
 class _Repeat(Iterating):

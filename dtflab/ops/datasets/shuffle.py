@@ -14,7 +14,8 @@ import threading
 from typing import Any
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, Element, Serial, number
+from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, number
+from dtflab.ops.datasets.elements import Element, Serial
 from dtflab.ops.datasets.sources import row_slicers
 from dtflab.ops.messages import invalid
 from dtflab.ops.sampling.philox import PhiloxStream

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, Element, Iterating, number
+from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, number
+from dtflab.ops.datasets.elements import Element, Iterating
 from dtflab.ops.messages import invalid
 
 _GIVES = GIVES.replace("output_types", "Toutput_types")
@@ -53,11 +54,7 @@ class _Slices(Iterating):
 def row_slicers(arrays: Element) -> list[Any]:
     """For each array, the function from a row's number to the row, which is an array, too."""
     # Of a vector of strings, `a[i]` is bytes, not an array.
-    return [_scalar_slicer(a) if a.dtype == object and a.ndim == 1 else a.__getitem__ for a in arrays]
-
-
-def _scalar_slicer(array: Any) -> Any:
-    return lambda at: array[at, ...]
+    return [(lambda at, a=a: a[at, ...]) if a.dtype == object and a.ndim == 1 else a.__getitem__ for a in arrays]
 
 
 @op(f"""TensorSliceDataset(components: Toutput_types) -> {_GIVES}

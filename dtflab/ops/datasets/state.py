@@ -17,7 +17,8 @@ from typing import Any
 from dtflab.base import errors
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.datasets.dataset import Dataset, Element, Run, check_signature, closed
+from dtflab.ops.datasets.dataset import Dataset, Run, check_signature, closed
+from dtflab.ops.datasets.elements import Element
 from dtflab.ops.datasets.threads import Outcome, next_outcome
 
 Done = Callable[[Any, Exception | None], Any]

@@ -10,24 +10,15 @@ the iterator is garbage collected, or when its run is closed, which raises Cance
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import (
-    GIVES,
-    METADATA,
-    Dataset,
-    DatasetOp,
-    Element,
-    Elements,
-    Run,
-    Serial,
-    closed,
-    number,
-)
+from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, Run, closed, number
+from dtflab.ops.datasets.elements import Element, Elements, Serial
 from dtflab.ops.messages import invalid
 
 AUTOTUNE = -1
@@ -173,9 +164,8 @@ class Calls(Serial):
         self._workers = [(Buffer(run.clock, 1), Buffer(run.clock, 1)) for _ in range(parallel)]  # elements, results
         self._given = self._taken = 0
         self._ended = False
-        for worker in self._workers:
-            for buffer in worker:
-                run.closes(buffer)
+        for buffer in itertools.chain(*self._workers):
+            run.closes(buffer)
 
     def __next__(self) -> Element:
         while self._given - self._taken < len(self._workers) and not self._ended:
@@ -198,9 +188,8 @@ class Calls(Serial):
         self._given += 1
 
     def __del__(self) -> None:
-        for worker in self._workers:
-            for buffer in worker:
-                buffer.close()
+        for buffer in itertools.chain(*self._workers):
+            buffer.close()
 
 
 def _work(function: Callable[[Element], Element], elements: Buffer, results: Buffer) -> None:

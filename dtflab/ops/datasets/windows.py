@@ -16,19 +16,8 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.graph.op_registry import op
 from dtflab.ops.datasets.captured import Captured, captured_functions
-from dtflab.ops.datasets.dataset import (
-    GIVES,
-    METADATA,
-    OUTPUTS,
-    Dataset,
-    DatasetOp,
-    Element,
-    Elements,
-    Run,
-    Serial,
-    each_call,
-    several,
-)
+from dtflab.ops.datasets.dataset import GIVES, METADATA, OUTPUTS, Dataset, DatasetOp, Run, several
+from dtflab.ops.datasets.elements import Element, Elements, Serial, each_call
 from dtflab.ops.messages import invalid
 
 

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.examples.features import starts_unknown
+from dtflab.ops.examples.functions import starts_unknown
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.protos.example_pb2 import Feature, SequenceExample
 

@@ -15,8 +15,8 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.examples import columns
 from dtflab.ops.examples.columns import Batch
-from dtflab.ops.examples.features import starts_unknown
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.examples.functions import starts_unknown
+from dtflab.ops.messages import check_rank, invalid, shape_text
 from dtflab.protos.example_pb2 import Example
 
 _FEATURE = "list({float, int64, string})"
@@ -53,8 +53,7 @@ def check_serialized(shape: TensorShape) -> TensorShape:
 
 def keys_of(tensor: Any, what: str) -> list[str]:
     """A vector of keys as strings."""
-    if tensor.ndim != 1:
-        raise invalid(f"Expected {what} to be a vector, got shape: {shape_text(tensor)}")
+    check_rank(tensor, 1, f"Expected {what} to be a vector, got shape: {{}}")
     return [key.decode() for key in tensor.tolist()]
 
 

@@ -10,17 +10,9 @@ from typing import Any
 
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.examples import columns
+from dtflab.ops.examples import columns, example_ops as examples
 from dtflab.ops.examples.columns import Batch
-from dtflab.ops.examples.example_ops import (
-    check_serialized,
-    columns_of,
-    dense_shapes,
-    keys_of,
-    outputs,
-    sparse_shapes,
-    split_shape,
-)
+from dtflab.ops.examples.example_ops import columns_of, dense_shapes, outputs, sparse_shapes
 from dtflab.ops.messages import invalid
 from dtflab.protos.example_pb2 import SequenceExample
 
@@ -94,9 +86,9 @@ def _lists(
         feature_list_ragged_split_types: {_SPLIT} >= 0 = []{_TYPES}""")
 class ParseSequenceExampleV2(Op):
     def infer(operation):
-        batch = check_serialized(operation.inputs[0].shape)
+        batch = examples.check_serialized(operation.inputs[0].shape)
         once, listed = (len(operation.get_attr(f"{w}_ragged_value_types")) for w in ("context", "feature_list"))
-        vector, rows = TensorShape([None]), split_shape(batch)
+        vector, rows = TensorShape([None]), examples.split_shape(batch)
         lengths = [batch] * operation.get_attr("Nfeature_list_dense")
         context = [*_context_shapes(operation, batch), *[vector] * once, *[rows] * once]
         lists = [*_list_shapes(operation, batch), *lengths, *[vector] * listed, *[rows] * listed, *[vector] * listed]
@@ -108,7 +100,7 @@ class ParseSequenceExampleV2(Op):
 
         def parse(serialized, names, *rest):
             batch = Batch.parse(SequenceExample, serialized, names)
-            keys = [keys_of(vector, "keys") for vector in rest[:6]]
+            keys = [examples.keys_of(vector, "keys") for vector in rest[:6]]
             lists, lengths = _lists(node, batch, keys[3], keys[4], rest[6].tolist())
             return [
                 *_context(node, batch, keys[0], keys[1], rest[7:]),

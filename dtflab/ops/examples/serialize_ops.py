@@ -15,7 +15,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.ops import shapes
-from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.messages import check_rank, dtype_text, invalid
 from dtflab.protos.example_pb2 import Example
 from dtflab.protos.tensor_pb2 import TensorProto
 
@@ -48,8 +48,7 @@ class ParseTensor(Op):
         wanted = node["out_type"]
 
         def parse(serialized):
-            if serialized.ndim:
-                raise invalid(f"Expected `serialized` to be a scalar, got shape: {shape_text(serialized)}")
+            check_rank(serialized, 0, "Expected `serialized` to be a scalar, got shape: {}")
             try:
                 proto = TensorProto.FromString(serialized.item())
             except DecodeError:

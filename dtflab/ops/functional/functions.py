@@ -82,64 +82,52 @@ def map_fn(
         return nest.pack_sequence_as(elems if signature is None else signature, _stacked(results, flat))
 
 
-def _fold(
-    op_name: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, name: str | None, **loop: Any
-) -> Any:
-    """What `foldl` and `foldr` (`op_name`) give."""
-    _check_callable(fn)
+def _fold(op_name: str) -> Callable[..., Any]:
     backwards = op_name == "foldr"
-    with name_scope(name, op_name, [elems]), _variables_read_once():
-        n, elements = _rows_of(elems)
 
-        def row(i: Any) -> Any:
-            return nest.map_structure(lambda ta: ta.read(i), elements)
+    def function(
+        fn: Callable[[Any, Any], Any],
+        elems: Any,
+        initializer: Any = None,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str | None = None,
+    ) -> Any:
+        """`a = fn(a, row)` for each row of `elems`, from the first (`foldl`) or from the last (`foldr`): the last `a`.
 
-        a, i = initializer, n if backwards else constant(0 if initializer is not None else 1)
-        if initializer is None:
-            i = n - 1 if backwards else i
-            a = row(i if backwards else 0)
+        It begins with `initializer`, or with the first such row. `elems` and `initializer` may be nested structures;
+        `fn` returns a structure like `initializer`, or like `elems` if there is none.
+        """
+        _check_callable(fn)
+        with name_scope(name, op_name, [elems]), _variables_read_once():
+            n, elements = _rows_of(elems)
 
-        def body(i: Any, a: Any) -> Any:
-            if backwards:
-                i -= 1
-                return [i, fn(a, row(i))]
-            a = fn(a, row(i))
-            return [i + 1, a]
+            def row(i: Any) -> Any:
+                return nest.map_structure(lambda ta: ta.read(i), elements)
 
-        cond = (lambda i, a: i > 0) if backwards else (lambda i, a: i < n)
-        return while_loop(cond, body, [i, a], maximum_iterations=n, **loop)[1]
+            a, i = initializer, n if backwards else constant(0 if initializer is not None else 1)
+            if initializer is None:
+                i = n - 1 if backwards else i
+                a = row(i if backwards else 0)
 
+            def body(i: Any, a: Any) -> Any:
+                if backwards:
+                    i -= 1
+                    return [i, fn(a, row(i))]
+                a = fn(a, row(i))
+                return [i + 1, a]
 
-def foldl(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any:
-    """`a = fn(a, row)` for each row of `elems`, from the first to the last: the last `a`.
+            cond = (lambda i, a: i > 0) if backwards else (lambda i, a: i < n)
+            how = {"back_prop": back_prop, "swap_memory": swap_memory, "maximum_iterations": n}
+            return while_loop(cond, body, [i, a], None, parallel_iterations, **how)[1]
 
-    It begins with `initializer`, or with the first row. `elems` and `initializer` may be nested structures; `fn`
-    returns a structure like `initializer`, or like `elems` if there is none.
-    """
-    loop = {"parallel_iterations": parallel_iterations, "back_prop": back_prop, "swap_memory": swap_memory}
-    return _fold("foldl", fn, elems, initializer, name, **loop)
+    function.__name__ = op_name
+    return function
 
 
-def foldr(
-    fn: Callable[[Any, Any], Any],
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any:
-    """As `foldl`, from the last row to the first."""
-    loop = {"parallel_iterations": parallel_iterations, "back_prop": back_prop, "swap_memory": swap_memory}
-    return _fold("foldr", fn, elems, initializer, name, **loop)
+foldl = _fold("foldl")
+foldr = _fold("foldr")
 
 
 def scan(
@@ -331,7 +319,7 @@ def py_func(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True
     get_default_graph().outermost.keep_alive(script)
     values = [convert_to_tensor(v) if hasattr(v, "handle") or hasattr(v, "read_value") else v for v in inp]
     made = apply_op("PyFunc" if stateful else "PyFuncStateless", name, input=values, token=script.token, Tout=types)
-    return made[0] if not isinstance(Tout, list | tuple) else made
+    return made if isinstance(Tout, list | tuple) else made[0]
 
 
 def numpy_function(

@@ -28,8 +28,7 @@ from dtflab.ops.costs import free, of_part
 from dtflab.ops.indexing.functions import gather, gather_nd, scatter_nd
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
-from dtflab.ops.variables.scatter import blank, check_range
-from dtflab.ops.variables.scatter_nd_shapes import check_output, check_static
+from dtflab.ops.variables.scatter import blank, check_output, check_range, check_static_slices
 
 
 @op("""Gather(params: Tparams, indices: Tindices) -> (output: Tparams)
@@ -257,7 +256,7 @@ class ScatterNd(Op):
 
     def infer(op):
         shape = folded_shape(op.inputs[2])
-        check_static(shape, op.inputs[0].shape, op.inputs[1].shape)
+        check_static_slices(shape, op.inputs[0].shape, op.inputs[1].shape)
         return [shape]
 
     def bind(node, xp):

@@ -17,11 +17,11 @@ from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.type_sets import NUMBER_BOOL
 from dtflab.ops.variables import scatter
-from dtflab.ops.variables.scatter_nd_shapes import check_static, check_tensor, check_variable
+from dtflab.ops.variables.scatter import check_static_slices, check_tensor, check_variable
 
 
 def _infer(op: Any) -> list[TensorShape]:
-    check_static(*(t.shape for t in op.inputs))
+    check_static_slices(*(t.shape for t in op.inputs))
     return [op.inputs[0].shape]
 
 

@@ -112,11 +112,11 @@ class TensorArrayState:
         if place.value is None:
             place.value = value
             return
+        self._sums = True
         if place.own:
             place.value += value
         else:
             place.value, place.own = place.value + value, True
-        self._sums = True
 
     # -- reading ------------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from dtflab.base import nest
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, device, name_scope
 from dtflab.graph.static_value import constant_value
@@ -30,7 +29,9 @@ class TensorArray:
     """A list of tensors of one dtype that lives as long as a step.
 
     Each element is written once; gradients flow through writes and reads. Go on with what a method
-    that writes returns: it takes the place of the array.
+    that writes returns: it takes the place of the array. `handle` is the resource handle that names the array, `flow`
+    a tensor that is available once all writes that led to this object are done, `dynamic_size` whether a write past
+    the end makes the array grow.
     """
 
     def __init__(
@@ -55,9 +56,9 @@ class TensorArray:
         contradict each other, TypeError for a handle that is not a tensor.
         """
         _check(handle, size, element_shape, dynamic_size, clear_after_read, tensor_array_name)
-        self._dtype = dtypes.as_dtype(dtype).base_dtype
+        self.dtype = dtypes.as_dtype(dtype).base_dtype
         self._size = size
-        self._dynamic_size = dynamic_size or False
+        self.dynamic_size = dynamic_size or False
         self._infer_shape = infer_shape
         self._element_shape = [TensorShape(element_shape)]  # one list for all objects of an array
         self._colocate = colocate_with_first_write_call
@@ -66,17 +67,17 @@ class TensorArray:
             if handle is not None:
                 if flow is None:
                     raise ValueError("flow must not be None if handle is not None.")
-                self._handle, self._flow = handle, flow
+                self.handle, self.flow = handle, flow
                 return
             with self._placed_later():
                 settings = {
                     "element_shape": self.element_shape,
-                    "dynamic_size": self._dynamic_size,
+                    "dynamic_size": self.dynamic_size,
                     "clear_after_read": clear_after_read is not False,
                     "identical_element_shapes": infer_shape,
                     "tensor_array_name": tensor_array_name or "",
                 }
-                self._handle, self._flow = apply_op("TensorArrayV3", scope, size=size, dtype=dtype, **settings)
+                self.handle, self.flow = apply_op("TensorArrayV3", scope, size=size, dtype=dtype, **settings)
 
     @contextlib.contextmanager
     def _placed_later(self) -> Iterator[None]:
@@ -88,90 +89,65 @@ class TensorArray:
             yield
 
     @property
-    def handle(self) -> Tensor:
-        """The tensor that names the array: a resource handle."""
-        return self._handle
-
-    @property
-    def flow(self) -> Tensor:
-        """The tensor that is available once all writes that led to this object are done."""
-        return self._flow
-
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the elements."""
-        return self._dtype
-
-    @property
     def element_shape(self) -> TensorShape:
         """The shape of each element, as far as it is known."""
         return self._element_shape[0]
 
-    @property
-    def dynamic_size(self) -> bool:
-        """Whether a write past the end makes the array grow."""
-        return self._dynamic_size
-
     def identity(self) -> TensorArray:
         """The same array after the control dependencies of the context."""
-        return self._after(arrays.identity(self._flow))
+        return self._after(arrays.identity(self.flow))
 
     def _after(self, flow: Tensor) -> TensorArray:
         """The same array, later."""
-        later = self._behind(self._handle, flow, self._colocate)
-        later._dynamic_size, later._size, later._colocate_with = self._dynamic_size, self._size, self._colocate_with
+        later = self._behind(self.handle, flow, self._colocate)
+        later.dynamic_size, later._size, later._colocate_with = self.dynamic_size, self._size, self._colocate_with
         return later
 
     def _behind(self, handle: Tensor, flow: Tensor, colocate: bool) -> TensorArray:
         """The array behind a handle, with elements like this one's."""
-        found = TensorArray(
-            self._dtype,
-            handle=handle,
-            flow=flow,
-            infer_shape=self._infer_shape,
-            colocate_with_first_write_call=colocate,
-        )
+        like: dict[str, Any] = {"infer_shape": self._infer_shape, "colocate_with_first_write_call": colocate}
+        found = TensorArray(self.dtype, handle=handle, flow=flow, **like)
         found._element_shape = self._element_shape
         return found
 
     def grad(self, source: str, flow: Tensor | None = None, name: str | None = None) -> TensorArray:
         """The array of the gradients of the elements that belongs to `source`, the name of a call of `gradients`."""
-        flow = self._flow if flow is None else flow
-        with name_scope(name, "TensorArrayGrad", [self._handle]), colocate_with(self._handle):
-            handle, _ = apply_op("TensorArrayGradV3", name, handle=self._handle, flow_in=flow, source=source)
+        flow = self.flow if flow is None else flow
+        with name_scope(name, "TensorArrayGrad", [self.handle]), colocate_with(self.handle):
+            handle, _ = apply_op("TensorArrayGradV3", name, handle=self.handle, flow_in=flow, source=source)
             with control_dependencies([handle]):
                 flow = arrays.identity(flow, name="gradient_flow")
             return self._behind(handle, flow, colocate=False)
 
     def _handle_and_flow(self) -> dict[str, Tensor]:
-        return {"handle": self._handle, "flow_in": self._flow}
+        return {"handle": self.handle, "flow_in": self.flow}
 
     # -- reading ------------------------------------------------------------------------------------------
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at `index`, an int32 scalar. Zeros if it was never written and its shape is known."""
-        value: Tensor = apply_op("TensorArrayReadV3", name, index=index, dtype=self._dtype, **self._handle_and_flow())
+        value: Tensor = apply_op("TensorArrayReadV3", name, index=index, dtype=self.dtype, **self._handle_and_flow())
         value.set_shape(self.element_shape)
         return value
 
     def stack(self, name: str | None = None) -> Tensor:
         """All elements, one below the other: shape [size] + the element's."""
-        with colocate_with(self._handle), name_scope(name, "TensorArrayStack", [self._handle]):
+        with colocate_with(self.handle), name_scope(name, "TensorArrayStack", [self.handle]):
             value = self.gather(arrays.range(0, self.size()), name=name)
-            if not self._dynamic_size and self._size is not None:
+            if not self.dynamic_size and self._size is not None:
                 value.set_shape(TensorShape([constant_value(self._size)]).concatenate(self.element_shape))
             return value
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices`, an int32 vector, one below the other."""
-        wanted = {"indices": indices, "dtype": self._dtype, "element_shape": self.element_shape}
+        wanted = {"indices": indices, "dtype": self.dtype, "element_shape": self.element_shape}
         value: Tensor = apply_op("TensorArrayGatherV3", name, **wanted, **self._handle_and_flow())
         value.set_shape(TensorShape([None]).concatenate(self.element_shape))
         return value
 
     def concat(self, name: str | None = None) -> Tensor:
         """All elements, joined along their first dimension, in which they may differ."""
-        wanted = {"dtype": self._dtype, "element_shape_except0": self.element_shape[1:]}
+        wanted = {"dtype": self.dtype, "element_shape_except0": self.element_shape[1:]}
         value: Tensor = apply_op("TensorArrayConcatV3", name, **wanted, **self._handle_and_flow())[0]
         if self.element_shape.ndims is not None:
             size = constant_value(self.size()) if self._infer_shape else None
@@ -183,28 +159,28 @@ class TensorArray:
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
         """The array after `value` was put at `index`. ValueError for a value of another shape than the others."""
-        with name_scope(name, "TensorArrayWrite", [self._handle, index, value]):
-            value = convert_to_tensor(value, name="value", preferred_dtype=self._dtype)
+        with name_scope(name, "TensorArrayWrite", [self.handle, index, value]):
+            value = convert_to_tensor(value, name="value", preferred_dtype=self.dtype)
             self._check_element_shape(value.shape)
             return self._written("TensorArrayWriteV3", name, value, index=index)
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """The array after each row of `value` became an element."""
-        with name_scope(name, "TensorArrayUnstack", [self._handle, value]):
+        with name_scope(name, "TensorArrayUnstack", [self.handle, value]):
             rows = arrays.shape(value)[0]
             return self.scatter(arrays.range(0, rows), value, name)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """The array after row i of `value` became the element `indices[i]`."""
-        with name_scope(name, "TensorArrayScatter", [self._handle, value, indices]):
-            value = convert_to_tensor(value, name="value", preferred_dtype=self._dtype)
+        with name_scope(name, "TensorArrayScatter", [self.handle, value, indices]):
+            value = convert_to_tensor(value, name="value", preferred_dtype=self.dtype)
             self._check_element_shape(value.shape[1:])
             return self._written("TensorArrayScatterV3", name, value, indices=indices)
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """The array after `value` was cut along its first dimension into elements of these lengths."""
-        with name_scope(name, "TensorArraySplit", [self._handle, value, lengths]):
-            value = convert_to_tensor(value, dtype=self._dtype, name="value")
+        with name_scope(name, "TensorArraySplit", [self.handle, value, lengths]):
+            value = convert_to_tensor(value, dtype=self.dtype, name="value")
             with self._with_the_first(value):
                 lengths = arrays.cast(lengths, dtypes.int64)
                 known = constant_value(lengths)
@@ -235,13 +211,13 @@ class TensorArray:
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements, int32."""
-        if not self._dynamic_size and self._size is not None:
+        if not self.dynamic_size and self._size is not None:
             return convert_to_tensor(self._size, dtypes.int32)
         return apply_op("TensorArraySizeV3", name, **self._handle_and_flow())
 
     def close(self, name: str | None = None) -> Operation:
         """The operation that releases all elements before the step ends."""
-        return apply_op("TensorArrayCloseV3", name, handle=self._handle)
+        return apply_op("TensorArrayCloseV3", name, handle=self.handle)
 
 
 def _check(handle: Any, size: Any, shape: Any, dynamic: Any, clear: Any, array_name: Any) -> None:

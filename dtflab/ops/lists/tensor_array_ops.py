@@ -29,7 +29,7 @@ from dtflab.ops.costs import StatefulOp
 from dtflab.ops.handles import ResourceHandle, found_in_step, handle_in_step
 from dtflab.ops.lists.state import TensorArrayState
 from dtflab.ops.lists.tensor_array import TensorArray
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import check_rank, invalid
 from dtflab.ops.variables.scatter import blank
 
 _TYPE = "tensorflow::TensorArray"
@@ -49,8 +49,7 @@ def find(ctx: Any, handle: ResourceHandle, dtype: DType | None = None, doing: st
 
 
 def _index(index: Any) -> int:
-    if np.ndim(index):
-        raise invalid(f"TensorArray index must be scalar, but had shape: {shape_text(index)}")
+    check_rank(index, 0, "TensorArray index must be scalar, but had shape: {}")
     return int(index)
 
 
@@ -78,9 +77,8 @@ class _Maker(StatefulOp):
     grad = no_gradient
 
     def infer(operation: Any) -> list[TensorShape]:
-        flow_and_shape = operation.inputs[1:]
-        if flow_and_shape:
-            check_handle(operation, *range(len(flow_and_shape)))
+        if len(operation.inputs) > 1:  # a handle, a flow and perhaps a shape
+            check_handle(operation, *range(len(operation.inputs) - 1))
         else:
             operation.inputs[0].shape.with_rank(0)
         return [TensorShape([2]), TensorShape([])]
@@ -101,12 +99,11 @@ class TensorArrayV3(_Maker):
 
     def bind(node, xp):
         title = node["tensor_array_name"].decode() or node.name
-        attrs = "element_shape identical_element_shapes dynamic_size clear_after_read".split()
+        attrs = ("element_shape", "identical_element_shapes", "dynamic_size", "clear_after_read")
         settings = [node[attr] for attr in attrs]
 
         def make(ctx, size):
-            if np.ndim(size):
-                raise invalid(f"TensorArray size must be scalar, but had shape: {shape_text(size)}")
+            check_rank(size, 0, "TensorArray size must be scalar, but had shape: {}")
             if size < 0:
                 raise invalid("Size should be >= 0.")
             name = f"{title}_{next(_numbers)}"
@@ -116,7 +113,19 @@ class TensorArrayV3(_Maker):
         return make
 
 
-class _GradientMaker(_Maker):
+_GRADIENT = "(grad_handle: resource, flow_out: float)\nsource: string"
+
+
+@op(
+    f"TensorArrayGradV3(handle: resource, flow_in: float) -> {_GRADIENT}",
+    f"TensorArrayGradWithShape(handle: resource, flow_in: float, shape_to_prepend: int32) -> {_GRADIENT}",
+)
+class TensorArrayGrad(_Maker):
+    """The array of the gradients that the call `source` of `gradients` has for an array.
+
+    Those of TensorArrayGradWithShape have more dimensions than the elements.
+    """
+
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
         source = node["source"].decode()
 
@@ -132,19 +141,6 @@ class _GradientMaker(_Maker):
         return make
 
 
-@op("""TensorArrayGradV3(handle: resource, flow_in: float) -> (grad_handle: resource, flow_out: float)
-       source: string""")
-class TensorArrayGradV3(_GradientMaker):
-    """The array of the gradients that the call `source` of `gradients` has for an array."""
-
-
-@op("""TensorArrayGradWithShape(handle: resource, flow_in: float, shape_to_prepend: int32)
-                                -> (grad_handle: resource, flow_out: float)
-       source: string""")
-class TensorArrayGradWithShape(_GradientMaker):
-    """As TensorArrayGradV3, for gradients that have more dimensions than the elements."""
-
-
 # -- one element --------------------------------------------------------------------------------------
 
 
@@ -158,8 +154,7 @@ class TensorArrayWriteV3(StatefulOp):
     def bind(node, xp):
         def write(ctx, handle, index, value, flow):
             place = _index(index)
-            found = find(ctx, handle, node["T"], "is trying to write")
-            found.write(place, value)
+            find(ctx, handle, node["T"], "is trying to write").write(place, value)
             return flow
 
         return write
@@ -182,8 +177,7 @@ class TensorArrayReadV3(StatefulOp):
 
         def read(ctx, handle, index, flow):
             place = _index(index)
-            found = find(ctx, handle, node["dtype"], "requested")
-            return found.read(place, zeros)
+            return find(ctx, handle, node["dtype"], "requested").read(place, zeros)
 
         return read
 

@@ -46,10 +46,8 @@ class TensorListFromTensor(ListOp):
         tensor = operation.inputs[0]
         count = tensor.shape[0].value if tensor.shape.ndims else None
         rows = {"element_shape": row_shape(tensor), "element_dtype": tensor.dtype}
-        return [
-            apply_op("TensorListStack", input_handle=dlist, num_elements=-1 if count is None else count, **rows),
-            None,
-        ]
+        rows["num_elements"] = -1 if count is None else count
+        return [apply_op("TensorListStack", input_handle=dlist, **rows), None]
 
     def bind(node: Any, xp: Any) -> Callable[[Any, Any], TensorList]:
         dtype = node["element_dtype"]
@@ -95,17 +93,14 @@ class TensorListStack(ListOp):
                 )
             known = source.common_shape(shape_in(shape))
             if not known.is_fully_defined():
-                what = _UNSET if items else _EMPTY
+                what = "list which only contains uninitialized tensors and has a"
+                what = what if items else "elements of an empty list with"
                 raise invalid(f"Tried to stack {what} non-fully-defined element_shape: {shape_text(known)}")
             if not items:
                 return zeros(TensorShape([0]).concatenate(known), dtype, xp)
             return xp.stack([zeros(known, dtype, xp) if item is None else item for item in items])
 
         return stack
-
-
-_EMPTY = "elements of an empty list with"
-_UNSET = "list which only contains uninitialized tensors and has a"
 
 
 @op("""TensorListGather(input_handle: variant, indices: int32, element_shape: int32) -> (values: element_dtype)

@@ -45,10 +45,7 @@ class TensorList(Variant):
 
     def __init__(self, items: Sequence[Any], dtype: DType, element_shape: TensorShape, limit: int = -1) -> None:
         """`limit` is the most items that it may hold; -1: any number."""
-        self.items = tuple(items)
-        self.dtype = dtype
-        self.element_shape = element_shape
-        self.limit = limit
+        self.items, self.dtype, self.element_shape, self.limit = tuple(items), dtype, element_shape, limit
 
     def replaced(self, items: Sequence[Any]) -> TensorList:
         """A list of the same kind with other items."""
@@ -77,10 +74,8 @@ class TensorList(Variant):
         Raises ValueError if they disagree.
         """
         shape = shape.merge_with(self.element_shape)
-        if not shape.is_fully_defined():
-            for item in self.items:
-                if item is not None:
-                    shape = shape.merge_with(item.shape)
+        for item in () if shape.is_fully_defined() else self.items:
+            shape = shape if item is None else shape.merge_with(item.shape)
         return shape
 
     def mapped(self, function: Callable[[Any], Any]) -> TensorList:

@@ -13,44 +13,35 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dtflab.base import errors, tf_logging
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import check_rank, invalid, shape_text
 
 Gradient = tuple[Any, ...]  # what one kind adds up: the value, or indices, values and shape
 
 
-class Take:
+class Take(NamedTuple):
     """An op that waits for `required` gradients. `who` describes it; `done(mean, error)` is called once."""
 
-    __slots__ = ("_done", "required", "who")
-
-    def __init__(self, required: int, done: Callable[[Any, Exception | None], Any], who: str = "") -> None:
-        self.required = required
-        self.who = who
-        self._done = done
-
-    def finish(self, mean: Any, error: Exception | None = None) -> None:
-        self._done(mean, error)
+    required: int
+    done: Callable[[Any, Exception | None], Any]
+    who: str = ""
 
 
 class Accumulator:
     """The sum of some gradients, their number, and the ops that wait for more."""
 
     def __init__(self, name: str, dtype: DType, shape: TensorShape, reduction: str) -> None:
-        self.name = name
-        self.dtype = dtype
-        self.shape = shape
+        self.name, self.dtype, self.shape = name, dtype, shape
         self.dropped = 0  # stale gradients so far
         self._mean = reduction == "MEAN"
         self._sum: Any = None  # None while there are no gradients
-        self._count = 0
-        self._step = 0
+        self._count = self._step = 0
         self._line: deque[Take] = deque()
         self._lock = threading.Lock()
 
@@ -98,7 +89,7 @@ class Accumulator:
                 return
             self._line.remove(take)
             served = self._serve()
-        take.finish(None, _cancelled())
+        take.done(None, _cancelled())
         _finish(served)
 
     def close(self) -> None:
@@ -107,7 +98,7 @@ class Accumulator:
             gone = list(self._line)
             self._line.clear()
         for take in gone:
-            take.finish(None, _cancelled())
+            take.done(None, _cancelled())
 
     def _serve(self) -> list[tuple[Take, Any]]:
         """The first take in line with its mean, if there is enough for it. Nothing is left for a second one."""
@@ -146,7 +137,7 @@ class Accumulator:
 
 def _finish(served: list[tuple[Take, Any]]) -> None:
     for take, mean in served:
-        take.finish(mean)
+        take.done(mean, None)
 
 
 def _cancelled() -> errors.CancelledError:
@@ -170,15 +161,12 @@ class DenseAccumulator(Accumulator):
         return total if count is None else total / total.dtype.type(count)
 
 
-class Rows:
+class Rows(NamedTuple):
     """A sum of rows: where they belong, what they sum to, and how many gradients had each."""
 
-    __slots__ = ("counts", "indices", "values")
-
-    def __init__(self, indices: Any, values: Any, counts: Any) -> None:
-        self.indices = indices
-        self.values = values
-        self.counts = counts
+    indices: Any
+    values: Any
+    counts: Any
 
 
 class SparseAccumulator(Accumulator):
@@ -186,8 +174,7 @@ class SparseAccumulator(Accumulator):
 
     def check(self, gradient: Gradient, total: Any) -> None:
         indices, values, shape = gradient
-        if indices.ndim != 1:
-            raise invalid(f"Input indices should be vector but received shape: {shape_text(indices.shape)}")
+        check_rank(indices, 1, "Input indices should be vector but received shape: {}")
         if values.ndim == 0:
             raise invalid("Values cannot be 0-dimensional.")
         if values.shape[0] != len(indices):
@@ -211,15 +198,11 @@ class SparseAccumulator(Accumulator):
         if total is None:
             return Rows(indices, values, ones)
         merged, old, new = _merge(total.indices.tolist(), indices.tolist())
-        result = Rows(
-            np.array(merged, np.int64),
-            np.zeros((len(merged), *values.shape[1:]), values.dtype),
-            np.zeros(len(merged), np.int64),
-        )
-        for places, part, counts in ((old, total.values, total.counts), (new, values, ones)):
-            result.values[places] += part
-            result.counts[places] += counts
-        return result
+        sums, counts = np.zeros((len(merged), *values.shape[1:]), values.dtype), np.zeros(len(merged), np.int64)
+        for places, part, times in ((old, total.values, total.counts), (new, values, ones)):
+            sums[places] += part
+            counts[places] += times
+        return Rows(np.array(merged, np.int64), sums, counts)
 
     def result(self, total: Any, count: int | None) -> Any:
         values = total.values

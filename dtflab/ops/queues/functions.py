@@ -33,10 +33,11 @@ from dtflab.ops.variables.initial_values import init_scope
 
 
 class QueueBase:
-    """A queue in the graph: holds elements between steps, on the device of its handle.
+    """A queue in the graph: holds elements between steps, on the device of its handle, the tensor `queue_ref`.
 
-    An element is a tuple of tensors, one per dtype. An enqueue waits while the queue is full, a dequeue while it is
-    empty; the op that waits longest is served first. If `names` are given, elements are dicts.
+    An element is a tuple of tensors of these `dtypes` and, as far as given, static `shapes`. An enqueue waits while the
+    queue is full, a dequeue while it is empty; the op that waits longest is served first. If `names` are given,
+    elements are dicts; else `names` is None.
     """
 
     def __init__(self, dtypes: Sequence[Any], shapes: Sequence[Any] | None, names: Any, queue_ref: Tensor) -> None:
@@ -47,10 +48,9 @@ class QueueBase:
                     f"Queue {what} must have the same length as dtypes, "
                     f"received len({what})={len(given)}, len(dtypes)={len(dtypes)}"
                 )
-        self._dtypes = list(dtypes)
-        self._shapes = [TensorShape(s) for s in (shapes if shapes is not None else [None] * len(dtypes))]
-        self._names = names
-        self._queue_ref = queue_ref
+        self.dtypes = list(dtypes)
+        self.shapes = [TensorShape(s) for s in (shapes if shapes is not None else [None] * len(dtypes))]
+        self.names, self.queue_ref = names, queue_ref
         self._name = queue_ref.op.name.split("/")[-1]
 
     @staticmethod
@@ -70,29 +70,9 @@ class QueueBase:
         return QueueBase(queues[0].dtypes, shapes, queues[0].names, handle)
 
     @property
-    def queue_ref(self) -> Tensor:
-        """The tensor that names the queue: a resource handle."""
-        return self._queue_ref
-
-    @property
     def name(self) -> str:
         """The name of the operation that gives the handle."""
-        return self._queue_ref.op.name
-
-    @property
-    def dtypes(self) -> list[DType]:
-        """The dtype of each component of an element."""
-        return self._dtypes
-
-    @property
-    def shapes(self) -> list[TensorShape]:
-        """The static shape of each component of an element, as far as given."""
-        return self._shapes
-
-    @property
-    def names(self) -> Any:
-        """The name of each component, or None if elements are tuples."""
-        return self._names
+        return self.queue_ref.op.name
 
     # -- putting ------------------------------------------------------------------------------------------
 
@@ -103,7 +83,7 @@ class QueueBase:
         """
         with name_scope(name, f"{self._name}_enqueue", _scope_values(vals)) as scope:
             components = self._components(vals)
-            for value, shape in zip(components, self._shapes, strict=False):
+            for value, shape in zip(components, self.shapes, strict=False):
                 value.shape.assert_is_compatible_with(shape)
             return self._apply("QueueEnqueue", scope, components=components)
 
@@ -112,27 +92,27 @@ class QueueBase:
         with name_scope(name, f"{self._name}_EnqueueMany", _scope_values(vals)) as scope:
             components = self._components(vals)
             batch = components[0].shape.with_rank_at_least(1)[0]
-            for value, shape in zip(components, self._shapes, strict=False):
+            for value, shape in zip(components, self.shapes, strict=False):
                 batch = batch.merge_with(value.shape.with_rank_at_least(1)[0])
                 value.shape[1:].assert_is_compatible_with(shape)
-            return apply_op("QueueEnqueueManyV2", scope, handle=self._queue_ref, components=components)
+            return apply_op("QueueEnqueueManyV2", scope, handle=self.queue_ref, components=components)
 
     def _components(self, vals: Any) -> list[Tensor]:
         """The components of `vals` as tensors of the queue's dtypes."""
         if isinstance(vals, dict):
-            if not self._names:
+            if not self.names:
                 raise ValueError("Queue must have names to enqueue a dictionary")
-            if sorted(self._names, key=str) != sorted(vals, key=str):
+            if sorted(self.names, key=str) != sorted(vals, key=str):
                 raise ValueError(
                     "Keys in dictionary to enqueue do not match names of Queue.  "
-                    f"Dictionary: {sorted(vals)},Queue: {sorted(self._names)}"
+                    f"Dictionary: {sorted(vals)},Queue: {sorted(self.names)}"
                 )
-            vals = [vals[name] for name in self._names]
-        elif self._names:
+            vals = [vals[name] for name in self.names]
+        elif self.names:
             raise ValueError("You must enqueue a dictionary in a Queue with names")
-        elif not isinstance(vals, list | tuple):
-            vals = [vals]
-        pairs = enumerate(zip(vals, self._dtypes, strict=False))
+        else:
+            vals = _listed(vals)
+        pairs = enumerate(zip(vals, self.dtypes, strict=False))
         return [convert_to_tensor(val, dtype, name=f"component_{i}") for i, (val, dtype) in pairs]
 
     # -- taking -------------------------------------------------------------------------------------------
@@ -143,7 +123,7 @@ class QueueBase:
         A run waits while the queue is empty. It raises OutOfRangeError if the queue is closed and empty,
         CancelledError if the wait is cancelled.
         """
-        outputs = self._apply("QueueDequeue", name or f"{self._name}_Dequeue", component_types=self._dtypes)
+        outputs = self._apply("QueueDequeue", name or f"{self._name}_Dequeue", component_types=self.dtypes)
         return self._result(outputs, TensorShape([]))
 
     def dequeue_many(self, n: Any, name: str | None = None) -> Any:
@@ -160,13 +140,13 @@ class QueueBase:
 
     def _dequeue_many(self, how: str, n: Any, name: str | None) -> Any:
         name = name or f"{self._name}_Dequeue{how}"
-        return apply_op(f"QueueDequeue{how}V2", name, handle=self._queue_ref, n=n, component_types=self._dtypes)
+        return apply_op(f"QueueDequeue{how}V2", name, handle=self.queue_ref, n=n, component_types=self.dtypes)
 
     def _result(self, outputs: list[Tensor], batch: TensorShape) -> Any:
-        for output, shape in zip(outputs, self._shapes, strict=True):
+        for output, shape in zip(outputs, self.shapes, strict=True):
             output.set_shape(batch.concatenate(shape))
-        if self._names:
-            return dict(zip(self._names, outputs, strict=True))
+        if self.names:
+            return dict(zip(self.names, outputs, strict=True))
         return outputs[0] if len(outputs) == 1 else outputs
 
     # -- the queue itself ---------------------------------------------------------------------------------
@@ -188,8 +168,8 @@ class QueueBase:
 
     def _apply(self, op_type: str, name: str, **arguments: Any) -> Any:
         """An op of the family to which the handle belongs."""
-        family = "V2" if self._queue_ref.dtype == _dtypes.resource else ""
-        return apply_op(op_type + family, name, handle=self._queue_ref, **arguments)
+        family = "V2" if self.queue_ref.dtype == _dtypes.resource else ""
+        return apply_op(op_type + family, name, handle=self.queue_ref, **arguments)
 
 
 class RandomShuffleQueue(QueueBase):
@@ -212,9 +192,8 @@ class RandomShuffleQueue(QueueBase):
         """
         types, shapes, names = _type_list(dtypes), _shape_list(shapes), _name_list(names, dtypes)
         attrs = {"min_after_dequeue": min_after_dequeue, **_seeds(seed, shared_name)}
-        super().__init__(
-            types, shapes, names, _new("RandomShuffle", name, types, shapes, capacity, shared_name, **attrs)
-        )
+        handle = _new("RandomShuffle", name, types, shapes, capacity, shared_name, **attrs)
+        super().__init__(types, shapes, names, handle)
 
 
 def _seeds(seed: int | None, shared_name: str | None) -> dict[str, int]:
@@ -300,8 +279,12 @@ def _new(
     return apply_op(f"{kind}QueueV2", name, **arguments, **attrs)
 
 
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
 def _type_list(types: Any) -> list[DType]:
-    return [_dtypes.as_dtype(t) for t in (types if isinstance(types, list | tuple) else [types])]
+    return [_dtypes.as_dtype(t) for t in _listed(types)]
 
 
 def _shape_list(shapes: Any, partial: bool = False) -> Any:
@@ -329,8 +312,7 @@ def _shape_list(shapes: Any, partial: bool = False) -> Any:
 def _name_list(names: Any, types: Any) -> list[Any] | None:
     if names is None:
         return None
-    names = list(names) if isinstance(names, list | tuple) else [names]
-    count = len(_type_list(types))
+    names, count = _listed(names), len(_type_list(types))
     if len(names) != count:
         raise ValueError(
             "List of names must have the same length as the list of dtypes, received "
@@ -340,9 +322,7 @@ def _name_list(names: Any, types: Any) -> list[Any] | None:
 
 
 def _scope_values(vals: Any) -> list[Any]:
-    if isinstance(vals, list | tuple):
-        return list(vals)
-    return list(vals.values()) if isinstance(vals, dict) else [vals]
+    return list(vals.values()) if isinstance(vals, dict) else _listed(vals)
 
 
 def _common(one: TensorShape, other: TensorShape) -> TensorShape:
@@ -363,23 +343,13 @@ class ReaderBase:
 
     Each run of `key` or `line` reads one more record. When a file ends, the reader dequeues the next name, and waits if
     the queue is empty. A read raises OutOfRangeError when the queue is closed and empty. Several reads of one reader,
-    in one or many threads, share its place in the file.
+    in one or many threads, share its place in the file. `reader_ref` is the handle of the reader; `supports_serialize`
+    says whether `serialize_state` and `restore_state` work for this kind.
     """
 
     def __init__(self, reader_ref: Tensor, supports_serialize: bool = False) -> None:
         """The reader behind the handle `reader_ref`."""
-        self._reader_ref = reader_ref
-        self._supports_serialize = supports_serialize
-
-    @property
-    def reader_ref(self) -> Tensor:
-        """The handle of the reader."""
-        return self._reader_ref
-
-    @property
-    def supports_serialize(self) -> bool:
-        """Whether `serialize_state` and `restore_state` work for this kind of reader."""
-        return self._supports_serialize
+        self.reader_ref, self.supports_serialize = reader_ref, supports_serialize
 
     def read(self, queue: Any, name: str | None = None) -> Any:
         """The next record: (key, value), two string scalars. `queue` holds names, one string per element."""
@@ -410,8 +380,8 @@ class ReaderBase:
         return self._apply("ReaderReset", name)
 
     def _apply(self, op_type: str, name: str | None, **arguments: Any) -> Any:
-        family = "V2" if self._reader_ref.dtype == _dtypes.resource else ""
-        return apply_op(op_type + family, name, reader_handle=self._reader_ref, **arguments)
+        family = "V2" if self.reader_ref.dtype == _dtypes.resource else ""
+        return apply_op(op_type + family, name, reader_handle=self.reader_ref, **arguments)
 
 
 def _handle(queue: Any) -> Tensor:
@@ -471,42 +441,34 @@ class IdentityReader(ReaderBase):
 
 
 class ConditionalAccumulatorBase:
-    """Adds up gradients of the current step, and gives their mean once there are enough."""
+    """Adds up gradients of the current step, and gives their mean once there are enough.
+
+    `accumulator_ref` is the handle, `name` that of the operation which gives it, without scopes, `dtype` that of the
+    gradients.
+    """
 
     _FAMILY = "ResourceAccumulator"
 
     def __init__(self, dtype: Any, shape: Any, accumulator_ref: Tensor) -> None:
-        self._dtype = _dtypes.as_dtype(dtype)
-        self._shape = as_shape(shape)
-        self._accumulator_ref = accumulator_ref
-        self._name = accumulator_ref.op.name.split("/")[-1]
-
-    @property
-    def accumulator_ref(self) -> Tensor:
-        """The handle."""
-        return self._accumulator_ref
-
-    @property
-    def name(self) -> str:
-        """The name of the operation that gives the handle, without scopes."""
-        return self._name
-
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the gradients."""
-        return self._dtype
+        self.dtype, self._shape, self.accumulator_ref = _dtypes.as_dtype(dtype), as_shape(shape), accumulator_ref
+        self.name = accumulator_ref.op.name.split("/")[-1]
 
     def num_accumulated(self, name: str | None = None) -> Tensor:
         """An int32 scalar: how many gradients there are now."""
-        name = f"{self._name}_NumAccumulated" if name is None else name
-        return self._apply(f"{self._FAMILY}NumAccumulated", name)
+        return self._apply(f"{self._FAMILY}NumAccumulated", name or f"{self.name}_NumAccumulated")
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
         """An operation that sets the accumulator's step; gradients of earlier steps are dropped from then on."""
         return self._apply(f"{self._FAMILY}SetGlobalStep", name, new_global_step=_step(new_global_step))
 
     def _apply(self, op_type: str, name: str | None, **arguments: Any) -> Any:
-        return apply_op(op_type, name, handle=self._accumulator_ref, **arguments)
+        return apply_op(op_type, name, handle=self.accumulator_ref, **arguments)
+
+
+def _accumulator(kind: str, dtype: Any, shape: Any, shared_name: Any, name: str, reduction_type: str) -> Tensor:
+    """The handle of a new accumulator."""
+    declared = {"dtype": dtype, "shape": as_shape(shape), "reduction_type": reduction_type}
+    return apply_op(f"{kind}ConditionalAccumulator", name, shared_name=shared_name, **declared)
 
 
 def _step(value: Any) -> Tensor:
@@ -531,16 +493,14 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         name: str = "conditional_accumulator",
         reduction_type: str = "MEAN",
     ) -> None:
-        declared = {"dtype": dtype, "shape": as_shape(shape), "reduction_type": reduction_type}
-        handle = apply_op("ResourceConditionalAccumulator", name, shared_name=shared_name, **declared)
-        super().__init__(dtype, shape, handle)
+        super().__init__(dtype, shape, _accumulator("Resource", dtype, shape, shared_name, name, reduction_type))
 
     def apply_grad(self, grad: Any, local_step: Any = 0, name: str | None = None) -> Operation:
         """An operation that adds `grad`, unless `local_step` is less than the accumulator's step.
 
         Raises ValueError if its shape can't be the accumulator's.
         """
-        grad = convert_to_tensor(grad, self._dtype)
+        grad = convert_to_tensor(grad, self.dtype)
         grad.shape.assert_is_compatible_with(self._shape)
         return self._apply("ResourceAccumulatorApplyGradient", name, local_step=_step(local_step), gradient=grad)
 
@@ -550,9 +510,8 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         A run raises InvalidArgumentError if `num_required` is not positive, CancelledError if its session is closed
         while it waits.
         """
-        mean: Tensor = self._apply(
-            "ResourceAccumulatorTakeGradient", name, num_required=num_required, dtype=self._dtype
-        )
+        take = "ResourceAccumulatorTakeGradient"
+        mean: Tensor = self._apply(take, name, num_required=num_required, dtype=self.dtype)
         mean.set_shape(self._shape)
         return mean
 
@@ -573,9 +532,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         name: str = "sparse_conditional_accumulator",
         reduction_type: str = "MEAN",
     ) -> None:
-        declared = {"dtype": dtype, "shape": as_shape(shape), "reduction_type": reduction_type}
-        handle = apply_op("SparseConditionalAccumulator", name, shared_name=shared_name, **declared)
-        super().__init__(dtype, shape, handle)
+        super().__init__(dtype, shape, _accumulator("Sparse", dtype, shape, shared_name, name, reduction_type))
 
     def apply_indexed_slices_grad(self, grad: IndexedSlices, local_step: Any = 0, name: str | None = None) -> Operation:
         """An operation that adds `grad`, unless `local_step` is less than the accumulator's step."""
@@ -600,7 +557,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
 
         The first size of the shape is -1 if the accumulator was made without it.
         """
-        return self._apply("SparseAccumulatorTakeGradient", name, num_required=num_required, dtype=self._dtype)
+        return self._apply("SparseAccumulatorTakeGradient", name, num_required=num_required, dtype=self.dtype)
 
     def take_indexed_slices_grad(self, num_required: Any, name: str | None = None) -> IndexedSlices:
         """`take_grad` as IndexedSlices."""

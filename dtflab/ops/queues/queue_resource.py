@@ -111,8 +111,7 @@ class Queue:
         self.types = list(spec.types)
         self.shapes = [tuple(shape.as_list()) for shape in spec.shapes]
         self.state = spec.new_state(name)
-        self.device = device
-        self.container = container
+        self.device, self.container = device, container
         self._lock = threading.Lock()
 
     def must_be(self, asked: Spec, op_type: str) -> None:

@@ -161,8 +161,7 @@ class QueueState:
     elements: Any  # a list or deque of Element
 
     def __init__(self, name: str, capacity: int = UNBOUNDED) -> None:
-        self.name = name
-        self.capacity = capacity
+        self.name, self.capacity = name, capacity
         self.closed = False
         self.putters: Line = deque()
         self.getters: Line = deque()

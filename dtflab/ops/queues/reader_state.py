@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,22 +25,19 @@ from dtflab.ops.queues.queue_state import Get
 from dtflab.protos.reader_base_pb2 import ReaderBaseState
 
 
+@dataclass(eq=False, slots=True)
 class Request:
     """An op of a step that wants a record, or up to `limit` of them."""
 
-    __slots__ = ("ctx", "done", "forget", "limit", "name", "queue")
-
-    def __init__(self, ctx: Any, name: str, queue: Queue, limit: int | None, done: Callable[..., Any]) -> None:
-        self.ctx = ctx
-        self.name = name
-        self.queue = queue
-        self.limit = limit
-        self.done = done
-        self.forget: Callable[[], Any] | None = None
+    ctx: Any
+    name: str
+    queue: Queue
+    limit: int | None
+    done: Callable[..., Any]
+    forget: Callable[[], Any] = lambda: None
 
     def finish(self, values: Any, error: Exception | None) -> None:
-        if self.forget is not None:
-            self.forget()
+        self.forget()
         self.done(values, error)
 
 
@@ -50,10 +48,8 @@ class Reader:
     """
 
     def __init__(self, name: str, kind: str, start: Callable[[bytes], Source], serializes: bool) -> None:
-        self.name = name
-        self.kind = kind
-        self._start = start
-        self._serializes = serializes
+        self.name, self.kind = name, kind
+        self._start, self._serializes = start, serializes
         self._lock = threading.Lock()
         self._line: deque[Request] = deque()
         self._source: Source | None = None
@@ -101,16 +97,11 @@ class Reader:
         source, state = self._source, self._state
         if source is None:
             return None
-        if limit is None:
-            values: Any = source.next()
-            count = values is not None
-        else:
-            values = source.next_many(limit)
-            count = len(values[0])
+        values: Any = source.next() if limit is None else source.next_many(limit)
+        count = values is not None if limit is None else len(values[0])
         state.num_records_produced += count
         if source.ended:
-            source.close()
-            self._source = None
+            self._leave_file()
             state.work_finished = state.work_started
         return values if count else None
 
@@ -177,17 +168,18 @@ class Reader:
 
     def _put(self, state: ReaderBaseState) -> None:
         with self._lock:
-            if self._source is not None:
-                self._source.close()
-            self._source = None
+            self._leave_file()
             self._state = state
 
     def close(self) -> None:
         """Close the file: the container is reset, or the session ends."""
         with self._lock:
-            if self._source is not None:
-                self._source.close()
-            self._source = None
+            self._leave_file()
+
+    def _leave_file(self) -> None:
+        if self._source is not None:
+            self._source.close()
+        self._source = None
 
     def serialize(self) -> bytes:
         """The state, for `restore`. Raises UnimplementedError for readers whose place in a file is unknown."""

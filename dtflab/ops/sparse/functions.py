@@ -98,11 +98,8 @@ def sparse_eye(
         columns = rows if num_columns is None else _int64(num_columns, "num_columns")
         size = math_functions.minimum(rows, columns)
         steps = arrays.range(size, dtype=dtypes.int64)
-        return SparseTensor(
-            indices=arrays.stack([steps, steps], axis=1),
-            values=arrays.ones(size, dtype=dtype),
-            dense_shape=[rows, columns],
-        )
+        indices, values = arrays.stack([steps, steps], axis=1), arrays.ones(size, dtype=dtype)
+        return SparseTensor(indices, values, dense_shape=[rows, columns])
 
 
 def _int64(value: Any, name: str) -> Tensor:
@@ -132,9 +129,8 @@ def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> Sparse
     sp = checked_sparse(sp_input)
     shape = arrays.cast(shape, dtypes.int64)
     with name_scope(name, "SparseReshape", [sp]) as scope:
-        indices, new_shape = apply_op(
-            "SparseReshape", scope, input_indices=sp.indices, input_shape=sp.dense_shape, new_shape=shape
-        )
+        places = {"input_indices": sp.indices, "input_shape": sp.dense_shape}
+        indices, new_shape = apply_op("SparseReshape", scope, **places, new_shape=shape)
         known = constant_value_as_shape(shape)
         if known.ndims is not None and sp.shape.is_fully_defined():
             size = math.prod(int(dim) for dim in sp.shape)
@@ -385,9 +381,8 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
         sp, dense = (a, b) if is_sparse(a) else (b, a)
         return apply_op("SparseTensorDenseAdd", None, **parts_of(sp, "a_"), b=dense)
     a, b = checked_sparse(a), checked_sparse(b)
-    least = convert_to_tensor(
-        0 if threshold is None else threshold, a.values.dtype.real_dtype.base_dtype, name="threshold"
-    )
+    real = a.values.dtype.real_dtype.base_dtype
+    least = convert_to_tensor(0 if threshold is None else threshold, real, name="threshold")
     indices, values, shape = apply_op("SparseAdd", None, **parts_of(a, "a_"), **parts_of(b, "b_"), thresh=least)
     a.shape.assert_is_compatible_with(b.shape)
     known = arrays.broadcast_static_shape(a.shape, b.shape)
@@ -404,9 +399,8 @@ def sparse_tensor_dense_matmul(
     sp = checked_sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul", [sp.indices, sp.values, b]):
         b = convert_to_tensor(b, name="b")
-        return apply_op(
-            "SparseTensorDenseMatMul", None, **parts_of(sp, "a_"), b=b, adjoint_a=adjoint_a, adjoint_b=adjoint_b
-        )
+        adjoints = {"adjoint_a": adjoint_a, "adjoint_b": adjoint_b}
+        return apply_op("SparseTensorDenseMatMul", None, **parts_of(sp, "a_"), b=b, **adjoints)
 
 
 def _reduce(how: str, sparse: bool) -> Callable[..., Any]:
@@ -457,12 +451,8 @@ sparse_maximum = _either("maximum")
 sparse_minimum = _either("minimum")
 
 
-_WHOLE = (
-    dtypes.uint8,
-    dtypes.int8,
-    dtypes.uint16,
-    dtypes.int16,
-)  # their quotients are float32, those of larger ones float64
+# Their quotients are float32, those of larger ones float64.
+_SMALL_INTEGERS = dtypes.uint8, dtypes.int8, dtypes.uint16, dtypes.int16
 
 
 def sparse_dense_cwise_add(sp_t: SparseTensor, dense_t: Any) -> SparseTensor:
@@ -477,7 +467,7 @@ def _cwise(how: str, scope_name: str) -> Callable[..., SparseTensor]:
             dense = convert_to_tensor(dense, sp.dtype.base_dtype, name="y")
             values = sp.values
             if scope_name == "truediv" and sp.dtype.is_integer:
-                kind = dtypes.float32 if sp.dtype in _WHOLE else dtypes.float64
+                kind = dtypes.float32 if sp.dtype in _SMALL_INTEGERS else dtypes.float64
                 values, dense = arrays.cast(values, kind), arrays.cast(dense, kind)
             parts = {"sp_indices": sp.indices, "sp_values": values, "sp_shape": sp.dense_shape}
             return sp.with_values(apply_op(f"SparseDenseCwise{how}", scope, **parts, dense=dense))

@@ -15,8 +15,9 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import constant_value_as_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import free
 from dtflab.ops.indexing import functions as indexing
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import check_rank, invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sparse.places import check_order, check_sparse, order, strides
 
@@ -50,8 +51,7 @@ class SparseToDense(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
 
     def grad(op, dy):
         indices, shape, _, _ = op.inputs
@@ -61,14 +61,12 @@ class SparseToDense(Op):
 
 
 def _check_dense(places: Any, shape: Any, values: Any, default: Any) -> None:
-    if shape.ndim != 1:
-        raise invalid(f"output_shape must be rank 1, got shape {shape_text(shape.shape)}")
+    check_rank(shape, 1, "output_shape must be rank 1, got shape {}")
     if len(shape) != places.shape[1]:
         raise invalid(f"output_shape has incorrect number of elements: {len(shape)} should be: {places.shape[1]}")
     if np.ndim(values) and np.shape(values) != (len(places),):
         raise invalid(f"sparse_values has incorrect shape {shape_text(values.shape)}, should be [] or [{len(places)}]")
-    if np.ndim(default):
-        raise invalid(f"default_value should be a scalar, got shape {shape_text(default.shape)}")
+    check_rank(default, 0, "default_value should be a scalar, got shape {}")
 
 
 @op("""SparseReorder(input_indices: int64, input_values: T, input_shape: int64) ->
@@ -91,10 +89,8 @@ class SparseReorder(Op):
         return kernel
 
     def grad(op, _, dvalues):
-        rows = arrays.range(arrays.shape(op.inputs[0])[0])
-        _, came_from = apply_op(
-            "SparseReorder", None, input_indices=op.inputs[0], input_values=rows, input_shape=op.inputs[2]
-        )
+        rows, places = arrays.range(arrays.shape(op.inputs[0])[0]), {"input_indices": op.inputs[0]}
+        _, came_from = apply_op("SparseReorder", None, **places, input_values=rows, input_shape=op.inputs[2])
         inverse = apply_op("InvertPermutation", None, x=came_from)
         return [None, indexing.gather(dvalues, inverse), None]
 
@@ -111,8 +107,7 @@ class SparseReshape(Op):
 
     def bind(node, xp):
         def kernel(indices, shape, new_shape):
-            if indices.ndim != 2:
-                raise invalid(f"Input indices should be a matrix but received shape {shape_text(indices.shape)}")
+            check_rank(indices, 2, "Input indices should be a matrix but received shape {}")
             sizes = _completed(shape, new_shape)
             flat = indices @ strides(shape)
             return np.stack(np.unravel_index(flat, sizes), 1).astype(np.int64).reshape(-1, len(sizes)), sizes
@@ -190,8 +185,7 @@ class SparseFillEmptyRows(Op):
 
 
 def _check_rows(indices: Any, values: Any, shape: Any, default: Any) -> None:
-    if np.ndim(default):
-        raise invalid(f"default_value must be a scalar, saw: {shape_text(default.shape)}")
+    check_rank(default, 0, "default_value must be a scalar, saw: {}")
     check_sparse(indices, values, shape)
     rows = int(shape[0])
     if rows == 0 and len(indices):

@@ -8,6 +8,7 @@ the queue. Taking a SparseTensor, by number, removes it from the map.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -50,9 +51,8 @@ class SparseTensorsMap:
 def _map_of(ctx: Any, node: Any) -> SparseTensorsMap:
     """The map that the op names; without a `shared_name` it has the name of the node."""
     name = node["shared_name"].decode() or node.name
-    found: SparseTensorsMap = ctx.resources.lookup_or_create(
-        node["container"].decode(), name, SparseTensorsMap, lambda: SparseTensorsMap(name)
-    )
+    container, make = node["container"].decode(), functools.partial(SparseTensorsMap, name)
+    found: SparseTensorsMap = ctx.resources.lookup_or_create(container, name, SparseTensorsMap, make)
     return found
 
 

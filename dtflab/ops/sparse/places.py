@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import check_rank, invalid, shape_text
 
 
 class Sparse(NamedTuple):
@@ -98,13 +98,9 @@ def box(indices: Any, values: Any, shape: Any, start: Any, size: Any) -> Sparse:
 
 def checked(indices: Any, values: Any, shape: Any) -> Sparse:
     """The three as one. Raises InvalidArgumentError if they do not belong together."""
-    for name, array, rank, kind in (
-        ("indices", indices, 2, "matrix"),
-        ("values", values, 1, "vector"),
-        ("shape", shape, 1, "vector"),
-    ):
-        if array.ndim != rank:
-            raise invalid(f"Input {name} should be a {kind} but received shape {shape_text(array.shape)}")
+    check_rank(indices, 2, "Input indices should be a matrix but received shape {}")
+    check_rank(values, 1, "Input values should be a vector but received shape {}")
+    check_rank(shape, 1, "Input shape should be a vector but received shape {}")
     if len(indices) != len(values):
         raise invalid(
             "indices and values rows (indexing dimension) must match. "

@@ -39,18 +39,19 @@ class SparseTensor:
     """A tensor of shape `dense_shape` that has `values[i]` at `indices[i]` and nothing elsewhere.
 
     `indices` is an int64 matrix with one row for each element, `values` a vector of any dtype, `dense_shape` an
-    int64 vector. Most ops expect the rows in order; `tf.sparse_reorder` brings them there.
+    int64 vector; `shape` is what is known of it statically. Most ops expect the rows in order; `tf.sparse_reorder`
+    brings them there.
     """
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
-            self._indices = convert_to_tensor(indices, dtypes.int64, name="indices")
-            self._values = convert_to_tensor(values, name="values")
-            self._dense_shape = convert_to_tensor(dense_shape, dtypes.int64, name="dense_shape")
-        self._static_shape = constant_value_as_shape(self._dense_shape)
-        rows, columns = self._indices.shape.with_rank(2).dims
-        rows.assert_is_compatible_with(self._values.shape.with_rank(1)[0])
-        columns.assert_is_compatible_with(self._dense_shape.shape.with_rank(1)[0])
+            self.indices = convert_to_tensor(indices, dtypes.int64, name="indices")
+            self.values = convert_to_tensor(values, name="values")
+            self.dense_shape = convert_to_tensor(dense_shape, dtypes.int64, name="dense_shape")
+        self.shape = constant_value_as_shape(self.dense_shape)
+        rows, columns = self.indices.shape.with_rank(2).dims
+        rows.assert_is_compatible_with(self.values.shape.with_rank(1)[0])
+        columns.assert_is_compatible_with(self.dense_shape.shape.with_rank(1)[0])
 
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
@@ -64,51 +65,31 @@ class SparseTensor:
 
     def with_values(self, new_values: Any) -> SparseTensor:
         """Other values at the same places."""
-        return SparseTensor(self._indices, new_values, self._dense_shape)
+        return SparseTensor(self.indices, new_values, self.dense_shape)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> SparseTensor:
         """The SparseTensor of `function(indices)`, `function(values)` and `function(dense_shape)`."""
         return SparseTensor(*map(function, components(self)))
 
-    @property
-    def indices(self) -> Tensor:
-        """Where the elements are: int64, one row for each."""
-        return self._indices
-
-    @property
-    def values(self) -> Tensor:
-        """The elements: a vector."""
-        return self._values
-
-    @property
-    def dense_shape(self) -> Tensor:
-        """The shape of the dense tensor: an int64 vector."""
-        return self._dense_shape
-
-    @property
-    def shape(self) -> TensorShape:
-        """The static dense shape."""
-        return self._static_shape
-
     def get_shape(self) -> TensorShape:
         """Same as `.shape`."""
-        return self._static_shape
+        return self.shape
 
     def set_shape(self, shape: Any) -> None:
         """Merge `shape` into the static shape."""
-        self._static_shape = self._static_shape.merge_with(as_shape(shape))
+        self.shape = self.shape.merge_with(as_shape(shape))
 
     @property
     def dtype(self) -> DType:
-        return self._values.dtype
+        return self.values.dtype
 
     @property
     def op(self) -> Operation:
-        return self._values.op
+        return self.values.op
 
     @property
     def graph(self) -> Graph:
-        return self._indices.graph
+        return self.indices.graph
 
     def consumers(self) -> list[Operation]:
         """The operations that take one of the three tensors as an input."""
@@ -122,11 +103,10 @@ class SparseTensor:
                 "Cannot evaluate tensor using `eval()`: No default session is registered. Use `with "
                 "sess.as_default()` or pass an explicit session to `eval(session=sess)`"
             )
-        value: SparseTensorValue = session.run(self, feed_dict)
-        return value
+        return session.run(self, feed_dict)
 
     def __repr__(self) -> str:
-        return f"SparseTensor(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
+        return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
 
 
 def components(sparse: SparseTensor) -> list[Tensor]:

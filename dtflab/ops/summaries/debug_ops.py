@@ -110,11 +110,14 @@ def _kept(ctx: Any) -> dict[str, Any]:
     return found
 
 
+class _SessionOp(StatefulOp):
+    grad = no_gradient
+
+
 @op("""GetSessionHandle(value: T) -> (handle: string)
        T: type""")
-class GetSessionHandle(StatefulOp):
+class GetSessionHandle(_SessionOp):
     infer = shapes.scalar
-    grad = no_gradient
 
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
         def keep(ctx: Any, value: Any) -> bytes:
@@ -127,9 +130,7 @@ class GetSessionHandle(StatefulOp):
 
 @op("""GetSessionTensor(handle: string) -> (value: dtype)
        dtype: type""")
-class GetSessionTensor(StatefulOp):
-    grad = no_gradient
-
+class GetSessionTensor(_SessionOp):
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
         return lambda ctx, handle: _find(ctx, handle)
 
@@ -148,12 +149,11 @@ def _text(handle: Any) -> str:
 
 
 @op("""DeleteSessionTensor(handle: string) -> ()""")
-class DeleteSessionTensor(StatefulOp):
+class DeleteSessionTensor(_SessionOp):
     infer = shapes.none
-    grad = no_gradient
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
-        def forget(ctx: Any, handle: Any) -> None:
+    def bind(node, xp):
+        def forget(ctx, handle):
             _find(ctx, handle)
             del _kept(ctx)[_text(handle)]
 

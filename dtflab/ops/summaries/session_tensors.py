@@ -26,54 +26,43 @@ _MANY = 10  # forgotten values are deleted by that many at once
 
 
 class TensorHandle:
-    """A value that lives in a session, as `session.run` gives it for `get_session_handle`."""
+    """A value that lives in a session, as `session.run` gives it for `get_session_handle`.
+
+    `handle` is the name to feed to the holder of `get_session_tensor`.
+    """
 
     def __init__(self, handle: bytes, dtype: dtypes.DType, session: Any) -> None:
-        self._handle = handle.decode()
-        self._dtype = dtype
-        self._session = session
+        self.handle, self._dtype, self._session = handle.decode(), dtype, session
         self._own = True  # it goes with this object
-
-    @property
-    def handle(self) -> str:
-        """The name to feed to the holder of `get_session_tensor`."""
-        return self._handle
 
     def get_raw_handle(self) -> str:
         """The name, of which from now on the caller takes care: the value stays until it is deleted."""
         self._own = False
-        return self._handle
+        return self.handle
 
     def eval(self) -> Any:
         """The value; TypeError once it was deleted, or taken into the caller's care."""
         self._check_own()
-        holder, reader = self._reader()
-        return self._session.run(reader, {holder: self._handle})
+        key = ("read", self._dtype, _device_of(self.handle))
+        holder, reader = _made_once(self._session.graph, key, lambda: get_session_tensor(self.handle, self._dtype))
+        return self._session.run(reader, {holder: self.handle})
 
     def delete(self) -> None:
         """Forget the value."""
         self._check_own()
         self._own = False
-        holder, deleter = _made_once(self._session.graph, ("delete", _device_of(self._handle)), self._delete_op)
-        self._session.run(deleter, {holder: self._handle})
+        _delete(self.handle, self._session)
 
     def _check_own(self) -> None:
         if not self._own:
-            raise TypeError(f"Persistent tensor {self._handle} may have already been deleted.")
-
-    def _reader(self) -> tuple[Tensor, Tensor]:
-        key = ("read", self._dtype, _device_of(self._handle))
-        return _made_once(self._session.graph, key, lambda: get_session_tensor(self._handle, self._dtype))
-
-    def _delete_op(self) -> tuple[Tensor, Operation]:
-        return delete_session_tensor(self._handle)
+            raise TypeError(f"Persistent tensor {self.handle} may have already been deleted.")
 
     def __del__(self) -> None:
         if self._own and not sys.is_finalizing():
-            _forgotten(self._session).append(self._handle)
+            _forgotten(self._session).append(self.handle)
 
     def __str__(self) -> str:
-        return self._handle
+        return self.handle
 
 
 def _made_once(graph: Any, key: Any, make: Callable[[], tuple[Tensor, Any]]) -> tuple[Tensor, Any]:
@@ -84,6 +73,12 @@ def _made_once(graph: Any, key: Any, make: Callable[[], tuple[Tensor, Any]]) -> 
             made[key] = make()
     found: tuple[Tensor, Any] = made[key]
     return found
+
+
+def _delete(handle: str, session: Any) -> None:
+    key = ("delete", _device_of(handle))
+    holder, deleter = _made_once(session.graph, key, lambda: delete_session_tensor(handle))
+    session.run(deleter, {holder: handle})
 
 
 def _device_of(handle: str) -> str:
@@ -99,12 +94,8 @@ def _handed_out(value: bytes, tensor: Tensor, session: Any) -> TensorHandle:
     """What a client gets for a fetched handle; a good moment to let go of values that nobody can name any more."""
     lost = _forgotten(session)
     if len(lost) >= _MANY:
-        names = [lost.pop() for _ in range(len(lost))]
-        for name in names:
-            holder, deleter = _made_once(
-                session.graph, ("delete", _device_of(name)), lambda name=name: delete_session_tensor(name)
-            )
-            session.run(deleter, {holder: name})
+        for name in [lost.pop() for _ in range(len(lost))]:
+            _delete(name, session)
     return TensorHandle(value, tensor.op.inputs[0].dtype.base_dtype, session)
 
 
@@ -125,21 +116,20 @@ def get_session_handle(data: Any, name: str | None = None) -> Tensor:
     if not isinstance(data, Tensor):
         raise TypeError("`data` must be of type Tensor.")
     with colocate_with(data):
-        handle: Tensor = apply_op("GetSessionHandle", name, value=data)
-    return handle
+        return apply_op("GetSessionHandle", name, value=data)
 
 
 def get_session_tensor(handle: str, dtype: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(holder, tensor): feed the holder a handle, and the tensor is the value behind it."""
-    with device(_device_of(str(handle))):
-        holder = placeholder(dtypes.string)
-        value: Tensor = apply_op("GetSessionTensor", name, handle=convert_to_tensor(holder), dtype=dtype)
-    return holder, value
+    return _with_holder("GetSessionTensor", handle, name, dtype=dtype)
 
 
 def delete_session_tensor(handle: str, name: str | None = None) -> tuple[Tensor, Operation]:
     """(holder, operation): feed the holder a handle, and the operation forgets the value behind it."""
+    return _with_holder("DeleteSessionTensor", handle, name)
+
+
+def _with_holder(op_type: str, handle: str, name: str | None, **attrs: Any) -> tuple[Tensor, Any]:
     with device(_device_of(str(handle))):
         holder = placeholder(dtypes.string)
-        deleter: Operation = apply_op("DeleteSessionTensor", name, handle=convert_to_tensor(holder))
-    return holder, deleter
+        return holder, apply_op(op_type, name, handle=convert_to_tensor(holder), **attrs)

@@ -22,7 +22,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
-from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.messages import check_rank, dtype_text, invalid, shape_text
 from dtflab.protos.summary_pb2 import HistogramProto, Summary, SummaryMetadata
 from dtflab.protos.tensor_pb2 import TensorProto
 
@@ -128,8 +128,7 @@ class ImageSummary(SummaryOp):
         most, bad_color = node["max_images"], node["bad_color"]
         if bad_color.dtype != np.uint8:
             raise invalid(f"bad_color must be uint8, got {dtype_text(dtypes.as_dtype(bad_color.dtype))}")
-        if bad_color.ndim != 1:
-            raise invalid(f"bad_color must be a vector, got shape {shape_text(bad_color)}")
+        check_rank(bad_color, 1, "bad_color must be a vector, got shape {}")
 
         def summarize(tag, images):
             tags = _tags(tag, "Tags", "image", most, len(images) if images.ndim else 0)

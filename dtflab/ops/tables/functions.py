@@ -44,30 +44,18 @@ class _Typed:
     """The dtypes of keys and values."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
-        self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
-
-    @property
-    def key_dtype(self) -> DType:
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        return self._value_dtype
+        self.key_dtype, self.value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
 
 
 class LookupInterface(_Typed):
     """What all tables have in common."""
 
-    _resource_handle: Tensor
-
-    @property
-    def resource_handle(self) -> Tensor | None:
-        return self._resource_handle
+    resource_handle: Any  # a tensor; None for a vocabulary of buckets alone
 
     @property
     def name(self) -> str:
         """The last part of the name of its node."""
-        return self._resource_handle.op.name.rpartition("/")[2]
+        return self.resource_handle.op.name.rpartition("/")[2]
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         raise NotImplementedError
@@ -76,46 +64,39 @@ class LookupInterface(_Typed):
         return self.lookup(keys)
 
     def _check(self, keys: Any) -> None:
-        if keys.dtype.base_dtype != self._key_dtype:
-            raise TypeError(f"Dtype of argument `keys` must be {self._key_dtype}, received: {keys.dtype}")
+        if keys.dtype.base_dtype != self.key_dtype:
+            raise TypeError(f"Dtype of argument `keys` must be {self.key_dtype}, received: {keys.dtype}")
 
     def _apply(self, what: str, **arguments: Any) -> Any:
-        return apply_op(f"LookupTable{what}V2", table_handle=self._resource_handle, **arguments)
+        return apply_op(f"LookupTable{what}V2", table_handle=self.resource_handle, **arguments)
 
     def _export(self) -> Any:
-        return self._apply("Export", Tkeys=self._key_dtype, Tvalues=self._value_dtype)
+        return self._apply("Export", Tkeys=self.key_dtype, Tvalues=self.value_dtype)
 
 
 # -- tables that are filled once --------------------------------------------------------------------------------------
 
 
 class StaticHashTable(LookupInterface):
-    """A table that its `initializer` fills, once. Missing keys have the value `default_value`, a scalar."""
+    """A table that its `initializer` fills, once. Missing keys have the value `default_value`, a scalar.
+
+    Its attribute `initializer` is the operation that fills it; `tables_initializer` runs that, too.
+    """
 
     def __init__(self, initializer: Any, default_value: Any, name: str | None = None) -> None:
         super().__init__(initializer.key_dtype, initializer.value_dtype)
-        self._initializer = initializer
-        self._default_value = convert_to_tensor(default_value, dtype=self._value_dtype)
-        self._default_value.shape.merge_with(TensorShape([]))
+        self.default_value = convert_to_tensor(default_value, dtype=self.value_dtype)
+        self.default_value.shape.merge_with(TensorShape([]))
         shared_name = initializer._shared_name or f"hash_table_{uuid.uuid4()}"
         with init_scope():
-            dtypes = {"key_dtype": self._key_dtype, "value_dtype": self._value_dtype}
-            self._resource_handle = apply_op("HashTableV2", name or "hash_table", shared_name=shared_name, **dtypes)
+            dtypes = {"key_dtype": self.key_dtype, "value_dtype": self.value_dtype}
+            self.resource_handle = apply_op("HashTableV2", name or "hash_table", shared_name=shared_name, **dtypes)
         with init_scope():
-            self._init_op = initializer.initialize(self)
-
-    @property
-    def initializer(self) -> Operation:
-        """Fills the table; `tables_initializer` runs it, too."""
-        return self._init_op
-
-    @property
-    def default_value(self) -> Tensor:
-        return self._default_value
+            self.initializer: Operation = initializer.initialize(self)
 
     def size(self, name: str | None = None) -> Tensor:
         """How many entries there are, a scalar int64; 0 before it is filled."""
-        with name_scope(name, f"{self.name}_Size", [self._resource_handle]):
+        with name_scope(name, f"{self.name}_Size", [self.resource_handle]):
             return self._apply("Size")
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
@@ -126,16 +107,16 @@ class StaticHashTable(LookupInterface):
         """
         key_tensor = keys.values if isinstance(keys, SparseTensor) else keys
         self._check(keys)
-        with name_scope(name, f"{self.name}_Lookup", [self._resource_handle, key_tensor, self._default_value]):
-            values = self._apply("Find", keys=key_tensor, default_value=self._default_value)
+        with name_scope(name, f"{self.name}_Lookup", [self.resource_handle, key_tensor, self.default_value]):
+            values = self._apply("Find", keys=key_tensor, default_value=self.default_value)
         values.set_shape(key_tensor.shape)
         return _like_keys(keys, values)
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys and all values, two vectors."""
-        with name_scope(name, f"{self.name}_Export", [self._resource_handle]):
+        with name_scope(name, f"{self.name}_Export", [self.resource_handle]):
             keys, values = self._export()
-        values.set_shape(keys.shape.concatenate(self._default_value.shape))
+        values.set_shape(keys.shape.concatenate(self.default_value.shape))
         return keys, values
 
 
@@ -166,15 +147,12 @@ class StaticVocabularyTable(LookupInterface):
             raise TypeError(f"Invalid `key_dtype`, expected integer or string, got {key_dtype}")
         super().__init__(key_dtype, dtypes.int64)
         self._num_oov_buckets = num_oov_buckets
+        self.resource_handle = self._table.resource_handle if self._table else None
         self._name = (name or (self._table.name if self._table else "hash_bucket")).rpartition("/")[2]
 
     @property
     def name(self) -> str:
         return self._name
-
-    @property
-    def resource_handle(self) -> Tensor | None:
-        return self._table.resource_handle if self._table else None
 
     @property
     def initializer(self) -> Operation:
@@ -281,8 +259,8 @@ class TextFileInitializer(_Initializer):
         if not isinstance(filename, Tensor) and not filename:
             raise ValueError("`filename` argument required for tf.lookup.TextFileInitializer")
         super().__init__(key_dtype, value_dtype)
-        _check_column("key", key_index, self._key_dtype)
-        _check_column("value", value_index, self._value_dtype)
+        _check_column("key", key_index, self.key_dtype)
+        _check_column("value", value_index, self.value_dtype)
         if vocab_size is not None and vocab_size <= 0:
             raise ValueError(f"`vocab_size` should be > 0, received: {vocab_size}")
         self._name = name
@@ -345,12 +323,12 @@ class MutableHashTable(LookupInterface):
     ) -> None:
         super().__init__(key_dtype, value_dtype)
         self._default_value = convert_to_tensor(default_value, dtype=value_dtype, name=self._default_name)
-        self._resource_handle = self._make(name, checkpoint)
+        self.resource_handle = self._make(name, checkpoint)
         if checkpoint:
             add_to_collection(GraphKeys.SAVEABLE_OBJECTS, _TableSaveable(self, name))
 
     def _make(self, name: str, checkpoint: bool) -> Any:
-        attrs = {"key_dtype": self._key_dtype, "value_dtype": self._value_dtype, "use_node_name_sharing": checkpoint}
+        attrs = {"key_dtype": self.key_dtype, "value_dtype": self.value_dtype, "use_node_name_sharing": checkpoint}
         shape = self._default_value.shape
         if shape.ndims == 0:
             return apply_op("MutableHashTableV2", name, **attrs)
@@ -358,35 +336,35 @@ class MutableHashTable(LookupInterface):
 
     def size(self, name: str | None = None) -> Tensor:
         """How many entries there are, a scalar int64."""
-        with name_scope(name, f"{self.name}_Size", [self._resource_handle]), colocate_with(self._resource_handle):
+        with name_scope(name, f"{self.name}_Size", [self.resource_handle]), colocate_with(self.resource_handle):
             return self._apply("Size")
 
     def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
         """The values of `keys`. `dynamic_default_values` is one default for all, or one for each key."""
         default = self._default_value if dynamic_default_values is None else dynamic_default_values
-        with name_scope(name, f"{self.name}_lookup_table_find", [self._resource_handle, keys, self._default_value]):
-            keys = convert_to_tensor(keys, dtype=self._key_dtype, name="keys")
-            with colocate_with(self._resource_handle):
+        with name_scope(name, f"{self.name}_lookup_table_find", [self.resource_handle, keys, self._default_value]):
+            keys = convert_to_tensor(keys, dtype=self.key_dtype, name="keys")
+            with colocate_with(self.resource_handle):
                 return self._apply("Find", keys=keys, default_value=default)
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """The operation that stores `values` under `keys`, of any shape, and replaces what they had."""
-        with name_scope(name, f"{self.name}_lookup_table_insert", [self._resource_handle, keys, values]):
-            keys = convert_to_tensor(keys, self._key_dtype, name="keys")
-            values = convert_to_tensor(values, self._value_dtype, name="values")
-            with colocate_with(self._resource_handle):
+        with name_scope(name, f"{self.name}_lookup_table_insert", [self.resource_handle, keys, values]):
+            keys = convert_to_tensor(keys, self.key_dtype, name="keys")
+            values = convert_to_tensor(values, self.value_dtype, name="values")
+            with colocate_with(self.resource_handle):
                 return self._apply("Insert", keys=keys, values=values)
 
     def remove(self, keys: Any, name: str | None = None) -> Operation:
         """The operation that removes `keys`; missing ones are ignored. Raises TypeError for another dtype."""
         self._check(keys)
-        with name_scope(name, f"{self.name}_lookup_table_remove", [self._resource_handle, keys, self._default_value]):
+        with name_scope(name, f"{self.name}_lookup_table_remove", [self.resource_handle, keys, self._default_value]):
             return self._apply("Remove", keys=keys)
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys and all values."""
-        scope = name_scope(name, f"{self.name}_lookup_table_export_values", [self._resource_handle])
-        with scope, colocate_with(self._resource_handle):
+        scope = name_scope(name, f"{self.name}_lookup_table_export_values", [self.resource_handle])
+        with scope, colocate_with(self.resource_handle):
             return self._export()
 
 
@@ -414,13 +392,13 @@ class DenseHashTable(MutableHashTable):
         super().__init__(key_dtype, value_dtype, default_value, name, checkpoint)
 
     def _make(self, name: str, checkpoint: bool) -> Any:
-        reserved = {what: convert_to_tensor(key, self._key_dtype, name=what) for what, key in self._reserved.items()}
+        reserved = {what: convert_to_tensor(key, self.key_dtype, name=what) for what, key in self._reserved.items()}
         return apply_op(
             "MutableDenseHashTableV2",
             name,
             **reserved,
             use_node_name_sharing=checkpoint,
-            value_dtype=self._value_dtype,
+            value_dtype=self.value_dtype,
             value_shape=self._default_value.shape,
             initial_num_buckets=self._buckets,
         )

@@ -115,15 +115,15 @@ def _array(items: list[Any], dtype: DType, shape: tuple[int, ...]) -> Any:
 class StaticTable(Table):
     """A table that is filled once. Filling it again is allowed only with the same entries."""
 
-    _filled = False
+    filled = False
 
     def find(self, keys: Any, default: Any) -> Any:
-        if not self._filled:
+        if not self.filled:
             raise errors.FailedPreconditionError.of("Table not initialized.")
         return super().find(keys, default)
 
     def export(self) -> tuple[Any, Any]:
-        if not self._filled:
+        if not self.filled:
             raise errors.AbortedError.of("HashTable is not initialized.")
         return super().export()
 
@@ -141,19 +141,14 @@ class StaticTable(Table):
         entries: dict[Any, Any] = {}
         for key, value in pairs:
             if entries.setdefault(key, value) != value:
-                has, new = _shown(entries[key]), _shown(value)
+                shown, has, new = map(_shown, (key, entries[key], value))
                 raise _failed(
-                    f"HashTable has different value for same key. Key {_shown(key)} has {has} and trying to add "
-                    f"value {new}"
+                    f"HashTable has different value for same key. Key {shown} has {has} and trying to add value {new}"
                 )
         with self._lock:
-            if self._filled and entries != self._entries:
+            if self.filled and entries != self._entries:
                 raise _failed("Table was already initialized with different data.")
-            self._entries, self._filled = entries, True
-
-    @property
-    def filled(self) -> bool:
-        return self._filled
+            self._entries, self.filled = entries, True
 
 
 class DenseTable(Table):

@@ -18,7 +18,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
 from dtflab.ops.handles import new_or_shared, resource_of
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import check_rank, invalid
 from dtflab.ops.tables.state import Columns, DenseTable, StaticTable, Table, pairs_of_file
 
 TABLE_TYPE = "tensorflow::lookup::LookupInterface"
@@ -241,8 +241,7 @@ class InitializeTableFromTextFileV2(_UsesTable):
         columns = Columns(*(node[a] for a in ("key_index", "value_index", "delimiter", "vocab_size", "offset")))
 
         def fill(table, filename):
-            if filename.ndim:
-                raise invalid(f"filename should be a single string, but got {shape_text(filename)}")
+            check_rank(filename, 0, "filename should be a single string, but got {}")
             if not isinstance(table, StaticTable):
                 raise invalid("This table changes; only a static table (HashTableV2) can be filled from a file.")
             if not table.filled:

@@ -49,9 +49,7 @@ class Decoder:
     def __init__(self, types: Sequence[DType], delim: bytes, quotes: bool, na: bytes, selected: Sequence[int]) -> None:
         if len(delim) != 1:
             raise invalid("field_delim should be only 1 char")
-        self.types = types
-        self.delim = delim
-        self.quotes = quotes
+        self.types, self.delim, self.quotes = types, delim, quotes
         self.missing = (b"", na)
         self.selected = list(selected)
 

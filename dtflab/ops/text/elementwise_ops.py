@@ -60,18 +60,15 @@ class StringStrip(_Each):
         return bytes.strip
 
 
-class _InCase(_Each):
+@op(*(f"String{case}(input: string) -> (output: string)\nencoding: string = ''" for case in ("Upper", "Lower")))
+class StringInCase(_Each):
     def of(node):
-        change = {"StringUpper": "upper", "StringLower": "lower"}[node.op]
+        change = node.op.removeprefix("String").lower()
         if node["encoding"] not in (b"", b"utf-8"):
             raise invalid(f"only utf-8 or '' (no encoding) is supported, received {node['encoding'].decode()}")
         if not node["encoding"]:
             return getattr(bytes, change)
         return lambda text: getattr(text.decode(), change)().encode()
-
-
-for _name in ("StringUpper", "StringLower"):
-    op(f"{_name}(input: string) -> (output: string)\n       encoding: string = ''")(type(_name, (_InCase,), {}))
 
 
 # -- encodings ----------------------------------------------------------------------------------------
@@ -122,33 +119,23 @@ class DecodeCompressed(_Each):
 # -- hashes -------------------------------------------------------------------------------------------
 
 
-class _Bucket(_Each):
+@op(
+    "StringToHashBucket(string_tensor: string) -> (output: int64)\nnum_buckets: int >= 1",
+    "StringToHashBucketFast(input: string) -> (output: int64)\nnum_buckets: int >= 1",
+)
+class StringToHashBucket(_Each):
     grad = no_gradient
     kind = np.int64
-    hashed: Callable[[bytes], int]
 
-    @classmethod
-    def of(cls, node):
-        hashed, count = cls.hashed, node["num_buckets"]
+    def of(node):
+        hashed, count = fingerprint64 if node.op.endswith("Fast") else hash64, node["num_buckets"]
         return lambda text: hashed(text) % count
-
-
-@op("""StringToHashBucket(string_tensor: string) -> (output: int64)
-       num_buckets: int >= 1""")
-class StringToHashBucket(_Bucket):
-    hashed = hash64
-
-
-@op("""StringToHashBucketFast(input: string) -> (output: int64)
-       num_buckets: int >= 1""")
-class StringToHashBucketFast(_Bucket):
-    hashed = fingerprint64
 
 
 @op("""StringToHashBucketStrong(input: string) -> (output: int64)
        num_buckets: int >= 1
        key: list(int)""")
-class StringToHashBucketStrong(_Bucket):
+class StringToHashBucketStrong(StringToHashBucket):
     def of(node):
         key, count = tuple(node["key"]), node["num_buckets"]
         if len(key) != 2:

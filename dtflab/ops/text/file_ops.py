@@ -17,12 +17,11 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import check_rank, invalid, shape_text
 
 
 def _path(value: Any, what: str) -> str:
-    if value.ndim:
-        raise invalid(f"{what} must be scalar, but had shape: {shape_text(value)}")
+    check_rank(value, 0, f"{what} must be scalar, but had shape: {{}}")
     return os.fsdecode(value.item())
 
 
@@ -49,8 +48,7 @@ class WriteFile(Op):
     def bind(node, xp):
         def write(filename, contents):
             path = _path(filename, "Input filename tensor")
-            if contents.ndim:
-                raise invalid(f"Contents tensor must be scalar, but had shape: {shape_text(contents)}")
+            check_rank(contents, 0, "Contents tensor must be scalar, but had shape: {}")
             gfile.makedirs(os.path.dirname(local(path)))
             with reported(path):
                 Path(local(path)).write_bytes(contents.item())

@@ -15,7 +15,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.ops import shapes
-from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.messages import check_rank, dtype_text, invalid
 from dtflab.ops.text.numerals import number, numbers
 
 # -- numbers to strings, by a format of C made of the attributes --------------------------------------
@@ -152,8 +152,7 @@ class DecodePaddedRaw(Op):
         out, width = node["out_type"].as_numpy_dtype, node["out_type"].size
 
         def decode(strings, fixed_length):
-            if fixed_length.ndim:
-                raise invalid(f"k must be scalar, got shape {shape_text(fixed_length)}")
+            check_rank(fixed_length, 0, "k must be scalar, got shape {}")
             length = int(fixed_length)
             if length <= 0:
                 raise invalid(f"fixed_length ({length}) must be greater than zero.")

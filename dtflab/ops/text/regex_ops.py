@@ -90,20 +90,13 @@ class _Regex(Op):
         return kernel
 
 
-class _FullMatch(_Regex):
+@op(
+    "StaticRegexFullMatch(input: string) -> (output: bool)\npattern: string",
+    "RegexFullMatch(input: string, pattern: string) -> (output: bool)",
+)
+class RegexFullMatch(_Regex):
     def work(expression, strings, node):
         return each(strings, lambda item: expression.fullmatch(expression.text(item, whole=True)) is not None, np.bool_)
-
-
-@op("""StaticRegexFullMatch(input: string) -> (output: bool)
-       pattern: string""")
-class StaticRegexFullMatch(_FullMatch):
-    pass
-
-
-@op("RegexFullMatch(input: string, pattern: string) -> (output: bool)")
-class RegexFullMatch(_FullMatch):
-    pass
 
 
 # -- replace ------------------------------------------------------------------------------------------
@@ -154,7 +147,11 @@ def _character(text: Any, at: int) -> Any:
     return text[at : at + 1]
 
 
-class _Replace(_Regex):
+@op("""StaticRegexReplace(input: string) -> (output: string)
+       pattern: string
+       rewrite: string
+       replace_global: bool = true""")
+class StaticRegexReplace(_Regex):
     parts = ("pattern", "rewrite")
 
     def work(expression, strings, node, rewrite):
@@ -162,15 +159,7 @@ class _Replace(_Regex):
         return each(strings, lambda item: _rewritten(expression, item, pieces, node["replace_global"]))
 
 
-@op("""StaticRegexReplace(input: string) -> (output: string)
-       pattern: string
-       rewrite: string
-       replace_global: bool = true""")
-class StaticRegexReplace(_Replace):
-    pass
-
-
 @op("""RegexReplace(input: string, pattern: string, rewrite: string) -> (output: string)
        replace_global: bool = true""")
-class RegexReplace(_Replace):
+class RegexReplace(StaticRegexReplace):
     grad = no_gradient

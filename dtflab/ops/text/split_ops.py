@@ -16,7 +16,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import infer_broadcast
 from dtflab.ops import shapes
 from dtflab.ops.examples.columns import sparse_rows
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import check_rank, invalid, shape_text
 from dtflab.ops.text.elementwise_ops import CHARACTER
 
 
@@ -83,8 +83,7 @@ class _Split(Op):
     @classmethod
     def bind(cls, node, xp):
         def split(strings, separator):
-            if strings.ndim != 1:
-                raise invalid(f"input must be a vector, got shape: {shape_text(strings)}")
+            check_rank(strings, 1, "input must be a vector, got shape: {}")
             if separator.ndim:
                 wanted = "delimiter must scalar" if node.op == "StringSplit" else "sep must be a scalar"
                 raise invalid(f"{wanted}, got shape: {shape_text(separator)}")

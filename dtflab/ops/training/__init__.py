@@ -1,4 +1,5 @@
 """Optimizer steps and checkpoints as ops.
 
-Pages: `rules`, `save_restore`, `saveable`, `updates`.
+Pages: `rules` (the optimizers' formulas), `updates` (their ops), `save_restore` (the ops of checkpoints), `saveable`
+(what savers save).
 """

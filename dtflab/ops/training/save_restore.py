@@ -102,31 +102,40 @@ class RestoreV2(_FileOp):
 
         def restore(prefix, names, slices):
             with open_checkpoint(text(prefix)) as reader:
-                restore_one = _restore_v1 if isinstance(reader, V1Reader) else _restore
                 wanted = zip(texts(names), texts(slices), dtypes, strict=True)
-                return [restore_one(reader, *what) for what in wanted]
+                return [_restore(reader, *what) for what in wanted]
 
         return restore
 
 
-def _restore(reader: BundleReader, name: str, block: str, dtype: DType) -> Any:
-    saved = reader.find(name)
+def _restore(reader: BundleReader | V1Reader, name: str, block: str, dtype: DType) -> Any:
+    """A tensor, or the slice `block` of it; errors in TensorFlow's words for the format."""
+    saved, (missing, of_other_dtype, of_other_shape) = reader.find(name), _REFUSED[type(reader)]
     if saved is None:
-        raise errors.NotFoundError.of(f"Key {name} not found in checkpoint")
+        raise errors.NotFoundError.of(missing.format(name=name, reader=reader))
     if saved.dtype != dtype:
-        raise invalid(
-            f"tensor_name = {name}; expected dtype {dtype_text(dtype)} does not equal original dtype "
-            f"{dtype_text(saved.dtype)}"
-        )
+        raise invalid(of_other_dtype.format(name=name, wanted=dtype_text(dtype), saved=dtype_text(saved.dtype)))
     if not block:
         return reader.read(name)
     shape, extents, _ = parse_shape_and_slice(block)
     if shape != saved.shape:
-        raise invalid(
-            f"tensor_name = {name}; shape in shape_and_slice spec {shape_text(shape)} does not match the shape "
-            f"stored in checkpoint: {shape_text(saved.shape)}"
-        )
+        raise invalid(of_other_shape.format(name=name, wanted=shape_text(shape), saved=shape_text(saved.shape)))
     return reader.read_slice(name, extents)
+
+
+_SHAPES_DIFFER = "shape in shape_and_slice spec {wanted} does not match the shape stored in checkpoint: {saved}"
+_REFUSED: dict[type, tuple[str, str, str]] = {
+    BundleReader: (
+        "Key {name} not found in checkpoint",
+        "tensor_name = {name}; expected dtype {wanted} does not equal original dtype {saved}",
+        "tensor_name = {name}; " + _SHAPES_DIFFER,
+    ),
+    V1Reader: (
+        'Tensor name "{name}" not found in checkpoint files {reader.file_pattern}',
+        "Expected to restore a tensor of type {wanted}, got a tensor of type {saved} instead: tensor_name = {name}",
+        "Shape in shape_and_slice spec does not match the shape in the save file: {wanted}, save file shape: {saved}",
+    ),
+}
 
 
 @op("""MergeV2Checkpoints(checkpoint_prefixes: string, destination_prefix: string) -> ()
@@ -160,13 +169,16 @@ def _remove_empty(directories: set[str]) -> None:
 # -- V1, the format before TensorFlow 1.0 ---------------------------------------------------------------------
 
 
-class _SaveV1(_FileOp):
+@op(
+    "Save(filename: string, tensor_names: string, data: T) -> ()\nT: list(type) >= 1",
+    "SaveSlices(filename: string, tensor_names: string, shapes_and_slices: string, data: T) -> ()\nT: list(type) >= 1",
+)
+class SaveV1(_FileOp):
     def infer(operation: Any) -> list[Any]:
         _check_counts(operation, len(operation.get_attr("T")), vectors=len(operation.op_def.inputs) - 2)
         return []
 
-    @classmethod
-    def bind(cls, node: Any, xp: Any) -> Any:
+    def bind(node: Any, xp: Any) -> Any:
         with_slices = node.op == "SaveSlices"
 
         def save(filename: Any, names: Any, *rest: Any) -> None:
@@ -191,82 +203,44 @@ def _part(block: str, value: Any) -> tuple[tuple[int, ...], TensorSlice]:
     return shape, extents
 
 
-@op("""Save(filename: string, tensor_names: string, data: T) -> ()
-       T: list(type) >= 1""")
-class Save(_SaveV1):
-    pass
-
-
-@op("""SaveSlices(filename: string, tensor_names: string, shapes_and_slices: string, data: T) -> ()
-       T: list(type) >= 1""")
-class SaveSlices(_SaveV1):
-    pass
-
-
-class _RestoreV1(_FileOp):
-    @classmethod
-    def bind(cls, node: Any, xp: Any) -> Any:
+@op("""Restore(file_pattern: string, tensor_name: string) -> (tensor: dt)
+       dt: type
+       preferred_shard: int = -1""")
+class Restore(_FileOp):
+    def bind(node: Any, xp: Any) -> Any:
         dtype = node["dt"]
 
         def restore(pattern: Any, name: Any, block: Any = b"") -> Any:
             with V1Reader(text(pattern)) as reader:
-                return _restore_v1(reader, text(name), text(block), dtype)
+                return _restore(reader, text(name), text(block), dtype)
 
         return restore
-
-
-@op("""Restore(file_pattern: string, tensor_name: string) -> (tensor: dt)
-       dt: type
-       preferred_shard: int = -1""")
-class Restore(_RestoreV1):
-    pass
 
 
 @op("""RestoreSlice(file_pattern: string, tensor_name: string, shape_and_slice: string) -> (tensor: dt)
        dt: type
        preferred_shard: int = -1""")
-class RestoreSlice(_RestoreV1):
+class RestoreSlice(Restore):
     def infer(operation):
         block = constant_value(operation.inputs[2])
         return [_block_shape("" if block is None else text(block))]
 
 
-def _restore_v1(reader: V1Reader, name: str, block: str, dtype: DType) -> Any:
-    saved = reader.find(name)
-    if saved is None:
-        raise errors.NotFoundError.of(f'Tensor name "{name}" not found in checkpoint files {reader.file_pattern}')
-    if saved.dtype != dtype:
-        raise invalid(
-            f"Expected to restore a tensor of type {dtype_text(dtype)}, got a tensor of type "
-            f"{dtype_text(saved.dtype)} instead: tensor_name = {name}"
-        )
-    if not block:
-        return reader.read(name)
-    shape, extents, _ = parse_shape_and_slice(block)
-    if shape != saved.shape:
-        raise invalid(
-            "Shape in shape_and_slice spec does not match the shape in the save file: "
-            f"{shape_text(shape)}, save file shape: {shape_text(saved.shape)}"
-        )
-    return reader.read_slice(name, extents)
-
-
 # -- names of shards ----------------------------------------------------------------------------------------
 
 
-@op("ShardedFilename(basename: string, shard: int32, num_shards: int32) -> (filename: string)")
-class ShardedFilename(Op):
+class _Name(Op):
     infer = shapes.scalar
     flops = free
 
+
+@op("ShardedFilename(basename: string, shard: int32, num_shards: int32) -> (filename: string)")
+class ShardedFilename(_Name):
     def bind(node, xp):
         return lambda base, shard, count: as_array(f"{text(base)}-{int(shard):05d}-of-{int(count):05d}".encode())
 
 
 @op("ShardedFilespec(basename: string, num_shards: int32) -> (filename: string)")
-class ShardedFilespec(Op):
-    infer = shapes.scalar
-    flops = free
-
+class ShardedFilespec(_Name):
     def bind(node, xp):
         return lambda base, count: as_array(f"{text(base)}-?????-of-{int(count):05d}".encode())

@@ -40,9 +40,7 @@ class SaveSpec:
         dtype: DType | None = None,
         device: str | None = None,
     ) -> None:
-        self._tensor = tensor
-        self.slice_spec = slice_spec
-        self.name = name
+        self._tensor, self.slice_spec, self.name = tensor, slice_spec, name
         if callable(tensor):
             if dtype is None or device is None:
                 raise AssertionError(
@@ -62,9 +60,7 @@ class SaveableObject:
     """Base of what can be saved: `specs` say what to write, `restore` gives the operation that takes it back."""
 
     def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
-        self.op = op
-        self.specs = specs
-        self.name = name
+        self.op, self.specs, self.name = op, specs, name
 
     @property
     def device(self) -> str:
@@ -116,8 +112,7 @@ class ResourceVariableSaveable(SaveableObject):
                     f"Received incompatible tensor with shape {value.shape} when attempting to restore variable "
                     f"with shape {self._shape} and name {self.name}."
                 )
-            operation: Operation = apply_op("AssignVariableOp", resource=self.handle_op, value=value)
-            return operation
+            return apply_op("AssignVariableOp", resource=self.handle_op, value=value)
 
 
 def _reader(variable: ResourceVariable) -> Callable[[], Tensor]:

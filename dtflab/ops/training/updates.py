@@ -21,7 +21,7 @@ from dtflab.graph.op_registry import Op, elements, nbytes, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.handles import variable_of
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import check_rank, invalid, shape_text
 from dtflab.ops.variables.cell import update_together
 
 Formula = Callable[..., None]
@@ -153,8 +153,7 @@ def _check(rule: Rule, variables: list[Any], scalars: Iterable[Any]) -> None:
         if value.shape != shape:
             raise _shapes_differ(name, shape, value)
     for name, value in zip(rule.scalars, scalars):
-        if value.ndim:
-            raise invalid(f"{name} is not a scalar: {shape_text(value.shape)}")
+        check_rank(value, 0, f"{name} is not a scalar: {{}}")
 
 
 def _shapes_differ(name: str, shape: tuple[int, ...], value: Any) -> Exception:

@@ -4,9 +4,8 @@ Programs: `functions` (assign, scatter, list, initialize), `variable` (the class
 `resource_variable` (its two kinds), `policies` (which kind, creators), `initializers` (first values), `template`
 (functions that share variables).
 By name: `get_variable`, `variable_scope` (prefixes and defaults), `variable_store` (those of a graph),
-`partitioned_variables` (several shards), `variable_slices` (which shard is which part).
-Parts of variables: `value_operators` (+, [] and the like), `variable_methods` (writing parts),
-`variable_protos` (messages), `initial_values` (from other variables).
+`partitioned_variables` (several shards), `variable_slices` (which shard is which part; messages).
+Parts of variables: `operators` (+, [] and the like, writing parts), `initial_values` (from other variables).
 Ops: `reference_ops` and `handle_ops` (make, read, assign), `scatter_ops` (rows and slices), `cell` (where a value
-lives), `scatter` (writing into arrays), `scatter_nd_shapes` (which shapes fit).
+lives), `scatter` (writing into arrays).
 """

@@ -34,9 +34,7 @@ class Cell:
     __slots__ = ("dtype", "lock", "memory", "name", "shape", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Any) -> None:
-        self.name = name
-        self.dtype = dtype
-        self.shape = shape
+        self.name, self.dtype, self.shape = name, dtype, shape
         self.value: Any = None
         self.memory: Any = None
         self.lock = threading.Lock()

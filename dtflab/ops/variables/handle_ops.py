@@ -243,25 +243,12 @@ def _unequal(old: Any, value: Any) -> str:
     )
 
 
-class _DenseUpdate(ResourceUpdate):
+@op(*(f"Assign{how}VariableOp(resource: resource, value: dtype) -> ()\ndtype: type" for how in ("Add", "Sub")))
+class AssignAddOrSubVariableOp(ResourceUpdate):
     infer = _assign_shape
-    ufunc = ""
 
-    @classmethod
-    def change(cls, node: Any, xp: Any) -> Change:
-        return same_shape(cls.ufunc, xp, _unequal)
-
-
-@op("""AssignAddVariableOp(resource: resource, value: dtype) -> ()
-       dtype: type""")
-class AssignAddVariableOp(_DenseUpdate):
-    ufunc = "add"
-
-
-@op("""AssignSubVariableOp(resource: resource, value: dtype) -> ()
-       dtype: type""")
-class AssignSubVariableOp(_DenseUpdate):
-    ufunc = "subtract"
+    def change(node: Any, xp: Any) -> Change:
+        return same_shape("add" if node.op == "AssignAddVariableOp" else "subtract", xp, _unequal)
 
 
 @op("""ResourceCountUpTo(resource: resource) -> (output: T)

@@ -20,13 +20,13 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.variables.variable_methods import check_conversion
+from dtflab.ops.variables.operators import check_conversion
 
 Partitioner = Callable[..., list[int]]
 
 
 class PartitionedVariable:
-    """The shards of a variable of shape `shape`, cut into `partitions[i]` parts along axis i.
+    """The shards of a variable of shape `shape`, that of the whole, cut into `partitions[i]` parts along axis i.
 
     Iterating gives the shards, in order.
     """
@@ -36,7 +36,7 @@ class PartitionedVariable:
     ) -> None:
         _check(shape, variable_list, partitions)
         self._variable_list = sorted(variable_list, key=lambda v: v._get_save_slice_info().var_offset)
-        self._name, self._shape, self._dtype, self._partitions = name, shape, dtype, partitions
+        self.name, self.shape, self.dtype, self._partitions = name, shape, dtype, partitions
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._variable_list)
@@ -45,22 +45,9 @@ class PartitionedVariable:
         self._axis("Cannot get a length for {} > 1 partition axes", ValueError)
         return len(self._variable_list)
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
-
-    @property
-    def shape(self) -> TensorShape:
-        """The shape of the whole."""
-        return self._shape
-
     def get_shape(self) -> TensorShape:
         """Same as `.shape`."""
-        return self._shape
+        return self.shape
 
     def as_tensor(self) -> Tensor:
         """The whole value: the shards one after the other."""
@@ -70,12 +57,12 @@ class PartitionedVariable:
     def _concat(self) -> Tensor:
         if len(self._variable_list) == 1:
             with name_scope(None):
-                return arrays.identity(self._variable_list[0], name=self._name)
+                return arrays.identity(self._variable_list[0], name=self.name)
         axis = self._axis("Cannot concatenate along more than one dimension: {} partition axes")
-        with name_scope(f"{self._name}/ConcatPartitions/"):
+        with name_scope(f"{self.name}/ConcatPartitions/"):
             whole = arrays.concat(self._variable_list, axis)
         with name_scope(None):
-            return arrays.identity(whole, name=self._name)
+            return arrays.identity(whole, name=self.name)
 
     def assign(self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True) -> list[Any]:
         """Assign each shard its part of `value`: the results, one per shard."""
@@ -95,11 +82,9 @@ class PartitionedVariable:
             parts = list(value)
         else:
             parts = arrays.split(value, [v.shape[axis].value for v in self._variable_list], axis=axis)
-        assigned = [
-            getattr(shard, method)(part, use_locking=use_locking, name=name, read_value=read_value)
-            for shard, part in zip(self._variable_list, parts, strict=True)
-        ]
-        return assigned
+        how = {"use_locking": use_locking, "name": name, "read_value": read_value}
+        pairs = zip(self._variable_list, parts, strict=True)
+        return [getattr(shard, method)(part, **how) for shard, part in pairs]
 
     def _axis(self, otherwise: str, error: type[Exception] = NotImplementedError) -> int:
         """The axis along which the variable is cut, the first if it is whole."""

@@ -19,8 +19,8 @@ from dtflab.graph.scopes import colocate_with, device, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.variables import functions
 from dtflab.ops.variables.initial_values import guarded, inside_control_flow, on_device_of
+from dtflab.ops.variables.operators import check_conversion
 from dtflab.ops.variables.variable import KINDS, Variable
-from dtflab.ops.variables.variable_methods import check_conversion
 
 
 class RefVariable(Variable):
@@ -45,21 +45,19 @@ class RefVariable(Variable):
             if validate_shape and not initial.shape.is_fully_defined():
                 raise ValueError(f"initial_value must have a shape specified: {initial}")
             value = guarded(scope, initial)
-            self._initializer_op = functions.assign(self._variable, value, validate_shape=validate_shape).op
+            self.initializer = functions.assign(self._variable, value, validate_shape=validate_shape).op
             self._snapshot = self._make_snapshot()
 
     def _make(self, initial: Tensor, validate_shape: bool, scope: str, shape: Any) -> None:
         if shape is None:
             shape = initial.shape if validate_shape else TensorShape(None)
-        self._initial_value = initial
+        self.initial_value = initial
         self._variable = apply_op("VariableV2", scope, shape=shape, dtype=initial.dtype.base_dtype)
 
     def _make_snapshot(self) -> Tensor:
-        if self._caching_device is not None:
-            with device(self._caching_device):
-                return apply_op("Identity", "read", input=self._variable)
-        with colocate_with(self._variable.op):
-            return apply_op("Identity", "read", input=self._variable)
+        cached = self._caching_device is not None
+        with device(self._caching_device) if cached else colocate_with(self._variable.op):
+            return self.read_value()
 
     def _restore(self, variable_def: Any, find: Callable[[str], Any]) -> None:
         self._variable, self._snapshot = find(variable_def.variable_name), find(variable_def.snapshot_name)
@@ -103,23 +101,24 @@ class RefVariable(Variable):
     def shape(self) -> TensorShape:
         return self._variable.shape
 
+    def _change(self, how: Callable[..., Any], value: Any, use_locking: bool, name: Any, read_value: bool) -> Any:
+        result = how(self._variable, value, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
     def assign(self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True) -> Any:
         """Replace the value; the result holds the new one."""
-        result = functions.assign(self._variable, value, use_locking=use_locking, name=name)
-        return result if read_value else result.op
+        return self._change(functions.assign, value, use_locking, name, read_value)
 
     def _strided_slice_assign(self, value: Any, name: str | None, where: dict[str, Any]) -> Tensor:
         return apply_op("StridedSliceAssign", name, ref=self._variable, value=value, **where)
 
     def assign_add(self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True) -> Any:
         """Add to the value; the result holds the sum."""
-        result = functions.assign_add(self._variable, delta, use_locking=use_locking, name=name)
-        return result if read_value else result.op
+        return self._change(functions.assign_add, delta, use_locking, name, read_value)
 
     def assign_sub(self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True) -> Any:
         """Subtract from the value; the result holds the difference."""
-        result = functions.assign_sub(self._variable, delta, use_locking=use_locking, name=name)
-        return result if read_value else result.op
+        return self._change(functions.assign_sub, delta, use_locking, name, read_value)
 
 
 KINDS[False] = RefVariable

@@ -53,7 +53,15 @@ class ReferenceUpdate(Op):
 # -- variables ----------------------------------------------------------------------------------------
 
 
-class _Variable(StatefulOp):
+_VARIABLE = """{}() -> (ref: Ref(dtype))
+       shape: shape
+       dtype: type
+       container: string = ''
+       shared_name: string = ''"""
+
+
+@op(_VARIABLE.format("VariableV2"))
+class VariableV2(StatefulOp):
     infer = shapes.declared
 
     def bind(node: Any, xp: Any) -> Callable[[Any], Cell]:
@@ -77,20 +85,8 @@ class _Variable(StatefulOp):
         return find
 
 
-_VARIABLE = """{}() -> (ref: Ref(dtype))
-       shape: shape
-       dtype: type
-       container: string = ''
-       shared_name: string = ''"""
-
-
-@op(_VARIABLE.format("VariableV2"))
-class VariableV2(_Variable):
-    pass
-
-
 @op(_VARIABLE.format("Variable"))
-class VariableV1(_Variable):
+class VariableV1(VariableV2):
     """The op of TensorFlow before 0.10, whose scalar shape also meant that the shape is unknown."""
 
     def infer(operation):
@@ -204,29 +200,19 @@ def same_shape(ufunc_name: str, xp: Any, refused: Callable[[Any, Any], str]) -> 
     return change
 
 
-class _DenseUpdate(ReferenceUpdate):
-    infer = shapes.merged
-    grad = no_gradient
-    ufunc = ""
-
-    @classmethod
-    def change(cls, node: Any, xp: Any) -> Change:
-        return same_shape(cls.ufunc, xp, lambda old, value: "Parameters and update must be the same size")
-
-
 _NUMBER = """
        T: numbertype
        use_locking: bool = false"""
 
 
-@op("AssignAdd(ref: Ref(T), value: T) -> (output_ref: Ref(T))" + _NUMBER)
-class AssignAdd(_DenseUpdate):
-    ufunc = "add"
+@op(*(f"Assign{how}(ref: Ref(T), value: T) -> (output_ref: Ref(T)){_NUMBER}" for how in ("Add", "Sub")))
+class AssignAddOrSub(ReferenceUpdate):
+    infer = shapes.merged
+    grad = no_gradient
 
-
-@op("AssignSub(ref: Ref(T), value: T) -> (output_ref: Ref(T))" + _NUMBER)
-class AssignSub(_DenseUpdate):
-    ufunc = "subtract"
+    def change(node: Any, xp: Any) -> Change:
+        ufunc = "add" if node.op == "AssignAdd" else "subtract"
+        return same_shape(ufunc, xp, lambda old, value: "Parameters and update must be the same size")
 
 
 @op("""CountUpTo(ref: Ref(T)) -> (output: T)

@@ -21,14 +21,14 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, device, get_default_graph, graph_of, name_scope
 from dtflab.graph.tensor_shape import TensorShape, as_shape
 from dtflab.ops.variables.initial_values import guarded, inside_control_flow, on_device_of
+from dtflab.ops.variables.operators import RefusedOperators
 from dtflab.ops.variables.variable import KINDS, Variable
-from dtflab.ops.variables.variable_methods import RefusedOperators
 
 
 class ResourceVariable(RefusedOperators, Variable):
-    """A variable behind a handle."""
+    """A variable behind `handle`, the tensor that names it."""
 
-    _handle: Tensor
+    handle: Tensor
     _graph_element: Tensor
     _cached_value: Tensor | None = None
     _validate_shape = True
@@ -57,26 +57,19 @@ class ResourceVariable(RefusedOperators, Variable):
                 f"In this `tf.Variable` creation, the initial value's shape ({initial.shape}) is not "
                 f"compatible with the explicitly supplied `shape` argument ({shape})."
             )
-        self._initial_value = initial
+        self.initial_value = initial
         self._dtype = initial.dtype.base_dtype
         self._shape = initial.shape if shape is None else as_shape(shape)
-        self._handle = apply_op(
-            "VarHandleOp",
-            scope,
-            shape=self._shape,
-            dtype=self._dtype,
-            shared_name=self._handle_name,
-            debug_name=scope,
-            container=get_default_graph()._container,
-        )
+        names = {"shared_name": self._handle_name, "debug_name": scope, "container": get_default_graph()._container}
+        self.handle = apply_op("VarHandleOp", scope, shape=self._shape, dtype=self._dtype, **names)
 
     def _make_accessors(self, scope: str, initial: Tensor) -> None:
-        handle = self._handle
+        handle = self.handle
         with name_scope("IsInitialized"):
             apply_op("VarIsInitializedOp", None, resource=handle)
         with name_scope("Assign") as assign, colocate_with(None, ignore_existing=True), device(handle.device):
             value = guarded(scope, initial)
-            self._initializer_op = apply_op("AssignVariableOp", assign, resource=handle, value=value)
+            self.initializer = apply_op("AssignVariableOp", assign, resource=handle, value=value)
         with name_scope("Read"):
             with device(handle.device):
                 self._graph_element = self._read()
@@ -90,10 +83,10 @@ class ResourceVariable(RefusedOperators, Variable):
                 "Trying to restore a TF 1.x Reference Variable as a TF 2.x ResourceVariable. "
                 f"Got variable_def={variable_def}"
             )
-        self._handle = find(variable_def.variable_name)
-        self._handle_name = self._handle.op.name
-        self._shape = self._handle.op.attrs["shape"]
-        self._dtype = self._handle.op.get_attr("dtype")
+        self.handle = find(variable_def.variable_name)
+        self._handle_name = self.handle.op.name
+        self._shape = self.handle.op.attrs["shape"]
+        self._dtype = self.handle.op.get_attr("dtype")
         snapshot = find(variable_def.snapshot_name or f"{variable_def.variable_name[:-2]}/Read/ReadVariableOp:0")
         self._cached_value = None if snapshot.op.type == "ReadVariableOp" else snapshot
         while snapshot.op.type != "ReadVariableOp":
@@ -101,20 +94,15 @@ class ResourceVariable(RefusedOperators, Variable):
         self._graph_element = snapshot
 
     def _in_proto(self) -> tuple[Tensor, Tensor]:
-        return self._handle, self._graph_element if self._cached_value is None else self._cached_value
+        return self.handle, self._graph_element if self._cached_value is None else self._cached_value
 
     def _as_graph_element(self) -> Tensor:
         return self._graph_element
 
     @property
-    def handle(self) -> Tensor:
-        """The tensor that names the variable."""
-        return self._handle
-
-    @property
     def create(self) -> Operation:
         """Same as `.initializer`."""
-        return self._initializer_op
+        return self.initializer
 
     @property
     def name(self) -> str:
@@ -126,7 +114,7 @@ class ResourceVariable(RefusedOperators, Variable):
 
     @property
     def op(self) -> Operation:
-        return self._handle.op
+        return self.handle.op
 
     @property
     def shape(self) -> TensorShape:
@@ -139,7 +127,7 @@ class ResourceVariable(RefusedOperators, Variable):
     # -- reading
 
     def _read(self) -> Tensor:
-        return apply_op("ReadVariableOp", None, resource=self._handle, dtype=self._dtype)
+        return apply_op("ReadVariableOp", None, resource=self.handle, dtype=self._dtype)
 
     def _read_variable_op(self) -> Tensor:
         if self._caching_device is None:
@@ -163,17 +151,17 @@ class ResourceVariable(RefusedOperators, Variable):
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the value."""
         with name_scope("Gather" if name is None else name) as scope:
-            return apply_op("ResourceGather", scope, resource=self._handle, indices=indices, dtype=self._dtype)
+            return apply_op("ResourceGather", scope, resource=self.handle, indices=indices, dtype=self._dtype)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
         """Slices of the value at positions."""
         with name_scope("GatherNd" if name is None else name) as scope:
-            value = apply_op("ResourceGatherNd", scope, resource=self._handle, indices=indices, dtype=self._dtype)
+            value = apply_op("ResourceGatherNd", scope, resource=self.handle, indices=indices, dtype=self._dtype)
         return apply_op("Identity", None, input=value)
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """A bool scalar: whether the variable has a value."""
-        return apply_op("VarIsInitializedOp", name, resource=self._handle)
+        return apply_op("VarIsInitializedOp", name, resource=self.handle)
 
     def __deepcopy__(self, memo: Any) -> ResourceVariable:
         raise NotImplementedError("__deepcopy__() is only available when eager execution is enabled.")
@@ -188,7 +176,7 @@ class ResourceVariable(RefusedOperators, Variable):
 
     def assign(self, value: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True) -> Any:
         """Replace the value; the result holds the new one."""
-        with graph_of([self._handle]).as_default(), self._in_order():
+        with graph_of([self.handle]).as_default(), self._in_order():
             tensor = convert_to_tensor(value, self._dtype)
             if not self._shape.is_compatible_with(tensor.shape):
                 raise ValueError(
@@ -197,18 +185,18 @@ class ResourceVariable(RefusedOperators, Variable):
                     "incompatible."
                 )
             validate = self._validate_shape and self._shape.is_fully_defined()
-            done = apply_op("AssignVariableOp", name, resource=self._handle, value=tensor, validate_shape=validate)
+            done = apply_op("AssignVariableOp", name, resource=self.handle, value=tensor, validate_shape=validate)
             return self._lazy_read(done) if read_value else done
 
     def _strided_slice_assign(self, value: Any, name: str | None, where: dict[str, Any]) -> Any:
         with self._in_order():
             value = convert_to_tensor(value, self._dtype)
-            return self._lazy_read(apply_op("ResourceStridedSliceAssign", name, ref=self._handle, value=value, **where))
+            return self._lazy_read(apply_op("ResourceStridedSliceAssign", name, ref=self.handle, value=value, **where))
 
     def _update(self, op_type: str, delta: Any, name: Any, read_value: bool) -> Any:
-        with graph_of([self._handle]).as_default(), self._in_order():
+        with graph_of([self.handle]).as_default(), self._in_order():
             tensor = convert_to_tensor(delta, self._dtype)
-            done = apply_op(op_type, name, resource=self._handle, value=tensor)
+            done = apply_op(op_type, name, resource=self.handle, value=tensor)
         return self._lazy_read(done) if read_value else done
 
     def assign_add(self, delta: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True) -> Any:
@@ -240,7 +228,7 @@ class _UnreadVariable(ResourceVariable):
 
     @property
     def device(self) -> str:
-        return self._handle.device
+        return self.handle.device
 
     def _read(self) -> Tensor:
         with control_dependencies([self._parent_op]):

@@ -29,7 +29,7 @@ from dtflab.ops.handles import variable_of
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.indexing.strides import MASK_ATTRS, numpy_index
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.variables import scatter, scatter_nd_shapes
+from dtflab.ops.variables import scatter
 from dtflab.ops.variables.handle_ops import ResourceUpdate
 from dtflab.ops.variables.reference_ops import Change, ReferenceUpdate
 
@@ -43,8 +43,8 @@ def _declared_shape(handle: Any) -> TensorShape:
 # -- scatters: one op for each way of writing, for rows and for slices, through references and handles ------------
 
 _UNDIFFERENTIABLE = "ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterNdUpdate ScatterNdAdd ScatterNdSub".split()
-_ROWS = scatter.rows, scatter.check_static
-_SLICES = scatter.positions(scatter_nd_shapes.check_variable), scatter_nd_shapes.check_static
+_ROWS = scatter.rows, scatter.check_static_rows
+_SLICES = scatter.positions(scatter.check_variable), scatter.check_static_slices
 
 
 def _register(interface: str, way: str, places: scatter.Places, fits: Callable[..., None]) -> None:

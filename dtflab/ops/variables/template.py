@@ -34,7 +34,10 @@ def make_template(
 
 
 class Template:
-    """What `make_template` gives: call it."""
+    """What `make_template` gives: call it.
+
+    `variable_scope` is the scope of the variables, None before the first call.
+    """
 
     def __init__(
         self,
@@ -46,20 +49,20 @@ class Template:
     ) -> None:
         if name is None:
             raise ValueError("name cannot be None.")
-        self._func, self._name, self._unique_name, self._custom_getter = func, name, unique_name, custom_getter
+        self.func, self.name, self._unique_name, self._custom_getter = func, name, unique_name, custom_getter
         self._where = traceback.format_stack()[:-2]
-        self._variable_scope: Any = None
+        self.variable_scope: Any = None
         self._variables_created = False
         if create_scope_now:
-            self._variable_scope = variable_scope.new_scope(unique_name, name, custom_getter)
+            self.variable_scope = variable_scope.new_scope(unique_name, name, custom_getter)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._variable_scope is None:
-            opened = variable_scope.variable_scope(self._unique_name, self._name, custom_getter=self._custom_getter)
+        if self.variable_scope is None:
+            opened = variable_scope.variable_scope(self._unique_name, self.name, custom_getter=self._custom_getter)
         else:
-            opened = variable_scope.variable_scope(self._variable_scope, reuse=self._variables_created)
+            opened = variable_scope.variable_scope(self.variable_scope, reuse=self._variables_created)
         with opened as scope:
-            self._variable_scope = self._variable_scope or scope
+            self.variable_scope = self.variable_scope or scope
             try:
                 return self._again(args, kwargs) if self._variables_created else self._first(args, kwargs)
             except Exception as error:
@@ -68,14 +71,14 @@ class Template:
                 raise
 
     def _first(self, args: Any, kwargs: Any) -> Any:
-        result = self._func(*args, **kwargs)
+        result = self.func(*args, **kwargs)
         self._variables_created = True
         return result
 
     def _again(self, args: Any, kwargs: Any) -> Any:
         trainable, all_ = (get_collection_ref(key) for key in _COLLECTIONS)
         before = len(trainable), len(all_)
-        result = self._func(*args, **kwargs)
+        result = self.func(*args, **kwargs)
         reason = "created when calling a template after the first time, perhaps you used tf.Variable when you meant "
         if len(trainable) != before[0]:
             raise ValueError(f"Trainable variable {reason}tf.get_variable: {trainable[before[0] :]}")
@@ -84,30 +87,16 @@ class Template:
         return result
 
     @property
-    def name(self) -> str:
-        """The name that was given."""
-        return self._name
-
-    @property
-    def func(self) -> Callable[..., Any]:
-        return self._func
-
-    @property
-    def variable_scope(self) -> Any:
-        """The scope of the variables; None before the first call."""
-        return self._variable_scope
-
-    @property
     def var_scope(self) -> Any:
         """Same as `.variable_scope`."""
-        return self._variable_scope
+        return self.variable_scope
 
     @property
     def variable_scope_name(self) -> str | None:
         """What the names of the variables begin with."""
-        if self._variable_scope is None:
+        if self.variable_scope is None:
             return None
-        name: str = self._variable_scope.name
+        name: str = self.variable_scope.name
         return name if not name or name.endswith("/") else f"{name}/"
 
     def _collected(self, key: str) -> list[Any]:

@@ -21,17 +21,10 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Reference, Tensor
 from dtflab.graph.scopes import get_default_graph
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.variables import functions, initial_values, variable_protos
+from dtflab.ops.variables import functions, initial_values, policies, variable_slices
 from dtflab.ops.variables.initial_values import init_scope
-from dtflab.ops.variables.policies import (
-    VariableAggregation,
-    VariableSynchronization,
-    by_creators,
-    checked_policies,
-    resource_variables_enabled,
-)
-from dtflab.ops.variables.value_operators import Operators
-from dtflab.ops.variables.variable_methods import ScatterMethods
+from dtflab.ops.variables.operators import Operators, ScatterMethods
+from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
 from dtflab.ops.variables.variable_scope import get_variable_scope
 from dtflab.ops.variables.variable_slices import SaveSliceInfo
 
@@ -46,14 +39,14 @@ class _VariableType(type):
             return super().__call__(*args, **kwargs)
         given = Variable.__signature__.bind(*args, **kwargs)
         given.apply_defaults()
-        return by_creators(_make)(**given.arguments)
+        return policies.by_creators(_make)(**given.arguments)
 
 
 def _make(**arguments: Any) -> Any:
     use_resource, variable_def = arguments.get("use_resource"), arguments.get("variable_def")
     if variable_def is not None:
         use_resource = variable_def.is_resource
-    for default in (get_variable_scope().use_resource, resource_variables_enabled()):
+    for default in (get_variable_scope().use_resource, policies.resource_variables_enabled()):
         use_resource = default if use_resource is None else use_resource
     return KINDS[bool(use_resource)](**arguments)
 
@@ -64,7 +57,8 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
     >>> w = tf.Variable(tf.zeros([784, 10]), name="weights")
     >>> init = tf.global_variables_initializer()
 
-    A variable has no value until its initializer has run, in a session of the cluster that holds it.
+    A variable has no value until its `initializer` has run, in a session of the cluster that holds it. `constraint` is
+    the projection that an optimizer applies after each update.
     """
 
     SaveSliceInfo = SaveSliceInfo
@@ -72,12 +66,14 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
     __array_priority__ = 100  # numpy hands mixed arithmetic to us
 
     _NO_VALUE = "initial_value must be specified."
-    _initial_value: Tensor | None
-    _initializer_op: Operation
-    _trainable: bool
+    initial_value: Tensor | None
+    initializer: Operation
+    trainable: bool
+    synchronization: VariableSynchronization
+    aggregation: VariableAggregation
+    constraint: Callable[[Tensor], Tensor] | None = None
     _save_slice_info: Any = None
     _caching_device: Any = None
-    _constraint: Callable[[Tensor], Tensor] | None = None
 
     def __init__(
         self,
@@ -100,20 +96,17 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
         if variable_def is not None:
             if initial_value is not None:
                 raise ValueError("variable_def and initial_value are mutually exclusive.")
-            self._synchronization, self._aggregation, self._trainable = checked_policies(
-                variable_def.synchronization, variable_def.aggregation, variable_def.trainable, None
-            )
-            variable_protos.restore(self, variable_def, import_scope)
+            given = variable_def.synchronization, variable_def.aggregation, variable_def.trainable
+            self.synchronization, self.aggregation, self.trainable = policies.checked_policies(*given, None)
+            variable_slices.restore(self, variable_def, import_scope)
             return
         if initial_value is None:
             raise ValueError(self._NO_VALUE)
         if constraint is not None and not callable(constraint):
             raise ValueError("The `constraint` argument must be a callable.")
-        self._synchronization, self._aggregation, self._trainable = checked_policies(
-            synchronization, aggregation, trainable, name
-        )
-        self._constraint = constraint
-        self._caching_device = caching_device
+        given = synchronization, aggregation, trainable
+        self.synchronization, self.aggregation, self.trainable = policies.checked_policies(*given, name)
+        self.constraint, self._caching_device = constraint, caching_device
         keys = self._collections(collections)
         dtype = dtypes.as_dtype(dtype).base_dtype if dtype is not None else None
         with init_scope():
@@ -127,7 +120,7 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
                 "collections argument to Variable constructor must be a list, tuple, or set. "
                 f"Got {keys} of type {type(keys)}"
             )
-        if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in keys:
+        if self.trainable and GraphKeys.TRAINABLE_VARIABLES not in keys:
             keys = [*keys, GraphKeys.TRAINABLE_VARIABLES]
         return list(keys)
 
@@ -177,7 +170,7 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The VariableDef of this variable, or None outside `export_scope`."""
-        return variable_protos.to_proto(self, *self._in_proto(), export_scope)
+        return variable_slices.to_proto(self, *self._in_proto(), export_scope)
 
     def initialized_value(self) -> Tensor:
         """The value if the variable has one, else its initial value: to initialize another variable from."""
@@ -208,38 +201,12 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
         session.run(self.initializer, {self.initializer.inputs[1]: value})
 
     @property
-    def initializer(self) -> Operation:
-        """The operation that gives the variable its initial value."""
-        return self._initializer_op
-
-    @property
-    def initial_value(self) -> Tensor | None:
-        return self._initial_value
-
-    @property
     def device(self) -> str:
         return self.op.device
 
     @property
     def graph(self) -> Graph:
         return self.op.graph
-
-    @property
-    def trainable(self) -> bool:
-        return self._trainable
-
-    @property
-    def synchronization(self) -> VariableSynchronization:
-        return self._synchronization
-
-    @property
-    def aggregation(self) -> VariableAggregation:
-        return self._aggregation
-
-    @property
-    def constraint(self) -> Callable[[Tensor], Tensor] | None:
-        """The projection that an optimizer applies after each update."""
-        return self._constraint
 
     @property
     def _shared_name(self) -> str:
@@ -282,4 +249,4 @@ def is_tensor(x: Any) -> bool:
 # -- pieces of building -------------------------------------------------------------------------------
 
 
-variable_protos.register(Variable)
+variable_slices.register(Variable)

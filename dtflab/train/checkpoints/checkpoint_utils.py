@@ -168,7 +168,7 @@ class _Assignment:
                 self.prefix, [saved_name], [slice_spec], [variable.dtype.base_dtype], name="checkpoint_initializer"
             )[0]
             (saveable,) = saveables_of([variable])
-        variable._initializer_op = saveable.restore([value], None)
+        variable.initializer = saveable.restore([value], None)
         value.set_shape(TensorShape(variable.shape))
-        variable._initial_value = value
+        variable.initial_value = value
         logging.debug("Initialize variable %s from checkpoint %s with %s", variable.name, self.source, saved_name)
