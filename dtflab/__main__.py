@@ -1,4 +1,5 @@
-"""`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab. `dtflab smi`: who uses which GPU.
+"""`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab. `dtflab smi`: which program uses which
+GPU.
 
 `dtflab sim …`: what simulated hardware would do. `dtflab notebooks DIR`: the course, to work in.
 `dtflab grade FOLDER`: the marks of many submissions. `dtflab export --otter DIR`: the questions for otter-grader.
@@ -28,7 +29,7 @@ def main(argv: list[str] | None = None) -> None:
     run = commands.add_parser("run", help="run a TF1 program: its `import tensorflow` gets dtflab")
     run.add_argument("script", help="the program, a .py file")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its own arguments")
-    smi = commands.add_parser("smi", help="show all simulated GPUs of this machine's processes, and who holds them")
+    smi = commands.add_parser("smi", help="show all simulated GPUs of this machine's processes, and their users")
     smi.add_argument("--period", type=float, default=0.5, help="seconds in which GPU-Util is measured (default: 0.5)")
     simulate = commands.add_parser("sim", help="predict how training scales, from a model of the hardware")
     cli.add_arguments(simulate)

@@ -133,10 +133,10 @@ class Aliases(MetaPathFinder, Loader):
             if isinstance(sys.modules.get(parent), Insides):
                 raise ImportError(str(missing(parent, name, dir(dtflab))))
             if fullname.startswith(f"{ROOT}.contrib."):  # under its own name `from tensorflow.contrib import` hides it
-                said = f"dtflab, which this program is run on, has no {fullname}.{instead_of('tf.contrib')}"
+                said = f"This program runs on dtflab, which has no {fullname}.{instead_of('tf.contrib')}"
                 raise ModuleNotFoundError(said, name=f"{ROOT}.contrib")
             raise ModuleNotFoundError(
-                f"dtflab, which this program is run on, has no {fullname}. What TF1 programs import from there may be "
+                f"This program runs on dtflab, which has no {fullname}. What TF1 programs import from there may be "
                 "under tf itself.",
                 name=fullname,
             )

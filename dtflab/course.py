@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     """Copy, and say what was done and what comes next."""
-    from dtflab.machine.console import show  # not above: who builds a wheel runs this file before dtflab is there
+    from dtflab.machine.console import show  # not above: a wheel's build runs this file before dtflab is there
 
     try:
         written, kept = copy_course(options.folder)

@@ -257,7 +257,7 @@ def test_it_runs_beside_its_own_modules(tmp_path):
 
 def test_what_is_not_there_is_said(tmp_path):
     done = run(tmp_path, "import tensorflow.contrib.slim")
-    assert "ModuleNotFoundError: dtflab, which this program is run on, has no tensorflow.contrib.slim" in done.stderr
+    assert "ModuleNotFoundError: This program runs on dtflab, which has no tensorflow.contrib.slim" in done.stderr
     done = run(tmp_path, "from tensorflow.contrib import rnn")
     assert "has no tensorflow.contrib.rnn. Use the same without tf.contrib" in done.stderr
     done = run(tmp_path, "from tensorflow.python.ops import nn_ops\nnn_ops.no_such_thing")

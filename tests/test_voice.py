@@ -1,7 +1,7 @@
 """The house's voice, as far as a machine can check it: plain sentences of an engineer who is a native speaker.
 
-Every Python source and every page is read: docstrings, comments, messages, lessons, solutions and tests. A pattern is
-something that no native speaker writes, or that reads as a question where none is asked.
+Every Python source, page and question is read: docstrings, comments, messages, lessons, solutions and tests. A
+pattern is something that no native speaker writes, or that reads as a question where none is asked.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def prose(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    files = [path for path in house.tracked_files() if path.suffix in (".py", ".md") and "_pb2" not in path.name]
+    files = [
+        path for path in house.tracked_files() if path.suffix in (".md", ".py", ".toml") and "_pb2" not in path.name
+    ]
     texts = {house.name(path): path.read_text(encoding="utf-8") for path in files if path.name != "test_voice.py"}
     for file, quoted in EXEMPT:
         assert quoted in texts[file], f"{file} has {quoted} no more"

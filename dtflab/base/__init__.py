@@ -2,10 +2,10 @@
 
 - errors: `errors` (TensorFlow's classes), `error_report` (what a notebook shows of one), `missing_names` (names of TF1
   that dtflab does not have).
-- seeing: `events` (what happens, and who hears of it), `tf_logging`, `text_table`, `page_parts` (generated parts of a
+- seeing: `events` (what happens, and its listeners), `tf_logging`, `text_table`, `page_parts` (generated parts of a
   Markdown page).
 - data: `nest` (structures), `hashing` and `fingerprint` (TensorFlow's hashes), `varint`.
-- Python: `ownership` (who else holds an array), `garbage` (pauses of the collector, frames of threads), `redirect`
+- Python: `ownership` (whether others hold an array), `garbage` (pauses of the collector, frames of threads), `redirect`
   (modules with names of their own).
 
 Design: docs/design/base.md

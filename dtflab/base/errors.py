@@ -132,7 +132,7 @@ class CancelledError(OpError, code=CANCELLED):
 def of_cancelled(reason: Exception, error: Exception) -> Exception:
     """The error of a step that was cancelled for a reason, after which one of its nodes ended with `error`.
 
-    What the node says tells more, if it ended by that; when time was up, it tells who was waiting.
+    The node's error says more if it ended the step; after a timeout it names the node that was waiting.
     """
     if isinstance(reason, DeadlineExceededError) and isinstance(error, CancelledError):
         if error.message not in reason.message:

@@ -1,14 +1,14 @@
-"""Events: what happens in this process, and how those who listen hear of it.
+"""Events: what happens in this process, and how listeners learn of it.
 
 Stands for nothing in TensorFlow, where calls and queues leave no trace.
 
-An `Instrument` has the listeners of one place: `PROCESS` those who want to know of everything here (`tf.watch`), a task
-the log of what others ask of it, a step its trace, a registry of cards its journal. A listener is an object with
-some of the methods in `KINDS`; each gets the events of one kind.
+An `Instrument` has the listeners of one place: `PROCESS` those of everything that happens here (`tf.watch`), a task the
+log of the calls that it gets, a step its trace, a registry of cards its journal. A listener is an object with some of
+the methods in `KINDS`; each gets the events of one kind.
 
-Rules: as a rule nobody listens, so a room first looks whether the tuple of listeners is empty, and that is all it
-costs. Each kind of event is built in one place, by keyword. A room that tells an event waits for nobody, and holds no
-lock of a listener.
+Rules: mostly nobody listens, so a room first checks whether the tuple of listeners is empty, and that is all it costs.
+Each kind of event is built in one place, by keyword. A room that reports an event waits for nobody, and holds no lock
+of a listener.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 class Call(NamedTuple):
     """One call between a client and a task, or between two tasks, as the wire would have seen it.
 
-    Moments are seconds on the clock of who calls. `nbytes` is the tensor data that it carried, `sent` the part of it
+    Moments are seconds on the caller's clock. `nbytes` is the tensor data that it carried, `sent` the part of it
     that went along with the request; the rest came with the answer. `step` is 0 for what belongs to no step. `turn` and
     `answered` number requests and answers in the order in which they were made: in virtual time many share a moment.
     Of a call between workers over gRPC, and of one that comes from `another process`, all bytes of its messages count.
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
     at: float
     method: str  # as the protocol calls it: RunStep, RegisterGraph, RunGraph, RecvTensor, …
-    source: str  # who calls: a task, or a client by the name of its thread
+    source: str  # the caller: a task, or a client by the name of its thread
     target: str  # the task that is called
     nbytes: int
     detail: str  # what about: fetches of a step, the key of a tensor
@@ -60,8 +60,8 @@ class Message(NamedTuple):
 class QueueEvent(NamedTuple):
     """Something that happened at a queue; `level` is how many elements it held then.
 
-    `what` is `put` or `take` (that many `elements`), `wait` (it can not go on: `wants` says to do what), `end` (it went
-    with an `error`) or `close`. One who wants many elements may put or take them in several events; `over` is true for
+    `what` is `put` or `take` (that many `elements`), `wait` (an op is blocked: `wants` says on what), `end` (its wait
+    ended with an `error`) or `close`. An op of many elements may put or take them in several events; `over` is true for
     the last one.
     """
 
@@ -76,7 +76,7 @@ class QueueEvent(NamedTuple):
     client: str  # the name of the thread that runs the step; "" if it is in another process
     step: int
     over: bool = True
-    wants: str = ""  # of who waits: `put` or `take`
+    wants: str = ""  # of an op that waits: `put` or `take`
     error: str = ""
 
 
@@ -201,7 +201,7 @@ clients: dict[int, str] = {}  # step → whose it is, of steps that began while 
 class OpenCall:
     """A call that has been made and has no answer yet, while somebody listens. In a `with` block, the call is made.
 
-    `now` is the clock of who calls.
+    `now` is the caller's clock.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Many tasks: what a cluster is made of, who starts its tasks, and how they reach each other.
+"""Many tasks: what a cluster is made of, how its tasks start, and how they reach each other.
 
 Design: docs/design/cluster.md
 """

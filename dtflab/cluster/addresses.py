@@ -61,8 +61,8 @@ def _each_once(spec: ClusterSpec) -> ClusterSpec:
             address, task = spec.task_address(job, index), f"/job:{job}/task:{index}"
             if address in tasks:
                 raise ValueError(
-                    f"The address {address} stands twice in the cluster's spec: {tasks[address]} and {task} have it. "
-                    "Give each task a port of its own."
+                    f"The address {address} occurs twice in the cluster's spec: {tasks[address]} and {task} have it. "
+                    "Give each task its own port."
                 )
             tasks[address] = task
     return spec
@@ -88,8 +88,8 @@ def check_loopback(spec: ClusterSpec) -> None:
 def free_addresses(count: int) -> list[str]:
     """Addresses on this machine's loopback that nobody uses now; none is given away before its task is there.
 
-    On Linux a port that somebody is bound to without listening is given to nobody who asks for any, and yet to who
-    asks for this one, if both allow it, as servers do. So the last ports that were found here stay bound.
+    On Linux, a port that is bound without listening is not given to a process that asks for any port, but to one that
+    asks for this port, if both sockets allow it, as servers' do. So the last ports that were found here stay bound.
     """
     sockets = [_bound() for _ in range(count)]
     addresses = [f"localhost:{s.getsockname()[1]}" for s in sockets]

@@ -89,7 +89,7 @@ class Capacity(NamedTuple):
 
 @dataclass
 class _Device:
-    """A GPU of a task, and who was promised how many bytes of its card, under which task's name."""
+    """A GPU of a task, and the promises on its card: how many bytes, to which request, under which task's name."""
 
     name: str
     given: Capacity
@@ -212,7 +212,9 @@ class ResourceManager:
         self._devices = {name: _Device(name, given, cards[given.card]) for name, given in now.items()}
 
     def look_again(self) -> None:
-        """Tasks came or went: their promises end, and who waits is served, or told that there is no hope."""
+        """Tasks came or went: their promises end, and waiting requests are served, or refused if they have become
+        impossible.
+        """
         with self._lock:
             self._look()
             for place in [place for place in self._waiting if not self._possible(place[0])]:

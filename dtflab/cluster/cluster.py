@@ -233,7 +233,7 @@ class Cluster:
         if not isinstance(gpus, int) or gpus < 1:
             raise ValueError(f"allocate(gpus={gpus!r}): ask for one GPU at least; CPUs need no allocation.")
         if timeout is not None and not wait:
-            raise ValueError(f"allocate(timeout={timeout!r}): only who waits has a timeout; add wait=True.")
+            raise ValueError(f"allocate(timeout={timeout!r}): a timeout is used only with wait=True.")
         size = None if memory is None else parse_memory(memory)
         if size == 0:
             raise ValueError(f"allocate(memory={memory!r}): ask for some memory, or leave it out for a whole GPU.")
@@ -392,7 +392,7 @@ class Cluster:
         return variables_on(self.local_devices("variables"))
 
     def queues(self) -> list[HeldQueue]:
-        """The queues of its tasks as they are now: level, capacity, who waits; of tasks in this process only, too."""
+        """The queues of its tasks as they are now: level, capacity, waiting ops; only of tasks in this process."""
         return queues_on(self.local_devices("queues"))
 
     def local_devices(self, what: str) -> list[Device]:
@@ -440,7 +440,7 @@ class Cluster:
 
 def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostCards | None:
     if gpus is None and (gpu is not None or memory is not None):
-        raise ValueError("gpu=… and gpu_memory=… describe the GPUs of gpus=…: say how many each host has.")
+        raise ValueError("gpu=… and gpu_memory=… describe GPUs: add gpus=…, the number of GPUs of each host.")
     return None if gpus is None else definition_of(gpus, gpu, memory)
 
 

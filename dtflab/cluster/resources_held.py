@@ -1,4 +1,4 @@
-"""Holdings: who holds which variable, and what stands in which queue, read from the containers of tasks.
+"""Holdings: which task holds which variable, and what is in which queue, read from the containers of tasks.
 
 Stands for nothing in TensorFlow, whose servers do not tell.
 
@@ -82,7 +82,7 @@ def devices_of(session: BaseSession) -> list[Device]:
     except NotImplementedError:
         where = session.sess_str.decode()
         raise NotImplementedError(
-            f"The master of {where} is in another process, which does not tell what its tasks hold."
+            f"The master of {where} is in another process, which does not report what its tasks hold."
         ) from None
     return [device for worker in workers if (own := worker.local()) is not None for device in own.devices]
 

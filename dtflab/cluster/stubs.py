@@ -44,7 +44,7 @@ class Wire(Protocol):
     """The way to one address."""
 
     address: str
-    task: str  # who lives there, as far as known
+    task: str  # the task that lives there, as far as known
 
     def call(self, path: str, request: bytes, timeout: float | None = None) -> bytes:
         """Ask and wait for the answer; raises a class of `errors`."""
@@ -55,14 +55,14 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
-ELSEWHERE = "another process"  # who calls, as far as one knows
+ELSEWHERE = "another process"  # the caller, as far as known
 
 
 def wire_call(method: str, source: str, target: str, request: Message | None, sent: int) -> OpenCall:
     """A call over gRPC between tasks, while somebody watches; `request` is its message, if known, of `sent` bytes."""
     key = getattr(request, "rendezvous_key", "")
     if source == ELSEWHERE and key:
-        source = device_spec.task_name(key.split(";")[2])  # who will receive it
+        source = device_spec.task_name(key.split(";")[2])  # the receiver
     return OpenCall(method, source, target, key, getattr(request, "step_id", 0), sent)
 
 
@@ -197,7 +197,7 @@ class WorkerStub:
     def __init__(self, task: str, wire: Wire, source: str = "") -> None:
         self.task = task
         self._wire = wire
-        self._source = source  # the task that calls, for those who watch; "" for who only asks whether it is there
+        self._source = source  # the calling task, for listeners; "" for a call that only asks whether it is there
         self._over: deque[int] = deque()  # steps that went well, to be cleaned up when nobody waits for that
 
     def _call(self, method: str, request: Message, timeout: float | None = None) -> bytes:

@@ -78,7 +78,7 @@ class Task:
         self.master = Master(self.worker, workers, clock, new_step, config)
         self._peers: dict[str, Peer | Absent | WorkerStub] = {}
         self.log = MessageLog()
-        self.heard = Instrument(self.log)  # who hears of what other tasks of this process ask of this one
+        self.heard = Instrument(self.log)  # listeners to what other tasks of this process ask of this one
         self._helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
         self._helps_lock = threading.Lock()
         self.stopped = False
@@ -191,7 +191,9 @@ def _advice(address: str) -> str:
 
 
 def _reason(error: errors.OpError) -> str:
-    """What the error's first line has in brackets at its end, or all of it; the rest is for who had a session there."""
+    """What the error's first line has in brackets at its end, or all of it; the rest is for clients that had a session
+    there.
+    """
     line = error.message.splitlines()[0]
     found = re.search(r"\(([^()]*)\)\.$", line)
     return found[1] if found else line.rstrip(".")

@@ -26,7 +26,7 @@ def check_options(clock: str, engine: str, listen: bool, options: Mapping[str, A
     if clock not in ("real", "virtual"):
         raise ValueError(f"clock={clock!r}? Choose 'real' or 'virtual'.")
     if clock == "real" and given:
-        raise ValueError(f"{given[0]}=… describes simulated hardware or chance: add clock='virtual'.")
+        raise ValueError(f"{given[0]}=… describes simulated hardware or randomness: add clock='virtual'.")
     if clock == "virtual" and (engine != "inprocess" or listen):
         raise ValueError("clock='virtual' needs all tasks in this process: engine='inprocess', without listen=True.")
     seed, stragglers = options["seed"], options["stragglers"]

@@ -59,7 +59,7 @@ def _check_variables(function: Function, transformation: str) -> None:
             made = f" in {line}" if (line := line_text(node.line)) else ""
             raise ValueError(
                 f"The function of {transformation} makes the variable '{node.name}'{made}: no session could initialize "
-                "it. Make it outside of the function, which may then use it."
+                "it. Make it outside the function; the function may use it."
             )
 
 

@@ -98,7 +98,7 @@ def _read_pair(images_path: str, labels_path: str) -> Part:
     if len(images) != len(labels):
         raise ValueError(
             f"{images_path} has {len(images)} images, but {labels_path} has {len(labels)} labels. "
-            "They are not of one data set; fetch both again."
+            "They do not belong to the same data set; fetch both again."
         )
     wrong = np.flatnonzero(labels >= CLASSES)
     if len(wrong):
@@ -116,7 +116,7 @@ def _read_idx(path: str) -> NDArray[np.uint8]:
         with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
             data = file.read()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} can't be unpacked: {error}. It is damaged or no gzip file; fetch it again.") from None
+        raise ValueError(f"{path} can't be unpacked: {error}. It is damaged or not gzip; fetch it again.") from None
     if len(data) < 4 or int.from_bytes(data[:4], "big") != wanted:
         found = int.from_bytes(data[:4], "big")
         raise ValueError(f"Invalid magic number {found} in MNIST file {path}: one of this name begins with {wanted}.")

@@ -178,7 +178,7 @@ def _shell() -> Any:
 def _end_of_cell() -> None:
     """What `exit()` and `quit()` do: in Jupyter they end the kernel, here the cell."""
     raise SystemExit(
-        "the cell called exit() or quit(), which ends a kernel. Here only the rest of the cell was left out"
+        "the cell called exit() or quit(), which ends a kernel. Here only the rest of the cell was skipped"
     )
 
 

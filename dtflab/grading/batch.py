@@ -160,7 +160,7 @@ class _Work:
         self._left -= ended.seconds
         if ended.unwatched:
             self.unwatched = ended.told
-        if not self.done and not self.late:  # who ran when the time was over need not have taken it
+        if not self.done and not self.late:  # a question that was running at the end need not have taken the time
             self._blame(ended.told or "It ended the whole process.")
 
     def _order(self) -> attempt.Order:

@@ -151,7 +151,7 @@ def _options(options: argparse.Namespace) -> batch.Options:
     if importlib.util.find_spec("IPython") is None:
         raise Misuse("it runs notebooks with IPython, which is not installed: pip install 'dtflab[lab]'")
     if min(options.jobs, options.timeout, options.cell_timeout, options.memory) <= 0:
-        raise Misuse("--jobs, --timeout, --cell-timeout and --memory are more than 0")
+        raise Misuse("--jobs, --timeout, --cell-timeout and --memory must be greater than 0")
     checks = options.checks or (Path(named) if (named := os.environ.get("DTFLAB_CHECKS")) else None)
     if checks is not None:
         all_questions()  # it may add to those of installed checks

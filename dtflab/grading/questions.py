@@ -139,7 +139,7 @@ def register(id: str, title: str, answer: str, hints: Sequence[str]) -> Question
     """A new question; ValueError for an id that is taken or is not `topic/name`."""
     topic, _, name = id.partition("/")
     if id in _questions or not topic.isidentifier() or not name.isidentifier():
-        raise ValueError(f"an id is topic/name and is used once, not {id!r}")
+        raise ValueError(f"an id must be unique and look like topic/name, unlike {id!r}")
     _questions[id] = Question(id, title, answer, hints)
     return _questions[id]
 

@@ -1,4 +1,4 @@
-"""The class: which of a student's files counts, who handed in nothing, and whose file nobody knows.
+"""The class: which of a student's files counts, which students handed in nothing, and which files belong to no student.
 
 Rules: of several files of one student for one assignment the best one counts: files have no time that can be trusted,
 and a student who hands in a copy means no harm by it. Nothing is missing from an assignment that most of the others

@@ -216,7 +216,7 @@ def _asked_for(what: str, given: Any, host: str, residents: Sequence[str]) -> An
     if found:
         return found[0]
     if "" not in given and what != "gpus":  # a host without a number of GPUs has none
-        raise ValueError(f'{what} says nothing of host {host} ({", ".join(residents)}). Name it, or "" for the rest.')
+        raise ValueError(f'{what} does not mention host {host} ({", ".join(residents)}). Name it, or "" for the rest.')
     return given.get("")
 
 

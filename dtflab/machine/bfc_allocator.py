@@ -82,7 +82,7 @@ class Chunk:
         self.size = size
         self.in_use = False
         self.requested = 0
-        self.what: Any = None  # who asked for it
+        self.what: Any = None  # the op that asked for it
         self.action = 0  # its last allocation or deallocation, counted over all chunks
         self.prev: Chunk | None = None
         self.next: Chunk | None = None
@@ -241,7 +241,7 @@ class BFCAllocator:
     # -- the dump ---------------------------------------------------------------------------------------------------
 
     def report(self, nbytes: int = MIN_ALLOCATION) -> str:
-        """What TensorFlow logs when `nbytes` can't be had: bins, chunks with who took them, sizes in use, counts."""
+        """What TensorFlow logs when `nbytes` can't be had: bins, chunks with their owners, sizes in use, counts."""
         size = rounded(nbytes)
         own = bin_number(size)
         lines = [f"BFCAllocator dump for {self.name}"]

@@ -235,7 +235,7 @@ class CudaGPU(GPUDevice):
         with self.card, self._errors:
             with compute:
                 copy = self.cupy.empty(array.shape, array.dtype)
-            upload.wait_event(compute.record())  # who had this memory before has finished
+            upload.wait_event(compute.record())  # the previous user of this memory has finished
             copy.set(np.ascontiguousarray(array).reshape(array.shape), stream=upload)
             compute.wait_event(upload.record())
         return copy

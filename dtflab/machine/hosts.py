@@ -1,9 +1,9 @@
-"""Hosts, their cards, and who may use them.
+"""Hosts, their cards, and the programs that may use them.
 
 Stands for `core/common_runtime/gpu/gpu_init.cc`, the device half of `gpu_device.cc` (BaseGPUDeviceFactory), and the
 CUDA driver under both.
 
-A *host* is the host part of an address. A *program* is who holds memory of a card: an operating system process, or
+A *host* is the host part of an address. A *program* holds memory of a card: an operating system process, or
 one task of an in-process cluster. A *claim* is one program's use of one card.
 
 Rules: an explicit request simulates cards; without one, real ones are used if CuPy sees some. Memory that a program
@@ -115,7 +115,7 @@ class Claim:
         self._cells[2] = int(self.clock.now() * 1e9)
 
     def other_holders(self) -> str:
-        """A sentence for errors: who else holds memory of the card. Empty if nobody does."""
+        """A sentence for errors: the other programs that hold memory of the card. Empty if there are none."""
         held = [(claim.program or "this process", claim.held) for claim in claims_on(self.card) if claim is not self]
         held += [
             (holding.program or f"process {record.pid} ({record.command})", holding.held)

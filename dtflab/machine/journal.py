@@ -1,4 +1,4 @@
-"""Journal: what happened to the memory of simulated cards: who took some, who was refused, who ended.
+"""Journal: what happened to the memory of simulated cards: programs that took some, were refused, or ended.
 
 Stands for what a GPU's driver writes to the system's log. Left out: what a program gives to its tensors.
 

@@ -43,7 +43,7 @@ def memories() -> list[DeviceMemory]:
 
 
 class Buffer:
-    """The memory of one array: its place on the device, and who made it."""
+    """The memory of one array: its place on the device, and the node that made it."""
 
     __slots__ = ("address", "dtype", "line", "name", "nbytes", "number", "owner", "shape", "size", "variable")
 

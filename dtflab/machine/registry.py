@@ -153,8 +153,8 @@ class Registry:
         while not self._door.acquire():
             if REAL.now() > deadline:
                 raise TimeoutError(
-                    f"The registry of simulated GPUs in {self.folder} stays locked. Is a process of yours stopped? Let "
-                    "it go on or end it, or set DTFLAB_REGISTRY to another folder."
+                    f"The registry of simulated GPUs in {self.folder} stays locked. Is one of your processes "
+                    "suspended? Resume it or end it, or set DTFLAB_REGISTRY to another folder."
                 )
             REAL.sleep(0.001)
 
@@ -337,8 +337,8 @@ def _private(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(
-            f"{folder}, the registry of simulated GPUs, can't be made ({error.strerror}). Set DTFLAB_REGISTRY to a "
-            "folder that can."
+            f"{folder}, the registry of simulated GPUs, can't be created ({error.strerror}). Set DTFLAB_REGISTRY "
+            "to another folder."
         ) from None
     if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
         raise PermissionError(

@@ -1,4 +1,4 @@
-"""smi: who holds how much of which card, as a table like that of `nvidia-smi`.
+"""smi: which program holds how much of which card, as a table like that of `nvidia-smi`.
 
 Stands for NVIDIA's program. Left out: fans, temperatures, clocks; a simulated card has none.
 
@@ -63,7 +63,7 @@ class CardState:
 
 @dataclass
 class HostState:
-    """One host with its cards, and who uses them; `ours` if programs of this process could, too."""
+    """One host with its cards and the programs that use them; `ours` if programs of this process could, too."""
 
     name: str
     cards: list[CardState] = field(default_factory=list)
@@ -141,11 +141,11 @@ class _Look:
 
 
 _last: _Look | None = None
-notes: list[Callable[[], list[str]]] = []  # upper rooms add what they know of who may use what
+notes: list[Callable[[], list[str]]] = []  # upper rooms add what they know about which program may use what
 
 
 def smi(period: float = 0.0, clock: Clock | None = None) -> Smi:
-    """All cards that the processes of this machine know of, and who holds their memory.
+    """All cards that the processes of this machine know of, and the programs that hold their memory.
 
     GPU-Util is of the time since the last look; with a `period`, in seconds, of that time, which passes meanwhile: on
     `clock`, by default that of the caller, which may be a cluster's in virtual time.

@@ -23,7 +23,7 @@ from dtflab.machine.pools import Part
 class StepStatsCollector:
     """The trace of one step in this process. `add` may be called from any thread.
 
-    It tells of each node that ran. If the trace is `wanted`, and not only those who watch, it keeps that itself, too.
+    It reports each node that ran. If the trace is `wanted`, not only watched, it keeps the node, too.
     """
 
     def __init__(self, clock: Clock, wanted: bool = True) -> None:

@@ -143,7 +143,8 @@ class DtfMagics(Magics):
     )
     @line_magic
     def dtf_smi(self, line: str) -> Smi:
-        """Show all GPUs that this machine's processes know of, simulated or real, and who holds their memory.
+        """Show all GPUs that this machine's processes know of, simulated or real, and the programs that hold their
+        memory.
 
         %dtf_smi                  the cards of this process and of its clusters; below, those of other programs
         %dtf_smi --period 0.5     with GPU-Util of the next half second
@@ -376,7 +377,7 @@ class DtfMagics(Magics):
             return shell.ev(expression) if expression else None
         except SyntaxError as error:  # it points into this file, not into the cell
             raise UsageError(
-                f"{expression!r} is no Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}"
+                f"{expression!r} is not a Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}"
             ) from None
         except NameError as error:
             raise UsageError(f"In {expression!r}: {error}.") from None

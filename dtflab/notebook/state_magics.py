@@ -1,4 +1,4 @@
-"""The magics about state and traffic: who holds which variable, queues, calls, stale gradients. Thin skins, as ever."""
+"""The magics about state and traffic: variables and their tasks, queues, calls, stale gradients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StateMagics(Magics):
     @no_var_expand
     @line_magic
     def dtf_vars(self, line: str) -> Picture:
-        """Draw who holds which variable: bytes per device, a segment for each variable.
+        """Draw which task holds which variable: bytes per device, a segment for each variable.
 
         %dtf_vars             of the tasks that the newest session reaches
         %dtf_vars cluster     of all tasks of a cluster
@@ -47,7 +47,7 @@ class StateMagics(Magics):
     @no_var_expand
     @line_magic
     def dtf_queues(self, line: str) -> Picture:
-        """Draw how full queues are, and who waits at them: now, or while they were watched.
+        """Draw how full queues are, and which ops wait at them: now, or while they were watched.
 
         %dtf_queues           as they are now, on the tasks that the newest session reaches
         %dtf_queues cluster   as they are now, on all tasks of a cluster
@@ -64,7 +64,7 @@ class StateMagics(Magics):
     @no_var_expand
     @line_magic
     def dtf_wire(self, line: str) -> Picture:
-        """Draw who called whom: run something once and show its calls, or show those of a watch.
+        """Draw which task called which: run something once and show its calls, or show those of a watch.
 
         %dtf_wire train --feed {images: x, labels: y}
         %dtf_wire seen --step -1
@@ -73,7 +73,7 @@ class StateMagics(Magics):
         texts = arguments.split(line, ("feed", "session", "step"), example)
         what, lines = self._lines._fetches(texts), self._lines
         if what is None:
-            raise UsageError(f"Name what to run, or what a tf.watch() saw. For example: {example}")
+            raise UsageError(f"Name the fetches to run, or the result of a tf.watch(). For example: {example}")
         if isinstance(what, Watch):
             return drawn(viz.wire, what, _number(texts.get("step")))
         if "step" in texts:
@@ -139,8 +139,8 @@ def _noted(target: str, where: str, name: str) -> StalenessLog:
     log = log_at(target, where, name)
     if not len(log):
         raise UsageError(
-            f"No gradient was noted on {where} under the name {name!r}. Has the training begun? If so: --name is that "
-            "of its StalenessOptimizer, --where the device of its global step."
+            f"No gradient was recorded on {where} under the name {name!r}. Has the training begun? If so, "
+            "--name must name its StalenessOptimizer, and --where the device of its global step."
         )
     return log
 

@@ -283,7 +283,7 @@ class Iteration:
             return value
         already = len(self.ready)
         self.propagate(n, value)
-        if mode & HANDS_ON:  # who may read a variable now reads it before an update that is ready, too
+        if mode & HANDS_ON:  # readers that are ready run before an update that is ready
             self.ready.rotate(len(self.ready) - already)
         return _DELIVERED
 
@@ -377,7 +377,7 @@ class Iteration:
             self.hand_on(n, repeat(DEAD), alive=False)
 
     def hand_on(self, n: int, values: Iterable[Any], alive: bool = True, for_good: bool = False) -> None:
-        """Put the outputs of node `n` on edges of this iteration, and tell those who wait for its end.
+        """Put the outputs of node `n` on edges of this iteration, and notify those that wait for its end.
 
         A value that is dead `for_good` is the only one that a Merge will get.
         """

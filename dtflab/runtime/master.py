@@ -351,8 +351,8 @@ class MasterSession:
         run = self._partial_runs.get(handle)
         if run is None:
             raise errors.InvalidArgumentError.of(
-                "Must run 'setup' before performing partial runs! (partial_run_setup gives the handle; it "
-                "is used up when all its feeds and fetches are, and after an error.)"
+                "Must run 'setup' before performing partial runs! (partial_run_setup returns the handle; "
+                "it expires when all its feeds and fetches are used, and after an error.)"
             )
         return run.run(feeds, fetches, self._timeout(None))
 

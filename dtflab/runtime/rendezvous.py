@@ -149,7 +149,7 @@ class RendezvousMgr:
             found.abort(error or errors.AbortedError.of(f"Step {step_id} has ended."))
 
     def abort_all(self, error: Exception) -> None:
-        """The task ends: everybody who waits here gets `error`."""
+        """The task ends: every waiting request gets `error`."""
         for step_id in list(self._steps):
             self.cleanup(step_id, error)
 

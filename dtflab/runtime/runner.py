@@ -1,4 +1,4 @@
-"""Runner: who lets the nodes of a step run, and when. The seam below the executor.
+"""Runner: where and when the nodes of a step run. The seam below the executor.
 
 Stands for `Executor::Args::Runner` and the step state around it in `graph_mgr.cc` and `master_session.cc`.
 
@@ -72,7 +72,7 @@ class Step:
 
     @property
     def traced(self) -> bool:
-        """True if its trace is wanted; it may have one only for those who watch."""
+        """True if its trace is wanted; it may have one only for listeners."""
         return self.trace is not None and self.trace.wanted
 
     # -- called on the driving thread ---------------------------------------------------------------------

@@ -74,7 +74,9 @@ class Standing(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One set: what ran in it, whose counters it lowered, who is ready now, who waits for something outside."""
+    """One set: the nodes that ran, the counters that they lowered, the nodes ready now, those that wait for an outside
+    event.
+    """
 
     number: int
     ran: list[Ran]
@@ -304,7 +306,7 @@ class Steps:
             self.close()
 
     def _run(self, patient: bool = False) -> Record:
-        """One set; the first call only finds out who is ready."""
+        """One set; the first call only finds out which nodes are ready."""
         with self._lock:
             try:
                 self._step.advance(patient)

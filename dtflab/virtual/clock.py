@@ -13,9 +13,9 @@ A thread that turns the engine may have to wait inside of an event: a kernel cal
 sleeps. It then turns the engine again, on top of the event that it is in; a wake-up for what it waited for first comes
 after that is over.
 
-Rules: who is woken first runs first. If nothing that is going to happen can wake anybody, all who wait get a
-DeadlockError that says what they wait for; so does who looks again and again for what nobody will do. An error in an
-event goes to the guest who has waited longest.
+Rules: the thread that is woken first runs first. If no scheduled event can wake a thread, every waiting thread gets a
+DeadlockError that says what it waits for, as does a thread that keeps polling for something nobody will do. An error in
+an event goes to the guest that has waited longest.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class VirtualEvent:
 
     @CRITICAL
     def set(self) -> None:
-        """Wake all who wait, in their order."""
+        """Wake all waiting threads, in their order."""
         self._is_set = True
         waiting, self._waiting = self._waiting, []
         for turn, number in waiting:
@@ -97,7 +97,7 @@ class VirtualEvent:
 
 
 class VirtualThread:
-    """A thread that takes turns. Its first one comes after those of all who are woken already."""
+    """A thread that takes turns. Its first one comes after those of all threads that are woken already."""
 
     def __init__(self, clock: VirtualClock, target: Callable[..., Any], args: tuple[Any, ...], name: str) -> None:
         self.name = name
@@ -147,7 +147,7 @@ class VirtualThread:
 class VirtualClock:
     """A clock whose time passes only while everybody waits.
 
-    `waits()` gives lines for the text of a DeadlockError; a cluster tells there who waits for what.
+    `waits()` gives lines for the text of a DeadlockError; a cluster reports there which op waits for what.
     """
 
     def __init__(self, engine: Engine | None = None) -> None:
@@ -156,9 +156,9 @@ class VirtualClock:
         self.waits: Callable[[], list[str]] = list
         self._here = threading.local()  # .turn: the place of the thread that asks
         self._threads: set[_Turn] = set()  # that were started and have not ended
-        self._waiting: dict[_Turn, VirtualEvent] = {}  # who stands still, and for what; the first first
+        self._waiting: dict[_Turn, VirtualEvent] = {}  # waiting threads and what they wait for, in order
         self._woken: deque[_Turn] = deque()
-        self._resting = 0  # of those who wait, who will look again
+        self._resting = 0  # how many of those will look again
         self._door = threading.Lock()  # over the two below
         self._inside = False  # the engine is being turned, or somebody takes a turn
         self._arrivals: deque[_Turn] = deque()  # guests that came meanwhile
@@ -215,7 +215,7 @@ class VirtualClock:
 
     @AWAITED
     def stop(self, seconds: float = 5.0) -> None:
-        """Send home all who wait, with a CancelledError, and let them end; give up after that many real seconds."""
+        """Wake all waiting threads with a CancelledError, and let them end; give up after that many real seconds."""
         gone = self._stopped = errors.CancelledError.of("The cluster of this virtual time was stopped.")
         deadline = REAL.now() + seconds
         me = self._my_turn()
@@ -316,7 +316,7 @@ class VirtualClock:
             raise
 
     def _go_out(self, me: _Turn) -> None:
-        """The next one comes in; or those guests who wait inside get somebody who turns the engine for them."""
+        """The next one comes in; or waiting guests get a thread that turns the engine for them."""
         self._away.leaves(me.thread)
         with self._door:
             if me.lost:  # then another one is at it
@@ -329,7 +329,7 @@ class VirtualClock:
                 self._inside = False
 
     def _stand_aside(self, me: _Turn) -> None:
-        """Let the engine be turned until this thread is woken and all who were woken before have had their turns."""
+        """Let the engine be turned until this thread is woken and all threads woken before it have had their turns."""
         me.given = False
         if threading.current_thread() is threading.main_thread():
             self._turner.submit(self._turn_for_another)
@@ -354,7 +354,7 @@ class VirtualClock:
             raise
 
     def _has_turn_soon(self, me: _Turn) -> bool:
-        """Wait a moment for who runs to give way; not so if that one computes and computes, or at a second Ctrl-C."""
+        """Give the running thread a moment to yield, unless it is busy computing, or there is a second Ctrl-C."""
         with contextlib.suppress(KeyboardInterrupt):
             deadline = REAL.now() + STRETCH
             while not me.given and REAL.now() < deadline:
@@ -387,7 +387,7 @@ class VirtualClock:
 
     @CRITICAL
     def _turn_for_another(self) -> None:
-        """On a turner's thread: turn the engine for one who only waits."""
+        """On a turner's thread: turn the engine for one that only waits."""
         with using(self):
             self._choose().baton.release()
 
@@ -446,7 +446,7 @@ class VirtualClock:
         self._stuck()
 
     def tell(self, error: Exception) -> None:
-        """Raise an error that is nobody's own in the guest who has waited longest: mostly the program itself."""
+        """Raise an error that belongs to no thread in the guest that has waited longest: mostly the program itself."""
         if error is self._stopped:  # every thread has got it
             return
         guests = (turn for turn in self._waiting if turn.guest)
@@ -461,7 +461,7 @@ class VirtualClock:
             REAL.sleep(0.001)
             return
         text = self._deadlock()
-        others = [turn for turn in self._waiting if turn.guest]  # who mostly wait for the others to end
+        others = [turn for turn in self._waiting if turn.guest]  # which mostly wait for the others to end
         for turn in self._own_waiting() or others or list(self._waiting):
             self._fail(turn, DeadlockError.of(text))
 

@@ -16,7 +16,7 @@ _Line = tuple[Any, ...]
 
 
 class EventLog:
-    """The last `size` things that happened, in the order in which they were known; the hash is over all."""
+    """The last `size` events, in the order in which they were known; the hash is over all."""
 
     def __init__(self, size: int = 100_000) -> None:
         self._kept: deque[_Line] = deque(maxlen=size)  # plain tuples, of which the garbage collector takes no notice

@@ -1,4 +1,4 @@
-"""Guests who are away: threads of the program that waited inside, went out, and are expected back in a moment.
+"""Guests that are away: threads of the program that waited inside, went out, and are expected back in a moment.
 
 What they compute meanwhile takes no virtual time, as with the clock's own threads: nobody else has a turn, and nothing
 that is due comes. Else a thread that the program started would find that minutes had passed between two of its lines.
@@ -28,7 +28,7 @@ class Away:
         self._patience: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
         self._inside: weakref.WeakSet[Any] = weakref.WeakSet()
         self._known = weakref.WeakSet(threading.enumerate())
-        self._lock = threading.Lock()  # nobody is expected who comes in this moment
+        self._lock = threading.Lock()  # a guest that comes at this moment is not expected
         self._back = REAL.event()
 
     def leaves(self, thread: Any) -> None:

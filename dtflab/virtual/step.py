@@ -27,7 +27,7 @@ from dtflab.virtual.plan import Plan
 from dtflab.virtual.world import Lane
 
 _CLIENT = Lane("client")
-LEAST_S = 1e-6  # what a step of nothing but constants takes: who asks again and again lets time pass
+LEAST_S = 1e-6  # duration of a step of nothing but constants: a program that polls lets time pass
 
 
 class VirtualStep(Step):
@@ -83,7 +83,7 @@ class VirtualStep(Step):
         self.in_flight -= self._computing
         self._computing = 0
 
-    # -- who drives -------------------------------------------------------------------------------------------
+    # -- driving -------------------------------------------------------------------------------------------
 
     @CRITICAL
     def drive(self, until: Callable[[], bool] = lambda: False) -> None:

@@ -91,7 +91,7 @@ class TimedRendezvous(StepRendezvous):
 
 
 def _told(step: VirtualStep, key: str, done: Done) -> Done:
-    """`done`, which also tells those who watch that a value of another task has arrived."""
+    """`done`, which also reports to listeners that a value of another task has arrived."""
     source, _, target, *_ = key.split(";")
     owner, puller = device_spec.task_name(source), device_spec.task_name(target)
     if owner == puller:

@@ -71,7 +71,7 @@ def _kernels(log: EventLog | Sequence[Happened], since: float) -> list[Happened]
     lines = log.lines if isinstance(log, EventLog) else list(log)
     if isinstance(log, EventLog) and log.count > len(lines) and lines[0].ended > since:
         raise ValueError(
-            f"The log keeps the last {len(lines):,} things that happened, since {lines[0].ended:.6g} s: give a later "
+            f"The log keeps the last {len(lines):,} events, since {lines[0].ended:.6g} s: give a later "
             f"`since`, or draw the picture earlier."
         )
     return [line for line in lines if not line.target and line.ended > max(since, line.started)]

@@ -1,4 +1,4 @@
-"""The picture of one card over time: which program held how much of it, what was free, and who was refused.
+"""The picture of one card over time: which program held how much of it, what was free, and which program was refused.
 
 Time runs to the right, with a step for each event, however long nothing happened before it: programs begin within
 milliseconds and then run for hours. Every program is a band, from when it takes memory to when it ends. Where one was
@@ -45,7 +45,7 @@ class _Rect(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """Something that happened: who held how much (bytes) just after it, and how many events it stands for."""
+    """An event: which program held how much (bytes) just after it, and how many events it stands for."""
 
     event: CardEvent
     held: dict[_PROGRAM, int]
@@ -59,7 +59,7 @@ class _Moment(NamedTuple):
 def card_history(
     state: Smi, card: int = 0, *, host: str = "", since: Smi | None = None, width: float | None = None, title: str = ""
 ) -> Picture:
-    """Picture who held memory of a simulated card, one step for each event, and who was refused; in MiB.
+    """Picture the programs that held memory of a simulated card, one step for each event, and refusals; in MiB.
 
     `state` is what `smi()` gave: its events are drawn, with `since` only those after that earlier one, and of more
     than 20 the last. `card` counts the cards of the `host`, by default of the first that has some. ValueError without
@@ -238,7 +238,7 @@ class _Drawing:
             yield tag("text", step, x=x, y=self.bottom + 18, class_="s11 b mid")
 
     def _list(self) -> Iterator[Markup]:
-        """When, who and what, in a line each, or several if they are long."""
+        """Time, program and event, in a line each, or several if they are long."""
         y = self.bottom + _BELOW
         for i, (moment, lines) in enumerate(zip(self.moments, self.told, strict=True), 1):
             yield tag("text", i, x=20, y=y, class_="s11 b end")

@@ -43,7 +43,7 @@ def by_arrival(programs: Iterable[tuple[int, str]], events: Sequence[CardEvent])
 
 
 def cards(state: Smi, host: str = "", *, width: float | None = None, title: str = "GPU memory") -> Picture:
-    """Picture who holds the memory of a host's cards, in the `state` that `smi()` gave.
+    """Picture which programs hold the memory of a host's cards, in the `state` that `smi()` gave.
 
     `host` is a name in `state.hosts`; by default the first, which is this one. Programs have letters in the order in
     which they came. ValueError without a GPU, or for a host that is not there.

@@ -212,7 +212,7 @@ class _Drawing:
             y += height + _GAP
 
     def _thing(self, thing: Thing, y: float) -> Iterator[Markup]:
-        """A variable is a box, a queue a pipe; both say who uses them, so that no line must be followed."""
+        """A variable is a box, a queue a pipe; both name their users, so that no line must be followed."""
         x, wide, high = self._task_left + 14, self._task_width - 26, _THING - 7
         users = self._letters({way.client for way in self._system.ways if way.thing == thing})
         self._things[thing] = y + high / 2

@@ -82,7 +82,7 @@ def _box(node: Standing, r: Rect) -> Markup:
 
 
 def _lines(plan: Layout) -> Markup:
-    """A line per edge, from what is waited for to who waits."""
+    """A line per edge, from the awaited node to the waiting one."""
     parts = []
     for points in plan.lines.values():
         head = tag("path", d=arrow_head(points[-1], points[-2], 6), class_="h")

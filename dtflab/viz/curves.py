@@ -255,7 +255,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _figure_class() -> Any:
-    """matplotlib's Figure, shown as a Picture; made here, so that matplotlib is loaded by who draws."""
+    """matplotlib's Figure, shown as a Picture; made here, so that matplotlib is loaded only to draw."""
     from matplotlib.figure import Figure
 
     return type("Curves", (_Shown, Figure), {})

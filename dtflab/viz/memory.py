@@ -60,7 +60,7 @@ def memory(step: Any, *, graph: Any = None, width: float | None = None, title: s
 
 
 def _ops(graph: Any) -> Sequence[Op]:
-    """The ops that tell who reads what; none of an empty default graph."""
+    """The ops that show which op reads what; none of an empty default graph."""
     return [] if graph is None and not get_default_graph().get_operations() else ops_of(graph)
 
 

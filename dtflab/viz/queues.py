@@ -1,4 +1,4 @@
-"""The picture of queues: how full each was over time, and who waited.
+"""The picture of queues: how full each was over time, and which ops waited.
 
 Every queue is a band. Its area is the number of elements that it held, a dashed line its capacity. Below, every line
 belongs to one op of one client: a bar is a time in which it waited, hatched to put, plain to take.
@@ -21,7 +21,7 @@ from dtflab.viz.drawing.svg import Markup, Point, hatch_path, join, line_path, n
 from dtflab.viz.drawing.units import duration, ticks, time_unit
 
 MOST_BANDS = 6  # queues that are drawn
-_MOST_LANES = 6  # of those who waited, per queue
+_MOST_LANES = 6  # of waiting ops, per queue
 _MOST_WAITS = 400  # on one line: not more than can be told apart
 _MOST_TABLE_ROWS = 1000
 _MOST_EMPTY = 5  # times what was ever inside: a capacity above is only named
@@ -29,10 +29,10 @@ _HEAD, _PLOT, _LANE, _GAP = 28.0, 84.0, 19.0, 14.0
 
 
 def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, title: str = "Queues") -> Picture:
-    """Picture the queues that a watch saw (`with tf.watch() as seen:`): levels, capacities, and who waited when.
+    """Picture the queues that a watch saw (`with tf.watch() as seen:`): levels, capacities, and waiting ops.
 
     ValueError if nothing happened at a queue. Of more than six queues those with most events are drawn, and of more
-    than six who waited at one, those who waited longest; of more than 400 waits of one, those that are still open or
+    than six waiting ops at one, those that waited longest; of more than 400 waits of one, those that are still open or
     ended with an error, the longest, and each n-th of the others. The picture says so, and its tables have all.
     """
     found = courses(seen)
@@ -54,7 +54,7 @@ def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, ti
 
 
 class _Band:
-    """One queue: its level over time, and lines for those who waited."""
+    """One queue: its level over time, and lines for the ops that waited."""
 
     def __init__(self, course: Course, y: float, width: float, start: float, end: float, first: bool) -> None:
         self.course, self.y, self.width = course, y, width

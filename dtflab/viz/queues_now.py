@@ -1,4 +1,4 @@
-"""The picture of queues as they are now: how full each is, and who waits at it."""
+"""The picture of queues as they are now: how full each is, and which ops wait at it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROW, _LINE, _BAR = 30.0, 17.0, 16.0
 def queues_now(
     held: Cluster | BaseSession | Sequence[HeldQueue], *, width: float | None = None, title: str = "Queues now"
 ) -> Picture:
-    """Picture how full the queues of a cluster, of a session's tasks, or of `cluster.queues()` are, and who waits.
+    """Picture how full the queues of a cluster, of a session's tasks, or of `cluster.queues()` are, and which ops wait.
 
     ValueError if there is none yet: a queue is created when an op of it first runs. NotImplementedError for tasks in
     processes of their own, which do not tell.

@@ -1,4 +1,5 @@
-"""The picture of an input pipeline: stages and the queues between them, how fast each goes, and who holds up the rest.
+"""The picture of an input pipeline: stages and the queues between them, how fast each goes, and which one holds up the
+rest.
 
 Elements go from top to bottom. Each stage has a bar for the whole time: what it worked is filled, what it waited to
 take is grey, what it waited to put is hatched. Each queue has a bar for how full it was in the mean.

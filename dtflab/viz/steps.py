@@ -15,7 +15,7 @@ from dtflab.viz.drawing.tables import page
 
 
 def steps_html(steps: Steps) -> Markup:
-    """Where a step stands: its nodes with their counters, what its last set did, who is ready."""
+    """Where a step stands: its nodes with their counters, what its last set did, which are ready."""
     last = steps.records[-1] if steps.records else Record(0, [], [], [], [])
     nodes, counts = steps.nodes, steps.counts
     head = str(steps).partition("\n")[0].capitalize()

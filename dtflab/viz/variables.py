@@ -1,4 +1,4 @@
-"""The picture of shared state: who holds which variable, bytes per device, a segment for each variable.
+"""The picture of shared state: which task holds which variable, bytes per device, a segment for each variable.
 
 Every device is a bar as long as what it holds; the variables of a device lie in it in the order in which they were
 made, each named where there is room. Hatched segments are in a container of their own.

@@ -1,4 +1,4 @@
-"""The picture of the wire: who called whom, one call below the other, as a sequence chart.
+"""The picture of the wire: calls between tasks, one below the other, as a sequence chart.
 
 Clients and tasks are columns, time goes down. A call is an arrow from who calls to who is called; what comes back with
 data is a dashed arrow. Calls of the same kind that follow each other are one arrow with a count. A bar on a column is a

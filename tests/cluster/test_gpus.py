@@ -139,7 +139,7 @@ def test_a_program_s_own_servers_see_their_hosts_cards(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        ({"gpu": "K40"}, ValueError, "say how many each host has"),
+        ({"gpu": "K40"}, ValueError, "the number of GPUs of each host"),
         ({"gpus": 1, "gpu": "K41"}, ValueError, "No GPU model 'K41'"),
         ({"gpus": -1}, ValueError, "must be 0 or more"),
         ({"gpus": 1, "gpu_memory": "much"}, ValueError, "'much' is not an amount of memory"),

@@ -4,7 +4,7 @@ A mutant that full marks are given to is compared with the solution itself, on m
 those find a difference, it has escaped; if not, it is another right answer. So the tally says how well the instances of
 one seed, those that a student meets, are chosen.
 
-    python -m tests.grading.mutants [ID …]     all mutants and seeds, as a table; status 1 below 95 %
+    python -m tests.grading.mutants [ID …]     all mutants and seeds, as a table; status 1 below 95%
 """
 
 from __future__ import annotations

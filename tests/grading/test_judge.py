@@ -271,7 +271,7 @@ def test_hints_come_in_steps(twice):
 
 def test_a_question_is_checked_when_it_is_registered(twice):
     for id in ("numbers/q9", "q9", "a b/q1"):
-        with pytest.raises(ValueError, match="topic/name and is used once"):
+        with pytest.raises(ValueError, match="must be unique and look like topic/name"):
             register(id, "", "", ())
     with pytest.raises(ValueError, match="at most 20 s"):
         Question("a/b", "", "", ()).check("long", 1, seconds=30)(print)

@@ -76,7 +76,7 @@ def test_a_session_without_a_cluster():
     ({"gpus": -1}, "The number of GPUs of b must be 0 or more, not -1"),
     ({"gpus": True}, "must be 0 or more, not True"),
     ({"gpus": 1, "gpu": "K41"}, "No GPU model 'K41'"),
-    ({"cpu": {"worker": "laptop"}}, r"cpu says nothing of host a \(/job:ps/task:0\). Name it"),
+    ({"cpu": {"worker": "laptop"}}, r"cpu does not mention host a \(/job:ps/task:0\). Name it"),
     ({"racks": 0}, "racks is 0, but must be 1 or more"),
     ({"racks": True}, "racks is True, but must be 1 or more"),
     ({"gpus": 1, "visible": {"/job:worker/task:0": [1]}}, "visible lists card 1 for task .*, but b has 1 cards"),

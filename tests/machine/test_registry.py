@@ -218,7 +218,7 @@ def test_the_folder_and_its_files_are_the_users_alone(own_folder):
 
 def test_a_folder_that_cannot_be_made_is_named(own_folder, monkeypatch):
     own_folder.write_text("a file")
-    with pytest.raises(OSError, match=r"can't be made \(File exists\). Set DTFLAB_REGISTRY"):
+    with pytest.raises(OSError, match=r"can't be created \(File exists\). Set DTFLAB_REGISTRY"):
         hosts.simulate_gpus(1)
 
 
@@ -294,7 +294,7 @@ def test_a_registry_that_stays_locked_says_so(own_folder, monkeypatch):
     door = FileLock(own_folder / "registry.lock")
     assert door.acquire()
     monkeypatch.setattr(registry, "_PATIENCE", 0.0)
-    with pytest.raises(TimeoutError, match=r"stays locked. Is a process of yours stopped"):
+    with pytest.raises(TimeoutError, match=r"stays locked. Is one of your processes suspended"):
         hosts.simulate_gpus(1)
     door.close()
     hosts.simulate_gpus(1)

@@ -85,7 +85,7 @@ def test_stop(shell):
         ("--worker 1 --gpu K40", "describe the GPUs of --gpus"),
         ("--worker 1 --gpus 1 --gpu K41", "No GPU model 'K41' is known. Choose one of K520"),
         ("--worker 1 --gpus 1 --gpu-memory much", "'much' is not an amount of memory"),
-        ("--worker 1 --network 10Gb/s", "describes simulated hardware or chance: add clock='virtual'"),
+        ("--worker 1 --network 10Gb/s", "describes simulated hardware or randomness: add clock='virtual'"),
         ("--worker 1 --clock virtuel", "clock='virtuel'? Choose 'real' or 'virtual'"),
         ("--worker 1 --clock virtual --engine process", "needs all tasks in this process"),
         ("--worker 1 --clock virtual --gpu K41", "No GPU model 'K41' is known"),

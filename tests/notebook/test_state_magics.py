@@ -45,7 +45,7 @@ def test_dtf_queues_without_a_queue_says_so(model):
 def test_dtf_wire_runs_once_and_draws(model):
     picture = magic(model, "%dtf_wire y --feed {x: [1.0, 2.0]}", "p")
     assert "RunStep" in str(picture) and "RecvTensor" in str(picture)
-    assert "Name what to run" in cell(model, "%dtf_wire")
+    assert "Name the fetches to run" in cell(model, "%dtf_wire")
     assert "among the steps of a watch" in cell(model, "%dtf_wire y --step 1")
 
 
@@ -72,7 +72,7 @@ for _ in range(3): sess.run(train)""").raise_error()
         assert "3 gradients" in str(magic(shell, line, "p"))
     assert "is neither a StalenessOptimizer nor" in cell(shell, "%dtf_staleness v.name")
     said = cell(shell, "%dtf_staleness --name other")
-    assert "under the name 'other'" in said and "--name is that" in said and "--where the device" in said
+    assert "under the name 'other'" in said and "--name must name" in said and "--where the device" in said
     assert "name=" not in said and "where=" not in said
 
 

@@ -44,6 +44,6 @@ def test_step_says_what_it_needs(model):
     assert "No step is under way. Begin one: %dtf_step loss" in cell(model, "%dtf_step")
     assert "A step is fed when it begins" in cell(model, "%dtf_step --feed {x: [3.0, 4.0]}")
     assert "--all stands alone, without 3" in cell(model, "%dtf_step --all 3")
-    assert "'y x=3' is no Python expression" in cell(model, "%dtf_step y x=3")
+    assert "'y x=3' is not a Python expression" in cell(model, "%dtf_step y x=3")
     assert "In 'nobody': name 'nobody' is not defined." in cell(model, "%dtf_step nobody")
     assert "Unknown option --every; there are --feed, --session, --all" in cell(model, "%dtf_step --every")

@@ -191,7 +191,7 @@ def test_a_measured_rate_takes_the_place_of_the_roofline():
         ({"mode": "ps_sync_spares"}, r"spares=\.\.\., how many of the 4 workers .* from 0 to 3, for example spares=1"),
         ({"mode": "ps_sync_spares", "spares": -1}, r"spares=-1 is not a whole number from 0 up\."),
         ({"mode": "ps_sync_spares", "spares": 4}, "Of 4 workers 4 can't be spares"),
-        ({"strategy": "fair"}, "No strategy 'fair' places variables: take 'round_robin' or 'greedy'"),
+        ({"strategy": "fair"}, "Unknown strategy for variables 'fair': take 'round_robin' or 'greedy'"),
         ({"mode": "pipeline", "micro_batches": 11}, "A batch of 10 can't be cut into 11 micro-batches"),
         ({"mode": "allreduce", "algorithm": "star"}, "Unknown all-reduce algorithm 'star'"),
     ],

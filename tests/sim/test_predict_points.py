@@ -37,7 +37,7 @@ def test_a_row_reads_the_first_name_that_is_there():
     assert row.number("gpus") is None
     with pytest.raises(UnknownError, match="the setup has no positive 'gpus' or 'workers'"):
         row.need("gpus", "workers")
-    with pytest.raises(UnknownError, match=r"1\.5, which counts nothing"):
+    with pytest.raises(UnknownError, match=r"1\.5, which can't be a count"):
         row.count("ratio")
 
 

@@ -172,9 +172,9 @@ def test_a_step_of_constants_takes_what_it_takes_in_virtual_time():
 def test_bad_questions_say_what_is_lacking(question):
     with pytest.raises(ValueError, match="/gpu:3 computes nothing"):
         question.base.bubble(["/gpu:0", "/gpu:3"])
-    with pytest.raises(ValueError, match=r"one thing several values.*here: network and gpu"):
+    with pytest.raises(ValueError, match=r"varies one parameter.*given: network and gpu"):
         question.sweep(network=["1Gb/s"], gpu=["K40"])
-    with pytest.raises(ValueError, match="here: none"):
+    with pytest.raises(ValueError, match="given: none"):
         question.table(network="1Gb/s")
     with pytest.raises(ValueError, match="what_if needs hardware"):
         sim.what_if(tf.RunMetadata())

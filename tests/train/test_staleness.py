@@ -206,7 +206,7 @@ def test_a_log_that_is_not_there_is_no_empty_log(cluster):
     late_by(cluster, 1)
     with pytest.raises(ValueError, match=r"on /job:ps/task:0 under the name 'stale'\. Has the training begun"):
         tf.train.read_staleness(cluster.target, name="stale")
-    with pytest.raises(ValueError, match="no gradient was noted on /job:worker/task:1"):
+    with pytest.raises(ValueError, match="no gradient was recorded on /job:worker/task:1"):
         tf.train.read_staleness(cluster.target, "/job:worker/task:1")
 
 

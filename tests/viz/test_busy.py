@@ -115,6 +115,6 @@ def test_what_cannot_be_drawn_is_told():
     log = EventLog(size=2)
     for start in range(3):
         log.add(*ran(float(start), start + 1.0))
-    with pytest.raises(ValueError, match="keeps the last 2 things that happened, since 2 s"):
+    with pytest.raises(ValueError, match="keeps the last 2 events, since 2 s"):
         tf.viz.busy(log)
     assert table(tf.viz.busy(log, since=2.0))["worker:0 GPU:0"][0] == "100%"

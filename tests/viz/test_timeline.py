@@ -149,12 +149,12 @@ def test_the_drawn_idle_of_devices_and_threads_is_that_of_the_trace():
         idle_in_percent([span for spans in threads.values() for span in spans], total) for threads in ran.values()
     ]
     assert devices == ["77", "32", "10", "0"]
-    assert re.findall(r'class="s11 end b">(\d+) % idle<', picture.svg) == devices
-    assert re.findall(r'class="s11 end soft">(\d+) % idle<', picture.svg) == [
+    assert re.findall(r'class="s11 end b">(\d+)% idle<', picture.svg) == devices
+    assert re.findall(r'class="s11 end soft">(\d+)% idle<', picture.svg) == [
         idle_in_percent(spans, total) for threads in ran.values() for spans in threads.values()
     ]
-    assert re.findall(r"(\d+) % idle", picture.sentence) == devices
-    assert [line.split()[2] for line in str(picture).splitlines()[2:]] == devices
+    assert re.findall(r"(\d+)% idle", picture.sentence) == devices
+    assert [line.split()[2] for line in str(picture).splitlines()[2:]] == [f"{share}%" for share in devices]
 
 
 def test_an_arrow_starts_where_the_tensor_was_made():
@@ -195,7 +195,7 @@ def test_says_what_it_shows():
     assert picture.sentence == "Timeline of one step, 1.50 ms: 2 ops on 1 device. worker:0 0% idle."
     assert "0.25 ms" in picture.svg and "b = NoOp\n900 µs, from 600 µs to 1.50 ms" in picture.svg
     assert picture.tables[0][2][1] == ["b", "NoOp", "worker:0", "thread 0", "600.0", "900.0"]
-    assert repr(picture).splitlines()[2].split()[:4] == [worker(), "2", "0", "%"]
+    assert repr(picture).splitlines()[2].split()[:4] == [worker(), "2", "0%", "0"]
 
 
 def test_transfers_are_drawn_and_listed():

@@ -100,7 +100,7 @@ def test_what_can_not_be_seen_apart_is_drawn_together(question):
     drawn = bars(many)
     together = [words for words, *_ in drawn if re.match(r"\d+ ops, ", words)]
     assert together and all(width >= 0.5 for *_, width in drawn)
-    assert len(re.findall(r">\d+ % idle</text>", many.svg)) == 3
+    assert len(re.findall(r">\d+% idle</text>", many.svg)) == 3
 
 
 def test_the_drawn_idle_of_a_device_is_that_of_its_spans(question):
@@ -116,7 +116,7 @@ def test_the_drawn_idle_of_a_device_is_that_of_its_spans(question):
         )
         expected.append(f"{100 * (1 - busy / one.makespan):.0f}")
     assert len(expected) == 4
-    assert sorted(re.findall(r">(\d+) % idle</text>", picture.svg)) == sorted(expected)
+    assert sorted(re.findall(r">(\d+)% idle</text>", picture.svg)) == sorted(expected)
 
 
 def test_it_says_how_much_is_not_drawn(question):

@@ -93,7 +93,7 @@ def _of_job(case: Case, job: str, addresses: Sequence[Any], visible: Any) -> lis
     texts = [visible] * len(places) if visible is None or isinstance(visible, str) else list(visible)
     if others := [text for text in texts if not (text is None or isinstance(text, str))]:
         raise Wrong(
-            f"{shown(others[0])} is not a text: CUDA_VISIBLE_DEVICES of a task of {job} must be one, such as '0' or ''."
+            f"{shown(others[0])} is not a string: CUDA_VISIBLE_DEVICES of a {job} task must be one, such as '0' or ''."
         )
     if len(texts) != len(places):
         raise Wrong(f"{visible!r} is not a list of {len(places)} texts, one for each task of {job}.")

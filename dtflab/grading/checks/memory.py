@@ -125,7 +125,7 @@ def _start(case: Case, pairs: Sequence[tuple[str | None, Any]]) -> tuple[int, st
 
 
 def _in_short(why: str) -> str:
-    """What a program could not get, and who holds the card: the beginnings of the error's lines, without its advice."""
+    """The memory refused, and the holders of the card: the beginnings of the error's lines, without its advice."""
     lines = {line.partition(" ")[0]: line for line in why.split("\n")}
     what = lines.get("failed") or lines.get("OOM") or lines.get("Cannot") or why.partition("\n")[0]
     parts = [what.partition(" on /job")[0].partition(". ")[0], lines.get("Of", "")]

@@ -93,7 +93,7 @@ class _Made:
 def _depths(waits: Mapping[Operation, frozenset[Operation]]) -> dict[Operation, int]:
     """How many parts follow each other up to each part, itself included."""
     depths: dict[Operation, int] = {}
-    for op in sorted(waits, key=lambda op: len(waits[op])):  # who is waited for has fewer to wait for
+    for op in sorted(waits, key=lambda op: len(waits[op])):  # an op that others wait for has fewer to wait for
         depths[op] = 1 + max((depths[other] for other in waits[op] - {op}), default=0)
     return depths
 

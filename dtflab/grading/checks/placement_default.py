@@ -110,7 +110,7 @@ def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, lis
 def _demand(seen: Seen, kind: str) -> None:
     for one in seen.ops:
         if one.kind == kind and not one.is_right:
-            raise Wrong(f"{one}. That is not what is meant by {kind!r}.", seen)
+            raise Wrong(f"{one}. That does not count as {kind!r}.", seen)
 
 
 # -- what is checked -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Question placement/q4: who can use a variable that is pinned to one device, and what travels for that.
+"""Question placement/q4: which devices can use a variable that is pinned to one, and what travels for that.
 
 The answer builds a graph and says beforehand what a step of it will do. The step runs for real, on a cluster of this
 process with simulated GPUs; its trace tells which device received what.

@@ -3,7 +3,7 @@
 q1: several workers count together, in one variable. The answer starts a cluster of its own; the checks watch it
 (`tf.watch`): which client asked which task for how many steps, and where the variables are that these steps needed.
 Clients run in real time, so the same mistake may give another number each time. Rule: where it does, the checks judge
-by who did what, which is the same each time.
+by which task did what, which is the same each time.
 """
 
 from __future__ import annotations

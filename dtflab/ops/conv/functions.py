@@ -325,7 +325,7 @@ def _spatial_dimensions(input_shape: TensorShape, filter_shape: TensorShape) -> 
     elif input_shape.ndims:
         spatial = input_shape.ndims - 2
     else:
-        raise ValueError("The rank of `input` or of `filter` must be known: they say over how many dimensions to go.")
+        raise ValueError("The rank of `input` or of `filter` must be known: they determine the number of dimensions.")
     if spatial not in (1, 2, 3):
         raise ValueError(f"`num_spatial_dims` must be 1, 2, or 3. Received: num_spatial_dims={spatial}.")
     return spatial

@@ -1,4 +1,5 @@
-"""ClusterModel: who computes where, who keeps the variables, and which wires lie between: a cluster that never runs.
+"""ClusterModel: which tasks compute where, which keep the variables, and the wires between them: a cluster that never
+runs.
 
 Stands for a ClusterSpec and replica_device_setter's arguments. Left out: evaluators, which train nothing.
 

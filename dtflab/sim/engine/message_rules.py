@@ -2,7 +2,7 @@
 
 Stands for SyncReplicasOptimizer, and for what a program without it does.
 
-Rule: here is decided who starts when; how long anything takes, `messages` knows.
+Rule: this module decides which worker starts when; `messages` knows how long everything takes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Rule:
         self.run, self.items = run, len(run.job.items.names)
         self.dropped = 0
         self.waits_s = [0.0] * self.items
-        self.due: dict[float, list[int]] = {}  # who begins when
+        self.due: dict[float, list[int]] = {}  # moment → workers that begin then
 
     def added(self, number: int, step: int) -> None:
         """Gradient `number` of that step is on its server."""

@@ -4,9 +4,9 @@ Stands for `core/grappler/costs/graph_memory.cc` and `analytical_cost_estimator.
 a step tells. The body of a loop costs what one turn costs, times the turns that the caller states; of a `cond` both
 branches count.
 
-Rules. An operation costs what `hardware.costs` says, here as in virtual time. What grows with the batch is told apart
-from what doesn't: a tensor grows if it depends on the step's inputs, unless it is a scalar or as large as a variable;
-one that grows in part (rows of a batch and of sampled classes) is taken to grow.
+Rules. An operation costs what `hardware.costs` says, here as in virtual time. Costs that grow with the batch are told
+apart from what doesn't: a tensor grows if it depends on the step's inputs, unless it is a scalar or as large as a
+variable; one that grows in part (rows of a batch and of sampled classes) is taken to grow.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class _Step:
         while context is not None:
             if self.loop_turns is None:
                 raise ValueError(
-                    f"Operation '{op.name}' is in the loop '{context.name}': how often that turns is not in the graph. "
-                    "Say sim.Profile.from_graph(…, loop_turns=…), or unroll it (tf.nn.static_rnn)."
+                    f"Operation '{op.name}' is in the loop '{context.name}': the graph does not give its turns. "
+                    "Give sim.Profile.from_graph(…, loop_turns=…), or unroll it (tf.nn.static_rnn)."
                 )
             turns *= self.loop_turns
             outer = context.outer_context

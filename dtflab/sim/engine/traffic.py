@@ -85,7 +85,7 @@ def shards(profile: Profile, servers: int, strategy: str = "greedy", parts: int 
     ValueError for a strategy that is not known.
     """
     if strategy not in STRATEGIES:
-        raise ValueError(f"No strategy {strategy!r} places variables: take {' or '.join(map(repr, STRATEGIES))}.")
+        raise ValueError(f"Unknown strategy for variables {strategy!r}: take {' or '.join(map(repr, STRATEGIES))}.")
     cut = [[piece for v in layer.variables for piece in _cut(v, parts)] for layer in profile.layers]
     placed = iter(STRATEGIES[strategy]([piece.bytes for each in cut for piece in each], servers))
     return [[piece._replace(server=next(placed)) for piece in each] for each in cut]

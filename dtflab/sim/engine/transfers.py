@@ -40,7 +40,7 @@ class Flow:
     routes: Sequence[tuple[int, ...]]  # the wires that each takes
     nbytes: Array
     counts: Array  # how many messages each stands for, each with the wires' overhead
-    senders: Array | None = None  # who sends each, if a sender's messages are always sent in the order of their numbers
+    senders: Array | None = None  # of each, if a sender's messages are always sent in the order of their numbers
 
     @cached_property
     def ways(self) -> Array:
@@ -181,5 +181,5 @@ def _depths(flow: Flow, wires: int) -> Array:
     while (depths[behind] <= depths[before]).any():
         np.maximum.at(depths, behind, depths[before] + 1)
         if depths.max() > used:
-            raise ValueError("Routes go in a circle over some wires: no order serves them all.")
+            raise ValueError("Routes form a cycle over some wires, so no order serves them all.")
     return depths

@@ -225,7 +225,7 @@ def _checked(mode: str, off: Iterable[str], fusion_bytes: Any) -> frozenset[str]
         if unknown := [one for one in given if one not in known]:
             raise ValueError(f"{what}={unknown[0]!r} is not known; there are {', '.join(known)}.")
     if not (is_factor(fusion_bytes) and fusion_bytes >= 0):
-        raise ValueError(f"fusion_bytes={fusion_bytes!r} is not a number from 0 up.")
+        raise ValueError(f"fusion_bytes={fusion_bytes!r} is not a number of at least 0.")
     return frozenset(mechanisms)
 
 

@@ -32,7 +32,7 @@ class Scaling:
     def __call__(self, point: Point) -> float:
         """As a Predictor. Raises UnknownError where a metric is not about scaling."""
         if point.setup.text("kind") or point.metric not in RATES + TIMES:
-            raise UnknownError(f"a law of scaling says nothing about {point.setup.text('kind') or point.metric}")
+            raise UnknownError(f"a scaling law does not predict {point.setup.text('kind') or point.metric}")
         one_s, gpus, examples = self._one(point)
         part = max(LEAST, 1 - self.constant * math.log2(gpus))
         if point.metric == "throughput":

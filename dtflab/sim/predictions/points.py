@@ -69,7 +69,7 @@ class Row:
         """As `number`, but whole, not negative and not absurd: GPUs, nodes, tasks."""
         value = self.number(*names)
         if value is not None and (not 0 <= value <= MOST or value != int(value)):
-            raise UnknownError(f"{' or '.join(map(repr, names))} of {self.what} is {value:g}, which counts nothing")
+            raise UnknownError(f"{' or '.join(map(repr, names))} of {self.what} is {value:g}, which can't be a count")
         return None if value is None else int(value)
 
     @property

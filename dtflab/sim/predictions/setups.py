@@ -235,5 +235,5 @@ def per_second(unit: str) -> float:
     """How many of the unit are a second."""
     scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6}
     if unit not in scale:
-        raise UnknownError(f"a time has the unit {', '.join(scale)}, not {unit!r}")
+        raise UnknownError(f"a time is given in {', '.join(scale)}, not {unit!r}")
     return scale[unit]

@@ -1,4 +1,4 @@
-"""Outcome: what a simulated step says: how long, who was busy, which links were full, and why not earlier.
+"""Outcome: the result of a simulated step: how long it took, which devices were busy, which links full, and why.
 
 Rule: everything is read off the schedule; what stands for a master's calls is not shown as a device.
 """
@@ -71,7 +71,7 @@ class Outcome:
         """
         stages = [self._stage(name) for name in devices]
         if not stages or len(set(stages)) < len(stages):
-            raise ValueError(f"A pipeline has several devices, each once, not {list(devices)}.")
+            raise ValueError(f"A pipeline needs several different devices, not {list(devices)}.")
         spans = [self.schedule.spans[stage] for stage in stages]
         whole = max(span.end for own in spans for span in own) - min(own[0].start for own in spans)
         lost = [self.schedule.idle[stage] - (self.schedule.makespan - whole) for stage in stages]

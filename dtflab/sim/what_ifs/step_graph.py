@@ -275,7 +275,7 @@ def remembered(kept: dict[_Key, _Value], key: _Key, make: Callable[[], _Value], 
 def traced(metadata: Any, master: str | None = None, batch: int | None = None, measured: bool = False) -> StepGraph:
     """The step of a RunMetadata; with `measured` its nodes take what they took, else what the model says.
 
-    ValueError if it was not asked for both trace and partition graphs, or does not tell who its master was.
+    ValueError if it was not asked for both trace and partition graphs, or does not show which task's master ran it.
     """
     if not metadata.partition_graphs or not metadata.step_stats.dev_stats:
         raise ValueError(

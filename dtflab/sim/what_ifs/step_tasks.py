@@ -40,7 +40,7 @@ class StepFabric(Fabric):
 
 
 class Replica(NamedTuple):
-    """One of those who make the same step: whose names begin so, and which task stands for the step's master."""
+    """One of the workers that make the same step: the prefix of its names, and the task of the step's master."""
 
     prefix: str
     master: str

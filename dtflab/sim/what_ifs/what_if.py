@@ -176,7 +176,7 @@ class WhatIf:
         several = [what for what, value in values.items() if _several(value)]
         if len(several) != 1:
             found = " and ".join(several) or "none"
-            raise ValueError(f"A sweep gives one thing several values, such as workers=[1, 2, 4]; here: {found}.")
+            raise ValueError(f"A sweep varies one parameter, such as workers=[1, 2, 4]; given: {found}.")
         (what,) = several
         return Outcomes(self.run(**values | {what: value}) for value in values[what])
 

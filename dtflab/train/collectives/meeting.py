@@ -1,15 +1,15 @@
 """Meeting: the workers of a group find each other before their first step.
 
-Stands for CompleteGroup, by which TensorFlow's workers ask the leader of a group who is in it
+Stands for CompleteGroup, by which TensorFlow's workers ask the leader of a group for its members
 (`core/common_runtime/collective_param_resolver_local.cc`).
 
-The first worker's task has two notes for each worker, string variables: `hello`, on which the worker writes who it is
+The first worker's task has two notes for each worker, string variables: `hello`, on which the worker writes its name
 and what it will reduce, and `answer`. The first worker wipes them, waits until all have written, compares what they
-reduce with its own, and answers. A worker writes its note until it has the answer to it; a new number for each
-meeting tells that from one to an earlier training.
+reduce with its own, and answers. A worker writes its note until it has the answer to it; a new number for each meeting
+tells that from one to an earlier training.
 
 Rule: after the meeting all queues between the workers are new and empty, and all will send the same tensors; or each
-worker has an error that names who is missing or differs, and where.
+worker has an error that names the worker that is missing or differs, and where.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class Meeting:
         return _Note(text, write, wipe)
 
     def hold(self, session: Any, timeout: float, clock: Clock = CURRENT) -> None:
-        """Come, and go when all have come. DeadlineExceededError if somebody has not after `timeout` seconds, which
-        names who; InvalidArgumentError if somebody's tensors differ."""
+        """Wait until all workers have come. DeadlineExceededError names a worker that has not come after `timeout`
+        seconds, InvalidArgumentError one whose tensors differ.
+        """
         if len(self._devices) > 1:
             meet = self._answer if self._index == 0 else self._ask
             try:

@@ -167,7 +167,7 @@ class QueueRunner:
 
     def _report(self, error: Exception, coord: Coordinator | None) -> None:
         if coord is not None:
-            # After the end of the training the session is closed, which sends away who still waits in it.
+            # After the end of the training the session is closed, which cancels every wait in it.
             if not (coord.joined and isinstance(error, errors.CancelledError)):
                 if isinstance(error, errors.OpError) and not (coord.should_stop() or isinstance(error, _ENDS)):
                     _LOG.warning(_CLOSES, self.name, type(error).__name__, error.message)

@@ -46,7 +46,7 @@ class StalenessOptimizer(WrappingOptimizer):
     above 1. With `max_ahead` a worker waits if it is more than that many steps ahead of the slowest of `num_workers`;
     with `warm_up_steps` worker 0 makes that many steps before the others begin. The last two need
     `hooks=[optimizer.make_session_run_hook()]` in every worker's session. Nobody waits for a worker that failed, until
-    it comes back; without worker 0, who makes the rounds, the others end.
+    it comes back; without worker 0, which makes the rounds, the others end.
 
     Around a SyncReplicasOptimizer it measures, and all cures but its own (spare replicas) are refused: ValueError.
     """

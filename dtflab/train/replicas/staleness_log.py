@@ -1,4 +1,5 @@
-"""StalenessLog: what each gradient of a training was worth: who computed it, from which step's variables, used when.
+"""StalenessLog: what each gradient of a training was worth: its worker, the step of its variables, and the update that
+used it.
 
 Stands for nothing in TensorFlow 1. While the training runs, the rows are elements of a queue that stands next to the
 global step; so they outlive sessions, are shared by all workers, and every client that can reach the task can read
@@ -161,8 +162,8 @@ def read_staleness(target: str, where: str = "/job:ps/task:0", name: str = "stal
     log = log_at(target, where, name)
     if not len(log):
         raise ValueError(
-            f"no gradient was noted on {where} under the name {name!r}. Has the training begun? If so: name= is that "
-            "of its StalenessOptimizer, where= the device of its global step."
+            f"no gradient was recorded on {where} under the name {name!r}. Has the training begun? If so, "
+            "name= must name its StalenessOptimizer, and where= the device of its global step."
         )
     return log
 
@@ -192,7 +193,7 @@ def log_of(session: Any, rows: Tensor) -> StalenessLog:
 def _run(session: Any, rows: Tensor, outcome: Future[NDArray[np.float64]], done: Event) -> None:
     try:
         outcome.set_result(session.run(rows))
-    except BaseException as error:  # for who waits
+    except BaseException as error:  # for the waiting thread
         outcome.set_exception(error)
     finally:
         done.set()

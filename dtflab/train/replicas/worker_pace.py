@@ -8,10 +8,10 @@ reports for which one.
 
 Two kinds of waiting, both at queues that stand next to the global step:
 - Bounded: a worker says that its step is done, and waits for a token. A thread of worker 0 takes one "done" of each
-  worker, then gives each a token: that is a round. With `max_ahead` tokens to begin with, nobody who has made n steps
-  goes on before everybody has made n − max_ahead.
-- Warm-up: the others wait at a gate, which worker 0 opens when the global step has come so far. It stays open: who
-  goes through puts back what it took.
+  worker, then gives each a token: that is a round. With `max_ahead` tokens to begin with, no worker that has made n
+  steps goes on before all have made n − max_ahead.
+- Warm-up: the others wait at a gate, which worker 0 opens when the global step has come so far. It stays open: a worker
+  that passes puts back what it took.
 
 Rule: a worker that ends lets the others end. A worker's end closes its queue of "done"; rounds end when such a queue
 is empty, and with them the tokens; a worker that still waits for one gets OutOfRangeError, which ends a
@@ -55,7 +55,7 @@ class WorkerPace:
     ) -> None:
         if max_ahead is not None and (num_workers is None or not 0 <= worker < num_workers):
             raise ValueError(
-                f"max_ahead={max_ahead}: to know who is slowest, say how many workers there are, num_workers=…, "
+                f"max_ahead={max_ahead}: finding the slowest worker needs their number, num_workers=…, "
                 f"and which this one is: worker={worker} of num_workers={num_workers}."
             )
         self.is_first = worker == 0

@@ -212,8 +212,8 @@ def MonitoredTrainingSession(
 
     Args:
       master: the session's target.
-      is_chief: whether to initialize, restore and save the model, or to wait at most `max_wait_secs` for who does.
-      checkpoint_dir: where checkpoints are; None for none.
+      is_chief: whether to initialize, restore and save the model, or to wait at most `max_wait_secs` for the chief to
+      do so. checkpoint_dir: where checkpoints are; None for none.
       scaffold: the pieces around the model; default ones if None.
       hooks: SessionRunHooks.
       chief_only_hooks: those of the chief alone.

@@ -2,7 +2,7 @@
 
 Stands for `python/summary/plugin_asset.py`.
 
-Rule: a graph has one asset of each class, which everybody who configures the plugin shares. A FileWriter that writes
+Rule: a graph has one asset of each class, which all code that configures the plugin shares. A FileWriter that writes
 the graph writes `plugins/<plugin_name>/<name of the file>` too.
 """
 

@@ -1,4 +1,4 @@
-"""From what a watch saw of queues to the course of each: its levels, and who waited from when to when."""
+"""From what a watch saw of queues to the course of each: its levels, and the waits with their beginning and end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dtflab.ops.resource_mgr import plain_name
 
 
 class Wait(NamedTuple):
-    """One who could not go on at a queue; moments are seconds. Open: still waiting at the end of the watch."""
+    """A blocked op at a queue; moments are seconds. Open: still waiting at the end of the watch."""
 
     began: float
     ended: float

@@ -240,7 +240,7 @@ def _why_added(node: Node) -> str:
     if node.op in _SENDS:
         return "next to what it sends"
     if node.op in _RECEIVES:
-        return "next to who needs it"
+        return "next to its consumer"
     return "where the client's values come and go" if node.op in ("_Arg", "_Retval") else "added for a loop"
 
 

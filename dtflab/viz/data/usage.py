@@ -91,7 +91,7 @@ class Usage(NamedTuple):
 def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
     """The memory of each device in a RunMetadata or StepStats; ValueError if nothing is recorded of any.
 
-    `ops` are those of the step's graph: they tell who needed a tensor.
+    `ops` are those of the step's graph: they show which ops needed a tensor.
     """
     whole, zero = trace.read(step), _start(step)
     writers = _writers(step, zero)
@@ -126,7 +126,7 @@ class _Readers:
     """The readers of each output, as far as they ran: `last(name)` is done last of those that needed what an op made.
 
     An op that took no memory of its own passes on what it reads (an Identity, or a Relu that writes over its input):
-    then those who read its output count, too.
+    then the readers of its output count, too.
     """
 
     def __init__(self, ops: Iterable[Op], events: Iterable[trace.Event], nodes: Iterable[Any]) -> None:

@@ -131,7 +131,7 @@ class _Writer:
 
 @functools.cache
 def _renderer_class() -> Any:
-    """The writer, with what all renderers have; made here, so that matplotlib is loaded by who draws."""
+    """The writer, with what all renderers have; made here, so that matplotlib is loaded only to draw."""
     from matplotlib.backend_bases import RendererBase
 
     return type("Renderer", (_Writer, RendererBase), {})

@@ -57,7 +57,7 @@ def topological(keys: Sequence[K], after: Edges[K]) -> list[K]:
 
 
 def assign_rows(keys: Sequence[K], after: Edges[K], width_of: Callable[[K], float], limit: float) -> dict[K, int]:
-    """A row for every key: below all it depends on, near those who need it, no row wider than `limit`."""
+    """A row for every key: below all it depends on, near those that need it, no row wider than `limit`."""
     order = topological(keys, after)
     before: dict[K, list[K]] = {key: [] for key in keys}
     for key in keys:
