@@ -4,7 +4,7 @@
   that dtflab does not have).
 - seeing: `events` (what happens, and its listeners), `tf_logging`, `text_table`, `page_parts` (generated parts of a
   Markdown page).
-- data: `nest` (structures), `hashing` and `fingerprint` (TensorFlow's hashes), `varint`.
+- data: `nest` (structures), `grouping` (lists by key), `hashing` and `fingerprint` (TensorFlow's hashes), `varint`.
 - Python: `ownership` (whether others hold an array), `garbage` (pauses of the collector, frames of threads), `redirect`
   (modules with names of their own).
 

@@ -65,9 +65,8 @@ def _of_a_line(data: bytes) -> int:
     if len(data) <= 32:
         a, b = _word(data, 0) * _K1, _word(data, 8)
         c, d = _word(data, -8) * multiplier, _word(data, -16) * _K2
-        return _of_two(
-            _rotate(a + b, 43) + _rotate(c, 30) + d & _MASK, a + _rotate(b + _K2, 18) + c & _MASK, multiplier
-        )
+        first = _rotate(a + b, 43) + _rotate(c, 30) + d & _MASK
+        return _of_two(first, a + _rotate(b + _K2, 18) + c & _MASK, multiplier)
     a, b = _word(data, 0) * _K2, _word(data, 8)
     c, d = _word(data, -8) * multiplier, _word(data, -16) * _K2
     y = _rotate(a + b, 43) + _rotate(c, 30) + d & _MASK

@@ -70,11 +70,9 @@ def _like(structure: Any, children: Sequence[Any]) -> Any:
     if isinstance(structure, Mapping):
         by_key = dict(zip(_sorted_keys(structure), children))
         ordered = {key: by_key[key] for key in structure}
-        return (
-            kind(structure.default_factory, ordered)
-            if isinstance(structure, collections.defaultdict)
-            else kind(ordered)
-        )
+        if isinstance(structure, collections.defaultdict):
+            return kind(structure.default_factory, ordered)
+        return kind(ordered)
     composite = _composite(structure)
     return composite.rebuild(structure, children) if composite else kind(children)
 
@@ -148,10 +146,8 @@ def _compare(first: Any, second: Any, check_types: bool, expand_composites: bool
     children, others = _children(first, expand_composites), _children(second, expand_composites)
     if children is None or others is None:
         if children is not others:
-            nested, leaf = (first, second) if others is None else (second, first)
-            raise ValueError(
-                f'Substructure "{_shown(nested)}" is a sequence, while substructure "{_shown(leaf)}" is not'
-            )
+            nested, leaf = map(_shown, (first, second) if others is None else (second, first))
+            raise ValueError(f'Substructure "{nested}" is a sequence, while substructure "{leaf}" is not')
         return
     if check_types and not _same_type(first, second):
         raise TypeError(
@@ -177,10 +173,7 @@ def _same_type(first: Any, second: Any) -> bool:
     a, b = type(first), type(second)
     if hasattr(a, "_fields") and hasattr(b, "_fields"):
         return (a.__name__, a._fields) == (b.__name__, b._fields)
-    both = (isinstance(first, Mapping) and isinstance(second, Mapping)) or (
-        isinstance(first, list) and isinstance(second, list)
-    )
-    return a is b or both
+    return a is b or any(isinstance(first, kind) and isinstance(second, kind) for kind in (Mapping, list))
 
 
 def _shown(structure: Any) -> str:

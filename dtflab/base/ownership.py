@@ -71,6 +71,5 @@ def _counts_every_holder() -> bool:
 _KNOWN = _counts_every_holder()
 
 # What `holders` gives if nobody else holds the value; 0 where such a number means nothing.
-SOLE_ARGUMENT, SOLE_ELEMENT, SOLE_ATTRIBUTE = (
-    measure(id) if _KNOWN else 0 for measure in (_argument, _element, _attribute)
-)
+_MEASURES = (_argument, _element, _attribute)
+SOLE_ARGUMENT, SOLE_ELEMENT, SOLE_ATTRIBUTE = (measure(id) if _KNOWN else 0 for measure in _MEASURES)

@@ -17,10 +17,8 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     cells = [[str(cell) for cell in row] for row in [heads, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
     right = [all(isinstance(row[i], int | float) for row in rows) and rows for i in range(len(heads))]
-    lines = (
-        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right)).rstrip() for row in cells
-    )
-    return "\n".join(lines)
+    lines = ([c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right)] for row in cells)
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
