@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.graph import device_spec
 from dtflab.hardware import catalogue
@@ -104,10 +105,9 @@ class Machines:
 
     def place(self, device_name: str) -> Place:
         """Host and card of a device; ValueError names the devices of its task, or the tasks."""
-        place = self._places.get(device_name)
-        if place is None:
-            place = self._places[device_name] = self._find(device_name)
-        return place
+        if device_name not in self._places:
+            self._places[device_name] = self._find(device_name)
+        return self._places[device_name]
 
     def _find(self, device_name: str) -> Place:
         spec = device_spec.parse(device_name)
@@ -161,21 +161,18 @@ def machines_for(
     sees none, unless `gpus` or `visible` says so. `racks` is a number of racks, or a kind of rack.
     Raises ValueError for unknown names, and for tasks of one host whose options conflict.
     """
-    names = list(dict.fromkeys(tasks.values()))
+    residents = grouped((name, task) for task, name in tasks.items())
     wire = catalogue.network(network)
     if racks is not None:
-        shelf = _racks(racks, len(names)) if isinstance(racks, int) else catalogue.rack(racks)
+        shelf = _racks(racks, len(residents)) if isinstance(racks, int) else catalogue.rack(racks)
         wire = replace(wire, hosts_per_rack=shelf.hosts, oversubscription=shelf.oversubscription)
-    residents: dict[str, list[str]] = {name: [] for name in names}
-    for task, name in tasks.items():
-        residents[name].append(task)
     parts = {
         "gpu": _found(catalogue.gpu, gpu),
         "cpu": _found(catalogue.cpu, cpu),
         "bus": _found(catalogue.bus, bus),
         "nic": _found(catalogue.nic, wire.nic if nic is None else nic),
     }
-    hosts = [_host(name, residents[name], gpus, parts) for name in names]
+    hosts = [_host(name, own, gpus, parts) for name, own in residents.items()]
     shown: dict[str, Sequence[int]] = {task: () for task in tasks if _is_ps(task) and not isinstance(gpus, Mapping)}
     return Machines(hosts, wire, tasks, {**shown, **(visible or {})})
 

@@ -113,8 +113,8 @@ class Plan:
         self.made = [sum(task.outputs) + task.kept for task in tasks]
         self.kept = {i: task.kept for i, task in enumerate(tasks) if task.kept}
         self.numbers = numbers = {name: i for i, name in enumerate(self.names)}
-        device_numbers = {device: d for d, device in enumerate(self.devices)}
-        self.where = [device_numbers[task.device] for task in tasks]
+        numbered = {device: d for d, device in enumerate(self.devices)}
+        self.where = [numbered[task.device] for task in tasks]
         _check(tasks, numbers)
         self.inputs = [[(numbers[name], output) for name, output in task.inputs] for task in tasks]
         self.controls = [[numbers[name] for name in task.controls] for task in tasks]
@@ -283,8 +283,7 @@ class _Run:
         """Let a message pass its links."""
         task, output, there, *_, hops = self.messages[number]
         route = self.fabric.route(self.where[task], there)
-        nbytes = self.plan.bytes_of(task, output)
-        passed = route.hops(nbytes, now, self.link_free)
+        passed = route.hops(self.plan.bytes_of(task, output), now, self.link_free)
         route.take(passed, self.link_free)
         hops += [(start, end) for start, end, _ in passed]
         self.at((hops[-1][1] if hops else now) + route.latency_s, self.land, number)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.graph.node import Edge
 
@@ -130,11 +131,7 @@ class Schedule:
     @cached_property
     def links(self) -> dict[Link, list[Message]]:
         """The messages that each link carried, in the order in which it did."""
-        found: dict[Link, list[Message]] = {}
-        for message in self.messages:
-            for hop in message.hops:
-                found.setdefault(hop.link, []).append(message)
-        return found
+        return grouped((hop.link, message) for message in self.messages for hop in message.hops)
 
     @cached_property
     def busy(self) -> dict[str, float]:

@@ -9,9 +9,11 @@ nodes that did not run in the measured steps cost nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.graph import device_spec, dtypes, op_registry
 from dtflab.graph.dtypes import DType
 from dtflab.graph.loops import is_back_edge
@@ -42,10 +44,7 @@ def measured(*steps: Any) -> dict[str, Measured]:
 
     The iterations of a loop add up. Threads and streams of a device, and transfers, are not nodes.
     """
-    runs: dict[str, list[Measured]] = {}
-    for step in steps:
-        for name, run in _of_step(step).items():
-            runs.setdefault(name, []).append(run)
+    runs = grouped((name, run) for step in steps for name, run in _of_step(step).items())
     return {
         name: Measured(sum(run.seconds for run in found) / len(found), found[-1].device, found[-1].outputs)
         for name, found in runs.items()
@@ -193,10 +192,7 @@ def _sizes(shape: TensorShape, batch: int) -> tuple[int, ...] | None:
 
 def tensor_bytes(dtype: DType, sizes: tuple[int, ...] | None) -> int:
     """The bytes of a tensor of such sizes; 0 for a handle, whatever is in it, and one element if none are known."""
-    elements = 1
-    for size in sizes or ():
-        elements *= size
     plain = dtype.base_dtype
     if plain in (dtypes.resource, dtypes.variant):
         return 0
-    return elements * (STRING_BYTES if plain == dtypes.string else plain.size)
+    return math.prod(sizes or ()) * (STRING_BYTES if plain == dtypes.string else plain.size)
