@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dtflab.base.grouping import grouped
 from dtflab.placement.problem import Assignment, Problem
 
 CRUMB = 0.05  # of the limit: a smaller cluster is joined to another one in any case
@@ -48,10 +49,7 @@ class Clusters:
 
     def _members(self) -> list[list[int]]:
         """The units of each cluster."""
-        found: dict[int, list[int]] = {}
-        for unit in range(len(self._parent)):
-            found.setdefault(self._root(unit), []).append(unit)
-        return list(found.values())
+        return list(grouped((self._root(unit), unit) for unit in range(len(self._parent))).values())
 
     def _common(self, units: list[int]) -> list[int]:
         return [device for device in self.problem.candidates[units[0]] if device in self._allowed[self._root(units[0])]]

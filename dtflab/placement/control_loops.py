@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.grouping import grouped
 from dtflab.graph import dtypes, op_registry
 from dtflab.graph.loops import Frames, frames_of
 from dtflab.graph.node import Node, by_name, make_node
@@ -49,10 +50,7 @@ def _control_flow_devices(nodes: Sequence[Node]) -> dict[str, str]:
     Otherwise a Merge could wait for a NextIteration of another device, which never comes in the first iteration.
     """
     sources = by_name(nodes)
-    consumers: dict[str, list[Node]] = {}
-    for node in nodes:
-        for source, _ in node.inputs:
-            consumers.setdefault(source, []).append(node)
+    consumers = grouped((source, node) for node in nodes for source, _ in node.inputs)
 
     def device(node: Node) -> str:
         while op_registry.get(node.op).control_flow in ("switch", "exit"):

@@ -169,10 +169,7 @@ def _place_the_rest(
     nodes: Sequence[Node], graph: ColocationGraph, reasons: Reasons, where: dict[str, str], why: dict[str, str]
 ) -> None:
     """Place the nodes that are not part of a step: next to their reader, if they may be there."""
-    readers: dict[str, str] = {}
-    for node in nodes:
-        for source in node.sources():
-            readers.setdefault(source, node.name)
+    readers = {source: node.name for node in reversed(nodes) for source in node.sources()}  # the first of each
     for node in reversed(nodes):
         if node.name in where:
             continue

@@ -84,8 +84,7 @@ class _Greedy:
     def _key(self, task: int) -> tuple[float, int]:
         if self.ranks is not None:
             return -self.ranks[task], task
-        ends = [self.end[source] for source in self._sources(task)]
-        return max(ends, default=0.0), task
+        return max((self.end[source] for source in self._sources(task)), default=0.0), task
 
     def _sources(self, task: int) -> list[int]:
         return [source for source, _ in self.plan.inputs[task]] + self.plan.controls[task]

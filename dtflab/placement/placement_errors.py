@@ -118,9 +118,8 @@ def _kernels(node: Node) -> str:
 def types_of(node: Node) -> str:
     """The types that a node works on, in words: ` with int32`, or nothing."""
     attrs = op_registry.get(node.op).op_def.attrs
-    names = [
-        dtypes.as_dtype(node.attrs[a.name]).name for a in attrs.values() if a.type == "type" and a.name in node.attrs
-    ]
+    types = [attr.name for attr in attrs.values() if attr.type == "type" and attr.name in node.attrs]
+    names = [dtypes.as_dtype(node.attrs[name]).name for name in types]
     return " with " + " and ".join(dict.fromkeys(names)) if names else ""
 
 
@@ -129,9 +128,7 @@ def _hint(graph: ColocationGraph, group: Group) -> str:
     wanted = device_spec.parse(group.requested)
     if not any(device_spec.matches(str(wanted._replace(type=None, id=None)), device) for device in graph.devices):
         if all(device_spec.parse(device).job == "localhost" for device in graph.devices):
-            return (
-                "What to do: this session has no cluster. Give tf.Session the address of a server, or cluster.target."
-            )
+            return "What to do: this session has no cluster. Give tf.Session a server's address, or cluster.target."
         return "What to do: choose a job and task of the cluster; see tf.train.ClusterSpec."
     soft = "or let the session choose another device: tf.ConfigProto(allow_soft_placement=True)"
     culprit = group.cpu_only

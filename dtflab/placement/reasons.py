@@ -60,11 +60,7 @@ class Reasons:
         near = repr(neighbours[0].name)
         if not node.inputs:
             others = len({neighbour.name for neighbour in neighbours}) - 1
-            return (
-                f"{pin}next to its consumer {near}"
-                if not others
-                else f"{pin}next to its consumers, {near} and {others} more"
-            )
+            return f"{pin}next to its " + (f"consumers, {near} and {others} more" if others else f"consumer {near}")
         if node.op.endswith("Identity"):
             return f"only passes on {near}, so next to it"
         return f"{pin}only reads the {node.op.lower()} of {near}, so next to it"
@@ -121,11 +117,9 @@ class Reasons:
     def _default(self, device: str) -> str:
         if len(self._graph.devices) == 1:
             return "the only device"
-        kind = device_spec.parse(device).type
-        first = f"default device: the first {kind}"
-        if device.startswith(self._default_task + "/"):
-            return f"{first} of the master's task"
-        return f"{first}; the master's task has none"
+        own = device.startswith(self._default_task + "/")
+        where = " of the master's task" if own else "; the master's task has none"
+        return f"default device: the first {device_spec.parse(device).type}{where}"
 
     def _no_kernel(self, node: Node, culprit: Node) -> str:
         if culprit is node:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dtflab.base.grouping import grouped
 from dtflab.graph import dtypes
 from dtflab.graph.loops import topological
 from dtflab.graph.node import Node
@@ -30,10 +31,7 @@ def recurring(nodes: Sequence[Node]) -> list[Node]:
         sources = set(node.sources())
         if node.op in ("NoOp", "Identity") and sources & once and sources <= once | known:
             once.add(node.name)
-    needed_by: dict[str, list[str]] = {}
-    for node in order:
-        for source in node.sources():
-            needed_by.setdefault(source, []).append(node.name)
+    needed_by = grouped((source, node.name) for node in order for source in node.sources())
     for node in reversed(order):  # nodes that only these need
         readers = needed_by.get(node.name, ())
         if readers and not _is_resource(node) and all(reader in once for reader in readers):

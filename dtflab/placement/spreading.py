@@ -74,8 +74,7 @@ def busy_alone(clusters: Clusters, like: int) -> np.ndarray:
     problem, count = clusters.problem, len(clusters.members)
     fabric = _one_each(problem.fabric, problem.devices[like], count)
     of_unit = clusters.assignment(list(range(count)))
-    where = [of_unit[unit] for unit in problem.unit_of]
-    schedule = problem.plan.run(fabric, problem.seconds[like], where)
+    schedule = problem.plan.run(fabric, problem.seconds[like], [of_unit[unit] for unit in problem.unit_of])
     problem.spent += schedule.events
     spans = [span for spans in schedule.spans.values() for span in spans]
     rows = np.array([fabric.numbers[span.device] for span in spans], int)

@@ -36,10 +36,7 @@ class _Units:
         self._of_key: dict[object, int] = {}  # a group, or a loop with the devices it may have
         self._of_node: dict[str, int] = {}
         self.candidates: list[list[int]] = []
-        consumer: dict[str, str] = {}
-        for node in nodes:
-            for source in node.sources():
-                consumer.setdefault(source, node.name)
+        consumer = {source: node.name for node in reversed(nodes) for source in node.sources()}  # the first
         loops = frames_of(nodes)
         for node in nodes:
             if not node.is_source():

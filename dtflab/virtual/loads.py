@@ -67,9 +67,7 @@ class Loads:
     @property
     def _tables(self) -> list[tuple[tuple[str, ...], Sequence[Sequence[Any]]]]:
         processors = [(str(load), load.hardware, f"{load.busy:.6f}", f"{load.share:.1%}") for load in self.processors]
-        links = [
-            (load.name, load.messages, load.nbytes, f"{load.busy:.6f}", f"{load.share:.1%}") for load in self.links
-        ]
+        links = [(one.name, one.messages, one.nbytes, f"{one.busy:.6f}", f"{one.share:.1%}") for one in self.links]
         return [
             (("processor of", "hardware", "busy s", "share"), processors),
             (("link", "messages", "bytes", "busy s", "share"), links),

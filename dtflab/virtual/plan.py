@@ -59,8 +59,7 @@ class Plan:
     def _worked_out(self, n: int, args: Sequence[Any], outs: Sequence[Any]) -> float:
         node = self._nodes[n]
         ins = args[len(args) - len(node.inputs) :]  # a step's context may come first
-        made = outs[: len(node.output_types)]
-        cost = costs.of_node(node, _sized(ins), _sized(made))
+        cost = costs.of_node(node, _sized(ins), _sized(outs[: len(node.output_types)]))
         return costs.seconds(cost, self.processor.hardware, costs.dtype_of(node))
 
 

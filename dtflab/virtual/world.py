@@ -12,6 +12,7 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
+from dtflab.base.grouping import grouped
 from dtflab.hardware.machines import Machines, Place
 from dtflab.hardware.parts import Processor
 from dtflab.machine.node_stats import SLOT
@@ -111,16 +112,13 @@ class World:
 
     def plan(self, executor: Executor) -> Plan:
         """What the nodes of a partition take on the processor of its device."""
-        found = self._plans.get(executor)
-        if found is None:
-            found = self._plans[executor] = Plan(executor, self.processor(executor.device.name))
-        return found
+        if executor not in self._plans:
+            self._plans[executor] = Plan(executor, self.processor(executor.device.name))
+        return self._plans[executor]
 
     def loads(self) -> Loads:
         """How busy all processors, and the links that were used, have been so far."""
-        devices: dict[Slots, list[str]] = {}
-        for device in self.machines.devices:
-            devices.setdefault(self.processor(device), []).append(device)
+        devices = grouped((self.processor(device), device) for device in self.machines.devices)
         now = self.engine.now
         processors = [
             ProcessorLoad(tuple(own), slots.hardware.name, slots.busy, share(slots.busy, now, len(slots.lanes)))
@@ -130,11 +128,9 @@ class World:
             LinkLoad(wire.link.short, wire.messages, wire.nbytes, wire.busy, share(wire.busy, now))
             for wire in self.wires.used
         ]
-        return Loads(
-            now,
-            tuple(sorted(processors, key=lambda load: -load.share)),
-            tuple(sorted(links, key=lambda load: -load.share)),
-        )
+        processors.sort(key=lambda load: -load.share)
+        links.sort(key=lambda load: -load.share)
+        return Loads(now, tuple(processors), tuple(links))
 
     def slow_down(self, task: str, factor: float, network: float) -> None:
         """From now on, what a task's devices compute, and what passes its host's network card, takes longer so much.
