@@ -95,9 +95,8 @@ class Executor:
             for source in node.controls:
                 controls[index[source]].append(i)
         # How many values each loop waits for, by frame name.
-        self.enters = Counter(
-            n["frame_name"] for n, kind in zip(nodes, self.control_flow, strict=True) if kind == "enter"
-        )
+        kinds = zip(nodes, self.control_flow, strict=True)
+        self.enters = Counter(node["frame_name"] for node, kind in kinds if kind == "enter")
         producers = {name: nodes[i] for name, i in index.items()}
         self.items = [
             self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], producers)

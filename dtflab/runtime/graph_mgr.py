@@ -114,6 +114,5 @@ class GraphMgr:
         try:
             return self._graphs[handle]
         except KeyError:
-            raise errors.AbortedError.of(
-                f"Graph handle is not found: {handle}. Possibly, this worker just restarted."
-            ) from None
+            text = f"Graph handle is not found: {handle}. Possibly, this worker just restarted."
+            raise errors.AbortedError.of(text) from None

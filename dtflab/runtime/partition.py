@@ -114,9 +114,8 @@ class _Cut:
         if not self.may_die:
             return recv.name
         if recv.name not in self.arrived:
-            after = make_node(
-                f"{recv.name}/arrived", "Identity", [(recv.name, 0)], device=recv.device, T=recv["tensor_type"]
-            )
+            dtype = recv["tensor_type"]
+            after = make_node(f"{recv.name}/arrived", "Identity", [(recv.name, 0)], device=recv.device, T=dtype)
             self.arrived[recv.name] = after
             self.parts[self.locations[consumer.name]].append(after)
         return self.arrived[recv.name].name

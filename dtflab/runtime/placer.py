@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dtflab.base.grouping import grouped
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
 from dtflab.placement.colocation_graph import ColocationGraph
@@ -71,13 +72,7 @@ def _preference(device: str, default_task: str) -> tuple[bool, bool, str]:
 
 def _consumers(nodes: Sequence[Node]) -> dict[str, list[Node]]:
     """The consumers of each node, once per edge."""
-    found: dict[str, list[Node]] = {}
-    for node in nodes:
-        for source, _ in node.inputs:
-            found.setdefault(source, []).append(node)
-        for source in node.controls:
-            found.setdefault(source, []).append(node)
-    return found
+    return grouped((source, node) for node in nodes for source in [*(name for name, _ in node.inputs), *node.controls])
 
 
 def _follows_input(node: Node, graph: ColocationGraph, consumers: Mapping[str, Sequence[Node]]) -> bool:

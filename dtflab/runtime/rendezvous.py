@@ -112,9 +112,7 @@ def _hand_over(value: object, done: Done) -> None:
 def fetched(i: int, name: str, value: object) -> object:
     """What the client gets for its fetch number `i`, of tensor `name`; InvalidArgumentError for a dead one."""
     if value is DEAD:
-        raise errors.InvalidArgumentError.of(
-            f"Retval[{i}] does not have value: {name} is on a branch that was not taken."
-        )
+        raise errors.InvalidArgumentError.of(f"Retval[{i}] does not have value: {name} is on a branch not taken.")
     return value.read() if isinstance(value, Cell) else value  # a variable: its value at the end of the step
 
 

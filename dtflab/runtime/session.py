@@ -138,9 +138,8 @@ class BaseSession:
 
     def _resolve(self, fetches: object, fed: Collection[Tensor] = ()) -> Fetches:
         """The resolved fetch. Plain tensors and operations, or a list of them, are remembered: loops ask for these."""
-        elements: tuple[object, ...] = (
-            (*fetches, None) if type(fetches) is list and fetches else (fetches,)
-        )  # None ends a list
+        # None ends a list.
+        elements: tuple[object, ...] = (*fetches, None) if type(fetches) is list and fetches else (fetches,)
         key: tuple[object, ...] = (*elements, *fed) if fed else elements
         try:
             return self._resolved[key]
