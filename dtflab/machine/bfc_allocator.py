@@ -56,6 +56,13 @@ class AllocatorStats:
     pool_bytes: int = 0  # taken from the card
     peak_pool_bytes: int = 0
 
+    def allocated(self, size: int) -> None:
+        """Count a chunk of `size` bytes that is in use from now on."""
+        self.num_allocs += 1
+        self.bytes_in_use += size
+        self.peak_bytes_in_use = max(self.peak_bytes_in_use, self.bytes_in_use)
+        self.largest_alloc_size = max(self.largest_alloc_size, size)
+
     def debug_string(self) -> str:
         """The block that ends TensorFlow's dump."""
         rows = [
@@ -71,21 +78,19 @@ class AllocatorStats:
         return "".join(f"{title + ':':<20}{value:>18}\n" for title, value in rows)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Chunk:
     """A piece of a region, in use or free; `requested` bytes of it are, or were last, asked for."""
 
-    __slots__ = ("action", "address", "handle", "in_use", "next", "prev", "requested", "size", "what")
-
-    def __init__(self, handle: int, address: int, size: int) -> None:
-        self.handle = handle
-        self.address = address
-        self.size = size
-        self.in_use = False
-        self.requested = 0
-        self.what: Any = None  # the op that asked for it
-        self.action = 0  # its last allocation or deallocation, counted over all chunks
-        self.prev: Chunk | None = None
-        self.next: Chunk | None = None
+    handle: int
+    address: int
+    size: int
+    in_use: bool = False
+    requested: int = 0
+    what: Any = None  # the op that asked for it
+    action: int = 0  # its last allocation or deallocation, counted over all chunks
+    prev: Chunk | None = None
+    next: Chunk | None = None
 
 
 class BFCAllocator:
@@ -118,11 +123,8 @@ class BFCAllocator:
         if chunk.size >= 2 * size or chunk.size - size >= _MOST_WASTE:
             self._split(chunk, size)
         chunk.in_use, chunk.requested, chunk.what = True, nbytes, what
-        self._count(chunk, chunk.size)
-        stats = self.stats
-        stats.num_allocs += 1
-        stats.peak_bytes_in_use = max(stats.peak_bytes_in_use, stats.bytes_in_use)
-        stats.largest_alloc_size = max(stats.largest_alloc_size, chunk.size)
+        self._act(chunk)
+        self.stats.allocated(chunk.size)
         return chunk.address
 
     def begin(self) -> None:
@@ -136,7 +138,8 @@ class BFCAllocator:
         if chunk is None or not chunk.in_use:
             raise ValueError(f"Nothing is allocated at {address:#x} in {self.name}.")
         chunk.in_use, chunk.what = False, None
-        self._count(chunk, -chunk.size)
+        self._act(chunk)
+        self.stats.bytes_in_use -= chunk.size
         if chunk.next is not None and not chunk.next.in_use:
             self._take_out(chunk.next)
             self._merge(chunk, chunk.next)
@@ -223,8 +226,8 @@ class BFCAllocator:
 
     def _new_chunk(self, address: int, size: int) -> Chunk:
         handle = self._unused_handles.pop() if self._unused_handles else len(self._chunks)
-        chunk = self._chunks[address] = Chunk(handle, address, size)
-        return chunk
+        self._chunks[address] = Chunk(handle, address, size)
+        return self._chunks[address]
 
     def _put_in(self, chunk: Chunk) -> None:
         insort(self._bins[bin_number(chunk.size)], (chunk.size, chunk.address))
@@ -233,10 +236,9 @@ class BFCAllocator:
         free = self._bins[bin_number(chunk.size)]
         del free[bisect_left(free, (chunk.size, chunk.address))]
 
-    def _count(self, chunk: Chunk, change: int) -> None:
+    def _act(self, chunk: Chunk) -> None:
         self._actions += 1
         chunk.action = self._actions
-        self.stats.bytes_in_use += change
 
     # -- the dump ---------------------------------------------------------------------------------------------------
 

@@ -96,8 +96,7 @@ DEFAULT = MODELS[0]
 
 def model(name: str) -> CardModel:
     """The model of that full or short name, in any case; ValueError lists all of them."""
-    found = _find(name)
-    if found is not None:
+    if (found := _find(name)) is not None:
         return found
     raise ValueError(f"No GPU model {name!r} is known. Choose one of {', '.join(m.short[0] for m in MODELS)}.")
 
@@ -121,15 +120,11 @@ def parse_memory(memory: int | str) -> int:
     """Bytes from a number of bytes or a text: "4GiB", "4G" (the same), "4096MB"; ValueError says what is accepted."""
     match = re.fullmatch(r"(\d+) *b?|(\d+(?:\.\d+)?) *([kmgt])(i?b|)", str(memory).strip(), re.IGNORECASE)
     if match is None:
-        raise ValueError(
-            f"{memory!r} is not an amount of memory. Write a number of bytes, or for example '4GiB', '512MiB'."
-        )
+        raise ValueError(f"{memory!r} is not an amount of memory. Write a number of bytes, or for example '4GiB'.")
     plain, number, unit, binary = match.groups()
-    return (
-        int(plain)
-        if plain
-        else int(float(number) * (1000 if binary.lower() == "b" else 1024) ** (" kmgt".index(unit.lower())))
-    )
+    if plain:
+        return int(plain)
+    return int(float(number) * (1000 if binary.lower() == "b" else 1024) ** " kmgt".index(unit.lower()))
 
 
 def min_system_memory(available_bytes: int) -> int:

@@ -129,13 +129,9 @@ class PoolBooks:
     def allocate(self, nbytes: int, what: Any = None) -> int:
         """Note that an array of that many bytes was made; returns its number."""
         size = -(-nbytes // _BLOCK) * _BLOCK
-        stats = self.stats
-        stats.num_allocs += 1
-        stats.bytes_in_use += size
-        stats.peak_bytes_in_use = max(stats.peak_bytes_in_use, stats.bytes_in_use)
-        stats.largest_alloc_size = max(stats.largest_alloc_size, size)
-        self._sizes[stats.num_allocs] = size
-        return stats.num_allocs
+        self.stats.allocated(size)
+        self._sizes[self.stats.num_allocs] = size
+        return self.stats.num_allocs
 
     def allocated_size(self, address: int) -> int:
         return self._sizes[address]

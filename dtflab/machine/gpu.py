@@ -176,9 +176,8 @@ def _memory_of(claim: Claim, device_name: str, config: Any) -> DeviceMemory:
         options = (config or ConfigProto()).gpu_options
         fraction, total = options.per_process_gpu_memory_fraction, claim.card.memory_bytes
         limit = int(fraction * total) if fraction > 0 else grab_all_limit(total)
-        claim.memory = DeviceMemory(
-            device_name, BFCAllocator(name, limit, claim.grab, options.allow_growth), claim.other_holders
-        )
+        allocator = BFCAllocator(name, limit, claim.grab, options.allow_growth)
+        claim.memory = DeviceMemory(device_name, allocator, claim.other_holders)
     elif not claim.card.real:  # it may have another number here, by visible_device_list: errors name the newest
         claim.memory.device_name, claim.memory.allocator.name = device_name, name
     return claim.memory

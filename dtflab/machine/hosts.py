@@ -353,10 +353,9 @@ def _differ(host: str, wanted: HostCards, there: HostCards, why: str) -> ValueEr
 
 def _publish() -> None:
     """Tell the other processes what this one knows."""
-    hosts = {
-        host: replace(said, count=len(there), virtual=_in_virtual_time[host] > 0)
-        for host, (said, there) in _cards.items()
-    }
+    hosts = {}
+    for host, (said, there) in _cards.items():
+        hosts[host] = replace(said, count=len(there), virtual=_in_virtual_time[host] > 0)
     registry().publish(hosts, [claim.holding() for claim in _claims.values() if claim._told])
 
 
@@ -394,9 +393,7 @@ def _claim(card: Card, program: str, ordinal: int) -> Claim:
         key = (card.host, program, card.index)
         if key in _claims and _claims[key].card is not card:  # real ones, before others were simulated
             _drop([key])
-        if key not in _claims:
-            _claims[key] = Claim(card, program)
-        claim = _claims[key]
+        claim = _claims.get(key) or _claims.setdefault(key, Claim(card, program))
         claim.ordinal = ordinal
         return claim
 

@@ -39,12 +39,10 @@ class MemoryTrace:
 
     def add(self, node: Node, value: Any) -> tuple[list[Output], list[Allocation]]:
         """`node` gave `value`, one output or a list of them: what these are, and what of it is newly allocated."""
-        values = [
-            v.value if isinstance(v, Cell) else v for v in (value if isinstance(value, list | tuple) else [value])
-        ]
+        values = value if isinstance(value, list | tuple) else [value]
         outputs: list[Output] = []
         new: list[Allocation] = []
-        for array in values:
+        for array in (each.value if isinstance(each, Cell) else each for each in values):
             memory, buffer = self._place(array)
             outputs.append(_output(array, memory, buffer))
             if hasattr(array, "nbytes") and not isinstance(array, np.generic) and node.op != _COPY:
@@ -73,11 +71,8 @@ class MemoryTrace:
 
     def _place(self, array: Any) -> tuple[DeviceMemory | None, Buffer | None]:
         """The memory that an array lies in, and its buffer there; two Nones if that is the host's."""
-        for memory in self._before:
-            buffer = memory.buffer(array)
-            if buffer is not None:
-                return memory, buffer
-        return None, None
+        found = ((memory, buffer) for memory in self._before if (buffer := memory.buffer(array)) is not None)
+        return next(found, (None, None))
 
     def _gone(self, key: int, allocation: Allocation, _: Any) -> None:
         allocation.freed = self._clock.now()

@@ -57,10 +57,7 @@ class Lines:
         """Write the lines of a node and of its parts."""
         self._add(ran)
         for i, part in enumerate(ran.parts, 1):
-            device = f"{ran.device}/intra-op"
-            only = ran._replace(
-                device=device, started=part.started, ended=part.ended, thread=part.thread, outputs=(), allocations=()
-            )
+            only = ran._replace(device=f"{ran.device}/intra-op", outputs=(), allocations=(), **part._asdict())
             self._add(only).timeline_label += f" part {i} of {len(ran.parts)}"
 
     def _add(self, ran: NodeRan) -> Any:

@@ -82,8 +82,7 @@ class IntraOpPool:
 
     def _worker(self, number: int) -> Pool:
         if number not in self._workers:
-            name = f"{self._device} intra-op {number}"
-            self._workers.setdefault(number, Pool(REAL, name, limit=1))
+            self._workers.setdefault(number, Pool(REAL, f"{self._device} intra-op {number}", limit=1))
         return self._workers[number]
 
     def close(self) -> None:

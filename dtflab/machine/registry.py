@@ -24,7 +24,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from dtflab.base.events import PROCESS, CardEvent, Instrument
 from dtflab.machine.clock import REAL
@@ -99,19 +99,18 @@ def parse(text: str) -> Record:
     """The record that a file holds; ValueError if it is none."""
     try:
         data = json.loads(text)
-        hosts = {checked(str, name): _made(HostCards, _HOST, host) for name, host in data["hosts"].items()}
-        holdings = [_made(Holding, _HOLDING, holding) for holding in data["holdings"]]
+        hosts = {checked(str, name): _made(HostCards, host) for name, host in data["hosts"].items()}
+        holdings = [_made(Holding, holding) for holding in data["holdings"]]
         return Record(checked(int, data["pid"]), checked(str, data["command"]), hosts, holdings)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"it is not a record of a process ({type(error).__name__}: {error})") from None
 
 
-_HOST = {"model": str, "memory_bytes": int, "count": int, "exact": bool, "virtual": bool}
-_HOLDING = {"host": str, "card": int, "program": str, "held": int, "since": float, "slot": int}
+_KINDS = {cls: get_type_hints(cls) for cls in (HostCards, Holding)}
 
 
-def _made(cls: type[Any], kinds: dict[str, type], data: dict[str, Any]) -> Any:
-    return cls(**{name: checked(kind, data[name]) for name, kind in kinds.items()})
+def _made(cls: type[Any], data: dict[str, Any]) -> Any:
+    return cls(**{name: checked(kind, data[name]) for name, kind in _KINDS[cls].items()})
 
 
 class Registry:
@@ -166,12 +165,8 @@ class Registry:
             self._come_alive()
             self._note(hosts, holdings)
             self._record.hosts, self._record.holdings = hosts, holdings
-            data = {
-                "pid": self._record.pid,
-                "command": self._record.command,
-                "hosts": {name: asdict(host) for name, host in hosts.items()},
-                "holdings": [asdict(holding) for holding in holdings],
-            }
+            data = asdict(self._record)
+            del data["life"]
             draft = self._base.with_suffix(".new")
             draft.write_text(json.dumps(data), encoding="utf-8")
             draft.replace(self._base.with_suffix(".json"))
@@ -185,44 +180,22 @@ class Registry:
 
     def refused(self, host: str, card: int, program: str, held: int, asked: int, free: int) -> None:
         """A program of this process wanted `asked` bytes of a card, of which only `free` are."""
-        name = program or self._record.command
         with self.locked():
-            self._tell(
-                CardEvent(
-                    at=REAL.time(),
-                    host=host,
-                    card=card,
-                    pid=self._pid,
-                    program=name,
-                    what="refused",
-                    before=held,
-                    held=held,
-                    asked=asked,
-                    free=free,
-                )
-            )
+            self._tell(self._record, host, card, program, "refused", before=held, held=held, asked=asked, free=free)
 
     def _tell_changes(self, record: Record, holdings: list[Holding]) -> None:
         """Report the changes from a process's last record to its holdings now, the ends first."""
         held = {(h.host, h.card, h.program): h.held for h in record.holdings}
         now = {(h.host, h.card, h.program): h.held for h in holdings}
         for key in sorted(held.keys() | now.keys(), key=lambda key: (now.get(key, 0), key)):
-            (host, card, program), before, after = key, held.get(key, 0), now.get(key, 0)
+            before, after = held.get(key, 0), now.get(key, 0)
             if before != after:
-                self._tell(
-                    CardEvent(
-                        at=REAL.time(),
-                        host=host,
-                        card=card,
-                        pid=record.pid,
-                        program=program or record.command,
-                        what="takes" if after > before else "ends",
-                        before=before,
-                        held=after,
-                    )
-                )
+                self._tell(record, *key, "takes" if after > before else "ends", before=before, held=after)
 
-    def _tell(self, event: CardEvent) -> None:
+    def _tell(self, record: Record, host: str, card: int, program: str, what: str, **nbytes: int) -> None:
+        """Tell those who listen what happened to a card's memory; `nbytes` are the last fields of the event."""
+        name, at = program or record.command, REAL.time()
+        event = CardEvent(at=at, host=host, card=card, pid=record.pid, program=name, what=what, **nbytes)
         for hear in (*self._heard.card, *PROCESS.card):
             hear(event)
 
@@ -341,9 +314,7 @@ def _private(folder: Path) -> None:
             "to another folder."
         ) from None
     if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
-        raise PermissionError(
-            f"{folder}, the registry of simulated GPUs, is not yours. Set DTFLAB_REGISTRY to a folder that is."
-        )
+        raise PermissionError(f"The registry folder {folder} is not yours. Set DTFLAB_REGISTRY to a folder that is.")
 
 
 def command_line() -> str:
@@ -366,9 +337,8 @@ def registry() -> Registry:
     named = os.environ.get("DTFLAB_REGISTRY")
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     folder = Path(named) if named else Path(gettempdir()) / f"dtflab-{user}"
-    return _open.get(folder) or _open.setdefault(
-        folder, Registry(folder)
-    )  # one, however many threads ask at the same time
+    # One, however many threads ask at the same time.
+    return _open.get(folder) or _open.setdefault(folder, Registry(folder))
 
 
 def _leave_all() -> None:

@@ -72,6 +72,7 @@ class HostState:
     ours: bool = True
 
 
+@dataclass(repr=False, eq=False)
 class Smi:
     """The state of all cards at one moment: text in a terminal, a table in a notebook.
 
@@ -79,13 +80,10 @@ class Smi:
     programs that took memory of a simulated card, were refused it, or ended.
     """
 
-    def __init__(
-        self, hosts: list[HostState], moment: float, notes: list[str], events: Sequence[CardEvent] = ()
-    ) -> None:
-        self.hosts = hosts
-        self.events = events
-        self.moment = moment
-        self.notes = notes
+    hosts: list[HostState]
+    moment: float
+    notes: list[str]
+    events: Sequence[CardEvent] = ()
 
     @property
     def others(self) -> list[HostState]:
@@ -192,8 +190,7 @@ def _state(name: str, there: HostCards, records: list[Record], before: _Look | N
     for index in range(there.count):
         here = [(record, holding) for record, holding in held if holding.card == index]
         used = cards.IDLE_BYTES + sum(holding.held for _, holding in here)
-        claims = [_claim(record, holding) for record, holding in here]
-        share = now.busy(claims, before)
+        share = now.busy([_claim(record, holding) for record, holding in here], before)
         watts = next((model.power_watts for model in cards.MODELS if model.name == there.model), None)
         bus = hosts.pci_bus_id(index)
         state.cards.append(CardState(index, there.model, bus, watts, there.memory_bytes, used, share))
@@ -270,16 +267,10 @@ def _cut(text: str, width: int) -> str:
 
 
 def _html_block(host: HostState) -> str:
-    gpus = [
-        (
-            card.index,
-            card.name,
-            card.pci_bus_id,
-            f"{_begun(card.used)}MiB / {card.memory_bytes // cards.MIB}MiB",
-            card.busy,
-        )
-        for card in host.cards
-    ]
+    gpus = []
+    for card in host.cards:
+        memory = f"{_begun(card.used)}MiB / {card.memory_bytes // cards.MIB}MiB"
+        gpus.append((card.index, card.name, card.pci_bus_id, memory, card.busy))
     processes = [
         (process.gpu, process.pid, process.name, f"{_begun(process.held)}MiB", f"{_begun(process.in_use)}MiB")
         for process in host.processes

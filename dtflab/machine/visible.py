@@ -13,6 +13,8 @@ import re
 
 from dtflab.base import errors
 
+_refused = errors.InvalidArgumentError.of
+
 
 def cuda_visible(text: str | None, count: int) -> list[int]:
     """The cards that CUDA_VISIBLE_DEVICES=`text` leaves of `count`, in its order; all of them without one (None).
@@ -41,14 +43,9 @@ def listed(text: str, count: int) -> list[int]:
         if not re.fullmatch(r"\s*[+-]?\d+\s*", entry):
             raise _refused(f"Could not parse entry in 'visible_device_list': '{entry}'. visible_device_list = {text}")
         if not 0 <= int(entry) < count:
-            raise _refused(
-                f"'visible_device_list' listed an invalid GPU id '{int(entry)}' but visible device count is {count}"
-            )
+            invalid = f"listed an invalid GPU id '{int(entry)}' but visible device count is {count}"
+            raise _refused(f"'visible_device_list' {invalid}")
         order.append(int(entry))
     if len(set(order)) != len(order):
         raise _refused(f"visible_device_list contained a duplicate entry: {text}")
     return order
-
-
-def _refused(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError.of(message)
