@@ -36,6 +36,7 @@ from dtflab.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 
 Array = np.ndarray[Any, Any]
 
+_lost = errors.DataLossError.of
 HEADER_KEY = b""
 VERSION = 1  # of the format
 
@@ -152,7 +153,7 @@ class BundleReader:
         def read(block: TensorSlice) -> Array:
             found = self._find(block.key(name))
             if found is None:
-                raise errors.DataLossError.of(f"Slice {block.text()} of {name} is listed but not there")
+                raise _lost(f"Slice {block.text()} of {name} is listed but not there")
             return self._read(found)
 
         return assemble(name, tensor, wanted, read)
@@ -160,15 +161,13 @@ class BundleReader:
     def _read(self, found: _Found) -> Array:
         entry, (dtype, shape, _) = found
         if not 0 <= entry.shard_id < self.num_shards:
-            raise errors.DataLossError.of(f"Shard {entry.shard_id} of {self.num_shards} does not exist")
+            raise _lost(f"Shard {entry.shard_id} of {self.num_shards} does not exist")
         raw = self._read_bytes(entry)
         if dtype == dtypes.string:
             return self._strings(raw, entry, shape)
         self._check(entry, crc32c(raw))  # type: ignore[arg-type]  # an array is bytes, too
         if raw.nbytes != dtype.size * math.prod(shape):
-            raise errors.DataLossError.of(
-                f"Invalid size in bundle entry: {raw.nbytes} bytes for {dtype.name} {list(shape)}"
-            )
+            raise _lost(f"Invalid size in bundle entry: {raw.nbytes} bytes for {dtype.name} {list(shape)}")
         array: Array = raw.view(dtype.as_numpy_dtype).reshape(shape)
         return array.byteswap() if self._swap else array
 
@@ -209,13 +208,11 @@ class BundleReader:
                 length, position = get_varint(data, position)
                 lengths.append(length)
         except ValueError:
-            raise errors.DataLossError.of("Invalid string lengths in bundle entry") from None
+            raise _lost("Invalid string lengths in bundle entry") from None
         order = ">u4" if self._swap else "<u4"
         crc, checksum = crc32c(np.array(lengths, order).tobytes()), data[position : position + 4]
         if unmask(int.from_bytes(checksum, "big" if self._swap else "little")) != crc:
-            raise errors.DataLossError.of(
-                f"The length checksum does not match: expected {crc} for {len(lengths)} strings"
-            )
+            raise _lost(f"The length checksum does not match: expected {crc} for {len(lengths)} strings")
         position += 4
         self._check(entry, crc32c(data[position:], crc32c(checksum, crc)))
         found = np.empty(shape, object)
@@ -226,10 +223,9 @@ class BundleReader:
 
     def _check(self, entry: Any, crc: int) -> None:
         if unmask(entry.crc32c) != crc:
-            raise errors.DataLossError.of(
-                f"TensorBundle at {self._prefix} shard {entry.shard_id} ({entry.size} bytes): Checksum does not "
-                f"match: stored {unmask(entry.crc32c):08x} vs. calculated on the restored bytes {crc:08x}"
-            )
+            where = f"TensorBundle at {self._prefix} shard {entry.shard_id} ({entry.size} bytes)"
+            crcs = f"stored {unmask(entry.crc32c):08x} vs. calculated on the restored bytes {crc:08x}"
+            raise _lost(f"{where}: Checksum does not match: {crcs}")
 
 
 def _saved(entry: Any) -> SavedTensor:
@@ -238,10 +234,9 @@ def _saved(entry: Any) -> SavedTensor:
 
 def _parsed(kind: type[Any], key: bytes, value: bytes | None, path: str) -> Any:
     if value is None:
-        raise errors.DataLossError.of(f"Unable to read file ({path}). It has no header entry.")
+        raise _lost(f"Unable to read file ({path}). It has no header entry.")
     try:
         return kind.FromString(value)
     except DecodeError:
-        raise errors.DataLossError.of(
-            f"Unable to read file ({path}). Entry for key {key.decode(errors='replace')} not parseable."
-        ) from None
+        name = key.decode(errors="replace")
+        raise _lost(f"Unable to read file ({path}). Entry for key {name} not parseable.") from None

@@ -37,6 +37,8 @@ from dtflab.graph import dtypes
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 
+_invalid = errors.InvalidArgumentError.of
+
 
 class BundleWriter:
     """Writes a checkpoint of one shard; a context manager, which finishes it unless there was an error.
@@ -178,7 +180,3 @@ def _merge_entry(entries: dict[bytes, BundleEntryProto], key: bytes, entry: Bund
     if (known.dtype, known.shape) != (entry.dtype, entry.shape):
         raise _invalid(f"Slices of {name} disagree on its dtype or shape, when merging prefix: {prefix}")
     known.slices.extend(entry.slices)
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError.of(message)

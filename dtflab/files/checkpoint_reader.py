@@ -14,7 +14,7 @@ from dtflab.base import errors
 from dtflab.files.bundle import BundleReader, index_path
 from dtflab.files.checkpoint_v1 import V1Reader
 from dtflab.files.paths import local
-from dtflab.files.tensor_slice import SavedTensor
+from dtflab.files.tensor_slice import SavedTensor, brackets
 from dtflab.graph.dtypes import DType
 from dtflab.protos.types_pb2 import DataType
 
@@ -64,13 +64,9 @@ class CheckpointReader:
         for name, saved in self._tensors.items():
             slices = f", {len(saved.slices)} slices" if len(saved.slices) > 1 else ""
             kind = DataType.Name(saved.dtype.as_datatype_enum)
-            lines.append(f"{name} ({kind}) {_shape_text(saved.shape)}{slices}\n")
+            lines.append(f"{name} ({kind}) {brackets(saved.shape)}{slices}\n")
         return "".join(lines).encode()
 
 
 def _text(name: str | bytes) -> str:
     return name.decode() if isinstance(name, bytes) else name
-
-
-def _shape_text(shape: tuple[int, ...]) -> str:
-    return f"[{','.join(map(str, shape))}]"

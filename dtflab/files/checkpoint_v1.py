@@ -32,6 +32,7 @@ from dtflab.protos.saved_tensor_slice_pb2 import SavedSliceMeta, SavedTensorSlic
 Array = np.ndarray[Any, Any]
 Part = tuple[str, tuple[int, ...], TensorSlice, Any]  # name, shape of the whole, which slice, its value
 
+_lost = errors.DataLossError.of
 META_KEY = b""
 VERSION = 1
 _INTEGERS = {dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16}
@@ -62,16 +63,14 @@ def _note(meta: Any, name: str, shape: tuple[int, ...], block: TensorSlice, arra
     """Add a slice of a tensor, which must agree with the earlier ones."""
     dtype = dtypes.as_dtype(array.dtype)
     if dtype not in _DTYPES:
-        raise errors.UnimplementedError.of(
-            f"Saving data type {dtype.name} not yet supported; the V2 format has it (write_version=V2)"
-        )
+        hint = "the V2 format has it (write_version=V2)"
+        raise errors.UnimplementedError.of(f"Saving data type {dtype.name} not yet supported; {hint}")
     described = SavedSliceMeta(name=name)
     described.shape.CopyFrom(TensorShape(shape).as_proto())
     described.type = dtype.as_datatype_enum  # type: ignore[assignment]  # an enum field takes any number
     if meta.name and (meta.shape, meta.type) != (described.shape, described.type):
-        raise errors.InternalError.of(
-            f"Mismatching shapes or types of the slices of {name}: {list(shape)} {dtype.name}"
-        )
+        what = f"{name}: {list(shape)} {dtype.name}"
+        raise errors.InternalError.of(f"Mismatching shapes or types of the slices of {what}")
     described.slice.extend([*meta.slice, block.to_proto()])
     meta.CopyFrom(described)
 
@@ -144,9 +143,7 @@ class V1Reader:
         values = listed_values(record.data.data, saved.dtype)
         shape = block.shape_in(saved.shape)
         if values.size != math.prod(shape):
-            raise errors.DataLossError.of(
-                f"{self.file_pattern}: {values.size} elements of {name} where {list(shape)} were saved"
-            )
+            raise _lost(f"{self.file_pattern}: {values.size} elements of {name} where {list(shape)} were saved")
         return values.reshape(shape)
 
 
@@ -155,7 +152,7 @@ def _open_table(path: str, stack: contextlib.ExitStack) -> Table:
         with reported(path):
             return Table(stack.enter_context(open(path, "rb")))
     except errors.OpError as error:
-        raise errors.DataLossError.of(
+        raise _lost(
             f"Unable to open table file {path}: {error.message}: perhaps your file is in a different file format and "
             "you need to use a different restore operator?"
         ) from None
@@ -167,6 +164,4 @@ def _parsed(data: bytes | None, path: str) -> Any:
             return SavedTensorSlices.FromString(data)
     except DecodeError:
         pass  # said below
-    raise errors.DataLossError.of(
-        f"Failed to find the saved tensor slices at the beginning of the checkpoint file: {path}"
-    )
+    raise _lost(f"Failed to find the saved tensor slices at the beginning of the checkpoint file: {path}")

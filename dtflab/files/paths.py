@@ -14,25 +14,18 @@ from typing import Any
 
 from dtflab.base import errors
 
-_CLASS_OF_ERRNO: dict[int, type[errors.OpError]] = {
-    **dict.fromkeys(
-        (errno.EINVAL, errno.ENAMETOOLONG, errno.E2BIG, errno.ESPIPE, errno.EILSEQ), errors.InvalidArgumentError
-    ),
-    **dict.fromkeys((errno.ENOENT, errno.ENODEV, errno.ENXIO), errors.NotFoundError),
-    errno.EEXIST: errors.AlreadyExistsError,
-    **dict.fromkeys((errno.EPERM, errno.EACCES, errno.EROFS), errors.PermissionDeniedError),
-    **dict.fromkeys(
-        (errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR, errno.EBADF, errno.EBUSY, errno.ETXTBSY),
-        errors.FailedPreconditionError,
-    ),
-    **dict.fromkeys(
-        (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EMLINK, errno.ENOMEM),
-        errors.ResourceExhaustedError,
-    ),
-    **dict.fromkeys((errno.EFBIG, errno.EOVERFLOW), errors.OutOfRangeError),
-    **dict.fromkeys((errno.ENOSYS, errno.ENOTSUP, errno.EXDEV), errors.UnimplementedError),
-    **dict.fromkeys((errno.EAGAIN, errno.EINTR), errors.UnavailableError),
+_ERRNOS: dict[type[errors.OpError], str] = {
+    errors.InvalidArgumentError: "EINVAL ENAMETOOLONG E2BIG ESPIPE EILSEQ",
+    errors.NotFoundError: "ENOENT ENODEV ENXIO",
+    errors.AlreadyExistsError: "EEXIST",
+    errors.PermissionDeniedError: "EPERM EACCES EROFS",
+    errors.FailedPreconditionError: "ENOTEMPTY EISDIR ENOTDIR EBADF EBUSY ETXTBSY",
+    errors.ResourceExhaustedError: "ENOSPC EDQUOT EMFILE ENFILE EMLINK ENOMEM",
+    errors.OutOfRangeError: "EFBIG EOVERFLOW",
+    errors.UnimplementedError: "ENOSYS ENOTSUP EXDEV",
+    errors.UnavailableError: "EAGAIN EINTR",
 }
+_CLASS_OF_ERRNO = {getattr(errno, name): kind for kind, names in _ERRNOS.items() for name in names.split()}
 
 
 def local(path: Any) -> str:

@@ -41,9 +41,8 @@ def _children(folder: str, pattern: str) -> list[str]:
 
 
 _LONGEST = 4096  # of a path, on Linux
-_TERM = re.compile(
-    r"\\(?P<plain>.)|(?P<one>\?)|\[(?P<not>[\^!]?)(?P<set>(?:\\.|[^\\])(?:\\.|[^\]\\])*)\]|(?P<other>.)", re.S
-)
+_SET = r"\[(?P<not>[\^!]?)(?P<set>(?:\\.|[^\\])(?:\\.|[^\]\\])*)\]"
+_TERM = re.compile(rf"\\(?P<plain>.)|(?P<one>\?)|{_SET}|(?P<other>.)", re.S)
 
 
 def _regex(pattern: str) -> str:

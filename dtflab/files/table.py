@@ -27,6 +27,7 @@ _TRAILER = struct.Struct("<BI")
 _BLOCK_SIZE = 262144  # bytes, after which a block is closed
 _RESTARTS = 16  # entries from one restart to the next
 _PLAIN = 0  # compression of a block
+_lost = errors.DataLossError.of
 
 
 class TableWriter:
@@ -107,10 +108,7 @@ class _Block:
 
 def _common(a: bytes, b: bytes) -> int:
     """Length of the common beginning."""
-    for i, (x, y) in enumerate(zip(a, b, strict=False)):
-        if x != y:
-            return i
-    return min(len(a), len(b))
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _between(last: bytes, following: bytes) -> bytes:
@@ -123,10 +121,8 @@ def _between(last: bytes, following: bytes) -> bytes:
 
 def _after(last: bytes) -> bytes:
     """A short key that is not below `last`."""
-    for i, byte in enumerate(last):
-        if byte != 0xFF:
-            return last[:i] + bytes([byte + 1])
-    return last
+    i = len(last) - len(last.lstrip(b"\xff"))
+    return last[:i] + bytes([last[i] + 1]) if i < len(last) else last
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -177,9 +173,7 @@ class Table:
         if masked_crc32c(body[: size + 1]) != crc:
             raise _lost("block checksum mismatch")
         if compression != _PLAIN:
-            raise errors.UnimplementedError.of(
-                "A compressed block (TensorFlow writes none into checkpoints) can't be read here."
-            )
+            raise errors.UnimplementedError.of("A compressed block can't be read (TensorFlow writes none).")
         return body[:size]
 
 
@@ -212,10 +206,6 @@ def _handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
     except ValueError:
         raise _lost("bad block handle") from None
     return (offset, size), position
-
-
-def _lost(message: str) -> errors.DataLossError:
-    return errors.DataLossError.of(message)
 
 
 def write_table(file: BinaryIO, items: Iterable[tuple[bytes, bytes]]) -> None:

@@ -20,6 +20,7 @@ from dtflab.graph.dtypes import DType
 from dtflab.protos.tensor_slice_pb2 import TensorSliceProto
 
 Extent = tuple[int, int] | None
+_invalid = errors.InvalidArgumentError.of
 
 
 class TensorSlice(tuple[Extent, ...]):
@@ -56,12 +57,11 @@ class TensorSlice(tuple[Extent, ...]):
     def shape_in(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of the block, of a tensor of `shape`. InternalError, as TensorFlow's, if it is not inside."""
         if len(self) != len(shape):
-            raise errors.InternalError.of(f"Mismatching ranks: shape = {_brackets(shape)}, slice = {self.text()}")
+            raise errors.InternalError.of(f"Mismatching ranks: shape = {brackets(shape)}, slice = {self.text()}")
         for axis, (extent, size) in enumerate(zip(self, shape, strict=True)):
             if extent is not None and sum(extent) > size:
-                raise errors.InternalError.of(
-                    f"Extent in dimension {axis} out of bounds: shape = {_brackets(shape)}, slice = {self.text()}"
-                )
+                where = f"shape = {brackets(shape)}, slice = {self.text()}"
+                raise errors.InternalError.of(f"Extent in dimension {axis} out of bounds: {where}")
         return tuple(size if extent is None else extent[1] for extent, size in zip(self, shape, strict=True))
 
     def cut(self) -> tuple[slice, ...]:
@@ -100,10 +100,8 @@ def _parse_extent(item: str, text: str) -> Extent:
         raise _invalid(f"Expected a pair of numbers or '-' but got '{item}': string = {text}")
     start, length = int(match[1]), int(match[2])
     if start < 0 or length <= 0:
-        raise _invalid(
-            f"Expected non-negative start and positive length but got start = {start}, length = {length}: "
-            f"string = {text}"
-        )
+        got = f"start = {start}, length = {length}: string = {text}"
+        raise _invalid(f"Expected non-negative start and positive length but got {got}")
     return start, length
 
 
@@ -136,9 +134,8 @@ class SavedTensor(NamedTuple):
             if min(dims, default=0) < 0 or shape.unknown_rank or not found.is_numpy_compatible:
                 raise ValueError
         except (TypeError, ValueError):
-            raise errors.DataLossError.of(
-                f"A tensor of dtype number {dtype} and shape {_brackets(dims)} can't have been saved"
-            ) from None
+            what = f"dtype number {dtype} and shape {brackets(dims)}"
+            raise errors.DataLossError.of(f"A tensor of {what} can't have been saved") from None
         return cls(found, dims, [TensorSlice.from_proto(proto) for proto in slices])
 
 
@@ -162,11 +159,8 @@ def assemble(
     return value
 
 
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError.of(message)
-
-
-def _brackets(shape: Sequence[int]) -> str:
+def brackets(shape: Sequence[int]) -> str:
+    """`[2,3]`: a shape as TensorFlow writes it."""
     return f"[{','.join(map(str, shape))}]"
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from dataclasses import dataclass
+from typing import Any, BinaryIO, ClassVar
 
 from dtflab.base import errors
 from dtflab.files.compression import WINDOW_BITS, InflatingFile
@@ -32,40 +33,30 @@ class TFRecordCompressionType:
     GZIP = 2
 
 
+@dataclass(repr=False, eq=False)
 class TFRecordOptions:
     """How to write, or read, a file of records: the compression and zlib's parameters; None for zlib's defaults.
 
     `input_buffer_size` and `output_buffer_size` are accepted and have no effect.
     """
 
-    compression_type_map = {
+    compression_type_map: ClassVar = {
         TFRecordCompressionType.ZLIB: "ZLIB",
         TFRecordCompressionType.GZIP: "GZIP",
         TFRecordCompressionType.NONE: "",
     }
+    compression_type: Any = None
+    flush_mode: int | None = None
+    input_buffer_size: int | None = None
+    output_buffer_size: int | None = None
+    window_bits: int | None = None
+    compression_level: int | None = None
+    compression_method: int | None = None
+    mem_level: int | None = None
+    compression_strategy: int | None = None
 
-    def __init__(
-        self,
-        compression_type: Any = None,
-        flush_mode: int | None = None,
-        input_buffer_size: int | None = None,
-        output_buffer_size: int | None = None,
-        window_bits: int | None = None,
-        compression_level: int | None = None,
-        compression_method: int | None = None,
-        mem_level: int | None = None,
-        compression_strategy: int | None = None,
-    ) -> None:
-        self.get_compression_type_string(compression_type)
-        self.compression_type = compression_type
-        self.flush_mode = flush_mode
-        self.input_buffer_size = input_buffer_size
-        self.output_buffer_size = output_buffer_size
-        self.window_bits = window_bits
-        self.compression_level = compression_level
-        self.compression_method = compression_method
-        self.mem_level = mem_level
-        self.compression_strategy = compression_strategy
+    def __post_init__(self) -> None:
+        self.get_compression_type_string(self.compression_type)
 
     @classmethod
     def get_compression_type_string(cls, options: Any) -> str:

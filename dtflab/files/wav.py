@@ -17,8 +17,7 @@ def encode_wav(audio: np.ndarray, sample_rate: int) -> bytes:
     away_from_zero = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled)  # C's roundf
     data = np.nan_to_num(away_from_zero.clip(-(2**15), 2**15 - 1)).astype("<i2").tobytes()
     pcm = struct.pack("<HHIIHH", 1, audio.shape[1], sample_rate, sample_rate * frame_bytes, frame_bytes, 16)
-    body = b"WAVE" + _chunk(b"fmt ", pcm) + _chunk(b"data", data)
-    return _chunk(b"RIFF", body)
+    return _chunk(b"RIFF", b"WAVE" + _chunk(b"fmt ", pcm) + _chunk(b"data", data))
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
