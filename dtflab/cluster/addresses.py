@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from typing import Any
 
-from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.machine.hosts import is_loopback
 
 
@@ -48,23 +48,23 @@ def with_port(address: str) -> str:
 
 
 def _with_ports(spec: ClusterSpec) -> ClusterSpec:
-    return ClusterSpec(
-        {job: {i: with_port(spec.task_address(job, i)) for i in spec.task_indices(job)} for job in spec.jobs}
-    )
+    jobs: dict[str, dict[int, str]] = {job: {} for job in spec.jobs}
+    for job, index, address in members(spec):
+        jobs[job][index] = with_port(address)
+    return ClusterSpec(jobs)
 
 
 def _each_once(spec: ClusterSpec) -> ClusterSpec:
     """The same; ValueError if two of its tasks have one address, where only one server can be."""
     tasks: dict[str, str] = {}
-    for job in spec.jobs:
-        for index in spec.task_indices(job):
-            address, task = spec.task_address(job, index), f"/job:{job}/task:{index}"
-            if address in tasks:
-                raise ValueError(
-                    f"The address {address} occurs twice in the cluster's spec: {tasks[address]} and {task} have it. "
-                    "Give each task its own port."
-                )
-            tasks[address] = task
+    for job, index, address in members(spec):
+        task = f"/job:{job}/task:{index}"
+        if address in tasks:
+            raise ValueError(
+                f"The address {address} occurs twice in the cluster's spec: {tasks[address]} and {task} have it. "
+                "Give each task its own port."
+            )
+        tasks[address] = task
     return spec
 
 
@@ -75,14 +75,12 @@ def counted(jobs: dict[str, Any]) -> set[str]:
 
 def check_loopback(spec: ClusterSpec) -> None:
     """The process engine starts its tasks on this machine, where only loopback is bound."""
-    for job in spec.jobs:
-        for index in spec.task_indices(job):
-            address = spec.task_address(job, index)
-            if not is_loopback(address):
-                raise ValueError(
-                    f"engine='process' needs loopback addresses, but /job:{job}/task:{index} is at {address!r}. Use "
-                    "'localhost:<port>', numbers of tasks (ps=1, worker=2), or engine='inprocess', where it is a name."
-                )
+    for job, index, address in members(spec):
+        if not is_loopback(address):
+            raise ValueError(
+                f"engine='process' needs loopback addresses, but /job:{job}/task:{index} is at {address!r}. Use "
+                "'localhost:<port>', numbers of tasks (ps=1, worker=2), or engine='inprocess', where it is a name."
+            )
 
 
 def free_addresses(count: int) -> list[str]:

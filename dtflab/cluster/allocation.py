@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dtflab.base import errors
+from dtflab.base.grouping import grouped
 from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import device_spec
 from dtflab.machine import console
@@ -233,9 +234,7 @@ class ResourceManager:
     def _take(self, request: Request) -> Allocation | None:
         """The fullest devices that fit, on one task if there is one with enough of them."""
         fitting = sorted((d for d in self._devices.values() if request.fits(d)), key=lambda d: (d.free, d.name))
-        tasks: dict[str, list[_Device]] = {}
-        for device in fitting:
-            tasks.setdefault(device_spec.task_name(device.name), []).append(device)
+        tasks = grouped((device_spec.task_name(device.name), device) for device in fitting)
         each_card_once = list({device.given.card: device for device in reversed(fitting)}.values())[::-1]
         chosen = next((mine for mine in tasks.values() if len(mine) >= request.gpus), each_card_once)[: request.gpus]
         if len(chosen) < request.gpus:
@@ -290,11 +289,9 @@ class ResourceManager:
             return [f"{request.holder} waits for {request}" for request, _, _ in self._waiting]
 
     def _refusal(self, request: Request, why: str, can_wait: bool = False) -> errors.OpError:
-        hint = "sk for less memory or fewer GPUs, or start a cluster with more (gpus=…, gpu_memory=…)."
+        hint = "Ask for less memory or fewer GPUs, or start a cluster with more (gpus=…, gpu_memory=…)."
         if can_wait:
-            hint = f"release() what nobody needs (cluster.allocations()), wait for others (wait=True), or a{hint}"
-        else:
-            hint = f"A{hint}"
+            hint = f"release() what nobody needs (cluster.allocations()), or wait for others (wait=True). {hint}"
         return errors.ResourceExhaustedError.of(f"{self._text(request, why)}\n{hint}")
 
     def _text(self, request: Request, why: str) -> str:

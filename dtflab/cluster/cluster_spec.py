@@ -6,6 +6,7 @@ The rule it obeys: a job's task numbers may have gaps; without them a job reads 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dtflab.protos.cluster_pb2 import ClusterDef
@@ -98,6 +99,11 @@ class ClusterSpec:
     def __repr__(self) -> str:
         jobs = self.as_dict()
         return "ClusterSpec({" + ", ".join(f"{job!r}: {jobs[job]!r}" for job in sorted(jobs)) + "})"
+
+
+def members(spec: ClusterSpec) -> Iterator[tuple[str, int, str]]:
+    """All tasks: job, number and address."""
+    return ((job, index, spec.task_address(job, index)) for job in spec.jobs for index in spec.task_indices(job))
 
 
 def _numbered(job: str, tasks: Any) -> dict[int, str]:

@@ -77,10 +77,9 @@ class _Connection:
 
     def method(self, path: str) -> grpc.UnaryUnaryMultiCallable[bytes, bytes]:
         """The callable of one method, bytes to bytes."""
-        found = self._methods.get(path)
-        if found is None:
-            found = self._methods[path] = self._channel.unary_unary(path)
-        return found
+        if path not in self._methods:
+            self._methods[path] = self._channel.unary_unary(path)
+        return self._methods[path]
 
 
 _connections: weakref.WeakValueDictionary[tuple[str, Any], _Connection] = weakref.WeakValueDictionary()
@@ -222,8 +221,7 @@ class WorkerStub(stubs.WorkerStub):
 
 def _probe(host: str, port: int) -> None:
     """OSError if the address can't be had. Asked first, because grpc's core writes its complaint to stderr."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    socket.create_server((host, port), family=family).close()
+    socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
 
 
 class _Executor(futures.Executor):
@@ -296,9 +294,8 @@ class Serving:
             for prefix, service in ((_MASTER, MasterService(task)), (_WORKER, WorkerService(task)))
             for name, method in service.methods().items()
         }
-        self._server = grpc.server(
-            cast(Any, _Executor(task.master.clock)), [_Handlers(handlers)], options=_SERVER_OPTIONS
-        )
+        executor = cast(Any, _Executor(task.master.clock))
+        self._server = grpc.server(executor, [_Handlers(handlers)], options=_SERVER_OPTIONS)
         self.port = self._bind(address, credentials)
         self._address = f"{address.rpartition(':')[0]}:{self.port}"
         self._server.start()

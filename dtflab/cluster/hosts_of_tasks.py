@@ -81,11 +81,8 @@ class Homes:
         cards = hosts.definition(home.host)
         changes: dict[str, str | None] = {"DTFLAB_HOST": home.host}
         if cards is not None:
-            changes |= {
-                "DTFLAB_GPUS": str(cards.count),
-                "DTFLAB_GPU": cards.model,
-                "DTFLAB_GPU_MEMORY": str(cards.memory_bytes),
-            }
+            changes |= {"DTFLAB_GPUS": str(cards.count), "DTFLAB_GPU": cards.model}
+            changes["DTFLAB_GPU_MEMORY"] = str(cards.memory_bytes)
         if cards is not None or home.visible is not None:  # else it sees of the real ones what this process sees
             changes["CUDA_VISIBLE_DEVICES"] = home.visible
         return changes

@@ -19,6 +19,7 @@ from dtflab.graph.node import Node
 from dtflab.protos.graph_pb2 import GraphDef
 
 _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9_.\\/>-]*\Z")  # TensorFlow's for graphs between master and worker
+_invalid = errors.InvalidArgumentError.of
 
 
 def nodes_of(graph_def: GraphDef, known: Mapping[str, Node] | None = None) -> list[Node]:
@@ -29,10 +30,8 @@ def nodes_of(graph_def: GraphDef, known: Mapping[str, Node] | None = None) -> li
         if not _NAME.match(node.name):
             raise _invalid(f"Illegal op name '{node.name}'")
         if known and node.name in known:
-            raise _invalid(
-                f"GraphDef argument to Extend includes node '{node.name}', which was created by a previous "
-                "call to Create or Extend in this session."
-            )
+            why = "which was created by a previous call to Create or Extend in this session."
+            raise _invalid(f"GraphDef argument to Extend includes node '{node.name}', {why}")
         if node.name in graph:
             raise _invalid(f"Node '{node.name}' is not unique")
         graph[node.name] = node
@@ -78,7 +77,3 @@ def _check_order(nodes: Sequence[Node], graph: Mapping[str, Node]) -> None:
     except graphlib.CycleError as error:
         cycle = error.args[1][1:]
         raise _invalid(f"{len(cycle)} nodes in a cycle: {', '.join(cycle[:5])}") from None
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError.of(message)

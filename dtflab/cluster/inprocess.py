@@ -210,10 +210,8 @@ class Peer:
 
     def _note(self, method: str, nbytes: int, detail: str) -> None:
         """Tell the task's own listeners what crosses."""
-        task = self.task
-        message = Message(
-            at=task.clock.now(), method=method, source=self._source, target=task.name, nbytes=nbytes, detail=detail
-        )
+        task, now = self.task, self.task.clock.now()
+        message = Message(now, method=method, source=self._source, target=task.name, nbytes=nbytes, detail=detail)
         for hear in task.heard.message:
             hear(message)
 

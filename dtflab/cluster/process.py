@@ -45,13 +45,8 @@ class ProcessTask:
         self.target = f"grpc://{self.address}"
         self.log: deque[str] = deque(maxlen=1000)
         self._devices: list[Any] = []
-        definition = ServerDef(
-            cluster=spec.as_cluster_def(),
-            job_name=job,
-            task_index=index,
-            protocol="grpc",
-            default_session_config=config,
-        )
+        definition = ServerDef(job_name=job, task_index=index, protocol="grpc", default_session_config=config)
+        definition.cluster.CopyFrom(spec.as_cluster_def())
         self._ready = REAL.event()  # it serves, or has ended
         self._serves = False
         self._process = subprocess.Popen(

@@ -81,17 +81,13 @@ def devices_of(session: BaseSession) -> list[Device]:
         workers = session._master_session()._workers.values()
     except NotImplementedError:
         where = session.sess_str.decode()
-        raise NotImplementedError(
-            f"The master of {where} is in another process, which does not report what its tasks hold."
-        ) from None
+        raise NotImplementedError(f"The master of {where} is in another process and does not report resources.") from None
     return [device for worker in workers if (own := worker.local()) is not None for device in own.devices]
 
 
 def _variable(device: str, container: str, name: str, cell: Cell) -> HeldVariable:
-    shape = tuple(getattr(cell.value, "shape", cell.shape))
-    return HeldVariable(
-        task_name(device), device, container, name, cell.dtype.name, shape, cell.nbytes, cell.initialized
-    )
+    dtype, shape = cell.dtype.name, tuple(getattr(cell.value, "shape", cell.shape))
+    return HeldVariable(task_name(device), device, container, name, dtype, shape, cell.nbytes, cell.initialized)
 
 
 def _queue(device: str, container: str, queue: Queue) -> HeldQueue:

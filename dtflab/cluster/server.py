@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dtflab.base import errors
 from dtflab.cluster import inprocess
 from dtflab.cluster.addresses import with_port
-from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.task import Task
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
@@ -172,11 +172,9 @@ def _make_server_def(
     if task_index is None and not isinstance(source, ServerDef):
         definition.task_index = _only_task(ClusterSpec(definition.cluster), definition.job_name)
     _check_member(definition)
-    if definition.protocol not in ("", "grpc"):
-        raise errors.NotFoundError.of(
-            f"No server factory registered for protocol {definition.protocol!r}. Known: 'grpc'."
-        )
-    definition.protocol = definition.protocol or "grpc"
+    definition.protocol = protocol = definition.protocol or "grpc"
+    if protocol != "grpc":
+        raise errors.NotFoundError.of(f"No server factory registered for protocol {protocol!r}. Known: 'grpc'.")
     return definition
 
 
@@ -190,9 +188,8 @@ def _only_task(spec: ClusterSpec, job: str) -> int:
 
 def _check_member(definition: ServerDef) -> None:
     spec = ClusterSpec(definition.cluster)
-    for job in spec.jobs:
-        for index in spec.task_indices(job):
-            _check_address(spec.task_address(job, index))
+    for _, _, address in members(spec):
+        _check_address(address)
     if definition.job_name not in spec.jobs:
         raise errors.InvalidArgumentError.of(
             f'Job "{definition.job_name}" was not defined in cluster; its jobs are {", ".join(sorted(spec.jobs))}.'
@@ -207,9 +204,7 @@ def _check_member(definition: ServerDef) -> None:
 def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not (port.isdecimal() and int(port) < 65536 and "/" not in host):
-        raise errors.InvalidArgumentError.of(
-            f'Could not interpret "{address}" as a host-port pair, such as localhost:2222.'
-        )
+        raise errors.InvalidArgumentError.of(f'Could not interpret "{address}" as a host-port pair ("localhost:2222").')
 
 
 def _finish_services() -> None:

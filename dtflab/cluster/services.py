@@ -102,24 +102,15 @@ class MasterService:
 
     def _run_step(self, data: bytes, call: Call) -> bytes:
         request, feeds = parse_named(master_messages.RunStepRequest, data, "feed")
-        response = master_messages.RunStepResponse()
+        handle, response = request.session_handle, master_messages.RunStepResponse()
         try:
             if request.partial_run_handle:
-                values = self._master.partial_run(
-                    request.session_handle, request.partial_run_handle, feeds, list(request.fetch)
-                )
+                values = self._master.partial_run(handle, request.partial_run_handle, feeds, list(request.fetch))
             elif not request.fetch and not request.target:
                 raise errors.InvalidArgumentError.of("Must specify at least one target to fetch or execute.")
             else:
-                values = self._run(
-                    request.session_handle,
-                    feeds,
-                    request.fetch,
-                    request.target,
-                    request.options,
-                    response.metadata,
-                    call,
-                )
+                options, metadata = request.options, response.metadata
+                values = self._run(handle, feeds, request.fetch, request.target, options, metadata, call)
         except errors.OpError as error:
             if not request.store_errors_in_response_body:
                 raise
@@ -146,9 +137,8 @@ class MasterService:
 
     def _partial_run_setup(self, data: bytes, call: Call) -> bytes:
         request = master_messages.PartialRunSetupRequest.FromString(data)
-        handle = self._master.partial_run_setup(
-            request.session_handle, list(request.feed), list(request.fetch), list(request.target)
-        )
+        feeds, fetches, targets = list(request.feed), list(request.fetch), list(request.target)
+        handle = self._master.partial_run_setup(request.session_handle, feeds, fetches, targets)
         return master_messages.PartialRunSetupResponse(partial_run_handle=handle).SerializeToString()
 
     def _close_session(self, data: bytes, call: Call) -> bytes:
@@ -194,11 +184,9 @@ class MasterService:
         wanted = self._callable(request)
         if len(feeds) != len(wanted.feed):
             raise errors.InvalidArgumentError.of(f"Expected {len(wanted.feed)} feed tensors, but got {len(feeds)}.")
-        named = list(zip(wanted.feed, feeds, strict=True))
-        response = master_messages.RunCallableResponse()
-        values = self._run(
-            request.session_handle, named, wanted.fetch, wanted.target, wanted.run_options, response.metadata, call
-        )
+        named, response = list(zip(wanted.feed, feeds, strict=True)), master_messages.RunCallableResponse()
+        handle, options, metadata = request.session_handle, wanted.run_options, response.metadata
+        values = self._run(handle, named, wanted.fetch, wanted.target, options, metadata, call)
         return serialize(response, "fetch", values)
 
     def _callable(

@@ -125,13 +125,10 @@ class MasterStub:
             session_handle=handle, fetch=fetches, target=targets, options=options, store_errors_in_response_body=True
         )
         ms = (options.timeout_in_ms if options is not None else 0) or self._timeouts.get(handle, 0)
-        data = self._call("RunStep", serialize_named(request, "feed", feeds), self._patience(ms))
-        response, tensors = parse_named(master_messages.RunStepResponse, data, "tensor")
-        _raise_stored(response)
+        response, values = self._step(request, feeds, ms)
         if metadata is not None:
             metadata.CopyFrom(response.metadata)
-        values = dict(tensors)
-        return [values[name] for name in fetches]
+        return values
 
     def partial_run_setup(
         self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
@@ -148,18 +145,17 @@ class MasterStub:
         request = master_messages.RunStepRequest(
             session_handle=handle, partial_run_handle=partial_handle, fetch=fetches, store_errors_in_response_body=True
         )
-        data = self._call(
-            "RunStep", serialize_named(request, "feed", feeds), self._patience(self._timeouts.get(handle, 0))
-        )
+        return self._step(request, feeds, self._timeouts.get(handle, 0))[1]
+
+    def _step(
+        self, request: master_messages.RunStepRequest, feeds: Feeds, ms: int
+    ) -> tuple[master_messages.RunStepResponse, list[object]]:
+        """The answer to a step that may take `ms` milliseconds (0: as long as it likes), and what it fetched."""
+        data = self._call("RunStep", serialize_named(request, "feed", feeds), ms / 1000 + _SLACK if ms > 0 else None)
         response, tensors = parse_named(master_messages.RunStepResponse, data, "tensor")
         _raise_stored(response)
         values = dict(tensors)
-        return [values[name] for name in fetches]
-
-    @staticmethod
-    def _patience(ms: int) -> float | None:
-        """Seconds to wait for a master whose step may take that long."""
-        return ms / 1000 + _SLACK if ms > 0 else None
+        return response, [values[name] for name in request.fetch]
 
     def close_session(self, handle: str) -> None:
         """Release the session there, if it still exists (TensorFlow raises if not, and so hides why)."""
@@ -227,9 +223,8 @@ class WorkerStub:
         try:
             data = self._call("GetStatus", worker_messages.GetStatusRequest(), timeout)
         except errors.DeadlineExceededError:
-            raise errors.UnavailableError.of(
-                f"Task {self.task} at {self._wire.address} did not answer in {timeout:g} s."
-            ) from None
+            where = f"Task {self.task} at {self._wire.address}"
+            raise errors.UnavailableError.of(f"{where} did not answer in {timeout:g} s.") from None
         devices = list(worker_messages.GetStatusResponse.FromString(data).device_attributes)
         if devices:
             self._wire.task = device_spec.task_name(devices[0].name)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dtflab.base import errors
 from dtflab.base.events import Instrument, Message
 from dtflab.cluster import inprocess
-from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.inprocess import Absent, Peer
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL, Clock
@@ -72,7 +72,7 @@ class Task:
         self.devices = make_devices(job, index, config, clock, self.home)
         virtual = isinstance(clock, VirtualClock)
         self.worker = (VirtualWorker if virtual else Worker)(self.name, self.devices, self._peer)
-        self._addresses = {_name(j, i): spec.task_address(j, i) for j in spec.jobs for i in spec.task_indices(j)}
+        self._addresses = {_name(member, number): where for member, number, where in members(spec)}
         workers = {task: functools.partial(self.reach, task) for task in self._addresses}
         new_step: NewStep[Step] = functools.partial(VirtualStep, master=self.name) if virtual else Step
         self.master = Master(self.worker, workers, clock, new_step, config)
@@ -114,9 +114,8 @@ class Task:
         """The worker of another task as it can be called now: in this process, or over the wire."""
         address = self._addresses.get(task)
         if address is None:
-            raise errors.InvalidArgumentError.of(
-                f"{self.name} knows no task {task}; its cluster has {', '.join(self._addresses)}."
-            )
+            tasks = ", ".join(self._addresses)
+            raise errors.InvalidArgumentError.of(f"{self.name} knows no task {task}; its cluster has {tasks}.")
         found = inprocess.find(address)
         known = self._peers.get(task)
         if found is not None and not (isinstance(known, Peer) and known.task is found):
@@ -185,9 +184,7 @@ def await_task(
 def _advice(address: str) -> str:
     if address.endswith(":0"):
         return "Which free port a task with port 0 has, no other task can know: give it a port in the cluster spec."
-    return (
-        "Is it started, and is that its address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…)."
-    )
+    return "Is that its address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…)."
 
 
 def _reason(error: errors.OpError) -> str:

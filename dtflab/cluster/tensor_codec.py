@@ -44,20 +44,17 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 def to_proto(value: Any) -> TensorProto:
     """A value of the runtime (array, NumPy scalar, bytes, resource handle) as a message."""
     array, dtype = _array(value)
+    proto = _header(array, dtype)
     if dtype not in _LISTED:
-        proto = _header(array, dtype)
         proto.tensor_content = array.tobytes()
     elif dtype == dtypes.string:
-        proto = _header(array, dtype)
         proto.string_val.extend(item.encode() if isinstance(item, str) else item for item in array.flat)
     elif dtype == dtypes.resource:
-        proto = _header(array, dtype)
         proto.resource_handle_val.extend(map(handle_to_proto, array.flat))
     elif dtype == dtypes.variant:
-        proto = _header(array, dtype)
         proto.variant_val.extend(variant_to_proto(one, to_proto) for one in array.flat)
     else:
-        proto = make_tensor_proto(array, dtype)  # narrow integers: their bits are not part of the contract
+        return make_tensor_proto(array, dtype)  # narrow integers: their bits are not part of the contract
     return proto
 
 

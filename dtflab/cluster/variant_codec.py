@@ -32,10 +32,8 @@ def variant_to_proto(value: Variant, to_proto: Callable[[Any], Any]) -> VariantT
         tensors = [to_proto(item) for item in value.items if item is not None]
         return VariantTensorDataProto(type_name=_LIST, metadata=metadata, tensors=tensors)
     if isinstance(value, Optional):
-        metadata = bytes([value.values is not None])
-        return VariantTensorDataProto(
-            type_name=_OPTIONAL, metadata=metadata, tensors=[to_proto(v) for v in value.values or ()]
-        )
+        metadata, tensors = bytes([value.values is not None]), [to_proto(one) for one in value.values or ()]
+        return VariantTensorDataProto(type_name=_OPTIONAL, metadata=metadata, tensors=tensors)
     raise TypeError(f"{value!r} stays in its task: put its producer and its consumer there.")
 
 
