@@ -29,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("--json", type=Path, metavar="OUT.json", help="where to write the predictions")
     one.add_argument("--parameters", type=Path, default=FILE, help="calibrated parameters (default: those shipped)")
     one = commands.add_parser("calibrate", help="fit the parameters to the points that are shipped, in minutes")
-    one.add_argument(
-        "--json", type=Path, default=FILE, metavar="OUT.json", help="where to write them (default: %(default)s)"
-    )
+    one.add_argument("--json", type=Path, default=FILE, metavar="OUT.json", help="the file to write (%(default)s)")
     commands.add_parser("claims", help="estimates next to what was published of scaling, as in docs/simulator.md")
     one = commands.add_parser("report", help="baselines, ablations and cross-validation: fits twenty times")
     one.add_argument("--docs", type=Path, required=True, help="the folder of simulator.md and simulator.json")
@@ -39,10 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     """Run a subcommand. An error in a file ends the program with one line."""
+    run = {"predict": _predict, "calibrate": _calibrate, "claims": _claims, "report": _report}[options.sim_command]
     try:
-        {"predict": _predict, "calibrate": _calibrate, "claims": _claims, "report": _report}[options.sim_command](
-            options
-        )
+        run(options)
     except (OSError, ValueError) as error:
         sys.exit(f"dtflab sim {options.sim_command}: {error}")
     except KeyboardInterrupt:  # a search takes minutes; files are written at its end

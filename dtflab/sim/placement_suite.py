@@ -107,8 +107,7 @@ def host(gpus: int = 4) -> Machines:
 def _case(name: str, function: Callable[..., Tensor], batch: int, by_hand: int = 0, **options: Any) -> Case:
     """A network; by hand its `by_hand` layers are on GPUs, 0: all is on one."""
     machines = host()
-    nodes = _step(models.build(function, batch, name, **options))
-    problem = _problem(nodes, machines)
+    problem = _problem(_step(models.build(function, batch, name, **options)), machines)
     if not by_hand:
         return Case(name, problem, problem.schedule(problem.on_one(0)).makespan)
     devices = [f"/gpu:{layer * 4 // by_hand}" for layer in range(by_hand)]

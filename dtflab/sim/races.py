@@ -80,9 +80,8 @@ def race(
     """
     if "worker" in hardware:
         raise TypeError(f"race() counts its workers with workers=, not worker={hardware['worker']!r}.")
-    return {
-        name: _run(program, way, {"ps": 1, "worker": workers, "seed": seed, **hardware}) for name, way in ways.items()
-    }
+    options = {"ps": 1, "worker": workers, "seed": seed, **hardware}
+    return {name: _run(program, way, options) for name, way in ways.items()}
 
 
 def _run(program: Program, way: Any, options: dict[str, Any]) -> Run:
@@ -104,9 +103,6 @@ def _points(pairs: Any, way: Any) -> NDArray[np.float64]:
 
 def _pulls(cluster: Cluster, start: float) -> NDArray[np.float64]:
     """What came from parameter servers to workers, as far as the log goes back; calls without tensors count, too."""
-    sent = [
-        (line.ended - start, line.nbytes)
-        for line in cluster.log().lines
-        if line.where.startswith("/job:ps/") and line.target.startswith("/job:worker/")
-    ]
+    lines = [line for line in cluster.log().lines if line.where.startswith("/job:ps/")]
+    sent = [(line.ended - start, line.nbytes) for line in lines if line.target.startswith("/job:worker/")]
     return np.array(sent, dtype=float).reshape(-1, 2)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.hardware.machines import Host, Machines, machines_for
 from dtflab.hardware.parts import Network, Processor
@@ -86,9 +87,7 @@ def cluster_model(
 
 def of_machines(machines: Machines) -> ClusterModel:
     """Tasks of job `ps` hold the variables; all others but evaluators compute, with all the GPUs that they see."""
-    by_task: dict[str, list[str]] = {}
-    for device in machines.devices:
-        by_task.setdefault(device.rpartition("/")[0], []).append(device)
+    by_task = grouped((device.rpartition("/")[0], device) for device in machines.devices)
     servers = [devices[0] for task, devices in by_task.items() if task.startswith("/job:ps/")]
     workers = [devices for task, devices in by_task.items() if not task.startswith(("/job:ps/", "/job:evaluator/"))]
     if not workers:
@@ -132,9 +131,7 @@ def _check(workers: int, ps_tasks: int, gpus: int, per_host: int, local_paramete
     counts = workers, ps_tasks, gpus, per_host
     whole = all(isinstance(count, Integral) for count in counts)
     if not whole or workers < 1 or ps_tasks < 0 or gpus < 0 or per_host < 1:
-        raise ValueError(
-            f"No cluster has {workers=}, {per_host!r} of them on a host, each with gpus={gpus!r}, and {ps_tasks=}."
-        )
+        raise ValueError(f"No cluster has {workers=}, {per_host!r} on a host, each with {gpus=}, and {ps_tasks=}.")
     if local_parameter_device not in ("cpu", "gpu"):
         raise ValueError(f"local_parameter_device is 'cpu' or 'gpu', not {local_parameter_device!r}.")
     if local_parameter_device == "gpu" and (ps_tasks or not gpus):
@@ -167,35 +164,28 @@ class Wiring:
 
     def sum(self, device: str, what: str) -> int:
         """The wire of the processor that adds up `what` arrives at `device`: it is as slow as its memory."""
-        number = self._sums.get((device, what))
-        if number is None:
-            processor, _ = self._cluster.machines.processor(device)
-            bandwidth = processor.memory_bandwidth / 3  # read two, write one
-            number = self._sums[device, what] = self.add(Wire(f"{device} sum of {what}", bandwidth))
-        return number
+        if (device, what) not in self._sums:
+            bandwidth = self._cluster.machines.processor(device)[0].memory_bandwidth / 3  # read two, write one
+            self._sums[device, what] = self.add(Wire(f"{device} sum of {what}", bandwidth))
+        return self._sums[device, what]
 
     def _inside(self, source: str, target: str) -> tuple[int, ...]:
         """Within a task."""
         if source == target:
             return ()
-        known = self._routes.get((source, target))
-        if known is not None:
-            return known
-        reached = self._parameters.bus_efficiency
-        links = path(self._cluster.machines, source, target)
-        found = self._routes[source, target] = tuple(self._number(link, reached) for link in links)
-        return found
+        if (source, target) not in self._routes:
+            links = path(self._cluster.machines, source, target)
+            numbers = (self._number(link, self._parameters.bus_efficiency) for link in links)
+            self._routes[source, target] = tuple(numbers)
+        return self._routes[source, target]
 
     def _between(self, here: str, there: str) -> tuple[int, ...]:
         """Between tasks: the sender's port, what lies between the racks, the receiver's port. Each is found once."""
         (source, rack), (target, other) = self._home(here), self._home(there)
         if source == target:
             return self._messages(here, there)
-        out, between, into = (
-            self._ports.get((source, "out")),
-            self._racks.get((rack, other)),
-            self._ports.get((target, "in")),
-        )
+        out, into = self._ports.get((source, "out")), self._ports.get((target, "in"))
+        between = self._racks.get((rack, other))
         if out is None or between is None or into is None:
             out, *rest, into = self._messages(here, there)
             between = self._racks[rack, other] = tuple(rest)
@@ -204,25 +194,22 @@ class Wiring:
 
     def _home(self, device: str) -> tuple[str, int]:
         """The device's host, and that one's rack."""
-        home = self._homes.get(device)
-        if home is None:
+        if device not in self._homes:
             host = self._cluster.machines.place(device).host
-            home = self._homes[device] = host.name, self._cluster.machines.rack_of(host)
-        return home
+            self._homes[device] = host.name, self._cluster.machines.rack_of(host)
+        return self._homes[device]
 
     def _messages(self, here: str, there: str) -> tuple[int, ...]:
         """Sender and receiver each spend time on a message, at the first and the last link."""
         links = path(self._cluster.machines, here, there)
-        cost = self._parameters.message_s
-        ends = (links[0], links[-1])
-        return tuple(self._number(link, self._parameters.nic_efficiency, cost * (link in ends)) for link in links)
+        cost, reached, ends = self._parameters.message_s, self._parameters.nic_efficiency, (links[0], links[-1])
+        return tuple(self._number(link, reached, cost * (link in ends)) for link in links)
 
     def _number(self, link: Link, reached: float, overhead_s: float = 0.0) -> int:
-        number = self._numbers.get(link)
-        if number is None:
+        if link not in self._numbers:
             wire = Wire(link.short, link.bandwidth * reached, link.latency_s, overhead_s)
-            number = self._numbers[link] = self.add(wire)
-        return number
+            self._numbers[link] = self.add(wire)
+        return self._numbers[link]
 
     def add(self, wire: Wire) -> int:
         """Another wire; its number."""

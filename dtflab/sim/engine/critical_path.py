@@ -41,12 +41,10 @@ def critical_path(job: Job, record: Record, required: int) -> list[Part]:
     parts += _forward(job, moments, started, worker, device)
     name, ready = job.items.names[item], float(moments.ready[item, device])
     parts.append(Part("backward", f"to the gradient of {name}", ready - float(moments.forward[device])))
-    if job.gather:
-        parts.append(
-            Part("sum", f"gradients of {name} of worker {worker}", float(moments.summed[item, worker]) - ready)
-        )
-    number = (len(job.items.names) - 1 - item) * job.workers + worker
     sent = float(moments.summed[item, worker])
+    if job.gather:
+        parts.append(Part("sum", f"gradients of {name} of worker {worker}", sent - ready))
+    number = (len(job.items.names) - 1 - item) * job.workers + worker
     parts += _transfer(job, job.push, number, "push", name, sent, float(moments.pushed[item, worker]))
     return [*parts, Part("update", f"of {name}", float(job.items.apply_s[item]))]
 

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.hardware.parts import Processor
 from dtflab.sim.engine.cluster_models import ClusterModel, Wiring, memory_of
 from dtflab.sim.engine.layer_costs import LayerTime
 from dtflab.sim.engine.network_profile import Profile
@@ -130,12 +129,10 @@ def times(profile: Profile, cluster: ClusterModel, keeper: str, parameters: Para
 def slowness(profile: Profile, cluster: ClusterModel, parameters: Parameters) -> Array:
     """How much longer each device computes than the first, by the roofline of the whole step."""
     bare = replace(profile, step_seconds=None)
-    whole: dict[Processor, float] = {}
-    for processor in {cluster.machines.processor(device)[0] for device in cluster.devices}:
-        whole[processor] = sum(
-            time.forward + time.backward for time in bare.times(processor, parameters.flop_efficiency)
-        )
-    taken = np.array([whole[cluster.machines.processor(device)[0]] for device in cluster.devices])
+    processors = [cluster.machines.processor(device)[0] for device in cluster.devices]
+    times = {one: bare.times(one, parameters.flop_efficiency) for one in set(processors)}
+    whole = {one: sum(time.forward + time.backward for time in layers) for one, layers in times.items()}
+    taken = np.array([whole[processor] for processor in processors])
     alone = taken / taken[0] if taken[0] else np.ones(len(taken))
     return alone * (1 + parameters.board_sharing * (_on_board(cluster) - 1))
 

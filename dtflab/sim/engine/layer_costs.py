@@ -49,8 +49,7 @@ class Kernel:
 
     def seconds(self, processor: Processor, efficiency: float = costs.EFFICIENCY) -> float:
         """How long all runs take."""
-        cost = Cost(self.flops, self.bytes)
-        return self.count * costs.seconds(cost, processor, self.dtype, efficiency)
+        return self.count * costs.seconds(Cost(self.flops, self.bytes), processor, self.dtype, efficiency)
 
     def scaled(self, factor: float) -> Kernel:
         """The same for `factor` times as many examples."""

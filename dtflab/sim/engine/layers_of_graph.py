@@ -11,6 +11,7 @@ it is, sums of gradients to the earliest of theirs, an update to that of its var
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -98,10 +99,8 @@ class Layers:
             ops += [tensor.op for tensor in op.inputs if tensor.op in self._waiting]
 
     def _add_backward(self, op: Operation, differentiated: Operation | None) -> None:
-        if differentiated is not None:
-            self._of[op] = self.of(differentiated)
-        else:
-            self._of[op] = min(self._layers_before(op), default=len(self.variables) - 1)
+        earliest = min(self._layers_before(op), default=len(self.variables) - 1)
+        self._of[op] = earliest if differentiated is None else self.of(differentiated)
 
     def _add_update(self, op: Operation) -> None:
         written = self._read_by(op)
@@ -175,10 +174,8 @@ def _differentiated(name: str, forward: dict[str, Operation]) -> tuple[str, str]
 def _common_scope(names: Sequence[str]) -> str:
     """`conv1/kernel`, `conv1/bias` → `conv1`; of names without a scope in common the first."""
     parts = [name.split("/")[:-1] or [name] for name in names] or [["graph"]]
-    shared = 0
-    while len({tuple(part[: shared + 1]) for part in parts}) == 1 and shared < min(map(len, parts)):
-        shared += 1
-    return "/".join(parts[0][:shared] or parts[0])
+    shared = [level[0] for level in itertools.takewhile(lambda level: len({*level}) == 1, zip(*parts))]
+    return "/".join(shared or parts[0])
 
 
 def _unique(names: Iterable[str]) -> list[str]:

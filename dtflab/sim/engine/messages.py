@@ -239,11 +239,9 @@ class _Grouped(_Run):
     def hand_on(self, number: int) -> None:
         """An item has come to a worker, and sets out to its devices."""
         item, worker = divmod(number, self.workers)
-        row = self.row[worker] * len(self.there) // self.rows
+        first, row = item * self.job.devices, self.row[worker] * len(self.there) // self.rows
         for device in self.devices(worker):
-            there = self.there[row + item * self.job.devices + device] = self.send(
-                self.scatters[item * self.job.devices + device]
-            )
+            there = self.there[row + first + device] = self.send(self.scatters[first + device])
             self.forward[device] = max(self.forward[device], there + self.slow[device] * self.tail[number])
         self.missing[worker] -= 1
         if not self.missing[worker]:

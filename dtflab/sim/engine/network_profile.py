@@ -152,12 +152,8 @@ class Profile:
     def table(self) -> str:
         """One line per layer: Mflop forward and back, MB of variables, of the cut behind it and of what is kept."""
         rows = [_row(layer) for layer in self.layers]
-        total = [
-            "sum",
-            *(_rounded(sum(row[i] for row in rows)) for i in (1, 2, 3)),
-            "",
-            _rounded(sum(r[5] for r in rows)),
-        ]
+        sums = [_rounded(sum(row[i] for row in rows)) for i in (1, 2, 3)]
+        total = ["sum", *sums, "", _rounded(sum(row[-1] for row in rows))]
         heads = ["layer", "forward Mflop", "backward Mflop", "variables MB", "output MB", "kept MB"]
         return f"{self!r}\n{text_table(heads, [*rows, total])}"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 
 
 def _parameter(value: float, unit: str, low: float, high: float, why: str) -> float:
-    default: float = field(default=value, metadata={"unit": unit, "range": (low, high), "why": why})
+    default: float = field(default=value, metadata={"unit": unit, "range": [low, high], "why": why})
     return default
 
 
@@ -37,13 +37,5 @@ class Parameters:
 
 
 # Nothing is lost: what formulas speak of.
-IDEAL = Parameters(
-    nic_efficiency=1.0,
-    bus_efficiency=1.0,
-    board_sharing=0.0,
-    flop_efficiency=1.0,
-    overlap=1.0,
-    message_s=0.0,
-    jitter=0.0,
-    tail_shared=0.0,
-)
+_ALL = dict.fromkeys(("nic_efficiency", "bus_efficiency", "flop_efficiency", "overlap"), 1.0)
+IDEAL = Parameters(**_ALL, board_sharing=0.0, message_s=0.0, jitter=0.0, tail_shared=0.0)

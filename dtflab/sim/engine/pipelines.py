@@ -62,11 +62,9 @@ def pipeline(profile: Profile, cluster: ClusterModel, parameters: Parameters, mi
     ValueError if it has fewer layers than there are devices, does not say how large its layers' outputs are, or its
     batch has fewer examples than micro-batches.
     """
-    devices = cluster.devices
+    devices, processor = cluster.devices, cluster.machines.processor
     _check(profile, len(devices), micro_batches)
-    per_device = [
-        profile.times(cluster.machines.processor(device)[0], parameters.flop_efficiency) for device in devices
-    ]
+    per_device = [profile.times(processor(device)[0], parameters.flop_efficiency) for device in devices]
     number = stages_of([time.forward + time.backward for time in per_device[0]], len(devices))
     stages = [
         _stage(profile, device, times, [layer for layer, k in enumerate(number) if k == stage])
@@ -151,7 +149,6 @@ def critical_path(schedule: Schedule) -> list[Part]:
 
 def _part(each: Span | Message) -> Part:
     if isinstance(each, Span):
-        kind = each.name.partition(" ")[0]
-        return Part(kind, f"{each.name} on {each.device}", each.end - each.start)
+        return Part(each.name.partition(" ")[0], f"{each.name} on {each.device}", each.end - each.start)
     narrowest = max(each.hops, key=lambda hop: hop.end - hop.start).link.short
     return Part("push", f"output of {each.source} over {narrowest}", each.arrived - each.sent)

@@ -109,8 +109,7 @@ class _Step:
     # -- tensors ------------------------------------------------------------------------------------------------
 
     def _bytes(self, tensor: Tensor) -> int:
-        sizes = self._sizes(tensor)
-        return math.prod(sizes) * _itemsize(tensor)
+        return math.prod(self._sizes(tensor)) * _itemsize(tensor)
 
     def _sizes(self, tensor: Tensor) -> list[int]:
         """The shape of a tensor; of a first dimension that the graph doesn't know, the batch."""
@@ -138,7 +137,8 @@ class _Step:
         change = [0] * (len(self.layers.variables) + 1)
         for tensor, reader in last.items():
             first = self.layers.of(tensor.op)
-            if tensor.op in self.growing and first < reader and not _is_fed(tensor):
+            is_fed = tensor.op.type.startswith("Placeholder")
+            if tensor.op in self.growing and first < reader and not is_fed:
                 change[first] += self._bytes(tensor) * self._turns(tensor.op)
                 change[reader] -= self._bytes(tensor) * self._turns(tensor.op)
         return list(accumulate(change[:-1]))
@@ -186,10 +186,6 @@ def _is_as_large(tensor: Tensor, view: Tensor) -> bool:
     """Whether `view` can show that tensor, as far as shapes tell."""
     sizes = [_shape(t).num_elements() for t in (tensor, view)]
     return tensor.dtype.base_dtype == view.dtype.base_dtype and (sizes[0] or 0) >= (sizes[1] or 0)
-
-
-def _is_fed(tensor: Tensor) -> bool:
-    return tensor.op.type.startswith("Placeholder")
 
 
 def _growing(ops: Iterable[Operation], layers: Layers, batch: int | None) -> set[Operation]:

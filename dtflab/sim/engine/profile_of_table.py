@@ -37,9 +37,8 @@ def layers_of_table(
     elif params and largest_variable_MB and gmac_per_image:
         largest = largest_variable_MB * 1e6 / FLOAT
         if not largest <= params * (1 + 1e-9):
-            raise ValueError(
-                f"Model '{name}': its largest variable, {largest:,.0f} numbers, is more than all {params:,.0f}."
-            )
+            sizes = f"{largest:,.0f} numbers, is more than all {params:,.0f}"
+            raise ValueError(f"Model '{name}': its largest variable, {sizes}.")
         found = list(_images(batch, int(params), min(largest, params), gmac_per_image * 1e9))
     else:
         raise ValueError(
@@ -71,9 +70,7 @@ def _sizes(params: int, largest: float) -> list[int]:
     """Whole numbers that grow by one factor up to about `largest`, and whose sum is `params`."""
     count = max(round(LAYERS_PER_LARGEST * params / largest), FEWEST_LAYERS)
     if count > MOST_LAYERS:
-        raise ValueError(
-            f"{params:,} numbers, of which a variable has {largest:,.0f} at most, would be {count:,} layers."
-        )
+        raise ValueError(f"{params:,} numbers, at most {largest:,.0f} in a variable, would be {count:,} layers.")
     low, high = 0.0, 1.0
     for _ in range(60):  # by halving: 1 + r + r² + … = params / largest
         ratio = (low + high) / 2
@@ -124,10 +121,8 @@ def _dense(name: str, rows: int, runs: int, inputs: int, outputs: int, hands_on:
 def _fitted(layers: Sequence[LayerCost], params: float) -> list[LayerCost]:
     """The same layers with all variables larger or smaller by one factor, so that their sum is `params`."""
     factor = FLOAT * params / sum(layer.variable_bytes for layer in layers)
-    return [
-        replace(layer, variables=tuple(replace(v, bytes=round(v.bytes * factor)) for v in layer.variables))
-        for layer in layers
-    ]
+    resized = [[replace(v, bytes=round(v.bytes * factor)) for v in layer.variables] for layer in layers]
+    return [replace(layer, variables=tuple(own)) for layer, own in zip(layers, resized, strict=True)]
 
 
 def _layer(name: str, forward: Kernel, variables: Sequence[VariableCost], output: int | None = None) -> LayerCost:

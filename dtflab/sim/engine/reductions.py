@@ -9,6 +9,7 @@ one after the other. Both engines give the same times.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,7 +73,6 @@ def reduction(
         for wire in wires:
             one = wiring.wires[wire]
             held[wire] += sent[pair] * len(work.names) * one.overhead_s + pieces[pair] * nbytes / one.bandwidth
-    bandwidth = cluster.processor.memory_bandwidth
     return Reduction(
         batch=profile.batch,
         items=work,
@@ -82,7 +82,7 @@ def reduction(
         slowness=slowness(profile, cluster, parameters),
         schedule=plan,
         reach=reach,
-        sum_s_per_byte=3 / bandwidth,  # read two, write one
+        sum_s_per_byte=3 / cluster.processor.memory_bandwidth,  # read two, write one
     )
 
 
@@ -138,7 +138,9 @@ def _record(job: Reduction, factors: Array, trace: bool, whole: Array) -> Record
         start = np.full(job.devices, over)
         forward, ready = computed(job, start, drawn)
         done = over + float(whole[k].max())
-        log.write(k, start, _moments(start, forward, ready, over + whole[k]), np.full(job.devices, done))
+        there = np.broadcast_to(start, ready.shape)
+        moments = Moments(there, there, start, forward, ready, ready, over + whole[k])
+        log.write(k, start, moments, np.full(job.devices, done))
         over = log.updates[k] = done + float(job.items.apply_s.sum())
     return log.synchronous(factors, job.workers, 0)
 
@@ -148,11 +150,6 @@ def computed(job: Reduction, start: Array, drawn: Array) -> tuple[Array, Array]:
     slow = drawn * job.slowness
     forward = start + slow * (job.items.head_s + job.items.forward_s.sum())
     return forward, forward + slow * job.items.ready_s[:, None]
-
-
-def _moments(start: Array, forward: Array, ready: Array, whole: Array) -> Moments:
-    there = np.broadcast_to(start, ready.shape)
-    return Moments(there, there, start, forward, ready, ready, whole)
 
 
 def _ready(job: Reduction, drawn: Array) -> Array:
@@ -286,10 +283,8 @@ def critical_path(job: Reduction, record: Record) -> list[Part]:
     computing = [Part("forward", "all of it", forward - start)]
     computing.append(Part("backward", f"to the gradient of {job.items.names[item]}", float(ready[item]) - forward))
     since = [float(ready[item]), *ended[: item + 1][::-1].tolist()]
-    sums = [
-        Part("push", f"all-reduce of {job.items.names[each]}", since[i + 1] - since[i])
-        for i, each in enumerate(range(item, -1, -1))
-    ]
+    spans = zip(job.items.names[item::-1], itertools.pairwise(since), strict=True)
+    sums = [Part("push", f"all-reduce of {name}", end - begin) for name, (begin, end) in spans]
     return [*computing, *sums, Part("update", "of all variables", float(record.updates[-1]) - since[-1])]
 
 

@@ -40,8 +40,7 @@ class StepModel:
     def step(self, start: Array, factors: Array) -> Moments:
         """One step of workers that start at `start[worker]`, whose devices compute `factors[device]` times as long."""
         items, owner = self.job.items, self.job.owner
-        count = len(items.names)
-        pulled = there = self._sent(self.pull, np.tile(start, (count, 1)))
+        pulled = there = self._sent(self.pull, np.tile(start, (len(items.names), 1)))
         if self.scatter:
             there = self._sent(self.scatter, pulled[:, owner])
         since = self._fed(start)[owner]

@@ -44,11 +44,6 @@ class Stragglers:
         return drawn
 
 
-def none() -> Stragglers:
-    """Every step takes its time."""
-    return Stragglers()
-
-
 def lognormal(sigma: float) -> Stragglers:
     """exp(σ·N(0, 1)): the median step takes its time; a few take much longer."""
     return Stragglers("lognormal", sigma)

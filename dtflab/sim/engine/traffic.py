@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base.grouping import grouped
 from dtflab.sim.engine.layer_costs import LayerTime, VariableCost
 from dtflab.sim.engine.network_profile import Profile
 
@@ -133,9 +134,7 @@ def _merged(times: Sequence[LayerTime], held: Sequence[list[Shard]], count: int)
     blocks = []
     for _, layers in itertools.groupby(range(len(times)), key=lambda layer: int(number[layer])):
         members = list(layers)
-        together: dict[int, list[Shard]] = {}
-        for shard in itertools.chain.from_iterable(held[layer] for layer in members):
-            together.setdefault(shard.server, []).append(shard)
+        together = grouped((shard.server, shard) for layer in members for shard in held[layer])
         forward, backward, update = np.sum([times[layer] for layer in members], axis=0).tolist()
         blocks.append(_Block(forward, backward, update, list(together.values())))
     return blocks
@@ -145,7 +144,7 @@ def _items(blocks: Sequence[_Block]) -> Items:
     if not any(block.shards for block in blocks):
         raise ValueError("A network without variables has nothing to send, and nothing to train.")
     groups = [(b, group) for b, block in enumerate(blocks) for group in block.shards]
-    forward, ready = np.zeros(len(groups)), np.zeros(len(groups))
+    forward = np.zeros(len(groups))
     last = {b: i for i, (b, _) in enumerate(groups)}  # the item after which block b can start
     head, latest = 0.0, -1
     for b, block in enumerate(blocks):
@@ -156,8 +155,6 @@ def _items(blocks: Sequence[_Block]) -> Items:
             forward[latest] += block.forward
     back = np.cumsum([block.backward for block in reversed(blocks)])[::-1]
     size = [sum(shard.push_bytes for group in block.shards for shard in group) or 1.0 for block in blocks]
-    for i, (b, _) in enumerate(groups):
-        ready[i] = back[b]
     columns = [(_name(group), group[0].server, len(group), *_bytes(group)) for _, group in groups]
     names, server, messages, pull, push = zip(*columns, strict=True)
     return Items(
@@ -167,7 +164,7 @@ def _items(blocks: Sequence[_Block]) -> Items:
         pull_bytes=np.array(pull, float),
         push_bytes=np.array(push, float),
         forward_s=forward,
-        ready_s=ready,
+        ready_s=np.array([back[b] for b, _ in groups]),
         apply_s=np.array([blocks[b].update * sent / size[b] for (b, _), sent in zip(groups, push)]),
         head_s=head,
     )

@@ -47,9 +47,8 @@ class Flow:
         """Different routes, one a row: their wires, filled up with -1."""
         different = list(dict.fromkeys(self.routes))
         longest = max(map(len, different), default=0)
-        return np.array([(*route, *(-1,) * (longest - len(route))) for route in different], int).reshape(
-            len(different), longest
-        )
+        filled = [(*route, *(-1,) * (longest - len(route))) for route in different]
+        return np.array(filled, int).reshape(len(different), longest)
 
     @cached_property
     def way(self) -> Array:

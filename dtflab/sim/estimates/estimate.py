@@ -164,14 +164,9 @@ def _servers(asked: _Asked, required: int, **options: Any) -> Estimate:
     else:
         engine = messages if asked.engine == "events" else step_model
         record = engine.synchronous(ready, asked.factors, required, asked.trace)
-    links = [wire.name for wire in ready.wires]
-    return asked.estimate(
-        ready.items.compute_s,
-        links,
-        record,
-        lambda: critical_path(ready, record, required),
-        lambda step, workers: step_stats(ready, record, asked.cluster, step, workers),
-    )
+    path = functools.partial(critical_path, ready, record, required)
+    stats = functools.partial(step_stats, ready, record, asked.cluster)
+    return asked.estimate(ready.items.compute_s, [wire.name for wire in ready.wires], record, path, stats)
 
 
 def _reduction(asked: _Asked, algorithm: str, fusion_bytes: float) -> Estimate:
@@ -179,26 +174,21 @@ def _reduction(asked: _Asked, algorithm: str, fusion_bytes: float) -> Estimate:
     ready = reductions.reduction(asked.profile, asked.cluster, asked.parameters, algorithm, fusion_bytes)
     run = reductions.messages_one_by_one if asked.engine == "events" else reductions.synchronous
     record = run(ready, asked.factors, asked.trace)
-    links = [wire.name for wire in ready.wires]
-    return asked.estimate(
-        ready.items.compute_s,
-        links,
-        record,
-        lambda: reductions.critical_path(ready, record),
-        lambda step, workers: of_reduction(ready, record, asked.cluster, step, workers),
-    )
+    path = functools.partial(reductions.critical_path, ready, record)
+    stats = functools.partial(of_reduction, ready, record, asked.cluster)
+    return asked.estimate(ready.items.compute_s, [wire.name for wire in ready.wires], record, path, stats)
 
 
 def _pipeline(asked: _Asked, micro_batches: int) -> Estimate:
     """One network over all devices; the schedule knows only events."""
     ready = pipelines.pipeline(asked.profile, asked.cluster, asked.parameters, micro_batches)
-    _check_stages(asked, ready)
+    _check_memory(asked.profile, asked.cluster, {stage.device: stage.memory_bytes for stage in ready.stages})
     record, schedule = pipelines.run(ready, asked.factors)
     alone = asked.profile.times(asked.cluster.processor, asked.parameters.flop_efficiency)
     compute_s = sum(time.forward + time.backward for time in alone)
-    links = [link.short for link in ready.fabric.links]
     path = functools.partial(pipelines.critical_path, schedule)
-    return asked.estimate(compute_s, links, record, path, functools.partial(_last_step, schedule, len(record.steps)))
+    stats = functools.partial(_last_step, schedule, len(record.steps))
+    return asked.estimate(compute_s, [link.short for link in ready.fabric.links], record, path, stats)
 
 
 def _last_step(schedule: Schedule, steps: int, step: int, _: Iterable[int]) -> StepStats:
@@ -328,23 +318,13 @@ def _needed(profile: Profile, cluster: ClusterModel, strategy: str, parts: int) 
 def _check_memory(profile: Profile, cluster: ClusterModel, needed: Mapping[str, float]) -> None:
     """Raise ResourceExhaustedError if what is needed does not fit into every device."""
     for device, nbytes in needed.items():
-        _check_fits(profile, nbytes, device, cluster)
-
-
-def _check_stages(asked: _Asked, ready: pipelines.Pipeline) -> None:
-    """The same of a pipeline: each device keeps its stage."""
-    for stage in ready.stages:
-        _check_fits(asked.profile, stage.memory_bytes, stage.device, asked.cluster)
-
-
-def _check_fits(profile: Profile, nbytes: float, device: str, cluster: ClusterModel) -> None:
-    there = cluster.machines.processor(device)[0]
-    if nbytes > there.memory_bytes:
-        needs, has = human_bytes(math.ceil(nbytes)), human_bytes(there.memory_bytes)
-        raise errors.ResourceExhaustedError.of(
-            f"OOM when training {profile.name} with a batch of {profile.batch} on {device}: it needs {needs}, "
-            f"{there.name} has {has}. Take a smaller batch, more devices or larger ones."
-        )
+        there = cluster.machines.processor(device)[0]
+        if nbytes > there.memory_bytes:
+            needs, has = human_bytes(math.ceil(nbytes)), human_bytes(there.memory_bytes)
+            raise errors.ResourceExhaustedError.of(
+                f"OOM when training {profile.name} with a batch of {profile.batch} on {device}: it needs {needs}, "
+                f"{there.name} has {has}. Take a smaller batch, more devices or larger ones."
+            )
 
 
 def _required(cluster: ClusterModel, mode: str, spares: int | None, local_aggregation: bool) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.hardware.schedule import Schedule
 from dtflab.protos import step_stats_pb2
@@ -92,9 +93,7 @@ def _messages(
 ) -> None:
     """What goes between a worker's first device and the servers."""
     here = cluster.devices[int(np.flatnonzero(job.owner == worker)[0])]
-    by_server: dict[str, list[int]] = {}
-    for item, server in enumerate(job.items.server.tolist()):
-        by_server.setdefault(cluster.servers[server], []).append(item)
+    by_server = grouped((cluster.servers[server], item) for item, server in enumerate(job.items.server.tolist()))
     received = stats.dev_stats.add(device=here)
     for server, items in by_server.items():
         added = stats.dev_stats.add(device=server)

@@ -26,23 +26,17 @@ from dtflab.sim.models.vgg import vgg
 
 __all__ = ["Model", "build", "get", "names", "train_op"]
 
+_NETWORKS = (alexnet, googlenet, inception_v3, language_model, mlp, ranker, seq2seq)
 # name → (function that builds the loss, its options)
 _MODELS: dict[str, tuple[Callable[..., Tensor], dict[str, Any]]] = {
-    "alexnet": (alexnet, {}),
-    "googlenet": (googlenet, {}),
-    "inception_v3": (inception_v3, {}),
+    **{network.__name__: (network, {}) for network in _NETWORKS},
     "inception_v3_aux": (inception_v3, {"auxiliary_head": True}),
-    "language_model": (language_model, {}),
     "language_model_sampled": (language_model, {"sampled": 512}),
-    "mlp": (mlp, {}),
-    "ranker": (ranker, {}),
     **{f"resnet{depth}": (resnet, {"depth": depth}) for depth in (50, 101, 152)},
     **{f"resnet{depth}_v1.5": (resnet, {"depth": depth, "stride_in": 3}) for depth in (50, 101, 152)},
-    "seq2seq": (seq2seq, {}),
     "seq2seq_attention": (seq2seq, {"attention": "standard"}),
     "seq2seq_gnmt": (seq2seq, {"attention": "gnmt"}),
-    "vgg16": (vgg, {"depth": 16}),
-    "vgg19": (vgg, {"depth": 19}),
+    **{f"vgg{depth}": (vgg, {"depth": depth}) for depth in (16, 19)},
 }
 
 
@@ -57,8 +51,7 @@ def get(name: str) -> Callable[..., Model]:
     Options are those of the network's own function, and `device`, what `tf.device` takes.
     """
     if name not in _MODELS:
-        raise ValueError(
-            f"There is no model '{name}'. Known are {', '.join(names())}; build(function, batch) makes others."
-        )
+        known = ", ".join(names())
+        raise ValueError(f"There is no model '{name}'. Known are {known}; build(function, batch) makes others.")
     function, options = _MODELS[name]
     return partial(build, function, name=name, **options)

@@ -15,19 +15,12 @@ from dtflab.sim.models import vision
 def alexnet(batch: int, classes: int = 1000) -> Tensor:
     """The loss of AlexNet on images of 227 × 227 (224 with a border)."""
     x = vision.images(batch, 227)
-    for layer in (
-        vision.conv(64, 11, 4, "valid", name="conv1"),
-        vision.max_pool(3, 2),
-        vision.conv(192, 5, name="conv2"),
-        vision.max_pool(3, 2),
-        vision.conv(384, 3, name="conv3"),
-        vision.conv(256, 3, name="conv4"),
-        vision.conv(256, 3, name="conv5"),
-        vision.max_pool(3, 2),
-        vision.flat,
-        vision.dense(4096, relu, "fc6"),
-        vision.dense(4096, relu, "fc7"),
-        vision.dense(classes, name="fc8"),
-    ):
-        x = layer(x)
-    return vision.loss(x, vision.labels(batch))
+    pool = vision.max_pool(3, 2)
+    x = pool(vision.conv(64, 11, 4, "valid", name="conv1")(x))
+    x = pool(vision.conv(192, 5, name="conv2")(x))
+    for name, filters in (("conv3", 384), ("conv4", 256), ("conv5", 256)):
+        x = vision.conv(filters, 3, name=name)(x)
+    x = vision.flat(pool(x))
+    for name in ("fc6", "fc7"):
+        x = vision.dense(4096, relu, name)(x)
+    return vision.loss(vision.dense(classes, name="fc8")(x), vision.labels(batch))

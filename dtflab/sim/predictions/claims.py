@@ -69,13 +69,8 @@ def claims(networks: Iterable[str] = NETWORKS) -> Iterator[tuple[Claim, dict[str
 
 def row(claim: Claim, speedups: dict[str, float]) -> str:
     """A line of the table in docs/simulator.md."""
-    cells = [
-        claim.name,
-        claim.published,
-        *(f"{speedup:.{0 if speedup >= 9.95 else 1}f}" for speedup in speedups.values()),
-        claim.assumed,
-    ]
-    return f"| {' | '.join(cells)} |"
+    predicted = [f"{speedup:.{0 if speedup >= 9.95 else 1}f}" for speedup in speedups.values()]
+    return f"| {' | '.join([claim.name, claim.published, *predicted, claim.assumed])} |"
 
 
 def table() -> Iterator[str]:

@@ -29,12 +29,14 @@ class PlatformParameter:
     high: float
     why: str
 
+    def as_json(self, value: float) -> dict[str, Any]:
+        """A value of it in the file."""
+        return {"value": value, "unit": self.unit, "range": [self.low, self.high]}
+
 
 PLATFORM = {
     "nic_bandwidth": PlatformParameter("B/s", 0.01e9, 100e9, "what a host's network card streams in one direction"),
-    "bus_bandwidth": PlatformParameter(
-        "B/s", 0.1e9, 300e9, "what a GPU copies to the host, or over NVLink to the next GPU of a ring"
-    ),
+    "bus_bandwidth": PlatformParameter("B/s", 0.1e9, 300e9, "what a GPU copies to the host, or over NVLink in a ring"),
     "latency": PlatformParameter("s", 1e-6, 5e-3, "of one message, whatever its size"),
 }
 
@@ -51,14 +53,11 @@ class Fitted:
             for name, value in values.items():
                 allowed = PLATFORM.get(name)
                 if allowed is None:
-                    raise ValueError(
-                        f"platform {platform!r} has a parameter {name!r}, but may have {', '.join(PLATFORM)}"
-                    )
+                    known = ", ".join(PLATFORM)
+                    raise ValueError(f"platform {platform!r} has a parameter {name!r}, but may have {known}")
                 if not allowed.low <= value <= allowed.high:
-                    raise ValueError(
-                        f"{name} of {platform!r} is {value:g} {allowed.unit}, but lies between {allowed.low:g} and "
-                        f"{allowed.high:g}"
-                    )
+                    span = f"between {allowed.low:g} and {allowed.high:g}"
+                    raise ValueError(f"{name} of {platform!r} is {value:g} {allowed.unit}, but lies {span}")
 
     def of(self, platform: str, nic: float, bus: Bus) -> tuple[float, float, float]:
         """Bandwidths of network card and bus, and latency, where the platform's own are nominally `nic` and `bus`."""
@@ -72,34 +71,23 @@ class Fitted:
 
     def as_json(self) -> dict[str, Any]:
         """What the file holds."""
-        library = {
-            one.name: {
-                "value": getattr(self.library, one.name),
-                "unit": one.metadata["unit"],
-                "range": list(one.metadata["range"]),
-                "why": one.metadata["why"],
-            }
-            for one in fields(self.library)
-        }
+        library = {one.name: {"value": getattr(self.library, one.name), **one.metadata} for one in fields(self.library)}
         platforms = {
-            platform: {
-                name: {"value": value, "unit": PLATFORM[name].unit, "range": [PLATFORM[name].low, PLATFORM[name].high]}
-                for name, value in values.items()
-            }
+            platform: {name: PLATFORM[name].as_json(value) for name, value in values.items()}
             for platform, values in self.platforms.items()
         }
         return {"library": library, "platforms": platforms}
+
+
+def _values(entries: Mapping[str, Any]) -> dict[str, float]:
+    return {name: entry["value"] for name, entry in entries.items()}
 
 
 def load(path: str | Path = FILE) -> Fitted:
     """The parameters of a file. ValueError if it holds something else."""
     content = json.loads(Path(path).read_text(encoding="utf-8"))
     try:
-        library = {name: entry["value"] for name, entry in content["library"].items()}
-        platforms = {
-            platform: {name: entry["value"] for name, entry in values.items()}
-            for platform, values in content["platforms"].items()
-        }
-        return Fitted(Parameters(**library), platforms)
+        platforms = {platform: _values(entries) for platform, entries in content["platforms"].items()}
+        return Fitted(Parameters(**_values(content["library"])), platforms)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} holds no parameters of the model: {error}") from None

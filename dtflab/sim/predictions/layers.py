@@ -72,8 +72,7 @@ def total_bytes(row: Row) -> float:
 def _of_words(row: Row, batch: int) -> Profile:
     from dtflab.sim.models.seq2seq import ATTENTIONS  # loads all networks
 
-    said = row.text("attention")
-    kind = next((kind for kind in ATTENTIONS if kind and kind in said), None)
+    kind = next((kind for kind in ATTENTIONS if kind and kind in row.text("attention")), None)
     count = {"layers": row.layers, "units": int(row.need("units")), "vocab": int(row.need("vocab"))}
     params = None if row.text("params", "fp32_MB") == "" else total_bytes(row) / 4  # else what its layers add up to
     return Profile.from_table(params=params, **count, attention=kind, steps=TIMES, batch=batch, name=row.what)

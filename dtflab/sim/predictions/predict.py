@@ -17,40 +17,10 @@ from typing import NamedTuple
 
 from dtflab.hardware import catalogue
 from dtflab.sim.engine.network_profile import Profile
-from dtflab.sim.predictions import recurrent
+from dtflab.sim.predictions import recurrent, setups, symmetric
 from dtflab.sim.predictions.fitted import Fitted
 from dtflab.sim.predictions.layers import Layer, layers_of, of_bytes, profile_of
 from dtflab.sim.predictions.points import Point, Points, Row, UnknownError
-from dtflab.sim.predictions.setups import (
-    COPIES,
-    batch_of,
-    bus_of,
-    chips_of,
-    collective_of,
-    copies_to_gpus,
-    gpu_of,
-    hosts_of,
-    is_by_grpc,
-    known_gpu,
-    messages_of,
-    nominal_nic,
-    null_layers,
-    per_second,
-    precision_of,
-    spares_of,
-    sums_in_halves,
-    sums_on_gpus,
-    unevenness_of,
-    units_of,
-)  # fmt: skip
-from dtflab.sim.predictions.symmetric import (
-    FORWARD,
-    Site,
-    all_reduce_step,
-    asynchronous_step,
-    copied_step,
-    parameter_server_step,
-)
 
 ALIKE = 1.5  # GPUs whose peaks differ by less are taken to be of one generation, so one's rates tell the other's
 GRPC = 6e9  # B/s through a host's TCP and gRPC, whatever its cards: assumed where a platform's own was not fitted
@@ -65,18 +35,18 @@ class Question:
     compute_s: float  # of one GPU and one step
     examples: float  # of one GPU and one step, in what the unit counts
     layers: tuple[Layer, ...]
-    site: Site
+    site: symmetric.Site
     collective: str = ""  # "ring", "halving", "tree" or COPIES; else parameter servers
     sync: bool = True
 
     @property
     def step_s(self) -> float:
         """Seconds of a step; of one worker's if it waits for nobody."""
-        if self.collective == COPIES:
-            return copied_step(self.compute_s, self.layers, self.site)
+        if self.collective == setups.COPIES:
+            return symmetric.copied_step(self.compute_s, self.layers, self.site)
         if self.collective:
-            return all_reduce_step(self.compute_s, self.layers, self.site, self.collective)
-        step = parameter_server_step if self.sync else asynchronous_step
+            return symmetric.all_reduce_step(self.compute_s, self.layers, self.site, self.collective)
+        step = symmetric.parameter_server_step if self.sync else symmetric.asynchronous_step
         return step(self.compute_s, self.layers, self.site)
 
     @property
@@ -152,28 +122,29 @@ class Predictor:
     def question(self, point: Point, **changed: object) -> Question:
         """The point's setup, with some of its fields `changed`."""
         point = replace(point, setup=replace(point.setup, values={**point.setup.values, **changed}))
-        hosts, gpus = hosts_of(point)
+        hosts, gpus = setups.hosts_of(point)
         site = self._site(point, hosts, gpus)
         if point.setup.text("kind"):
-            return Question(0.0, 1.0, null_layers(point.setup, max(1, site.servers)), site)
+            return Question(0.0, 1.0, setups.null_layers(point.setup, max(1, site.servers)), site)
         sync = point.setup.flag("sync", default=True) and "async" not in point.setup.text("sync", "kvstore")
-        examples = batch_of(point) * units_of(point)
-        question = Question(0.0, examples, self._layers(point), site, collective_of(point), sync)
+        examples = setups.batch_of(point) * setups.units_of(point)
+        question = Question(0.0, examples, self._layers(point), site, setups.collective_of(point), sync)
         computed = replace(question, compute_s=self._compute_s(point, question))
         return computed.measured() if _is_measured(point) else computed
 
-    def _site(self, point: Point, hosts: int, gpus: int) -> Site:
+    def _site(self, point: Point, hosts: int, gpus: int) -> symmetric.Site:
         setup, library, row = point.setup, self.fitted.library, point.platform
-        bus, collective = bus_of(point), collective_of(point)
-        by_grpc = is_by_grpc(setup) and not collective  # collectives go past the kernel
-        nominal = min(nominal_nic(row), GRPC) if by_grpc else nominal_nic(row)
+        bus, collective = setups.bus_of(point), setups.collective_of(point)
+        by_grpc = setups.is_by_grpc(setup) and not collective  # collectives go past the kernel
+        nominal = min(setups.nominal_nic(row), GRPC) if by_grpc else setups.nominal_nic(row)
         nic, lanes, latency_s = self.fitted.of(point.platform_name, nominal, bus)
         spares = setup.count("backup") or 0
         servers = setup.count("ps_tasks") or hosts - spares  # default: as many as hosts
         distant = setup.count("ps_tasks") and not setup.flag("ps_colocated") and setup.count("nodes") != 1
         many = (hosts > 1 or distant) and not collective
         shared = "shared" in row.text("network")
-        site = Site(
+        of_copies = setups.copies_to_gpus(setup) if collective == setups.COPIES else None
+        site = symmetric.Site(
             hosts=hosts,
             gpus=gpus,
             nic=nic,
@@ -182,17 +153,17 @@ class Predictor:
             switch=max(1, bus.tree),
             sum_rate=catalogue.cpu(HOST_CPU).memory_bandwidth / 3,  # read two, write one
             latency_s=latency_s,
-            message_s=library.message_s * messages_of(setup),
+            message_s=library.message_s * setups.messages_of(setup),
             servers=servers if many or setup.text("kind") else 0,
             colocated=setup.flag("ps_colocated"),
-            sums_on_gpus=copies_to_gpus(setup) if collective == COPIES else sums_on_gpus(setup, hosts, gpus),
-            in_halves=sums_in_halves(setup),
+            sums_on_gpus=setups.sums_on_gpus(setup, hosts, gpus) if of_copies is None else of_copies,
+            in_halves=setups.sums_in_halves(setup),
             sliced="sliced" in setup.text("array_slicing"),
             spares=spares,
             overlap=library.overlap,
-            jitter=library.jitter + unevenness_of(point),
+            jitter=library.jitter + setups.unevenness_of(point),
             tail=library.tail_shared * shared,
-            crowding=library.board_sharing * (min(gpus, chips_of(point)) - 1),
+            crowding=library.board_sharing * (min(gpus, setups.chips_of(point)) - 1),
         )
         return _without(site, self.off)
 
@@ -202,18 +173,18 @@ class Predictor:
             return of_bytes(point.given.need("gradient_bytes"), self.rows)
         if point.model is None:
             raise UnknownError("the setup names no model")
-        batch, gmac = max(1, round(batch_of(point))), self._gmac(point)
+        batch, gmac = max(1, round(setups.batch_of(point))), self._gmac(point)
         if (key := (point.model_name, batch, gmac)) not in self.profiles:
             self.profiles[key] = profile_of(point.model, self.rows, batch, gmac)
         return self.profiles[key]
 
     def _layers(self, point: Point) -> tuple[Layer, ...]:
-        part = 0.5 if precision_of(point) == "fp16" else 1.0  # of float32's bytes
-        return layers_of(self._profile(point), bool(collective_of(point)), part)
+        part = 0.5 if setups.precision_of(point) == "fp16" else 1.0  # of float32's bytes
+        return layers_of(self._profile(point), bool(setups.collective_of(point)), part)
 
     def _gmac(self, point: Point) -> float | None:
         """Multiply-adds of an example, if all that is known is how fast one GPU is."""
-        rate, gpu = point.given.number("single_gpu"), known_gpu(point)
+        rate, gpu = point.given.number("single_gpu"), setups.known_gpu(point)
         if not rate or gpu is None or "image" not in point.unit:
             return None
         return self.fitted.library.flop_efficiency * gpu.peak() / rate / 6e9
@@ -228,7 +199,7 @@ class Predictor:
         if given.positive("single_gpu_step"):
             return given.need("single_gpu_step")
         if given.positive("backprop_ms"):
-            return given.need("backprop_ms") / 1e3 / (1 - FORWARD)
+            return given.need("backprop_ms") / 1e3 / (1 - symmetric.FORWARD)
         if named := given.values.get("calibrate_from"):
             return self._as_named(str(named), point) * question.examples
         return question.examples * self._per_example_s(point)
@@ -250,12 +221,10 @@ class Predictor:
     def _as_in(self, point: Point, published: float) -> float:
         """Seconds per example with which the model says of `point` what was published of it: by bisection."""
         if point.metric not in ("throughput", "step_time", "median_step_time"):
-            raise UnknownError(
-                f"{point.id!r} is not a throughput or a step time; calibrate_from must name a point that is"
-            )
+            raise UnknownError(f"{point.id!r} is not a throughput or a step time; calibrate_from must name one")
         question = self.question(point)
         wanted = question.gpus * question.examples / published if point.metric == "throughput" else published
-        wanted /= 1 if point.metric == "throughput" else per_second(point.unit)
+        wanted /= 1 if point.metric == "throughput" else setups.per_second(point.unit)
         low, high = 0.0, wanted
         for _ in range(50):
             middle = (low + high) / 2
@@ -267,7 +236,7 @@ class Predictor:
 
     def _per_example_s(self, point: Point) -> float:
         """Seconds of one GPU: from a rate of the model on the GPU that is most like it, else by its roofline."""
-        processor, precision = gpu_of(point), precision_of(point)
+        processor, precision = setups.gpu_of(point), setups.precision_of(point)
         peak = processor.peak()  # in float32; it is taken that one precision gains the same on all GPUs
         near = [
             (rate.precision != precision, abs(math.log(rate.peak / peak)), rate.peak / peak / rate.per_second)
@@ -278,7 +247,7 @@ class Predictor:
             return min(near)[2]
         profile = self._profile(point)
         times = profile.times(processor, self.fitted.library.flop_efficiency)
-        return sum(time.forward + time.backward for time in times) / profile.batch / units_of(point)
+        return sum(time.forward + time.backward for time in times) / profile.batch / setups.units_of(point)
 
     # ---- metrics ----
 
@@ -290,19 +259,20 @@ class Predictor:
         one_gpu_s = point.given.number("single_gpu_step")
         if one_gpu_s is None:
             raise UnknownError("a model split over GPUs needs the given 'single_gpu_step'")
-        _, bus, latency_s = self.fitted.of(point.platform_name, nominal_nic(point.platform), bus_of(point))
-        hop_s = latency_s + 4 * batch_of(point) * point.model.need("units") / bus
+        nominal = setups.nominal_nic(point.platform), setups.bus_of(point)
+        _, bus, latency_s = self.fitted.of(point.platform_name, *nominal)
+        hop_s = latency_s + 4 * setups.batch_of(point) * point.model.need("units") / bus
         gpus = int(point.setup.need("gpus"))
         return recurrent.split_step_s(one_gpu_s, point.model, point.setup.text("attention"), gpus, hop_s)
 
     def step_time(self, point: Point) -> float:
         """A step, in the point's unit of time."""
-        return self._step_s(point) * per_second(point.unit)
+        return self._step_s(point) * setups.per_second(point.unit)
 
     def throughput(self, point: Point) -> float:
         """Examples, or tokens, per second."""
         if recurrent.is_split(point.setup):
-            return batch_of(point) * units_of(point) / self._step_s(point)
+            return setups.batch_of(point) * setups.units_of(point) / self._step_s(point)
         question = self.question(point)
         return question.gpus * question.examples / question.step_s
 
@@ -324,7 +294,7 @@ class Predictor:
         fewer: dict[str, object] = {"gpus": base, "nodes": hosts, "gpus_per_node": base // hosts}
         fewer |= dict.fromkeys(("workers", "workers_required", "backup"))
         if point.setup.number("global_batch") is None:  # else fewer GPUs have more of it each
-            fewer["batch_per_gpu"] = batch_of(point)
+            fewer["batch_per_gpu"] = setups.batch_of(point)
         small = self.question(point, **fewer)
         if large.gpus < base:
             raise UnknownError(f"{large.gpus} GPUs are fewer than the {base} that they are compared with")
@@ -358,12 +328,12 @@ class Predictor:
     def best_spares_by_time(self, point: Point) -> float:
         """With how many spare workers a step is shortest."""
         few = self.question(point, backup=0)
-        return min(spares_of(point, few.site.hosts), key=lambda spares: few.with_spares(spares).step_s)
+        return min(setups.spares_of(point, few.site.hosts), key=lambda spares: few.with_spares(spares).step_s)
 
     def best_spares_by_gain(self, point: Point) -> float:
         """With how many spare workers the normalised speed-up is largest."""
         hosts = self.question(point, backup=0).site.hosts
-        return max(spares_of(point, hosts), key=lambda spares: self._gain(point, spares))
+        return max(setups.spares_of(point, hosts), key=lambda spares: self._gain(point, spares))
 
 
 METRICS: dict[str, Callable[[Predictor, Point], float]] = {
@@ -380,7 +350,7 @@ METRICS: dict[str, Callable[[Predictor, Point], float]] = {
 }
 
 
-def _without(site: Site, off: Iterable[str]) -> Site:
+def _without(site: symmetric.Site, off: Iterable[str]) -> symmetric.Site:
     """The site as it would be without some mechanisms."""
     changes: dict[str, dict[str, object]] = {
         "overlap": {"overlap": 0.0},
@@ -416,9 +386,7 @@ def predictor(points: Points, fitted: Fitted, known: Points, off: Iterable[str] 
     """What predicts `points`; `known` are those of the calibration, whose published values may be looked at."""
     both = (*known, *points)
     rows = {point.model_name: point.model for point in both if point.model}
-    references = {
-        point.id: (point, middle(known.published[point.id])) for point in known if point.id in known.published
-    }
+    references = {p.id: (p, middle(known.published[p.id])) for p in known if p.id in known.published}
     asked = {point.id: point for point in points}
     return Predictor(fitted, tuple(rows.values()), _rates(both), references, asked, frozenset(off))
 
@@ -451,9 +419,9 @@ def _rates(points: Iterable[Point]) -> dict[str, list[Rate]]:
     rates: dict[str, list[Rate]] = {}
     for point in points:
         try:
-            gpu, rate = known_gpu(point), point.given.positive("single_gpu")
+            gpu, rate = setups.known_gpu(point), point.given.positive("single_gpu")
         except UnknownError:  # the point itself is skipped for it
             continue
         if gpu and rate:
-            rates.setdefault(point.model_name, []).append(Rate(gpu.peak(), precision_of(point), rate))
+            rates.setdefault(point.model_name, []).append(Rate(gpu.peak(), setups.precision_of(point), rate))
     return rates

@@ -52,12 +52,11 @@ def measure(known: Points, fitted: Fitted, told: Callable[[str], None] = lambda 
     model = predictor(known, fitted, known)
     values = start(tuple(known), known, fitted)
     refits = {name: _without(name, known, values, told) for name in MECHANISMS}
+    others = baselines(model, known, refits["hot_variables"])
     return {
         "parameters": fitted.as_json(),
         "model": sizes(model, known),
-        "baselines": {
-            name: sizes(one, known) for name, one in baselines(model, known, refits["hot_variables"]).items()
-        },
+        "baselines": {name: sizes(one, known) for name, one in others.items()},
         "ablations": {name: _ablation(name, known, model, refit) for name, refit in refits.items()},
         "held out": _held_out(known, values, told),
     }
@@ -65,10 +64,8 @@ def measure(known: Points, fitted: Fitted, told: Callable[[str], None] = lambda 
 
 def sizes(model: Callable[[Point], float], points: Points) -> dict[str, list[float]]:
     """Sizes of relative errors by regime."""
-    return {
-        regime: [_digits(x) for x in found]
-        for regime, found in by_regime(errors_of(predict(points, model), points)).items()
-    }
+    found = by_regime(errors_of(predict(points, model), points))
+    return {regime: [_digits(error) for error in errors] for regime, errors in found.items()}
 
 
 def _without(name: str, known: Points, values: Values, told: Callable[[str], None]) -> Predictor:
@@ -138,12 +135,11 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _parameters(numbers: Mapping[str, Any]) -> str:
-    library = numbers["parameters"]["library"]
+    library, platforms = numbers["parameters"]["library"], numbers["parameters"]["platforms"]
     rows = [
         (f"`{name}`", f"{one['value']:.4g}", one["unit"], "{:g} … {:g}".format(*one["range"]), one["why"])
         for name, one in library.items()
     ]
-    platforms = numbers["parameters"]["platforms"]
     own = [(f"`{name}`", *(_value(values, key) for key in PLATFORM)) for name, values in platforms.items()]
     heads = ["platform", *(f"{key}, {one.unit} ({one.low:g} … {one.high:g})" for key, one in PLATFORM.items())]
     return _table(["of the library", "value", "unit", "range", "meaning"], rows) + "\n\n" + _table(heads, own)
@@ -181,9 +177,4 @@ def _validation(numbers: Mapping[str, Any]) -> str:
     return _table(["held out", "points", "median error, %", "worst, %"], rows)
 
 
-PARTS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "parameters": _parameters,
-    "errors": _errors,
-    "ablations": _ablations,
-    "validation": _validation,
-}
+PARTS = {"parameters": _parameters, "errors": _errors, "ablations": _ablations, "validation": _validation}

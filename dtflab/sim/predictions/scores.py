@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import text_table
 from dtflab.sim.predictions.points import Points
 from dtflab.sim.predictions.predict import Predictions
@@ -43,9 +44,7 @@ def relative_error(predicted: float, published: float | tuple[float, float]) -> 
 
 def by_regime(errors: Iterable[Error]) -> dict[str, list[float]]:
     """Sizes of the errors; "all" comes last."""
-    sizes: dict[str, list[float]] = {}
-    for error in errors:
-        sizes.setdefault(error.regime, []).append(abs(error.relative))
+    sizes = grouped((error.regime, abs(error.relative)) for error in errors)
     everything = [size for one in sizes.values() for size in one]
     return {**sizes, "all": everything} if everything else {}
 

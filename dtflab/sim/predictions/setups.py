@@ -23,9 +23,7 @@ TOKENS = 2.0 * TIMES  # of a pair of sentences, which is one example
 LENGTHS = 0.5  # standard deviation of sentences' lengths over their mean: assumed
 UNITS = dict.fromkeys(("image", "img", "example", "sample", "sentence", "pair"), 1.0)
 UNITS |= dict.fromkeys(("token", "tok", "word"), TOKENS)
-SPARE_PART = (
-    0.1  # of the workers: a source that is silent about the numbers of spares tried no more than that (assumed)
-)
+SPARE_PART = 0.1  # of the workers: a source that does not list its numbers of spares tried no more (assumed)
 SPARSE_ROWS, ROW_BYTES = 32, 4096.0  # of an embedding per step: assumed
 SCALAR_BYTES = 4.0
 COPIES = "copies"  # to one device of the host, as tf_cnn_benchmarks does for variables that are "replicated"

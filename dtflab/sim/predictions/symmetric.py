@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dtflab.hardware.cut_through import pass_link
+from dtflab.sim.engine.traffic import greedy
 from dtflab.sim.formulas import exponential_order_statistic
 from dtflab.sim.predictions.layers import Layer
 
@@ -140,8 +141,7 @@ class Way:
         """From the GPUs of a host to the memory that holds its copy of the variable."""
         site, nbytes = self._site, layer.nbytes
         if not site.sums_on_gpus:
-            shared = min(site.switch, site.gpus)
-            return [[(self._line("uplink"), shared * nbytes / site.bus)]]
+            return [[(self._line("uplink"), min(site.switch, site.gpus) * nbytes / site.bus)]]
         owner = self._owner[layer]
         if site.in_halves:
             return self._over_links(owner, nbytes / site.peer)
@@ -209,11 +209,8 @@ def all_reduce_step(compute_s: float, layers: tuple[Layer, ...], site: Site, col
     inside, network, end = Line(), Line(), compute
     for layer in reversed(layers):
         ready = compute - layer.depth * site.overlap * compute * (1 - FORWARD)
-        stages = [
-            (inside, 2 * (gpus - 1) / gpus * layer.nbytes / (site.peer or site.bus)),
-            (network, times * layer.nbytes / site.nic),
-        ]
-        end = max(end, carry(stages, ready))
+        inside_s = 2 * (gpus - 1) / gpus * layer.nbytes / (site.peer or site.bus)
+        end = max(end, carry([(inside, inside_s), (network, times * layer.nbytes / site.nic)], ready))
     return (end + hops * site.latency_s) * slow_host(site)
 
 
@@ -248,9 +245,5 @@ def slow_host(site: Site) -> float:
 @functools.lru_cache(256)
 def _shared_out(layers: tuple[Layer, ...], holders: int) -> dict[Layer, int]:
     """What a layer holds stays whole; the largest first, each to whom holds least."""
-    loads = [0.0] * holders
-    holder = {}
-    for layer in sorted(layers, key=lambda layer: -layer.nbytes):
-        holder[layer] = loads.index(min(loads))
-        loads[holder[layer]] += layer.nbytes
-    return holder
+    largest = sorted(layers, key=lambda layer: -layer.nbytes)
+    return dict(zip(largest, greedy([layer.nbytes for layer in largest], holders), strict=True))

@@ -19,7 +19,8 @@ from dtflab.hardware.parts import Bus, Network, Nic, Processor
 from dtflab.sim.engine.cluster_models import inhabitants, rebuilt
 from dtflab.sim.what_ifs.step_tasks import copy_of
 
-_Part = TypeVar("_Part", Bus, Nic)
+_Part = TypeVar("_Part")
+_Wire = TypeVar("_Wire", Bus, Nic)
 
 
 def altered(
@@ -31,18 +32,15 @@ def altered(
     later = 1.0 if latency is None else _number("latency", latency, zero=True)
 
     def host(one: Host) -> Host:
-        lanes, nic = _wire("bus", one.bus, bus, catalogue.bus), _wire("network", one.nic, network, _nic)
-        cards = tuple(_processor("gpu", card, gpu, catalogue.gpu) for card in one.gpus)
-        return Host(
-            one.name, _processor("cpu", one.cpu, cpu, catalogue.cpu), cards, _late(lanes, later), _late(nic, later)
-        )
+        processor = _changed("cpu", one.cpu, cpu, catalogue.cpu, _faster_processor)
+        cards = tuple(_changed("gpu", card, gpu, catalogue.gpu, _faster_processor) for card in one.gpus)
+        lanes = _changed("bus", one.bus, bus, catalogue.bus, _faster_wire)
+        nic = _changed("network", one.nic, network, _nic, _faster_wire)
+        return Host(one.name, processor, cards, _late(lanes, later), _late(nic, later))
 
     between = _between(machines.network, network)
-    return rebuilt(
-        machines,
-        host,
-        replace(between, nic=_late(between.nic, later), switch_latency_s=between.switch_latency_s * later),
-    )
+    between = replace(between, nic=_late(between.nic, later), switch_latency_s=between.switch_latency_s * later)
+    return rebuilt(machines, host, between)
 
 
 def with_workers(machines: Machines, master: str, count: int) -> Machines:
@@ -98,13 +96,17 @@ def whole(what: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
-def _wire(what: str, part: _Part, asked: Any, find: Callable[[Any], _Part]) -> _Part:
-    """A bus or a network card as asked for; all that it carries is as many times as fast."""
+def _changed(
+    what: str, part: _Part, asked: Any, find: Callable[[Any], _Part], faster: Callable[[_Part, float], _Part]
+) -> _Part:
+    """A part as asked for: another one, or this one as many times as fast."""
     if asked is None:
         return part
-    if not is_factor(asked):
-        return find(asked)
-    times = _number(what, asked)
+    return faster(part, _number(what, asked)) if is_factor(asked) else find(asked)
+
+
+def _faster_wire(part: _Wire, times: float) -> _Wire:
+    """A bus or a network card on which everything is as many times as fast."""
     rates = [name for name in ("bandwidth", "peer_bandwidth") if hasattr(part, name)]
     changes: dict[str, Any] = {name: getattr(part, name) * times for name in rates}
     return replace(part, **changes)
@@ -119,25 +121,17 @@ def _between(network: Network, asked: Any) -> Network:
     if asked is None or isinstance(asked, Network):
         return asked or network
     if is_factor(asked):
-        return replace(network, nic=_wire("network", network.nic, asked, _nic))
+        return replace(network, nic=_faster_wire(network.nic, _number("network", asked)))
     found = catalogue.network(asked)
     return replace(network, nic=found.nic, switch_latency_s=found.switch_latency_s)
 
 
-def _late(part: _Part, times: float) -> _Part:
+def _late(part: _Wire, times: float) -> _Wire:
     return replace(part, latency_s=part.latency_s * times)
 
 
-def _processor(what: str, part: Processor, asked: Any, find: Callable[[Any], Processor]) -> Processor:
-    """A processor as asked for; one that is faster by a factor is so in everything."""
-    if asked is None:
-        return part
-    if not is_factor(asked):
-        return find(asked)
-    times = _number(what, asked)
-    return replace(
-        part,
-        peak_flops={dtype: flops * times for dtype, flops in part.peak_flops.items()},
-        memory_bandwidth=part.memory_bandwidth * times,
-        launch_s=part.launch_s / times,
-    )
+def _faster_processor(part: Processor, times: float) -> Processor:
+    """A processor that is as many times as fast in everything."""
+    peaks = {dtype: flops * times for dtype, flops in part.peak_flops.items()}
+    bandwidth = part.memory_bandwidth * times
+    return replace(part, peak_flops=peaks, memory_bandwidth=bandwidth, launch_s=part.launch_s / times)

@@ -102,9 +102,7 @@ class Outcome:
     def critical_path(self) -> list[Part]:
         """What the end waited for, part by part; they add up to the makespan."""
         path = self.schedule.critical_path
-        return [
-            self._part(each) for each in path if (each.hops if isinstance(each, Message) else each.end > each.start)
-        ]
+        return [self._part(one) for one in path if (one.hops if isinstance(one, Message) else one.end > one.start)]
 
     def _part(self, each: Span | Message) -> Part:
         if isinstance(each, Span):
@@ -128,7 +126,7 @@ class Outcome:
                     op = self.asked.step.by_name[plain(span.name)].op
                     _fill(nodes.add(thread_id=lane), span.name, f"{span.name} = {op}()", span.start, span.end)
         devices = {one.device: one for one in stats.dev_stats}
-        for message in filter(_carries_tensor, self.messages):
+        for message in (one for one in self.messages if computes(one.source_device)):  # not the calls
             where = message.target_device
             if where not in devices:
                 devices[where] = stats.dev_stats.add(device=where)
@@ -192,10 +190,8 @@ class Outcome:
         longest = sorted(path, key=lambda part: -part.seconds)[:_MOST_PARTS]
         shown = [part for part in path if any(part is one for one in longest)]
         rest = sum(part.seconds for part in path) - sum(part.seconds for part in shown)
-        parts = [
-            *shown,
-            *([Part("…", f"{len(path) - len(shown)} shorter parts", rest)] if len(path) > len(shown) else []),
-        ]
+        others = len(path) - len(shown)
+        parts = [*shown, Part("…", f"{others} shorter parts", rest)] if others else shown
         return [
             (part.kind, part.what, f"{1e3 * part.seconds:.3f}", f"{100 * part.seconds / self.makespan:.0f}%")
             for part in parts
@@ -210,9 +206,7 @@ class Outcome:
 
     @property
     def _tables(self) -> list[tuple[tuple[str, ...], Sequence[Sequence[str]]]]:
-        devices = [
-            (device, f"{1e3 * busy:.3f}", f"{100 * self.idle[device]:.0f}%") for device, busy in self.busy.items()
-        ]
+        devices = [(name, f"{1e3 * busy:.3f}", f"{100 * self.idle[name]:.0f}%") for name, busy in self.busy.items()]
         links = [(link, f"{100 * load:.0f}%") for link, load in list(self.link_load.items())[:8]]
         found: list[tuple[tuple[str, ...], Sequence[Sequence[str]]]] = [
             (("device", "busy, ms", "idle"), devices),
@@ -253,10 +247,6 @@ HEADS = ("what if", "step, ms", "per second", "speedup", "busiest link", "idle")
 def table(outcomes: Sequence[Outcome]) -> str:
     """A line for each: step time, throughput, speedup, the busiest link and how idle devices are on average."""
     return text_table(HEADS, [one.row for one in outcomes])
-
-
-def _carries_tensor(message: Message) -> bool:
-    return computes(message.source_device)
 
 
 def _lanes(spans: Sequence[Span]) -> list[int]:

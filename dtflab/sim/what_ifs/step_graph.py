@@ -75,7 +75,7 @@ class StepGraph:
         known: set[str] = set()
         for node in self.nodes:
             small = sum(self.nbytes(*edge) for edge in node.inputs) <= 1024  # as Executor
-            if small and node.op in FOLDED and known.issuperset([*(name for name, _ in node.inputs), *node.controls]):
+            if small and node.op in FOLDED and known.issuperset(node.sources()):
                 known.add(node.name)
         return frozenset(known)
 
@@ -361,8 +361,7 @@ def _arguments(nodes: Iterable[Node], known: Mapping[str, TensorShape]) -> Itera
 
 def _by_device(part: Sequence[Node]) -> list[Node]:
     """A task's part as its worker cuts it (`graph_mgr`)."""
-    parts = partition_by_device(inline(part), _incarnations(part))
-    return [node for own in parts.values() for node in own]
+    return [node for own in partition_by_device(inline(part), _incarnations(part)).values() for node in own]
 
 
 def _incarnations(nodes: Sequence[Node]) -> dict[str, int]:

@@ -20,6 +20,7 @@ from dtflab.sim.what_ifs.step_graph import StepGraph
 from dtflab.virtual.wires import CALL_BYTES
 
 _CALLS, _ENDS = "/device:CPU:1000", "/device:CPU:1001"  # where calls come and go, and where ends are counted
+_CALL = (CALL_BYTES,)  # what a call, or its answer, sends
 _AT_ONCE = Route((), (), 0.0, 0.0)
 
 
@@ -67,19 +68,12 @@ def tasks_of(step: StepGraph, replica: Replica, batch: int | None) -> list[Task]
     """The step of one replica; the tasks that are called first, the end last."""
     prefix, master = replica
     helpers = step.tasks[1:]
-    calls = [Task(f"{prefix}RunGraph:{task}", master + _CALLS, 0.0, outputs=(CALL_BYTES,)) for task in helpers]
-    begun = [
-        Task(_begin(prefix, task), task + _CALLS, 0.0, [(call.name, 0)])
-        for task, call in zip(helpers, calls, strict=True)
-    ]
-    nodes = [
-        task for node in step.nodes if node.name not in step.constants for task in _tasks(step, node, replica, batch)
-    ]
+    calls = [Task(f"{prefix}RunGraph:{task}", master + _CALLS, 0.0, outputs=_CALL) for task in helpers]
+    begun = [Task(_begin(prefix, task), task + _CALLS, 0.0, [(f"{prefix}RunGraph:{task}", 0)]) for task in helpers]
+    computed = [node for node in step.nodes if node.name not in step.constants]
+    nodes = [task for node in computed for task in _tasks(step, node, replica, batch)]
     done = Task(f"{prefix}done", master + _ENDS, 0.0, controls=_last(nodes))
-    answers = [
-        Task(f"{prefix}answer:{task}", task + _CALLS, 0.0, controls=[done.name], outputs=(CALL_BYTES,))
-        for task in helpers
-    ]
+    answers = [Task(f"{prefix}answer:{task}", task + _CALLS, 0.0, (), [done.name], _CALL) for task in helpers]
     over = Task(f"{prefix}over", master + _CALLS, 0.0, [(answer.name, 0) for answer in answers])
     return [*calls, *begun, *nodes, done, *answers, over]
 

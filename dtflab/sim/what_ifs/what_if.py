@@ -64,13 +64,9 @@ def what_if(
     if isinstance(of, BaseSession):
         return _of_session(of, cluster, fetches, feed_dict, batch, own, measured)
     if fetches is not None or feed_dict is not None:
-        raise ValueError(
-            "fetches and feed_dict are only used with a session. For a step that is only planned, give batch=."
-        )
+        raise ValueError("fetches and feed_dict are only used with a session. For a planned step, give batch=.")
     if cluster is None:
-        raise ValueError(
-            "what_if needs hardware: give what_if(…, cluster), which is a Cluster, Machines, or a sim.cluster_model."
-        )
+        raise ValueError("what_if needs hardware: what_if(…, cluster), a Cluster, Machines or a sim.cluster_model.")
     machines = _machines(cluster)
     if hasattr(of, "partition_graphs"):
         return WhatIf(traced(of, own, batch, bool(measured)), machines)
@@ -95,9 +91,7 @@ def _of_session(
     master = session._master_session()._master
     world = getattr(master.clock, "world", None)
     if cluster is None and world is None:
-        raise ValueError(
-            "The session runs in real time, so what_if needs hardware: give what_if(session, cluster, fetches=…)."
-        )
+        raise ValueError("A session in real time says no hardware: give what_if(session, cluster, fetches=…).")
     real = world is None if measured is None else measured
     return WhatIf(traced(metadata, own or master.task, batch, real), _machines(world if cluster is None else cluster))
 
@@ -208,8 +202,7 @@ class WhatIf:
         slow = self._slowness(stragglers, seed, plan.devices, workers)
         times = [self._times(machines, device, batch) for device in plan.devices]
         seconds = [times[d].get(plain(name), 0.0) * slow[d] for name, d in zip(plan.names, plan.where, strict=True)]
-        schedule = plan.run(StepFabric(machines, plan.devices), seconds)
-        return Outcome(changes, workers, batch, schedule, self)
+        return Outcome(changes, workers, batch, plan.run(StepFabric(machines, plan.devices), seconds), self)
 
     def _plan(self, workers: int, batch: int | None) -> Plan:
         def made() -> Plan:
