@@ -61,10 +61,10 @@ def _infiniband(name: str, gigabits: float, code: float, latency_s: float) -> Ni
     return Nic(f"InfiniBand {name}", gigabits * 1e9 / 8 * code, latency_s, source)
 
 
-# Gbit/s → latency.
-_ETHERNET = {1: 50e-6, 10: 25e-6, 20: 25e-6, 25: 20e-6, 40: 20e-6, 50: 20e-6, 100: 15e-6, 200: 15e-6, 400: 15e-6}
+_SLOW = (1, 50e-6), (10, 25e-6), (20, 25e-6), (25, 20e-6), (40, 20e-6), (50, 20e-6)  # Gbit/s, latency
+_FAST = (100, 15e-6), (200, 15e-6), (400, 15e-6)
 NICS = _shelf(
-    *(_ethernet(gigabits, latency_s) for gigabits, latency_s in _ETHERNET.items()),
+    *(_ethernet(gigabits, latency_s) for gigabits, latency_s in _SLOW + _FAST),
     Nic("RoCE 25Gb/s", 25e9 / 8, 2e-6, "IEEE 802.3by; latency with RDMA (recalled)"),
     Nic("RoCE 100Gb/s", 100e9 / 8, 1.5e-6, "IEEE 802.3bj; latency with RDMA (recalled)"),
     _infiniband("QDR", 40, 8 / 10, 1.3e-6),
