@@ -81,7 +81,7 @@ def devices_of(session: BaseSession) -> list[Device]:
         workers = session._master_session()._workers.values()
     except NotImplementedError:
         where = session.sess_str.decode()
-        raise NotImplementedError(f"The master of {where} is in another process and does not report resources.") from None
+        raise NotImplementedError(f"The master of {where} is in another process, which does not report them.") from None
     return [device for worker in workers if (own := worker.local()) is not None for device in own.devices]
 
 

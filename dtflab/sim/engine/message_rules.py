@@ -39,7 +39,7 @@ class Rule:
     `waits_s`: how long after a gradient has come its worker waits for the update, in the order in which they leave.
     """
 
-    counts = False  # whether `counted` is called for each gradient that has reached its server
+    counts = False  # whether `added` is called for each gradient that has reached its server
 
     def __init__(self, run: Run) -> None:
         self.run, self.items = run, len(run.job.items.names)
