@@ -25,7 +25,7 @@ PATTERNS = {  # what to look for, and what to write instead
     r"; who(?:ever)? |\bwhoever\b": "name the subject: a client that …, no matter which thread …",
     rf"\b(?i:{THING})s?,? who (?!else)": "that, which",
     rf"(?<!# )\bWhat (?:is|are|was|were|has|have|comes)\b{NO_QUESTION}": "a noun: the values that …, all ops that …",
-    r"\banew\b": "again, new, restart",
+    r"anew\b": "again, new, restart",
     r"\bthat lacks?\b|\blacks\b(?! (?:an?|the|its|their|one|any|some|only|[0-9])\b)": "is missing, without",
     r"[«»]": "quotation marks",
     rf"(?<![\w.])beside (?={PLACE}\b)": "next to, as well as, compared with",

@@ -1,4 +1,4 @@
-"""TestCase: what TF1's own kind of test relies on: sessions, evaluation, and comparison of arrays, devices, messages.
+"""TestCase, the base class of TF1's own tests: sessions, evaluation, and comparison of arrays, devices, messages.
 
 Stands for `TensorFlowTestCase` of `python/framework/test_util.py`; the rest of it is absl's TestCase. Left out: eager
 mode, ragged tensors, GPUs that must be there.
@@ -222,7 +222,7 @@ class TestCase(absltest.TestCase):
         self._assert_all_close(a, b, rtol, atol, msg or "", "")
 
     def _assert_all_close(self, a: Any, b: Any, rtol: float, atol: float, msg: str, path: str) -> None:
-        """`path` is where in the structures we are: `[key][2]`."""
+        """`path` is the current place in the structures: `[key][2]`."""
         a, b = (x._asdict() if _is_namedtuple(x) else x for x in (a, b))
         if isinstance(a, Mapping) != isinstance(b, Mapping):
             raise ValueError(f"Can't compare dict to non-dict, a{path} vs b{path}. {msg}")
@@ -272,7 +272,7 @@ class TestCase(absltest.TestCase):
         self.assertTrue(f1 == f2 or abs(f1 - f2) <= err, f"{f1:f} != {f2:f} +/- {err:f} {msg or ''}")
 
     def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: str | None = None) -> None:
-        """The same for each of two lists of floats."""
+        """`assertNear` for each pair of numbers in two lists."""
         self.assertEqual(len(farray1), len(farray2), msg)
         for f1, f2 in zip(farray1, farray2, strict=True):
             self.assertNear(float(f1), float(f2), err, msg)
@@ -353,7 +353,7 @@ class TestCase(absltest.TestCase):
         return _Raises(self, exception_type, predicate)
 
     def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:
-        """The same for the errors of steps."""
+        """`assertRaisesWithPredicateMatch` for the errors of steps."""
         return self.assertRaisesWithPredicateMatch(errors.OpError, expected_err_re_or_predicate)
 
     def assertDeviceEqual(self, device1: Any, device2: Any, msg: str | None = None) -> None:
@@ -377,7 +377,7 @@ class TestCase(absltest.TestCase):
     def assertProtoEqualsVersion(
         self, expected: str, actual: Any, producer: int | None = None, min_consumer: int = 0, msg: str | None = None
     ) -> None:
-        """A GraphDef is what a text says, and of this version."""
+        """A GraphDef equals a text description, in this version."""
         from dtflab.graph.graph_def import GRAPH_DEF_VERSION
 
         versions = f"versions {{ producer: {producer or GRAPH_DEF_VERSION}"

@@ -20,7 +20,7 @@ def _word(data: bytes, at: int) -> int:
 
 
 def _rotate(value: int, by: int) -> int:
-    """To the right."""
+    """A word rotated to the right."""
     value &= _MASK
     return (value >> by | value << (64 - by)) & _MASK
 

@@ -1,4 +1,4 @@
-"""Ownership: whether anybody else can see an array. CPython's reference counts answer that.
+"""Ownership: whether any other code can see an array. CPython's reference counts answer that.
 
 Stands for `Tensor::RefCountIsOne` in `core/framework/tensor.h`.
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy import zeros
 
-holders = sys.getrefcount  # a name of its own, not a function around it: a call would be one more holder
+holders = sys.getrefcount  # an alias, not a wrapper function: a call would be one more holder
 
 Keep = Callable[[Any], Any]
 
@@ -70,6 +70,6 @@ def _counts_every_holder() -> bool:
 
 _KNOWN = _counts_every_holder()
 
-# What `holders` gives if nobody else holds the value; 0 where such a number means nothing.
+# The result of `holders` if nobody else holds the value; 0 where such a number means nothing.
 _MEASURES = (_argument, _element, _attribute)
 SOLE_ARGUMENT, SOLE_ELEMENT, SOLE_ATTRIBUTE = (measure(id) if _KNOWN else 0 for measure in _MEASURES)

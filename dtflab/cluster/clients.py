@@ -55,7 +55,7 @@ class Clients:
         self._running: dict[int, int | None] = dict.fromkeys(range(len(self._clients)))  # number → thread, once begun
         self._ended = self._clock.event()  # one more of them
         self._ended.what = "its clients to end"
-        self._interrupted = False  # then nobody begins any more
+        self._interrupted = False  # then no more clients begin
 
     def run(self, grace: float) -> list[Any]:
         """The results, in the order of tasks; the first error once all have ended, or after `grace` seconds."""

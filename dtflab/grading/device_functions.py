@@ -98,7 +98,7 @@ def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: s
     Wrong if that is not a function, or names a device that a cluster of `ps_tasks` and the worker does not have.
     """
     if not callable(function) or isinstance(function, DeviceSpec):
-        raise Wrong(f"A function of an op is expected, for `with tf.device(…)`; returned was {shown(function)}.")
+        raise Wrong(f"A function of an op is expected, for `with tf.device(…)`, not {shown(function)}.")
     asked: list[Asked] = []
 
     def noting(op: Any) -> str:
@@ -117,7 +117,7 @@ def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: s
 def _named(op: Any, device: Any, ps_tasks: int, worker: str) -> DeviceName:
     """The device that the answer named for an op; Wrong if it is none of the cluster."""
     tasks = " … ".join(f"'/job:ps/task:{task}'" for task in sorted({0, ps_tasks - 1}))
-    told = f"For {op.type} '{op.name}' it returned {shown(device)}; expected is {tasks} or {worker!r}."
+    told = f"For {op.type} '{op.name}' it returned {shown(device)}; expected: {tasks} or {worker!r}."
     if not isinstance(device, str | DeviceSpec):
         raise Wrong(told)
     try:

@@ -7,8 +7,8 @@
 The name of one of the course's exercises is an assignment's, never a student's: `ada/ex01_placement.ipynb` is ada's
 where only the file, or only the folder `ada`, is named, too. A copy's name counts as the name of what it is a copy of:
 `ex01_placement-Copy1.ipynb`, as Jupyter calls it, `ex01_placement (1).ipynb`, as browsers do, `… - Copy`, `… - Kopie`,
-`… copy 2`, `Copy of …`, as Windows, macOS and web drives do; a name of the teacher's own like that, if the original
-lies next to it in the student's folder. The course's whole folder may be handed in:
+`… copy 2`, `Copy of …`, as Windows, macOS and web drives do; a teacher's file with such a name counts as a copy if the
+original is next to it in the student's folder. The course's whole folder may be handed in:
 `ada/exercises/ex01_placement.ipynb` is ada's ex01_placement.
 
 A file is a notebook or Python in percent format (`# %%` begins a cell, `# %x` is a magic).
@@ -68,7 +68,7 @@ class Submission(NamedTuple):
 
 
 def found(paths: Iterable[Path], exercises: Container[str] = ()) -> tuple[list[Submission], list[Path]]:
-    """The submissions in folders and files, and the files of folders that are none; `exercises` are the course's names.
+    """The submissions in folders and files, and the folders' files that are none; `exercises` are the course's names.
 
     FileNotFoundError if a path is not there. A file that is named itself counts as one, whatever it is.
     """
@@ -119,10 +119,10 @@ def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submissi
 
 
 def same(name: str) -> str:
-    """A name in the one form of its letters that is compared: macOS writes `ü` of a folder's name as two characters.
+    """A name with its letters in one form, for comparisons: macOS writes `ü` of a folder's name as two characters.
 
-    Bytes that are not UTF-8, as in an archive from an old Windows, are spelled: `\\xeb`. (Nothing can be drawn from it
-    else.)
+    Bytes that are not UTF-8, as in an archive from an old Windows, are spelled: `\\xeb`. (They could not be drawn
+    otherwise.)
     """
     spelled = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return unicodedata.normalize("NFC", spelled)
@@ -149,9 +149,9 @@ def _timestamp(file: Path) -> str:
 def in_parts(
     submissions: Sequence[Submission], exercises: Container[str], named: Container[str] = ()
 ) -> list[Submission]:
-    """The same, with the assignment `hw1/part1` where `hw1` has several parts: notebooks that are judged by themselves.
+    """The same, with the assignment `hw1/part1` where `hw1` has several parts: notebooks that are judged separately.
 
-    Parts are the course's exercises, `named` ones, and names that two or more students have who hand in several.
+    Parts are the course's exercises, `named` ones, and names shared by two or more students who hand in several.
     """
     names: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for one in submissions:
@@ -190,7 +190,7 @@ def cells(file: Path) -> list[str]:
 
 
 def _foreign(file: Path) -> str:
-    """Why no text can be taken from a file, as its first bytes say."""
+    """Why a file is not text, judging by its first bytes."""
     with file.open("rb") as start:
         return _FOREIGN.get(start.read(2), "")
 
@@ -209,7 +209,7 @@ def _notebook_cells(text: str) -> list[str]:
 
 
 def _conflict(text: str) -> str:
-    """What to say of a file with the marks that git leaves in it; empty if there are none."""
+    """The message about a file with git's conflict marks in it; empty if there are none."""
     mark = _CONFLICT.search(text)
     if mark is None:
         return ""

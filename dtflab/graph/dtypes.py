@@ -15,7 +15,7 @@ import numpy as np
 _REF_OFFSET = 100  # DT_FLOAT_REF = DT_FLOAT + 100, in types.proto
 
 _BY_ENUM: dict[int, DType] = {}
-# Everything hashable that as_dtype takes without thinking: names, enum numbers, NumPy scalar types.
+# Everything hashable that as_dtype looks up directly: names, enum numbers, NumPy scalar types.
 _BY_KEY: dict[Any, DType] = {}
 
 
@@ -83,7 +83,7 @@ class DType:
 
     @property
     def is_numeric(self) -> builtins.bool:
-        """True for numbers, quantized too; TF leaves out the small floats and ints that came late."""
+        """True for numbers, quantized too; TF leaves out the small floats and ints that were added later."""
         return self._kind in "fiucq" and self.base_dtype.as_datatype_enum < 24
 
     @property
@@ -263,10 +263,11 @@ _BY_KEY |= {
 
 
 def as_dtype(type_value: Any) -> DType:
-    """The DType meant by a DType, name, enum number, Python type, or anything NumPy takes as or has as dtype.
+    """The DType meant by a DType, name, enum number, Python type, or anything that NumPy accepts as a dtype or that has
+    one.
 
     Raises:
-      TypeError: nothing of the kind; Python's `int` and `str` are such, because their width is not known.
+      TypeError: any other value, also Python's `int` and `str`, whose width is not known.
     """
     if type(type_value) is DType:
         return type_value

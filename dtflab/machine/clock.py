@@ -260,7 +260,7 @@ class Pool:
                 wake.set()
             self._idle.clear()
 
-    def begin_anew(self) -> None:
+    def begin_again(self) -> None:
         """In a forked child: forget the threads, which only the parent has, and the tasks that it will run."""
         self._lock = threading.Lock()  # one of them may have held it
         self._tasks.clear()
@@ -294,10 +294,10 @@ class Pool:
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
-def _begin_anew() -> None:
+def _begin_again() -> None:
     for pool in list(_pools):
-        pool.begin_anew()
+        pool.begin_again()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_begin_again)

@@ -40,7 +40,9 @@ THIS_PROCESS = ""  # the program of local sessions and of servers that a program
 
 @dataclass(frozen=True)
 class Home:
-    """Where a task lives: its host, the program whose part it is, and that program's CUDA_VISIBLE_DEVICES (or None)."""
+    """Where a task lives: its host, the program that it is part of, and that program's CUDA_VISIBLE_DEVICES (or
+    None).
+    """
 
     host: str
     program: str
@@ -60,11 +62,11 @@ class Claim:
         self.memory: DeviceMemory | None = None
         self.grabbed = 0
         self._refused: set[int] = set()  # bytes
-        self.ignored = False  # it is too old, which has been said
+        self.ignored = False  # too old, which has been logged
         self._since = REAL.time()
         self._told: tuple[Registry, int] | None = None  # where others see the counters: registry, slot
         self._cells = memoryview(bytearray(8 * CELLS)).cast("Q")
-        self.clock: Clock = REAL  # by which its kernels take time
+        self.clock: Clock = REAL  # on which its kernels take time
         self._lock = threading.Lock()
         _every.add(self)
 
@@ -103,7 +105,7 @@ class Claim:
             return True
 
     def busy(self, seconds: float) -> None:
-        """A kernel ran that long. Told to other processes without a system call."""
+        """Count a kernel's time. Other processes see it without a system call."""
         with self._lock:
             self._cells[0] += int(seconds * 1e9)
             if self.clock is not REAL:
@@ -142,7 +144,9 @@ class Claim:
 
 
 def tell_moments() -> None:
-    """Before a look: how far virtual time is. Another process only sees the state as of the last finished kernel."""
+    """Before a look, report how far virtual time is. Another process only sees the state as of the last finished
+    kernel.
+    """
     for claim in list(_every):
         if claim.clock is not REAL:
             claim._tell_moment()
@@ -156,7 +160,7 @@ _said: dict[str, list[HostCards]] = {}  # for one host, by clusters
 _in_virtual_time: Counter[str] = Counter()  # clusters whose tasks see the cards of a host
 _cards: dict[str, tuple[HostCards, list[Card]]] = {}
 _claims: dict[tuple[str, str, int], Claim] = {}
-_every: weakref.WeakSet[Claim] = weakref.WeakSet()  # also those on cards that others took the place of
+_every: weakref.WeakSet[Claim] = weakref.WeakSet()  # also those on cards that were replaced
 
 
 def simulate_gpus(count: int | None, gpu: str | None = None, memory: int | str | None = None) -> None:
@@ -182,7 +186,7 @@ def simulate_gpus(count: int | None, gpu: str | None = None, memory: int | str |
 
 
 def definition_of(count: int, gpu: str | None = None, memory: int | str | None = None, exact: bool = True) -> HostCards:
-    """Checked; what is not given comes from DTFLAB_GPU and DTFLAB_GPU_MEMORY, or is the default."""
+    """The cards asked for, checked; missing values come from DTFLAB_GPU and DTFLAB_GPU_MEMORY, or are defaults."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise ValueError(f"The number of GPUs must be 0 or more, not {count!r}.")
     name = gpu if gpu is not None else os.environ.get("DTFLAB_GPU")
@@ -195,7 +199,7 @@ def definition_of(count: int, gpu: str | None = None, memory: int | str | None =
 
 
 def give_cards(host: str, wanted: HostCards) -> None:
-    """A cluster says what a host has; until it takes that back, nothing else counts. ValueError if others differ."""
+    """Give a host the cards of a cluster, until `take_cards`. ValueError if other clusters or processes differ."""
     with _lock:
         if any(not said.agrees(wanted) for said in _said.get(host, [])):
             raise _differ(host, wanted, _said[host][0], "another cluster of this process lives")
@@ -208,7 +212,7 @@ def give_cards(host: str, wanted: HostCards) -> None:
 
 
 def take_cards(host: str) -> None:
-    """The cluster ends; the last one takes the cards along."""
+    """Withdraw a cluster's cards from a host; with the last cluster they are gone."""
     with _lock:
         _said[host].pop()
         if not _said[host]:
@@ -217,21 +221,21 @@ def take_cards(host: str) -> None:
 
 
 def begin_virtual_time(host: str) -> None:
-    """A cluster in virtual time begins, whose tasks see the cards of the host."""
+    """Count a cluster in virtual time whose tasks see the cards of the host."""
     with _lock:
         _in_virtual_time[host] += 1
         _publish_if_known(host)
 
 
 def end_virtual_time(host: str) -> None:
-    """Such a cluster ends."""
+    """Count such a cluster's end."""
     with _lock:
         _in_virtual_time[host] -= 1
         _publish_if_known(host)
 
 
 def forget(host: str) -> None:
-    """A host that only one cluster had is gone with it."""
+    """Forget a host that only a cluster had, with that cluster."""
     with _lock:
         if host in _cards:
             _forget([host])
@@ -266,7 +270,7 @@ def is_loopback(address: str) -> bool:
 
 
 def definition(host: str) -> HostCards | None:
-    """What the host was said to have: by a cluster, by simulate_gpus, by the environment; None if nobody said."""
+    """The cards that a cluster, simulate_gpus or the environment gives the host; None if none of them does."""
     count = os.environ.get("DTFLAB_GPUS")
     if host in _said:
         return _said[host][0]
@@ -280,7 +284,7 @@ def definition(host: str) -> HostCards | None:
 def cards_of(host: str, on_demand: int = 0) -> list[Card]:
     """The cards of a host: simulated if somebody asked for some, else the real ones; `on_demand` on a host without.
 
-    ValueError if another process that lives says something else of the host.
+    ValueError if another live process has other cards on the host.
     """
     wanted = definition(host)
     if wanted is None and (real := _real_cards()):
@@ -352,7 +356,7 @@ def _differ(host: str, wanted: HostCards, there: HostCards, why: str) -> ValueEr
 
 
 def _publish() -> None:
-    """Tell the other processes what this one knows."""
+    """Publish this process's record for the others."""
     hosts = {}
     for host, (said, there) in _cards.items():
         hosts[host] = replace(said, count=len(there), virtual=_in_virtual_time[host] > 0)
@@ -426,7 +430,7 @@ def end_program(program: str) -> None:
 
 
 def free_bytes(card: Card) -> int:
-    """What nobody holds of a card."""
+    """The bytes of a card that no program holds."""
     with _lock:
         held = sum(claim.held for claim in claims_on(card)) + sum(holding.held for _, holding in _elsewhere(card))
         return card.memory_bytes - cards.IDLE_BYTES - held
@@ -439,14 +443,14 @@ def claims_on(card: Card) -> list[Claim]:
 
 
 def _elsewhere(card: Card) -> list[tuple[Record, Holding]]:
-    """What other processes hold of a card; nothing of one that others took the place of."""
+    """The holdings of other processes on a card; none on a card that was replaced."""
     if not any(card is there for there in _cards.get(card.host, (None, []))[1]):
         return []
     records = registry().others()
     return [(r, h) for r in records for h in r.holdings if (h.host, h.card) == (card.host, card.index)]
 
 
-def _begin_anew() -> None:
+def _begin_again() -> None:
     """A forked child is a program of its own: it holds nothing yet. Sessions of its parent are of no use to it."""
     global _lock
     _lock = threading.RLock()  # another thread may have held it
@@ -456,4 +460,4 @@ def _begin_anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_begin_again)

@@ -346,7 +346,7 @@ def _leave_all() -> None:
         each.leave()
 
 
-def _begin_anew() -> None:
+def _begin_again() -> None:
     """A forked child is a process of its own."""
     for each in _open.values():
         each.let_go()
@@ -355,4 +355,4 @@ def _begin_anew() -> None:
 
 atexit.register(_leave_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_begin_again)

@@ -1,4 +1,4 @@
-"""dynamic_rnn: a cell along time, in a loop of the graph, with inputs and outputs in TensorArrays.
+"""dynamic_rnn: runs a cell along time, in a loop of the graph, with inputs and outputs in TensorArrays.
 
 Stands for the first half of `python/ops/rnn.py`; `static_rnn.py` has the loops that are unrolled, `raw_rnn.py` the one
 that a function controls. Left out: eager mode.

@@ -6,7 +6,7 @@ GPU here runs NumPy and could do anything; but a program should meet the limits 
 would rather run on a CPU (iterators), and a table of CPU kernels: every op of dtflab has one.
 
 Rules: a device's own kernel for these attributes comes first, else a DEFAULT one serves. An op that is not in the
-table, and so every op that a program adds, runs on CPUs only. The table is read when it is first asked for.
+table, and so every op that a program adds, runs on CPUs only. The table is read on first use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Kernel(NamedTuple):
     host_args: frozenset[str]
 
     def takes(self, attrs: Mapping[str, Any]) -> bool:
-        """True if the kernel is for these attributes; of a list of types it must know each."""
+        """True if the kernel is for these attributes; it must take each of a list of types."""
         return all(
             values.issuperset(attrs[name]) if isinstance(attrs[name], tuple) else attrs[name] in values
             for name, values in self.allowed.items()
@@ -56,7 +56,9 @@ def device_types(op_name: str, attrs: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def host_memory(op_name: str, attrs: Mapping[str, Any], device_type: str) -> tuple[Positions, Positions]:
-    """Which inputs and which outputs of a node, by position, are in host memory; on a CPU there is no other: none."""
+    """Which inputs and which outputs of a node, by position, are in host memory; none on a CPU, which has no other
+    memory.
+    """
     if device_type == "CPU":
         return _NOWHERE, _NOWHERE
     return _host_memory(op_name, _key(op_name, attrs))

@@ -186,7 +186,7 @@ def test_a_task_that_stops_frees_its_memory():
     assert held() == {}
 
 
-def test_a_cluster_that_was_stopped_starts_anew_with_its_cards():
+def test_a_cluster_that_was_stopped_starts_again_with_its_cards():
     cluster = tf.Cluster(worker=2, gpus=1)
     try:
         use(cluster, "worker")

@@ -193,7 +193,7 @@ def test_what_comes_after_a_timeout_is_for_the_next_step(waiting):
         assert [session.run(waiting.next) for _ in range(2)] == [7, 108]
 
 
-def test_to_begin_anew_sends_away_who_waits(waiting):
+def test_to_begin_again_sends_away_who_waits(waiting):
     with tf.Session() as session:
         session.run(waiting.iterator.initializer)
         thread, errors = in_the_background(session, waiting.next)

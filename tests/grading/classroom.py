@@ -18,7 +18,7 @@ question = register("numbers/q9", "Double it", answer="twice", hints=("Add it.",
 def any_number(answer, random):
     number = random.randrange(1, 1000)
     if (got := answer(number)) != 2 * number:
-        raise Wrong(f"twice({number}) gave {got!r}; expected is {2 * number}")
+        raise Wrong(f"twice({number}) gave {got!r}; expected: {2 * number}")
 
 @question.check("Nothing", points=1, seconds=2)
 def nothing(answer, random):

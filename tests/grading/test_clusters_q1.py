@@ -70,8 +70,8 @@ def changed(**jobs):
 
 
 BAD = {
-    "nothing": (lambda m, g, p: None, "gave None; expected are two"),
-    "only addresses": (lambda m, g, p: with_products(m, g, p)[0], "gave a dict; expected are two"),
+    "nothing": (lambda m, g, p: None, "gave None; expected: a dict of addresses"),
+    "only addresses": (lambda m, g, p: with_products(m, g, p)[0], "gave a dict; expected: a dict of addresses"),
     "another machine": (changed(ps=["machine-a:1"] * 9), "is not an address on one of the machines"),
     "no workers": (changed(worker=[]), "is not a list of 0 texts"),
     "another job": (lambda m, g, p: ({"ps": [], "workers": []}, {}), "has the jobs ps, workers; expected"),

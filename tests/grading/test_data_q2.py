@@ -97,12 +97,12 @@ def test_every_right_answer_gets_full_marks(answer):
 @pytest.mark.parametrize("made", [None, 3, lambda: None, (1, 2, 3)])
 def test_what_is_no_pair_of_functions_is_told(made):
     score = tf.grade(Q2, lambda: made)
-    assert score == 0 and "Two functions are expected, (push, take)" in score.text
+    assert score == 0 and "Two functions (push, take) are expected" in score.text
 
 
 def test_a_difference_is_shown_with_the_calls_before_it():
     score = tf.grade(Q2, lambda: other(begins_again=False))
-    assert "take(" in score.text and "expected is [" in score.text and "after step 1" in score.text
+    assert "take(" in score.text and "expected: [" in score.text and "after step 1" in score.text
 
 
 @pytest.mark.parametrize("seed", range(5))

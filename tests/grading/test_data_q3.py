@@ -77,7 +77,7 @@ def test_every_right_answer_gets_full_marks(name, seed, monkeypatch):
 def test_what_is_no_list_of_tensors_is_told():
     for made in (None, [1, 2, 3]):
         score = tf.grade(Q3, lambda tensors, devices, made=made: made)
-        assert score == 0 and "tensors are expected, one for each device" in score.text
+        assert score == 0 and "tensors, one for each device, are expected" in score.text
 
 
 def test_tensors_that_stay_where_they_are_are_no_sum():

@@ -39,7 +39,7 @@ def registry(monkeypatch):
 
     @question.check("One", points=3)
     def one(answer, random):
-        assert answer(1) == 2, "expected is 2"
+        assert answer(1) == 2, "expected: 2"
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def by_python(server, filenames, epochs):
 @pytest.mark.parametrize(
     ("answer", "told", "untold"),
     [
-        (lambda *_: None, "A list of lines is expected; returned was None", "Lines at the end"),
+        (lambda *_: None, "A list of lines is expected, not None", "Lines at the end"),
         (lambda *_: [], "lines should come; 0 came. 'file 0 line 0", "are expected"),
         (by_python, "raised FileNotFoundError", "ResourceWarning"),
         (by_python, "No queue was used on `server`", "PASS"),

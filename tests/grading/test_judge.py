@@ -34,7 +34,7 @@ def twice(monkeypatch):
     def any_number(answer, random):
         number = random.randrange(1, 1000)
         if (got := answer(number)) != 2 * number:
-            raise Wrong(f"twice({number}) gave {got!r}; expected is {2 * number}", evidence=(number, got))
+            raise Wrong(f"twice({number}) gave {got!r}; expected: {2 * number}", evidence=(number, got))
 
     @question.check("Nothing", points=1, seconds=1)
     def nothing(answer, random):
@@ -57,7 +57,7 @@ def test_a_right_answer_and_one_that_is_half_right(twice):
     half = report(twice, lambda n: n * n)
     assert [result.passed for result in half.results] == [False, True]
     assert half.points == 1 and half.results[0].hint == "That is the square."
-    assert half.results[0].message.startswith("twice(") and "expected is" in half.results[0].message
+    assert half.results[0].message.startswith("twice(") and "expected: " in half.results[0].message
 
 
 def test_an_error_is_told_with_the_line_of_the_answer_not_with_one_of_a_library_that_it_calls(twice):
@@ -86,7 +86,7 @@ ERRORS = {
     "an interrupt": (lambda n: (_ for _ in ()).throw(KeyboardInterrupt), "raised KeyboardInterrupt"),
     "another number of arguments": (lambda: 3, "raised TypeError"),
     "no function": (7, "raised TypeError: 'int' object is not callable"),
-    "a wrong type": (lambda n: None, "gave None; expected is"),
+    "a wrong type": (lambda n: None, "gave None; expected: "),
 }
 
 

@@ -106,8 +106,8 @@ def test_what_has_no_source_is_told():
 
 
 BAD = {
-    "nothing": (lambda argv: None, "a number from 0 to 1; returned was None"),
-    "percent": (lambda argv: 97.5, "a number from 0 to 1; returned was 97.5"),
+    "nothing": (lambda argv: None, "a number from 0 to 1, not None"),
+    "percent": (lambda argv: 97.5, "a number from 0 to 1, not 97.5"),
     "no net": (lambda argv: 0.9, "/hidden/kernel' in container 'net"),
 }
 

@@ -57,11 +57,11 @@ def test_every_right_answer_gets_full_marks(answer, seed, monkeypatch):
 
 
 BAD = {
-    "nothing": (lambda results, images: None, "A tensor of classes, whole numbers, is expected; returned was None"),
+    "nothing": (lambda results, images: None, "A tensor of classes, whole numbers, is expected, not None"),
     "probabilities": (lambda results, images: tf.nn.softmax(images), "A tensor of classes, whole numbers, is expected"),
     "one class for all": (
         lambda results, images: tf.constant(3),
-        "the classes have shape []; expected is [200], a class for each image",
+        "the classes have shape []; expected: [200], a class for each image",
     ),
 }
 
@@ -98,4 +98,4 @@ def test_a_largest_number_along_the_images_is_told_by_its_shape():
         with tf.device(results[0].device):
             return tf.argmax(tf.nn.softmax(images[:, :10]), axis=0)
 
-    assert "For 200 images the classes have shape [10]; expected is [200]" in tf.grade("many/q2", ensemble).text
+    assert "For 200 images the classes have shape [10]; expected: [200]" in tf.grade("many/q2", ensemble).text

@@ -83,11 +83,11 @@ def for_ever(step, most):
 
 
 BAD = {
-    "nothing": (lambda step, most: None, "largest_batch returned None; expected is a whole number"),
+    "nothing": (lambda step, most: None, "largest_batch returned None; expected: a whole number"),
     "a division": (lambda step, most: min(most, 300), "largest_batch gave 100, and never called step"),
     "as many as there are": (lambda step, most: most, "but that does not fit"),
     "one": (lambda step, most: 1, "but more would fit"),
-    "too many": (lambda step, most: most + 1, "expected is a number from 0 to"),
+    "too many": (lambda step, most: most + 1, "expected: a number from 0 to"),
     "no end": (for_ever, "there is no end in sight"),
 }
 

@@ -94,10 +94,10 @@ def test_what_the_official_solution_once_promised_loses_marks():
 
 BAD = {
     "nothing": (lambda p, c, n, m: None, "settings gave up (None)"),
-    "too few": (lambda p, c, n, m: growing(p, c, 1, m)[1:], "expected is a pair for each program"),
+    "too few": (lambda p, c, n, m: growing(p, c, 1, m)[1:], "expected: one pair per program"),
     "numbers": (lambda p, c, n, m: [(i % c, None) for i in range(p)], "a setting has 0, which is not a text"),
     "no message": (lambda p, c, n, m: [("0", {"allow_growth": True})] * p, "True}, which is not a tf.ConfigProto"),
-    "too many": (lambda p, c, n, m: [("0", None)] * 2 * p, " pairs; expected is a pair for each program"),
+    "too many": (lambda p, c, n, m: [("0", None)] * 2 * p, " pairs; expected: one pair per program"),
     "names": (lambda p, c, n, m: [("/gpu:0", None)] * p, "CUDA_VISIBLE_DEVICES is a list of their numbers"),
     "too little": (
         lambda p, c, n, m: [(str(i % c), options(per_process_gpu_memory_fraction=0.5 * n / m)) for i in range(p)],

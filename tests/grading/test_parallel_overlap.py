@@ -72,7 +72,7 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
 
 
 BAD = {
-    "nothing": (lambda first, second: None, "may_overlap returned None; expected is True or False"),
+    "nothing": (lambda first, second: None, "may_overlap returned None; expected: True or False"),
     "always": (lambda first, second: True, "is True, but they did not run at the same time"),
     "never": (lambda first, second: False, "is False, but they ran at the same time"),
 }

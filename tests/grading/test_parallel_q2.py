@@ -60,8 +60,8 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
 
 
 BAD = {
-    "nothing": (lambda parts, at_once: None, "in_turn returned None; expected is a tensor"),
-    "a part is missing": (lambda parts, at_once: in_waves(parts[1:], at_once), "expected is the sum"),
+    "nothing": (lambda parts, at_once: None, "in_turn returned None; expected: a tensor"),
+    "a part is missing": (lambda parts, at_once: in_waves(parts[1:], at_once), "expected: the sum"),
     "all at once": (lambda parts, at_once: in_waves(parts, 99), "large tensors at once; expected: 1 at most."),
     "groups": (in_waves, "a part waits for several parts that run side by side"),
     "all in a row": (lambda parts, at_once: in_waves(parts, 1), "of them have to run one after the other"),

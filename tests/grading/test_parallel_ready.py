@@ -76,8 +76,8 @@ def test_every_right_answer_gets_full_marks(name, monkeypatch):
 
 
 BAD = {
-    "nothing": (lambda ops: None, "ready_order returned None; expected is a list of sets"),
-    "no sets": (lambda ops: [op.name for op in ops], "expected is a list of sets"),
+    "nothing": (lambda ops: None, "ready_order returned None; expected: a list of sets"),
+    "no sets": (lambda ops: [op.name for op in ops], "expected: a list of sets"),
     "an op twice": (lambda ops: [[ops[0].name] * 2], "Each has an op, and none twice."),
     "only the first set": (lambda ops: by_levels(ops)[:1], "Yours are 1 set, the executor's"),
     "a set too many": (lambda ops: [*by_levels(ops), ["more"]], "sets, the executor's"),

@@ -66,10 +66,10 @@ def text_on_any_cpu(number):
 
 
 BAD = {
-    "nothing": (lambda g, c, d: None, "without_pins returned None; expected is a dict"),
-    "a list is missing": (lambda g, c, d: {"gpu": []}, "without_pins returned a dict with gpu; expected is a dict"),
+    "nothing": (lambda g, c, d: None, "without_pins returned None; expected: a dict"),
+    "a list is missing": (lambda g, c, d: {"gpu": []}, "without_pins returned a dict with gpu; expected: a dict"),
     "one op again and again": (answer(gpu=lambda n: [tf.ones([])] * (n + 1)), "'gpu' has 1 op; expected"),
-    "names": (answer(cpu=lambda n: [str(i) for i in range(n)]), "expected are ops of the default graph"),
+    "names": (answer(cpu=lambda n: [str(i) for i in range(n)]), "expected: ops of the default graph"),
     "a queue with a pin": (answer(cpu=queues_on_a_task), "is pinned to /job:worker/device:CPU:*; no op may have a pin"),
     "a pin to any CPU": (answer(cpu=text_on_any_cpu), "is pinned to /device:CPU:*; no op may have a pin"),
     "a pin": (answer(gpu=the_second_gpu), "no op may have a pin"),

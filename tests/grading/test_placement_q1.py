@@ -78,11 +78,11 @@ def test_every_right_answer_gets_full_marks(name):
 BAD = {
     "no function": (lambda n, w: None, "A function of an op is expected"),
     "a device in place of a function": (lambda n, w: tf.DeviceSpec(job="ps"), "A function of an op is expected"),
-    "it forgets to return": (lambda n, w: lambda op: None, "it returned None; expected is '/job:ps/task:0'"),
-    "no job": (lambda n, w: lambda op: "/ps:0", "it returned '/ps:0'; expected is"),
-    "no task": (lambda n, w: lambda op: "/job:ps", "it returned '/job:ps'; expected is"),
-    "a task that is not there": (lambda n, w: lambda op: "/job:ps/task:99", "'/job:ps/task:99'; expected is"),
-    "no request": (lambda n, w: lambda op: "", "it returned ''; expected is"),
+    "it forgets to return": (lambda n, w: lambda op: None, "it returned None; expected: '/job:ps/task:0'"),
+    "no job": (lambda n, w: lambda op: "/ps:0", "it returned '/ps:0'; expected: "),
+    "no task": (lambda n, w: lambda op: "/job:ps", "it returned '/job:ps'; expected: "),
+    "a task that is not there": (lambda n, w: lambda op: "/job:ps/task:99", "'/job:ps/task:99'; expected: "),
+    "no request": (lambda n, w: lambda op: "", "it returned ''; expected: "),
     "the worker for everything": (lambda n, w: lambda op: w, "went to /job:worker"),
 }  # fmt: skip
 
@@ -97,7 +97,7 @@ def test_answers_that_are_none_get_no_point_and_a_sentence(name):
 def test_another_worker_is_not_the_worker():
     score = tf.grade(Q1, lambda n, w: RIGHT["the first of the lightest"](n, "/job:worker/task:0"))
     assert not score.reports[0].results[0].passed
-    assert "expected is /job:worker/task:" in score.text
+    assert "expected: /job:worker/task:" in score.text
 
 
 def test_the_picture_stands_beside_the_target():

@@ -75,13 +75,13 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
 
 
 BAD = {
-    "nothing": (lambda h, d: None, "use_everywhere returned None; expected is a dict"),
-    "no tensors": (lambda h, d: answer(h, d, doubles=d), "expected is a list with one tensor for each of"),
-    "no update": (lambda h, d: answer(h, d, update=lambda v: None), "expected is an op, as tf.assign_add gives it"),
-    "a text": (lambda h, d: answer(h, d, sent_to=h), "expected is a list of devices"),
-    "short names": (lambda h, d: answer(h, d, sent_to=["GPU:1"]), "'sent_to' has 'GPU:1'; expected are full names"),
-    "elsewhere": (lambda h, d: answer(h, d[::-1]) | {"updated_on": h}, "expected is /job:"),
-    "thrice": (lambda h, d: answer(h, d, double=lambda v: v * 3.0), "expected is [2. 4.], twice the variable"),
+    "nothing": (lambda h, d: None, "use_everywhere returned None; expected: a dict"),
+    "no tensors": (lambda h, d: answer(h, d, doubles=d), "expected: a list with one tensor for each of"),
+    "no update": (lambda h, d: answer(h, d, update=lambda v: None), "expected: an op, as tf.assign_add gives it"),
+    "a text": (lambda h, d: answer(h, d, sent_to=h), "expected: a list of devices"),
+    "short names": (lambda h, d: answer(h, d, sent_to=["GPU:1"]), "'sent_to' has 'GPU:1'; expected: full names"),
+    "elsewhere": (lambda h, d: answer(h, d[::-1]) | {"updated_on": h}, "expected: /job:"),
+    "thrice": (lambda h, d: answer(h, d, double=lambda v: v * 3.0), "expected: [2. 4.], twice the variable"),
 }
 
 

@@ -100,7 +100,7 @@ def plain(sentence, bounds, batch_size):
 
 
 BAD = {
-    "nothing": (lambda *_: None, "(put, take, close); returned was None"),
+    "nothing": (lambda *_: None, "(put, take, close) are expected, not None"),
     "no padding": (plain, "A batch is an int32 of shape [sentences, words]"),
     "too wide": (
         lambda s, b, n: (lambda put, take, close: (put, tf.pad(take, [[0, 0], [0, 3]]), close))(

@@ -90,8 +90,8 @@ def enqueues_that_nobody_runs(tokens, i, j, work):
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (lambda tokens, i, j, work: None, "A tensor is expected, whose value is that of work(); returned was None"),
-        (lambda tokens, i, j, work: tokens[i].enqueue(0), "returned was <tf.Operation"),
+        (lambda tokens, i, j, work: None, "A tensor with the value of work() is expected, not None"),
+        (lambda tokens, i, j, work: tokens[i].enqueue(0), "is expected, not <tf.Operation"),
         (lambda tokens, i, j, work: tf.constant(7), "has the value of work(); this one is np.int32(7)"),
         (lambda tokens, i, j, work: tf.FIFOQueue(1, [tf.int32]).dequeue(), "waits forever, though it is alone"),
         (enqueues_that_nobody_runs, "or nobody runs them"),

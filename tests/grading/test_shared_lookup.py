@@ -67,7 +67,7 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
 
 
 BAD = {
-    "nothing": (lambda shards, ids, block_rows: None, "lookup returned None; expected is a tensor"),
+    "nothing": (lambda shards, ids, block_rows: None, "lookup returned None; expected: a tensor"),
     "one row": (lambda shards, ids, block_rows: shards[0][0], "lookup gave a tensor of shape [32]; expected"),
     "zeros": (lambda shards, ids, block_rows: tf.zeros([tf.size(ids), 32]), "it gave none of the table"),
 }  # fmt: skip

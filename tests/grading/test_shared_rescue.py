@@ -84,8 +84,8 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
 
 
 BAD = {
-    "nothing": (lambda target, build, path: None, "rescue returned None; expected is a list of names"),
-    "a text": (lambda target, build, path: "weights1", "expected is a list of names"),
+    "nothing": (lambda target, build, path: None, "rescue returned None; expected: a list of names"),
+    "a text": (lambda target, build, path: "weights1", "expected: a list of names"),
     "all is lost": (lambda target, build, path: [], "There is no checkpoint at `path`."),
 }
 

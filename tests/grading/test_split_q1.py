@@ -101,7 +101,7 @@ def test_only_a_cut_through_both_layers_is_inside_the_budget(seed, monkeypatch):
 
 def test_what_is_no_tensor_is_told():
     score = tf.grade(Q1, lambda x, first, second, devices: np.zeros(3))
-    assert score == 0 and "A tensor is expected, the output of the net" in score.text
+    assert score == 0 and "A tensor, the output of the net, is expected" in score.text
 
 
 def test_the_timeline_of_the_answer_is_shown():

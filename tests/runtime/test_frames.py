@@ -59,7 +59,7 @@ def test_a_loop(count, parallel):
     assert run(turns(count, parallel=parallel)) == count
 
 
-def test_a_loop_runs_anew_in_each_step():
+def test_a_loop_runs_again_in_each_step():
     n = tf.placeholder(tf.int32, [])
     result = loop(
         [tf.constant(0), tf.constant(1.0), n], lambda i, x, n: tf.less(i, n), lambda i, x, n: (i + 1, x * 2.0, n)

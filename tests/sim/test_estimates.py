@@ -218,7 +218,7 @@ def test_options_that_are_objects(options, message):
         with pytest.raises(ValueError, match="No file server"):
             Input(*numbers)
     for size in ("some", float("nan")):
-        with pytest.raises(ValueError, match="size of exponential stragglers is a finite number"):
+        with pytest.raises(ValueError, match="size of exponential stragglers must be a finite number"):
             sim.exponential(size)
 
 

@@ -347,7 +347,7 @@ def test_in_real_time_the_bound_holds_as_well():
     assert len(log) == 60 and furthest_ahead(log) <= 1
 
 
-def test_a_session_that_is_made_anew_gives_no_tokens_again():
+def test_a_session_that_is_made_again_gives_no_tokens_again():
     with tf.Graph().as_default() as graph, tf.Session() as session:
         optimizer = tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(0.1), max_ahead=3, num_workers=1)
         optimizer.minimize(tf.square(tf.Variable(1.0)), global_step=tf.train.create_global_step())
@@ -419,7 +419,7 @@ def test_without_the_first_worker_the_others_end(hardware, cures):
 
 @pytest.mark.parametrize("hardware", [REAL, VIRTUAL], ids=["real", "virtual"])
 @pytest.mark.parametrize("lost", [0, 1])
-def test_who_gets_a_session_anew_goes_on_and_the_others_wait_for_it(hardware, lost):
+def test_who_gets_a_session_again_goes_on_and_the_others_wait_for_it(hardware, lost):
     def fate(client, made, session):
         def lose(step_context):
             if step_context.session not in old:

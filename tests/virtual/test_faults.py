@@ -31,7 +31,7 @@ def two_workers(**options):
     return tf.Cluster(ps=1, worker=2, cpu=CPU, network=NETWORK, clock="virtual", **options)
 
 
-def test_a_killed_ps_is_waited_for_and_its_step_begins_anew_from_the_checkpoint(tmp_path, monkeypatch):
+def test_a_killed_ps_is_waited_for_and_its_step_begins_again_from_the_checkpoint(tmp_path, monkeypatch):
     times = [[], []]
     monkeypatch.setitem(sys.modules, "dtflab.cluster.grpc_transport", None)  # nobody asks the real network for it
     with two_workers() as cluster:
@@ -110,7 +110,7 @@ def test_a_killed_worker_goes_on_when_it_is_started_again():
     assert len([moment for _, moment in times[1] if moment > 2.0]) > 10
 
 
-def test_who_waits_for_a_task_that_nobody_starts_anew_is_told_of_a_deadlock(capsys):
+def test_who_waits_for_a_task_that_nobody_starts_again_is_told_of_a_deadlock(capsys):
     times = [[], []]
     with two_workers() as cluster:
         cluster.at(0.5, cluster.kill, "worker", 1)

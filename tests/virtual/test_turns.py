@@ -291,7 +291,7 @@ def test_however_short_a_sleep_is_time_passes():
     clock.stop()
 
 
-def test_patience_with_guests_begins_anew_when_something_has_happened(monkeypatch):
+def test_patience_with_guests_begins_again_when_something_has_happened(monkeypatch):
     moment = [0.0]
     monkeypatch.setattr(deadlock, "REAL", SimpleNamespace(now=lambda: moment[0]))
     watch, over = deadlock.Watch(), threading.Event()

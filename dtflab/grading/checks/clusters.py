@@ -76,7 +76,7 @@ def _draw_square(random: Random) -> Case:
 
 def _tasks(case: Case, value: Any) -> list[Task]:
     """The tasks that an answer plans, in the order of jobs."""
-    expected = "expected are two: a dict of addresses per job (or a ClusterSpec), and a dict of texts per job."
+    expected = "expected: a dict of addresses per job (or a ClusterSpec), and a dict of strings per job."
     if not isinstance(value, tuple | list) or len(value) != 2 or not isinstance(value[1], dict):
         given = "None" if value is None else f"a {type(value).__name__}"
         raise Wrong(f"{case} gave {given}; {expected}")
@@ -84,7 +84,7 @@ def _tasks(case: Case, value: Any) -> list[Task]:
     if not isinstance(jobs, dict) or not all(isinstance(addresses, list | tuple) for addresses in jobs.values()):
         raise Wrong(f"{case} gave {shown(jobs)} as its jobs; {expected}")
     if set(jobs) != {"ps", "worker"} or not set(value[1]) <= set(jobs):
-        raise Wrong(f"{case} has the jobs {', '.join(jobs)}; expected are ps and worker, in both dicts.")
+        raise Wrong(f"{case} has the jobs {', '.join(jobs)}; expected: ps and worker, in both dicts.")
     return [task for job in jobs for task in _of_job(case, job, jobs[job], value[1].get(job))]
 
 
@@ -139,9 +139,9 @@ def _demand_tasks(seen: Seen) -> None:
     case, workers = seen.case, Counter(task.machine for task in seen.of("worker"))
     for machine in case.machines:
         if workers[machine] != case.gpus:
-            raise Wrong(f"{case}: {machine} has {plural(workers[machine], 'worker')}; expected are {case.gpus}.", seen)
+            raise Wrong(f"{case}: {machine} has {plural(workers[machine], 'worker')}; expected: {case.gpus}.", seen)
     if len(seen.of("ps")) != case.ps_tasks:
-        raise Wrong(f"{case} has {plural(len(seen.of('ps')), 'ps task')}; expected are {case.ps_tasks}.", seen)
+        raise Wrong(f"{case} has {plural(len(seen.of('ps')), 'ps task')}; expected: {case.ps_tasks}.", seen)
     counts = [sum(task.machine == machine for task in seen.of("ps")) for machine in case.machines]
     if max(counts) > min(counts) + 1:
         told = ", ".join(f"{machine} {count}" for machine, count in zip(case.machines, counts))
@@ -166,7 +166,7 @@ def _demand_own_cards(seen: Seen) -> None:
     assert seen.cards is not None
     for worker in seen.of("worker"):
         if len(seen.cards[worker]) != 1:
-            raise Wrong(f"{worker} sees {plural(len(seen.cards[worker]), 'GPU')}; expected is 1.", seen)
+            raise Wrong(f"{worker} sees {plural(len(seen.cards[worker]), 'GPU')}; expected: 1.", seen)
         (card,) = seen.cards[worker]
         for other in seen.of("worker"):
             if other != worker and other.machine == worker.machine and card in seen.cards[other]:
@@ -179,7 +179,7 @@ def parameter_servers(answer: Any, random: Random) -> None:
     assert seen.cards is not None
     for ps in seen.of("ps"):
         if seen.cards[ps]:
-            raise Wrong(f"{ps} sees {plural(len(seen.cards[ps]), 'GPU')}; expected is none.", seen)
+            raise Wrong(f"{ps} sees {plural(len(seen.cards[ps]), 'GPU')}; expected: none.", seen)
 
 
 @q1.check("One ps task, and more of them than machines", points=1)

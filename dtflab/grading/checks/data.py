@@ -88,7 +88,7 @@ def by_library(calls: Calls) -> list[Any]:
 def other(
     divide: Callable[[int, int], float] = lambda kept, required: kept,
     stale: Callable[[int, int], bool] = lambda local_step, step: local_step < step,
-    begins_anew: bool = True,
+    begins_again: bool = True,
     loses: bool = False,
     only_required: bool = False,
 ) -> tuple[Any, Any]:
@@ -106,7 +106,7 @@ def other(
             return None
         counted = kept[:required] if only_required else kept
         mean = np.sum(counted, axis=0) / divide(len(counted), required)
-        kept.clear() if begins_anew else None
+        kept.clear() if begins_again else None
         steps.append(1)
         return mean
 
@@ -140,7 +140,7 @@ def demand_rule(answer: Any, calls: Calls) -> None:
     """Wrong unless each take gives what the library's accumulator gives, and the gradients are as they were."""
     made = answer()
     if not isinstance(made, tuple | list) or len(made) != 2:
-        raise Wrong(f"Two functions are expected, (push, take); returned was {shown(made)}.")
+        raise Wrong(f"Two functions (push, take) are expected, not {shown(made)}.")
     given = [call._replace(gradient=call.gradient.copy()) if isinstance(call, Push) else call for call in calls]
     got = played((made[0], made[1]), given)
     if not _same(got, expected := by_library(calls)):
@@ -164,7 +164,7 @@ def _told(calls: Calls, i: int, got: Any, expected: Any) -> str:
     takes = [number for number, call in enumerate(calls) if isinstance(call, Take)]
     until = [str(call) for call in calls[: takes[i] + 1]]
     before = f"after {plural(len(until) - 4, 'call')} more, " if len(until) > 4 else ""
-    return f"{before}{', '.join(until[-4:])} gave {_numbers(got)}; expected is {_numbers(expected)}, after step {i}."
+    return f"{before}{', '.join(until[-4:])} gave {_numbers(got)}; expected: {_numbers(expected)}, after step {i}."
 
 
 def _numbers(value: Any) -> str:
@@ -219,7 +219,7 @@ def alone(answer: Any, random: Random) -> None:
     for gradient in gradients[:3]:
         first[0](gradient, 0)
     if (got := second[1](1)) is not None:
-        told = f"3 gradients were pushed to one accumulator; take(1) of another gave {_numbers(got)}, expected is None."
+        told = f"3 gradients were pushed to one accumulator; take(1) of another gave {_numbers(got)}, expected: None."
         raise Wrong(told, Seen((), (), carried=True) if np.any(got) else None)  # 0 is nobody's gradient
     demand_rule(answer, [*(Push(one, 0) for one in gradients), Take(4), *(Push(one, 1) for one in gradients), Take(3)])
 
@@ -264,7 +264,7 @@ def takes_no_more_than_required(seen: Seen) -> bool:
 @q2.mistake()
 def keeps_what_was_used(seen: Seen) -> bool:
     """Gradients of a step that is over count again in the next one. After a step, forget them and begin with none."""
-    return seen.follows(begins_anew=False)
+    return seen.follows(begins_again=False)
 
 
 @q2.mistake()

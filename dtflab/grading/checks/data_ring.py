@@ -86,7 +86,7 @@ def run(answer: Any, tensors: Sequence[Any]) -> Seen:
                 given.append(constant(tensor))
         made = answer(list(given), list(places))
         if not isinstance(made, list | tuple) or len(made) != number or not all(isinstance(t, Tensor) for t in made):
-            raise Wrong(f"{number} tensors are expected, one for each device; returned was {shown(made)}.")
+            raise Wrong(f"{number} tensors, one for each device, are expected, not {shown(made)}.")
         on.session.run([tensor.op for tensor in made])
         passed, largest = _traffic(on)
         values = on.session.run(list(made))
@@ -120,13 +120,13 @@ def sums(answer: Any, random: Random) -> None:
         for i, (value, place) in enumerate(zip(seen.values, devices_of(number))):
             total = np.sum(seen.tensors, axis=0)
             if np.shape(value) != total.shape:
-                told = f"{list(np.shape(value))}; expected is {list(total.shape)}"
+                told = f"{list(np.shape(value))}; expected: {list(total.shape)}"
                 raise Wrong(f"Of {number} devices, the result of device {i} has shape {told}.", seen)
             if not np.array_equal(value, total):
                 same = float(np.mean(value == total))
                 raise Wrong(f"Of {number} devices, device {i} has the sum in {same:.0%} of its elements.", seen)
             if label(seen.places[i]) != label(place):
-                told = f"is on {seen.places[i] or 'no device'}; expected is {place}"
+                told = f"is on {seen.places[i] or 'no device'}; expected: {place}"
                 raise Wrong(f"Of {number} devices, the result of device {i} {told}.", seen)
 
 
@@ -145,7 +145,7 @@ def neighbours(answer: Any, random: Random) -> None:
     seen = run(answer, drawn(random, 4))
     if not seen.ring or len(seen.passed) < seen.number:
         pairs = ", ".join(f"{i} → {j}" for i, j in sorted(seen.passed)) or "nowhere"
-        raise Wrong(f"Tensors went {pairs}; expected is a ring through all 4 devices.", seen)
+        raise Wrong(f"Tensors went {pairs}; expected: a ring through all 4 devices.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
                 told = f"train_together returns the virtual seconds of the training, which took {took:.2g} s at most"
                 raise Wrong(f"{told}; that of worker {index} returned {shown(one)}.")
         if strays := _strays(cluster, loss):
-            told = f"Expected are variables on the ps and the rest on each worker; but {strays[0]}."
+            told = f"Expected: variables on the ps and the rest on each worker; but {strays[0]}."
             raise Wrong(told, seen._replace(strays=strays))
         return _looked_at(cluster, loss, rate, seen)
 
@@ -188,10 +188,10 @@ def without_waiting(answer: Any, random: Random) -> None:
     seen = run(answer, random, sync=False)
     if not seen.steps <= seen.taken <= seen.most:
         told = f"{seen.steps} steps are asked for; {seen.taken} were taken by {plural(seen.workers, 'worker')}"
-        told = f"{told}. Expected are {seen.steps} to {seen.most}"
+        told = f"{told}. Expected: {seen.steps} to {seen.most}"
         raise Wrong(f"{told}: all may be busy when the last one is reached, and begin one more.", seen)
     if not seen.alone and seen.workers > 1:
-        raise Wrong(f"{seen.computed} gradients made {seen.taken} steps; expected is a step for each.", seen)
+        raise Wrong(f"{seen.computed} gradients made {seen.taken} steps; expected: a step for each.", seen)
     if seen.loss > 0.9 * np.log(10):
         raise Wrong(f"After {seen.taken} steps the loss is {seen.loss:.3f}; it began at {np.log(10):.3f}.", seen)
 
@@ -203,7 +203,7 @@ def with_waiting(answer: Any, random: Random) -> None:
         raise Wrong(f"{seen.steps} steps are asked for; {seen.taken} were taken.", seen)
     if seen.alone:
         told = f"{plural(seen.workers, 'worker')} computed {seen.computed} gradients for {seen.taken} steps"
-        raise Wrong(f"{told}; expected are {seen.workers} for each step.", seen)
+        raise Wrong(f"{told}; expected: {seen.workers} for each step.", seen)
     if seen.off > 1e-4:
         told = "The weights are not those of gradient descent with the same steps"
         raise Wrong(f"{told}; the largest difference is {seen.off:.2g}.", seen)

@@ -95,11 +95,9 @@ def _read(answer: Any, seen: Seen, queues: Sequence[QueueEvent]) -> Seen:
         if cluster.now() >= PATIENCE:
             raise _endless("The program waits forever.", seen._replace(waits=True), queues)
     if not isinstance(got, list | tuple) or not all(isinstance(line, str | bytes) for line in got):
-        raise Wrong(f"A list of lines is expected; returned was {shown(got)}.")
+        raise Wrong(f"A list of lines is expected, not {shown(got)}.")
     if got and not any("/job:worker/" in event.device for event in queues):
-        raise Wrong(
-            "No queue was used on `server`; expected are lines that came through one.", seen._replace(elsewhere=True)
-        )
+        raise Wrong("No queue was used on `server`; the lines must come through one.", seen._replace(elsewhere=True))
     return seen._replace(got=[line.decode() if isinstance(line, bytes) else line for line in got])
 
 
@@ -128,7 +126,7 @@ def _raised(seen: Seen, error: errors.OpError) -> Seen:
     """The evidence after an error; Wrong unless it is the error of the missing file."""
     seen = seen._replace(error=type(error))
     if not (seen.missing and isinstance(error, errors.NotFoundError)):
-        expected = "; expected is the NotFoundError of the missing file" if seen.missing else ""
+        expected = "; expected: the NotFoundError of the missing file" if seen.missing else ""
         raise Wrong(
             f"It raised {type(error).__name__}: {str(error.message).splitlines()[0].rstrip('.')}{expected}.", seen
         )
@@ -174,7 +172,7 @@ def missing(answer: Any, random: Random) -> None:
     seen = run(answer, _files(random, [3, 4, 2]), random.randint(1, 2), missing=True)
     if seen.error is None:
         told = f"One of 4 files is missing. The program returned {plural(len(seen.got), 'line')}"
-        raise Wrong(f"{told}, as if all were well; expected is a NotFoundError.", seen)
+        raise Wrong(f"{told}, as if all were well; it should raise a NotFoundError.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

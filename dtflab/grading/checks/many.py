@@ -88,7 +88,7 @@ def run(answer: Any, cluster: Cluster, **given: Any) -> Seen:
     options = Options(**({"server": cluster.target} | given))
     value = answer(options.argv)
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
-        raise Wrong(f"train_net returns the share of right answers, a number from 0 to 1; returned was {shown(value)}.")
+        raise Wrong(f"train_net must return the share of right answers, a number from 0 to 1, not {shown(value)}.")
     return _looked_at(cluster, Seen(options, float(value), cluster.variables()))
 
 
@@ -152,7 +152,7 @@ def contained(answer: Any, random: Random) -> None:
         second = run(answer, cluster, **_options(random, container="right"))
         stray = [one for one in second.held if one.container not in ("left", "right")]
         if stray:
-            told = f"Variable '{stray[0].name}' is in container '{stray[0].container}'; expected are left and right"
+            told = f"Variable '{stray[0].name}' is in container '{stray[0].container}'; expected: left and right"
             raise Wrong(f"{told}.", second)
         Session.reset(cluster.target, ["right"])
         left = {one.name for one in cluster.variables()}

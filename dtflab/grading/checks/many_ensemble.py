@@ -158,7 +158,7 @@ def run(answer: Any, made: Sequence[Member], images: Any = None) -> Seen:
         given = placeholder(dtypes.float32, [None, 64])
         classes = answer([member.result for member in made], given)
         if not isinstance(classes, Tensor) or not classes.dtype.is_integer:
-            raise Wrong(f"A tensor of classes, whole numbers, is expected; returned was {shown(classes)}.")
+            raise Wrong(f"A tensor of classes, whole numbers, is expected, not {shown(classes)}.")
         names = {op.get_attr("container") for op in on.graph.get_operations() if op.type in VARIABLE_OPS}
         return _traced(on, classes, {given: fed}, Seen(made, containers=tuple(map(_text, names))))
 
@@ -196,7 +196,7 @@ def demand_best(answer: Any, made: Sequence[Member]) -> None:
         best = classes_of(made, best_three, mean_of_probabilities)
         if np.shape(seen.classes) != best.shape:
             told = f"For {len(labels)} images the classes have shape {list(np.shape(seen.classes))}"
-            raise Wrong(f"{told}; expected is {list(best.shape)}, a class for each image.", seen)
+            raise Wrong(f"{told}; expected: {list(best.shape)}, a class for each image.", seen)
         same = int(np.sum(best == seen.classes))
         ranks = ", ".join(f"{one.result.container} {one.result.accuracy:.3f}" for one in best_three(made)[::-1])
         raise Wrong(
@@ -219,7 +219,7 @@ def apart(answer: Any, random: Random) -> None:
     expected = sorted({label(one.result.device) for one in best_three(made)})
     got = sorted({label(one) for one in seen.devices})
     if got != expected:
-        raise Wrong(f"Matrices are multiplied on {', '.join(got)}; expected are {', '.join(expected)}.", seen)
+        raise Wrong(f"Matrices are multiplied on {', '.join(got)}; expected: {', '.join(expected)}.", seen)
 
 
 @q2.check("More nets, as many as three, and a single image", points=3)
@@ -229,7 +229,7 @@ def other_numbers(answer: Any, random: Random) -> None:
     demand_best(answer, few)
     seen = run(answer, few, digits().validation.images[:1])
     if np.shape(seen.classes) != (1,):
-        raise Wrong(f"For one image the classes have shape {list(np.shape(seen.classes))}; expected is [1].", seen)
+        raise Wrong(f"For one image the classes have shape {list(np.shape(seen.classes))}; expected: [1].", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

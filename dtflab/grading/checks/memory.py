@@ -76,7 +76,7 @@ class Seen(NamedTuple):
 
 def _settings(case: Case, value: Any) -> list[tuple[str | None, Any]]:
     """The pairs that an answer gave; Wrong if they are no such."""
-    expected = "expected is a pair for each program: a text for CUDA_VISIBLE_DEVICES, and a tf.ConfigProto."
+    expected = "expected: one pair per program, a string for CUDA_VISIBLE_DEVICES and a tf.ConfigProto."
     if not isinstance(value, list | tuple):
         raise Wrong(f"For {case}, settings gave {shown(value)}; {expected}")
     for pair in value:
@@ -175,7 +175,7 @@ def too_large(answer: Any, random: Random) -> None:
         if (value := answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)) is not None:
             seen = _seen(case, _settings(case, value))
             raise Wrong(
-                f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help: expected is None.", seen
+                f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help; expected: None.", seen
             )
     _demand_running(answer, Case(1, 1, random.randint(137, 140), 192))
 

@@ -101,7 +101,7 @@ def _try(answer: Any, model: Model, most: int) -> Seen:
     model.tries = 0
     value = answer(model.step, most)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise Wrong(f"largest_batch returned {shown(value)}; expected is a whole number of examples, an int.")
+        raise Wrong(f"largest_batch returned {shown(value)}; expected: a whole number of examples, an int.")
     given = int(value)
     tries = model.tries
     return Seen(most, given, tries, given == 0 or (given > 0 and model.fits(given)), model.fits(max(given, 0) + 1))
@@ -112,7 +112,7 @@ def _demand_largest(seen: Seen) -> None:
         return
     told = f"largest_batch(step, {seen.most}) gave {seen.given}"
     if seen.given > seen.most or seen.given < 0:
-        raise Wrong(f"{told}; expected is a number from 0 to {seen.most}.", seen)
+        raise Wrong(f"{told}; expected: a number from 0 to {seen.most}.", seen)
     more = "more would fit" if seen.fits else "that does not fit"
     raise Wrong(f"{told}, but {more}.", seen)
 
@@ -145,7 +145,7 @@ def few_steps(answer: Any, random: Random) -> None:
         limit = _most_steps(seen.most)
         if seen.tries > limit or seen.given == 0:
             told = f"For up to {seen.most} examples it took {plural(seen.tries, 'step')}"
-            raise Wrong(f"{told}; expected are {limit} at most, and a batch that fits.", seen)
+            raise Wrong(f"{told}; expected: {limit} at most, and a batch that fits.", seen)
 
 
 @q2.check("All examples fit, exactly all fit, and not even one fits", points=2, seconds=_SECONDS)

@@ -117,13 +117,13 @@ def _run(answer: Any, case: Case) -> Seen:
     with Cluster(worker=1, gpus=1) as cluster, Graph().as_default() as graph:
         total = answer(list(made.parts), case.at_once)
         if not isinstance(total, Tensor):
-            raise Wrong(f"in_turn returned {shown(total)}; expected is a tensor, the sum of the parts.")
+            raise Wrong(f"in_turn returned {shown(total)}; expected: a tensor, the sum of the parts.")
         with Session(cluster.target) as session:
             metadata = session.trace(total.op)
             value = session.run(total)
     if not math.isclose(float(value), made.total, rel_tol=1e-4):
         told = f"Of {plural(case.number, 'part')}, in_turn gave {float(value):,.0f}"
-        raise Wrong(f"{told}; expected is the sum, {made.total:,.0f}.")
+        raise Wrong(f"{told}; expected: the sum, {made.total:,.0f}.")
     controls = any(op.control_inputs for op in graph.get_operations())
     picture = memory(metadata, title="Memory of the card")
     waits = made.waits(total.op)
@@ -148,7 +148,7 @@ def _demand_peak(seen: Seen) -> Picture:
 def one(answer: Any, random: Random) -> Picture:
     seen = _run(answer, Case(random.randint(3, 6), 1, random.randrange(100_000, 200_000)))
     if seen.calls > 1:
-        raise Wrong(f"in_turn called a part {seen.calls} times; expected is that it calls each once.", seen)
+        raise Wrong(f"in_turn called a part {seen.calls} times; it should call each once.", seen)
     return _demand_peak(seen)
 
 
@@ -169,7 +169,7 @@ def no_longer(answer: Any, random: Random) -> None:
             raise Wrong(f"{told}: {one_by_one}; expected: {seen.case.least}.", seen)
         if seen.too_many:
             side_by_side = "a part waits for several parts that run side by side"
-            raise Wrong(f"{told}: {side_by_side}; expected is that it begins when one of them is done.", seen)
+            raise Wrong(f"{told}: {side_by_side}; it should begin when one of them is done.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

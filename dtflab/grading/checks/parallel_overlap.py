@@ -169,7 +169,7 @@ def _told(case: Case, really: bool) -> str:
 def _answered(answer: Any, case: Case) -> bool:
     said = answer(case.first, case.second)
     if not isinstance(said, bool | np.bool_):
-        raise Wrong(f"may_overlap returned {shown(said)}; expected is True or False.")
+        raise Wrong(f"may_overlap returned {shown(said)}; expected: True or False.")
     return bool(said)
 
 

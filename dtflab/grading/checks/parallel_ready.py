@@ -107,7 +107,7 @@ def _demand_sets(answer: Any, ops: Sequence[Operation]) -> None:
 
 def _answered(value: Any) -> Sets:
     """The sets of an answer; its ops may be named, or be there themselves."""
-    expected = 'expected is a list of sets, such as [["a", "b"], ["c"]].'
+    expected = 'expected: a list of sets, such as [["a", "b"], ["c"]].'
     if not isinstance(value, list | tuple):
         raise Wrong(f"ready_order returned {shown(value)}; {expected}")
     found: Sets = []
@@ -153,7 +153,7 @@ def edges(answer: Any, random: Random) -> None:
             chain.append(add_n([chain[-1].outputs[0]] * 2, name=f"twice{i}").op)
         _demand_sets(answer, chain[::-1])
     if (got := answer([])) != [] and got != ():
-        raise Wrong(f"ready_order([]) gave {shown(got)}; expected is [], no set at all.")
+        raise Wrong(f"ready_order([]) gave {shown(got)}; expected: [], no set at all.")
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

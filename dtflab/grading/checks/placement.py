@@ -122,7 +122,7 @@ def kinds(answer: Any, random: Random) -> None:
     if stray:
         one, more = stray[0], f" Of {len(seen.asked)} ops, {len(stray)} are where they should not be."
         expected = "a ps task" if one.variable else worker
-        raise Wrong(f"{one.type} '{one.name}' went to {one.device}; expected is {expected}.{more}", seen)
+        raise Wrong(f"{one.type} '{one.name}' went to {one.device}; expected: {expected}.{more}", seen)
 
 
 @q1.check("Each variable goes to a ps task that holds the fewest bytes so far", points=3)
@@ -190,7 +190,7 @@ def shared_state(seen: Seen) -> bool:
 
 
 @q1.mistake()
-def state_made_anew(seen: Seen) -> bool:
+def state_made_again(seen: Seen) -> bool:
     """All variables went to the same ps task. Are the bytes per task reset at each call of the inner function? They
     must live outside of it, in balance_by_bytes. Is each variable's size added to its task, and the smallest taken?"""
     return seen.ps_tasks > 1 and len(set(seen.choices)) == 1 and None not in seen.choices

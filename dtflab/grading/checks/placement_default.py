@@ -94,7 +94,7 @@ def _pinned_by_the_library(op: Operation) -> bool:
 
 def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, list[Operation]]:
     """The answer's ops by kind; Wrong if they are no such."""
-    expected = f"expected is a dict with lists of ops, for {', '.join(KINDS)}."
+    expected = f"expected: a dict with lists of ops, for {', '.join(KINDS)}."
     if not isinstance(value, dict) or set(value) != set(KINDS):
         got = f"a dict with {', '.join(map(str, value))}" if isinstance(value, dict) else shown(value)
         raise Wrong(f"without_pins returned {got}; {expected}")
@@ -103,7 +103,7 @@ def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, lis
         if len(set(ops)) != numbers[kind] or len(ops) != numbers[kind]:
             raise Wrong(f"{kind!r} has {plural(len(set(ops)), 'op')}; expected: {numbers[kind]}, each once.")
         if not all(isinstance(op, Operation) and op.graph is graph for op in ops):
-            raise Wrong(f"{kind!r} has {shown(ops)}; expected are ops of the default graph, such as tf.square(2.0).op.")
+            raise Wrong(f"{kind!r} has {shown(ops)}; expected: ops of the default graph, such as tf.square(2.0).op.")
     return found
 
 

@@ -111,35 +111,35 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
 def _checked(found: Any, count: int) -> dict[str, Any]:
     """What an answer returned; Wrong if it is not of the form that is asked for."""
     if not isinstance(found, dict) or set(found) != set(KEYS):
-        raise Wrong(f"use_everywhere returned {shown(found)}; expected is a dict with {', '.join(KEYS)}.")
+        raise Wrong(f"use_everywhere returned {shown(found)}; expected: a dict with {', '.join(KEYS)}.")
     doubles, update = found["doubles"], getattr(found["update"], "op", found["update"])
     tensors = isinstance(doubles, list | tuple) and all(isinstance(one, Tensor) for one in doubles)
     if not tensors or len(doubles) != count:
-        raise Wrong(f"'doubles' is {shown(doubles)}; expected is a list with one tensor for each of {count} devices.")
+        raise Wrong(f"'doubles' is {shown(doubles)}; expected: a list with one tensor for each of {count} devices.")
     if not isinstance(update, Operation):
-        raise Wrong(f"'update' is {shown(found['update'])}; expected is an op, as tf.assign_add gives it.")
+        raise Wrong(f"'update' is {shown(found['update'])}; expected: an op, as tf.assign_add gives it.")
     if not isinstance(found["sent_to"], list | tuple | set | frozenset):
-        raise Wrong(f"'sent_to' is {shown(found['sent_to'])}; expected is a list of devices.")
+        raise Wrong(f"'sent_to' is {shown(found['sent_to'])}; expected: a list of devices.")
     return {**found, "doubles": list(doubles), "update": update}
 
 
 def _demand_doubles(run: _Run, devices: Sequence[str]) -> None:
     for tensor, device, value in zip(run.found["doubles"], devices, run.values):
         if run.device_of(tensor.op) != device:
-            raise Wrong(f"'{tensor.op.name}' is on {run.device_of(tensor.op)}; expected is {device}.")
+            raise Wrong(f"'{tensor.op.name}' is on {run.device_of(tensor.op)}; expected: {device}.")
         if not np.array_equal(value, [2.0, 4.0]):
-            raise Wrong(f"'{tensor.op.name}' gives {value}; expected is [2. 4.], twice the variable.")
+            raise Wrong(f"'{tensor.op.name}' gives {value}; expected: [2. 4.], twice the variable.")
 
 
 def _demand_names(said: Sequence[Any], known: Sequence[str]) -> None:
     for device in said:
         if str(device) not in known:
-            raise Wrong(f"'sent_to' has {shown(device)}; expected are full names of devices, such as {known[0]!r}.")
+            raise Wrong(f"'sent_to' has {shown(device)}; expected: full names of devices, such as {known[0]!r}.")
 
 
 def _demand_update(seen: Seen) -> None:
     if not seen.all_see_it:
-        raise Wrong("After `update` has run, not all doubles are 2.0 more; expected is one variable, 1.0 more.", seen)
+        raise Wrong("After `update` has run, not all doubles are 2.0 more; expected: one variable, 1.0 more.", seen)
     if seen.updated_on != seen.update_is_on:
         raise Wrong(f"'updated_on' is {shown(seen.updated_on)}, but `update` runs on {seen.update_is_on}.", seen)
 
@@ -165,7 +165,7 @@ def used(answer: Any, random: Random) -> None:
     seen = _run(answer, random)
     if seen.ready_made:
         told = f"'{seen.ready_made[0]}' gets twice the variable from another device, and computes nothing"
-        raise Wrong(f"{told}; expected is that each device multiplies the variable itself.", seen)
+        raise Wrong(f"{told}; each device should multiply the variable itself.", seen)
 
 
 @q4.check("An update is seen by all, and runs where you say", points=2)

@@ -106,7 +106,7 @@ class Pipeline:
         self._sentence = placeholder(dtypes.int32, [None], name="sentence")
         made = answer(self._sentence, list(task.bounds), task.batch_size)
         if not isinstance(made, tuple | list) or len(made) != 3:
-            raise Wrong(f"Three things are expected, (put, take, close); returned was {shown(made)}.")
+            raise Wrong(f"Three things (put, take, close) are expected, not {shown(made)}.")
         self._put, self._take, self._close = made
 
     def put(self, sentence: Sentence) -> None:
@@ -185,7 +185,7 @@ def run(answer: Any, task: Task) -> Iterator[Seen]:
         with contextlib.suppress(errors.OutOfRangeError):
             for _ in range(len(task.sentences) + 1):
                 yield pipeline.take()
-            raise Wrong("After close, batches come without end; expected is OutOfRangeError.", pipeline.seen())
+            raise Wrong("After close, batches come without end; expected: OutOfRangeError.", pipeline.seen())
         yield pipeline.seen()
 
 
@@ -196,7 +196,7 @@ def demand_one_kind(seen: Seen) -> None:
         words = ", ".join(str(len(row)) for row in seen.batches[-1])
         kinds = ", or ".join(map(task.text, range(len(task.bounds) + 1)))
         told = f"Bounds {list(task.bounds)}: a batch holds sentences of {words} words"
-        raise Wrong(f"{told}; expected are sentences of one kind, {kinds} words.", seen)
+        raise Wrong(f"{told}; expected: sentences of one kind, {kinds} words.", seen)
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def full(answer: Any, random: Random) -> None:
     for seen in run(answer, task):
         got = len(seen.batches[-1])
         if got > task.batch_size or (seen.open and got < task.batch_size):
-            raise Wrong(f"A batch holds {plural(got, 'sentence')}; expected are {task.batch_size}.", seen)
+            raise Wrong(f"A batch holds {plural(got, 'sentence')}; expected: {task.batch_size}.", seen)
         demand_one_kind(seen)
 
 

@@ -51,7 +51,7 @@ class Shop:
         """The tensor of a job; what it gives is how many tokens its queues had while it worked."""
         made = answer(list(self.tokens), i, j, lambda: stack([self.tokens[i].size(), self.tokens[j].size()]))
         if not isinstance(made, Tensor):
-            raise Wrong(f"A tensor is expected, whose value is that of work(); returned was {shown(made)}.")
+            raise Wrong(f"A tensor with the value of work() is expected, not {shown(made)}.")
         return made
 
     def put(self, numbers: Sequence[int]) -> None:
@@ -96,10 +96,10 @@ def demand_tokens(answer: Any, i: int, j: int) -> None:
             raise Wrong(f"The tensor of a job has the value of work(); this one is {shown(values[0])}.")
         during = [int(size) for size in values[0]]
         if during != [0, 0]:
-            told = f"While a job for GPUs {i} and {j} worked, their queues had {during} tokens; expected are none"
+            told = f"While a job for GPUs {i} and {j} worked, their queues had {during} tokens; expected: none"
             raise Wrong(f"{told}: [0, 0].", Seen(sizes=sizes, during=during))
         if sizes != [1, 1, 1]:
-            told = f"After a job for GPUs {i} and {j} the queues have {sizes} tokens; expected is one each."
+            told = f"After a job for GPUs {i} and {j} the queues have {sizes} tokens; expected: one each."
             raise Wrong(told, Seen(sizes=sizes))
 
 

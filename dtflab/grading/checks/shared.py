@@ -133,7 +133,7 @@ def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
 def _names(value: Any) -> list[str]:
     """The names that an answer returned, in order; as bytes or with the number of the output they are names, too."""
     if not hasattr(value, "__iter__") or isinstance(value, str | bytes):
-        raise Wrong(f"rescue returned {value!r}; expected is a list of names, [] if nothing is lost.")
+        raise Wrong(f"rescue returned {value!r}; expected: a list of names, [] if nothing is lost.")
     return sorted((one.decode() if isinstance(one, bytes) else str(one)).removesuffix(":0") for one in value)
 
 
@@ -159,7 +159,7 @@ def _demand_saved(seen: Seen) -> None:
         there = f" The folder has {_listed(seen.files)}." if seen.files else ""
         raise Wrong(f"There is no checkpoint at `path`. tf.train.Saver(…).save(sess, path) writes one.{there}", seen)
     if set(seen.saved) != set(kept):
-        raise Wrong(f"The checkpoint has {_listed(seen.saved)}; expected are {_listed(kept)}.", seen)
+        raise Wrong(f"The checkpoint has {_listed(seen.saved)}; expected: {_listed(kept)}.", seen)
     for name, value in kept.items():
         if not np.array_equal(seen.saved[name], value):
             raise Wrong(f"{name} was trained to {value}, but {seen.saved[name]} was saved.", seen)

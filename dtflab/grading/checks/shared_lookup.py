@@ -101,7 +101,7 @@ def _run(answer: Any, case: Case) -> Seen:
         with graph.device(WORKER):
             found = answer(list(shards), constant(case.ids, name="ids"), case.block_rows)
         if not isinstance(found, Tensor):
-            raise Wrong(f"lookup returned {shown(found)}; expected is a tensor, the rows of `ids` in their order.")
+            raise Wrong(f"lookup returned {shown(found)}; expected: a tensor, the rows of `ids` in their order.")
         with Session(cluster.target) as session:
             session.run(global_variables_initializer())
             before = len(cluster.calls())
@@ -116,7 +116,7 @@ def _run(answer: Any, case: Case) -> Seen:
 
 def _numbers(case: Case, values: Any) -> list[int | None]:
     """Which rows of the table these are."""
-    expected = f"expected is one row of {COLUMNS} numbers per id: shape {[len(case.ids), COLUMNS]}"
+    expected = f"expected: one row of {COLUMNS} numbers per id, shape {[len(case.ids), COLUMNS]}"
     if values.shape != (len(case.ids), COLUMNS):
         raise Wrong(f"lookup gave a tensor of shape {list(values.shape)}; {expected}.")
     known = {row.tobytes(): number for number, row in enumerate(case.table)}

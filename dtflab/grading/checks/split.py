@@ -108,7 +108,7 @@ def step_of(answer: Any, net: Net) -> Step:
             x = placeholder(dtypes.float32, net.inputs.shape, name="x")
         made = answer(x, net.first.copy(), net.second.copy(), list(GPUS))
         if not isinstance(made, Tensor):
-            raise Wrong(f"A tensor is expected, the output of the net; returned was {shown(made)}.")
+            raise Wrong(f"A tensor, the output of the net, is expected, not {shown(made)}.")
         on.session.run(global_variables_initializer())
         return _traced(on, made, x, net)
 
@@ -146,7 +146,7 @@ def values(answer: Any, random: Random) -> None:
     net = drawn(random)
     step, expected = step_of(answer, net), net.outputs()
     if np.shape(step.value) != expected.shape:
-        raise Wrong(f"The output has shape {list(np.shape(step.value))}; expected is {list(expected.shape)}.", step)
+        raise Wrong(f"The output has shape {list(np.shape(step.value))}; expected: {list(expected.shape)}.", step)
     if not _is(step, expected):
         off = float(np.abs(step.value - expected).max())
         raise Wrong(f"The output differs from that of the whole net, by up to {off:.4g}.", step)
@@ -185,7 +185,7 @@ def _demand_time(answer: Any, net: Net, share: float, told: str) -> Picture:
     step = step_of(answer, net)._replace(one_ms=one_ms)
     picture = timeline(step.trace, title=f"Your step: {step.ms:.3f} ms; at most {share * one_ms:.3f} ms are expected")
     if step.ms > share * one_ms:
-        raise Wrong(f"A step takes {step.ms:.3f} ms, on one GPU {one_ms:.3f} ms; expected is {told}.", step, picture)
+        raise Wrong(f"A step takes {step.ms:.3f} ms, on one GPU {one_ms:.3f} ms; expected: {told}.", step, picture)
     return picture
 
 

@@ -147,20 +147,20 @@ def _draw(random: Random) -> tuple[int, int]:
 def _demand_once(seen: Seen) -> None:
     if seen.began > 1:
         told = f"In {seen}, {plural(seen.began, 'client')} gave the counter its first value"
-        raise Wrong(f"{told}; expected is one, before any worker adds.", seen)
+        raise Wrong(f"{told}; expected: one, before any worker adds.", seen)
 
 
 def _demand_one_op(seen: Seen) -> None:
     for one in seen.adding:
         if one.assigns:
             told = f"In {seen}, worker {one.worker} wrote the counter with an op that does not add, {one.times} times"
-            raise Wrong(f"{told}; expected is one op that reads, adds and writes.", seen)
+            raise Wrong(f"{told}; expected: one op that reads, adds and writes.", seen)
 
 
 def _demand_home(seen: Seen) -> None:
     if seen.homes != ["/job:ps/replica:0/task:0"]:
         told = f"In {seen}, the counter was on {', '.join(seen.homes)}"
-        raise Wrong(f"{told}; expected is one counter, on /job:ps/replica:0/task:0.", seen)
+        raise Wrong(f"{told}; expected: one counter, on /job:ps/replica:0/task:0.", seen)
 
 
 def _demand_all_add(seen: Seen) -> None:
@@ -168,19 +168,19 @@ def _demand_all_add(seen: Seen) -> None:
         times = max((one.times for one in seen.adding if one.worker == worker), default=0)
         if times < seen.steps:
             ran = f"the server of worker {worker} ran {plural(times, 'step')} that add"
-            raise Wrong(f"In {seen}, {ran}; expected is that each worker adds {seen.steps} times.", seen)
+            raise Wrong(f"In {seen}, {ran}; each worker should add {seen.steps} times.", seen)
     if len({one.client for one in seen.adding}) < seen.workers:
         told = f"In {seen}, {plural(seen.workers, 'worker')} were asked by one client, one after the other"
-        raise Wrong(f"{told}; expected is that all add at the same time.", seen)
+        raise Wrong(f"{told}; all should add at the same time.", seen)
 
 
 def _demand_value(seen: Seen) -> None:
     expected, number = seen.workers * seen.steps, _number(seen.value)
     if number is None:
-        raise Wrong(f"{seen} returned {shown(seen.value)}; expected is the counter's value, a number.", seen)
+        raise Wrong(f"{seen} returned {shown(seen.value)}; expected: the counter's value, a number.", seen)
     if number != expected:
         each = f"{plural(seen.workers, 'worker')} with {seen.steps} each"
-        raise Wrong(f"{seen} returned {number}; expected is {expected}: {each}.", seen)
+        raise Wrong(f"{seen} returned {number}; expected: {expected}, {each}.", seen)
 
 
 def _number(value: Any) -> float | None:

@@ -2,7 +2,7 @@
 
 Stands for `core/kernels/identity_op.cc`, `shape_ops.cc` and the matching part of `python/ops/array_ops.py`.
 
-Rule: what is known when the graph is built becomes a constant instead of an op, as in TensorFlow.
+Rule: a shape that is known when the graph is built becomes a constant instead of an op, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dtflab.ops.messages import invalid, shape_text
 
 
 class _PassOn(Op):
-    """What the ops that pass their input on share."""
+    """Base of the ops that pass their input on."""
 
     aliasing = True
     infer = shapes.unchanged
@@ -36,7 +36,7 @@ class _PassOn(Op):
 _PASSED_ON: dict[str, dict[str, Any]] = {
     "Identity": {},
     "Snapshot": {"grad": None},  # a TensorFlow master puts it where it removed arithmetic that changed nothing
-    "GuaranteeConst": {"grad": None, "stateful": True},  # the program says that it never changes; it is not used
+    "GuaranteeConst": {"grad": None, "stateful": True},  # the program promises that it never changes; not used
     "StopGradient": {"grad": no_gradient},
 }
 

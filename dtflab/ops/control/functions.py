@@ -1,4 +1,5 @@
-"""Order and choice, the functions: no_op, group, tuple; switch, merge and what carries values through loops.
+"""Order and choice, the functions: no_op, group, tuple; switch, merge and the functions that carry values through
+loops.
 
 Stands for `python/ops/control_flow_ops.py`. `cond`, `case` and `while_loop` have pages of their own, as do the contexts
 that know which branch or loop an operation is in.
@@ -21,7 +22,7 @@ from dtflab.graph.scopes import colocate_with, control_dependencies, device, nam
 
 
 def no_op(name: str | None = None) -> Operation:
-    """An operation that does nothing: a point to hang control dependencies on."""
+    """An operation that does nothing: a point for control dependencies."""
     return apply_op("NoOp", name)
 
 
@@ -134,7 +135,7 @@ def switch_ref_or_tensor(data: Any, pred: Any, name: str = "Switch") -> list[Any
 
 
 class Merged(NamedTuple):
-    """What `merge` gives."""
+    """The result of `merge`."""
 
     output: Any
     value_index: Tensor
@@ -168,22 +169,22 @@ def _merge_composites(values: Sequence[Any]) -> Merged:
 
 
 def is_exit(operation: Operation) -> bool:
-    """Whether a value leaves a loop there."""
+    """Whether a value leaves a loop at this op."""
     return operation.op_class.control_flow == "exit"
 
 
 def is_switch(operation: Operation) -> bool:
-    """Whether a value goes one of two ways there."""
+    """Whether a value goes one of two ways at this op."""
     return operation.op_class.control_flow == "switch"
 
 
 def is_enter(operation: Operation) -> bool:
-    """Whether a value comes into a loop there."""
+    """Whether a value enters a loop at this op."""
     return operation.op_class.control_flow == "enter"
 
 
 def is_constant_enter(operation: Operation) -> bool:
-    """Whether a value comes into a loop there that all iterations see."""
+    """Whether a value that all iterations see enters a loop at this op."""
     return is_enter(operation) and bool(operation.attrs["is_constant"])
 
 

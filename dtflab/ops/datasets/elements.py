@@ -1,4 +1,4 @@
-"""Elements, one after the other: what a data set gives when it is iterated, and how elements become batches.
+"""Elements, one after the other: the iterators of data sets, and how elements become batches.
 
 Stands for `IteratorBase` of `core/framework/dataset.h` and `CopyBatch` of `core/data/dataset_utils.cc`.
 

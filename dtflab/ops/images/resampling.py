@@ -1,9 +1,9 @@
-"""Where the pixels of a resized image come from: along one axis, which old ones, with which weights.
+"""Where the pixels of a resized image come from: along one axis, the old ones and their weights.
 
 Stands for `core/util/image_resizer_state.h` and the tables in `core/kernels/image/resize_*_op.cc`.
 
 Rule: height and width are resized independently. Along each, a new pixel is a weighted sum of a few old ones, its
-taps; what is left to do is to take rows and add them up. Positions are float32, as in TensorFlow.
+taps; after that, resizing only gathers rows and adds them up. Positions are float32, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Taps = list[tuple[Any, Any]]  # for each tap: the old pixel of each new one (int
 
 
 class Axis(NamedTuple):
-    """One axis of an image before and after, and how the two grids lie on each other."""
+    """One axis of an image before and after, and how the two grids are aligned."""
 
     size: int
     out: int
@@ -36,12 +36,12 @@ class Axis(NamedTuple):
         return (x + 0.5) * self.scale - 0.5 if self.half_pixel_centers else x * self.scale
 
     def inside(self, xp: Any, index: Any) -> Any:
-        """The numbers as old pixels that exist."""
+        """The numbers, clipped to old pixels that exist."""
         return xp.clip(index, 0, self.size - 1).astype(xp.int64)
 
 
 def nearest(xp: Any, axis: Axis) -> Any:
-    """The old pixel that each new one is."""
+    """The old pixel that each new one copies."""
     places = axis.positions(xp) + 0.5 if axis.half_pixel_centers else axis.positions(xp)
     whole = xp.floor(places)
     if axis.align_corners:  # round, halves up: adding a half before floor would take 0.49999997 for 1
@@ -111,7 +111,7 @@ def weighted(x: Any, taps: Taps, axis: int) -> Any:
 
 
 def back(xp: Any, dy: Any, taps: tuple[Taps, Taps], sizes: tuple[int, int]) -> Any:
-    """The way back: each gradient of a new pixel to its old ones, for both axes, each one product of matrices."""
+    """The gradient: each new pixel's goes to its old ones, by one matrix product per axis."""
     for axis, size, some in zip((1, 2), sizes, taps):
         pixels = xp.arange(size)[:, None]
         matrix = sum((pixels == index) * weight.astype(dy.dtype) for index, weight in some)

@@ -1,9 +1,9 @@
-"""The gamma function and its family, in float64 over whole arrays: no op, only numbers.
+"""The gamma function and its family, in float64 over whole arrays: functions of numbers, not ops.
 
 Stands for the part of Eigen's `SpecialFunctionsImpl.h` that TensorFlow's ops are made of.
 
 Rule: an argument is moved to where a short asymptotic series is exact to the last bits, and moved back by a recurrence;
-what needs an iteration goes on for all elements until the last one is done.
+an iteration runs for all elements until the last one has converged.
 """
 
 from __future__ import annotations

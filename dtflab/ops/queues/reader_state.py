@@ -163,7 +163,7 @@ class Reader:
         return self._state.work_finished
 
     def reset(self) -> None:
-        """Back to the start: the work in progress is dropped, the counts are zero."""
+        """Go back to the start: the work in progress is dropped, the counts are zero."""
         self._put(ReaderBaseState())
 
     def _put(self, state: ReaderBaseState) -> None:

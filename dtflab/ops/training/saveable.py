@@ -64,7 +64,7 @@ class SaveableObject:
 
     @property
     def device(self) -> str:
-        """Where its tensors are."""
+        """The device of its tensors."""
         return self.specs[0].device
 
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:
@@ -129,12 +129,12 @@ def _reader(variable: ResourceVariable) -> Callable[[], Tensor]:
 
 
 def set_cpu0(name: str) -> str:
-    """The CPU of the task that `name` stands on."""
+    """The CPU of the task that device `name` belongs to."""
     return DeviceSpec.from_string(name).replace(device_type="CPU", device_index=0).to_string()
 
 
 def all_saveable_objects(scope: str | None = None) -> list[Any]:
-    """What a saver saves when nothing else is said: global variables, and what was entered as saveable."""
+    """The objects that a saver saves by default: global variables, and the collection of saveable objects."""
     return get_collection(GraphKeys.GLOBAL_VARIABLES, scope) + get_collection(GraphKeys.SAVEABLE_OBJECTS, scope)
 
 

@@ -1,4 +1,4 @@
-"""Initial values: built outside of loops and step by step, and from other variables whether they have a value or not.
+"""Initial values: built outside of loops and branches, and from other variables whether they have a value or not.
 
 Stands for `VariableV1.initialized_value` and `_try_guard_against_uninitialized_dependencies` of
 `python/ops/variables.py`.
@@ -21,7 +21,7 @@ from dtflab.ops.variables import functions
 
 
 def initialized_value(variable: Any) -> Tensor:
-    """The value of `variable` if it has one, else what it will be initialized with."""
+    """The value of `variable` if it has one, else its initial value."""
     with control_dependencies(None):
         return cond(functions.is_variable_initialized(variable), variable.read_value, lambda: variable.initial_value)
 
@@ -73,7 +73,7 @@ def _safe_op(scope: str, operation: Operation, seen: dict[Operation, Operation])
 
 
 def _variable_of(operation: Operation) -> Any:
-    """The variable of the graph's collections that stands on `operation`, or None."""
+    """The variable of the graph's collections that `operation` holds, or None."""
     for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES):
         for variable in operation.graph.get_collection(key):
             if getattr(variable, "op", None) is operation and hasattr(variable, "initialized_value"):

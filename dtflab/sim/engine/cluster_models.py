@@ -3,7 +3,7 @@ runs.
 
 Stands for a ClusterSpec and replica_device_setter's arguments. Left out: evaluators, which train nothing.
 
-Rule: the wires are those of `hardware/topology.py`; here only what software makes of them is added: the part of a
+Rule: the wires are those of `hardware/topology.py`; this module only adds what software makes of them: the part of a
 bandwidth that it reaches, and what a message between tasks costs in their CPUs.
 """
 
@@ -39,7 +39,7 @@ class ClusterModel:
 
     @property
     def processor(self) -> Processor:
-        """What the first worker computes on."""
+        """The processor of the first worker."""
         return self.machines.processor(self.devices[0])[0]
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ def cluster_model(
     Each host has `workers_per_host` workers of `gpus_per_worker` GPUs (0: they compute on the CPU). Parameter servers
     have hosts of their own, or are `ps_colocated` with the workers. Without any (`ps_tasks=0`), the first worker holds
     the variables: `local_parameter_device` is "cpu", or "gpu" for its GPUs in turns.
-    ValueError for numbers that make no cluster and for unknown parts.
+    ValueError for numbers that do not describe a cluster, and for unknown parts.
     """
     _check(workers, ps_tasks, gpus_per_worker, workers_per_host, local_parameter_device)
     tasks = {f"/job:worker/task:{i}": f"host {i // workers_per_host}" for i in range(workers)}
@@ -102,7 +102,7 @@ def rebuilt(machines: Machines, change: Callable[[Host], Host], network: Network
 
 
 def inhabitants(machines: Machines) -> tuple[dict[str, str], dict[str, list[int]]]:
-    """Of each task the name of its host, and the cards that it sees there."""
+    """For each task the name of its host, and the cards that it sees there."""
     homes = {task: machines.place(f"{task}/device:CPU:0").host.name for task in machines.tasks}
     shown: dict[str, list[int]] = {task: [] for task in machines.tasks}
     for device in machines.devices:
@@ -117,7 +117,7 @@ def without_trees(machines: Machines) -> Machines:
 
 
 def reached(machines: Machines, parameters: Parameters) -> Machines:
-    """Machines whose data sheets say what software reaches."""
+    """Machines whose data sheets give the rates that software reaches."""
 
     def host(one: Host) -> Host:
         part, bus = parameters.bus_efficiency, one.bus
@@ -193,7 +193,7 @@ class Wiring:
         return out, *between, into
 
     def _home(self, device: str) -> tuple[str, int]:
-        """The device's host, and that one's rack."""
+        """The device's host, and the host's rack."""
         if device not in self._homes:
             host = self._cluster.machines.place(device).host
             self._homes[device] = host.name, self._cluster.machines.rack_of(host)
@@ -212,7 +212,7 @@ class Wiring:
         return self._numbers[link]
 
     def add(self, wire: Wire) -> int:
-        """Another wire; its number."""
+        """Add a wire; its number."""
         self.wires.append(wire)
         return len(self.wires) - 1
 

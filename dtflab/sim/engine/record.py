@@ -1,6 +1,6 @@
-"""Record: what a simulated training run wrote down. Both engines write the same.
+"""Record: the moments of a simulated training run. Both engines write the same.
 
-Rule: moments are seconds since the start. What a step never reached is NaN.
+Rule: moments are seconds since the start. A moment that a step never reached is NaN.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Record:
 
 
 class Log:
-    """Takes down one step after the other; without `trace` only the last is kept whole."""
+    """Records one step after the other; without `trace` only the last is kept whole."""
 
     def __init__(self, job: Work, steps: int, trace: bool) -> None:
         items, shape = len(job.items.names), (steps if trace else 1,)
@@ -70,7 +70,7 @@ class Log:
         self.started[step], self.ended[step] = started, ended
 
     def synchronous(self, factors: Array, required: int, dropped: int) -> Record:
-        """The record of steps that all take part in."""
+        """The record of synchronous steps."""
         devices = required * self.job.devices / self.job.workers
         return Record(
             updates=self.updates,
@@ -115,7 +115,7 @@ class Log:
 def staleness(started: Array, ended: Array) -> Array:
     """Updates by others between start and end of each step, in the order of the ends.
 
-    At one moment workers go in their order, and one that ends starts its next step at once.
+    At the same moment, workers go in their order, and one that ends a step starts the next at once.
     """
     steps, workers = ended.shape
     who = np.tile(np.arange(workers), 2 * steps)

@@ -1,7 +1,7 @@
 """Stragglers: how much longer than planned a device computes, drawn from a named distribution.
 
 Stands for what shared clusters do to real steps (section 6.3 of the OSDI'16 paper). Left out: slowness that
-lasts over many steps; for that make a device slow (`Processor`), or pass factors of your own.
+lasts over many steps; for those, make a device slow (`Processor`), or pass your own factors.
 
 Rule: a factor is ≥ 0 and multiplies the computing time of one device for one step; the same seed gives the same
 factors, in whatever order they are asked for.
@@ -29,10 +29,10 @@ class Stragglers:
 
     def __post_init__(self) -> None:
         if self.name not in _DRAWS:
-            raise ValueError(f"There is no distribution {self.name!r} of stragglers, but {', '.join(_DRAWS)}.")
-        size: Any = self.size  # or what somebody takes for one
+            raise ValueError(f"Unknown distribution of stragglers {self.name!r}: choose {', '.join(_DRAWS)}.")
+        size: Any = self.size  # or something taken for one
         if not (isinstance(size, Real) and math.isfinite(size)):
-            raise ValueError(f"The size of {self.name} stragglers is a finite number, not {size!r}.")
+            raise ValueError(f"The size of {self.name} stragglers must be a finite number, not {size!r}.")
         if self.size < 0 or (self.name == "uniform" and self.size > 1):
             raise ValueError(f"{self.name.capitalize()} stragglers of size {self.size} would compute in negative time.")
         if self.name == "pareto" and self.size <= 1:

@@ -62,7 +62,7 @@ def pins_everything(ps_tasks, worker):
     return device_of
 
 
-def state_made_anew(ps_tasks, worker):
+def state_made_again(ps_tasks, worker):
     def device_of(op):
         held = [0] * ps_tasks
         if op.type not in VARIABLES:

@@ -561,7 +561,7 @@ def test_fractional_windows_stay_if_they_are_to_stay():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_fractional_windows_are_drawn_anew_otherwise():
+def test_fractional_windows_are_drawn_again_otherwise():
     with dtflab.Graph().as_default(), dtflab.Session() as session:
         found = dtflab.nn.fractional_avg_pool(np.ones((1, 40, 40, 1), np.float32), [1.0, 1.4, 1.6, 1.0])
         rows = {tuple(session.run(found[1]).tolist()) for _ in range(8)}

@@ -17,7 +17,7 @@ from dtflab.files.paths import local, reported
 
 
 def read_file_to_string(filename: Any, binary_mode: bool = False) -> Any:
-    """All that is in a file: text, or bytes if `binary_mode`."""
+    """The content of a file: text, or bytes if `binary_mode`."""
     with FileIO(filename, "rb" if binary_mode else "r") as file:
         return file.read()
 
@@ -29,7 +29,7 @@ def write_string_to_file(filename: Any, file_content: str | bytes) -> None:
 
 
 def atomic_write_string_to_file(filename: Any, contents: str | bytes, overwrite: bool = True) -> None:
-    """Make text or bytes the content of a file at one blow; AlreadyExistsError if it is there and may not go."""
+    """Make text or bytes the content of a file in one step; AlreadyExistsError if it exists, not `overwrite`."""
     if not overwrite and file_exists(filename):
         raise AlreadyExistsError.of("file already exists")
     with replacing(local(filename)) as file:
