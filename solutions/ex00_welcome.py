@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Exercise 00: count together
 #
-# **Three workers add 1 to the same counter, 100 times each, all at the same time. Will it be at 300?**
+# **Three workers add 1 to the same counter, 100 times each, all at the same time. Will it reach 300?**
 #
 # In lesson 00, two workers trained one model: its variables were on the parameter server (`ps`), and both workers changed
 # them. Here the model is as small as it can be: one number. Predict before you go on: where does the counter have to be, who
@@ -16,9 +16,9 @@ import dtflab as tf
 # %% [markdown]
 # ## One worker, two steps
 #
-# First look: a cluster of one ps and one worker. `with tf.device("/job:ps/task:0"):` puts what is made inside on the first
-# (and only) ps task. `tf.assign` is an op: each time a session runs it, it gives the variable a new value, here the old one
-# and 1 more. What will be printed?
+# First look: a cluster of one ps and one worker. `with tf.device("/job:ps/task:0"):` puts the ops made inside on the
+# first (and only) ps task. `tf.assign` is an op: each time a session runs it, it gives the variable a new value, here
+# the old one plus 1. What will be printed?
 
 # %%
 with tf.Cluster(ps=1, worker=1) as cluster, tf.Graph().as_default():
@@ -81,11 +81,11 @@ print(count(lambda counter: tf.assign_add(counter, 1, use_locking=True)))
 #
 # - it starts a cluster with one ps task and `workers` worker tasks, and stops it at the end (`with tf.Cluster(…) as cluster:`);
 # - one counter is on the ps task, and begins with 0;
-# - each worker adds 1 to it, `steps` times, all workers at the same time, by an op that can't lose an addition.
+# - each worker adds 1 to it, `steps` times, all workers at the same time, with an op that can't lose an addition.
 #   `cluster.run(work)` calls `work(client)` for each of them, as in lesson 00: each call begins with an empty graph, and builds
 #   the counter in it;
 # - a client opens its session with its own server: `tf.Session(client.target)`;
-# - it returns the value of the counter when all have ended.
+# - it returns the value of the counter when all workers have ended.
 
 
 # %%
@@ -117,7 +117,7 @@ def count_together(workers, steps):
 #
 # The checks look on while your program runs: which client asked which task, where the counter was, and which op changed
 # it.
-# `%dtf_grade welcome/q1 --hint` in a cell of your own gives a hint; each time a bigger one.
+# `%dtf_grade welcome/q1 --hint` in a cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("welcome/q1")

@@ -11,7 +11,7 @@
 # | B | Ops are dealt to both GPUs in turn. |
 # | C | Ops without a GPU kernel are placed on the CPU. |
 # | D | An op without a GPU kernel raises an error, unless `allow_soft_placement` is True. |
-# | E | Some ops that do have a GPU kernel are placed on the CPU all the same. |
+# | E | Some ops that do have a GPU kernel are placed on the CPU anyway. |
 
 # %%
 import dtflab
@@ -20,8 +20,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
-# for it: nothing is lost by a wrong guess.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
+# so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("placement/q3", "CE")
@@ -62,7 +62,7 @@ for node in sess.placed_nodes():
 #
 # - `"gpu"`: that many ops that are placed on the first GPU;
 # - `"cpu"`: that many ops that are placed on the CPU, because GPUs have no kernel for them;
-# - `"dragged"`: that many ops that do have a GPU kernel, and are placed on the CPU all the same, because they have to be next to
+# - `"dragged"`: that many ops that do have a GPU kernel, and are placed on the CPU anyway, because they have to be next to
 #   another op. `with tf.colocate_with(op):` asks for that.
 #
 # The op of a tensor is `tensor.op`, that of a variable `variable.op`. The graph may have other ops as well.
@@ -89,7 +89,7 @@ def without_pins(gpu, cpu, dragged):
 # ## How good is it?
 #
 # A session places your graph, and its kernels are looked up. `%dtf_grade placement/q3 --hint` in a cell of your own gives a
-# hint; each time a bigger one.
+# hint, a bigger one each time.
 
 # %%
 dtflab.grade("placement/q3")

@@ -21,8 +21,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
-# for it: nothing is lost by a wrong guess.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
+# so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("placement/q2", "AC")
@@ -51,8 +51,8 @@ for node in sess.placed_nodes():
 # %% [markdown]
 # Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
 #
-# A pin may be empty, like that of the first op; then every device will do. An op always ends up on exactly one of them, and
-# the rules by which that is found are short. In this exercise you write the placer, for a single op.
+# A pin may be empty, like that of the first op; then every device will do. An op always ends up on exactly one of them,
+# and the rules that find it are short. In this exercise you write the placer, for a single op.
 #
 # ## The placer's rules
 #
@@ -69,7 +69,7 @@ for node in sess.placed_nodes():
 # Write `place(pin, gpu_kernel, devices, master)`. It returns the full name of the device for one op, or `None` where
 # TensorFlow raises an error.
 #
-# - `pin` is a text such as `"/job:worker/gpu:1"`, or `""`;
+# - `pin` is a string such as `"/job:worker/gpu:1"`, or `""`;
 # - `gpu_kernel` is True if the op has a kernel for GPUs;
 # - `devices` are the full names of the cluster's devices, in any order: `"/job:worker/replica:0/task:1/device:GPU:0"`, …
 # - `master` is a task: `"/job:worker/replica:0/task:1"`.
@@ -102,8 +102,8 @@ def place(pin, gpu_kernel, devices, master):
 # %% [markdown]
 # ## How good is it?
 #
-# Your answers are compared with those of real sessions. `%dtf_grade placement/q2 --hint` in a cell of your own gives a hint;
-# each time a bigger one.
+# Your answers are compared with those of real sessions. `%dtf_grade placement/q2 --hint` in a cell of your own gives a hint,
+# a bigger one each time.
 
 # %%
 dtflab.grade("placement/q2")

@@ -6,7 +6,7 @@
 # `tf.train.replica_device_setter` deals variables like cards: one to each `ps` task in turn. It does not look at their
 # sizes, so one task may hold, send and receive nearly everything, while the others wait.
 #
-# You can do better in about ten lines. A *device function* is asked for each new op where it should go:
+# You can do better in about ten lines. A *device function* chooses a device for each new op:
 #
 # ```python
 # with tf.device(device_of):      # device_of(op) is called for each op that is made in here,
@@ -44,10 +44,10 @@ with tf.Graph().as_default(), tf.device(look):
 # - each **variable** goes to the `ps` task that holds the **fewest bytes** so far (to any of them if several do);
 # - every other op goes to `worker`, for example `"/job:worker/task:0"`.
 #
-# Variables come as they are made, and stay where they are put. Every shape is known. (An op that comes with a device,
-# `op.device`, was given one by the library: to read a variable where it is. It may keep it, and need not.)
+# Variables come in the order in which they are made, and stay where they are put. Every shape is known. (If an op
+# already has a device, `op.device`, the library has set it, to read a variable where it is. You may keep it or not.)
 #
-# A function that remembers something between its calls is easiest as a *closure*: a function inside of a function.
+# A function that remembers something between its calls is easiest as a *closure*: a function inside a function.
 
 
 # %%
@@ -72,7 +72,7 @@ def balance_by_bytes(ps_tasks, worker):
 # ## How good is it?
 #
 # The next cell grades `balance_by_bytes`, as often as you like. Stuck? `%dtf_grade q1 --hint` in a cell of your own gives
-# a hint; each time a bigger one.
+# a hint, a bigger one each time.
 
 # %%
 dtflab.grade("placement/q1")

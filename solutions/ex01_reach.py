@@ -23,8 +23,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
-# for it: nothing is lost by a wrong guess.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
+# so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("placement/q4", "ABE")
@@ -72,8 +72,8 @@ show(sess, update.op)
 # %% [markdown]
 # Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
 #
-# So reading and changing are not alike: what is *read* may be sent anywhere, as often as there are devices that need it; the
-# variable itself never moves.
+# So reading and changing differ: a value that is *read* may be sent anywhere, as often as there are devices that need
+# it; the variable itself never moves.
 #
 # ## Your task
 #
@@ -109,7 +109,7 @@ def use_everywhere(home, devices):
 # ## How good is it?
 #
 # Your graph runs, and its trace is compared with your predictions. `%dtf_grade placement/q4 --hint` in a cell of your own
-# gives a hint; each time a bigger one.
+# gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("placement/q4")

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Exercise 02: the largest batch that fits
 #
-# **With more examples in a batch, a GPU is used better; until its memory is full, and the step fails. What is the largest
+# **A larger batch uses a GPU better, until its memory is full and the step fails. What is the largest
 # batch that fits, and how do you find it with few steps?**
 
 # %%
@@ -15,7 +15,7 @@ import dtflab as tf
 #
 # A small model on a card of 256 MiB. Of these, 11 MiB are always in use, and the program's context takes 38: 207 MiB are
 # left. An example has 20,000 numbers of 4 bytes, and their squares are put in the same place. So 207 MiB / 80,000 bytes,
-# 2,713 examples, should fit. Do 2,000? Predict, run, and read what the message says of chunks.
+# 2,713 examples, should fit. Do 2,000? Predict, run, and read what the message says about chunks.
 
 # %%
 # cluster = %dtf_cluster --worker 1 --gpus 1 --gpu-memory 256MiB
@@ -39,8 +39,8 @@ except tf.errors.ResourceExhaustedError as error:
 
 # %% [markdown]
 # The allocator hands out *chunks*. It cuts one only if the rest is worth it: if the chunk is twice as large as what is wanted
-# (or 128 MiB would be left). Here the examples got all 207 MiB, and four bytes for the loss were missing. So what fits can't
-# be found with a division alone: it has to be tried.
+# (or 128 MiB would be left). Here the examples got all 207 MiB, and four bytes for the loss were missing. So a division
+# alone can't find what fits: you have to try.
 #
 # ## Your task
 #
@@ -48,7 +48,7 @@ except tf.errors.ResourceExhaustedError as error:
 # they don't fit. Return the largest number of examples that fits, from 0 to `most`.
 #
 # - A step is expensive: for `most` = 1,000, 22 steps are enough.
-# - A step may also fail for other reasons. Such errors are not yours: let them through.
+# - A step may also fail for other reasons. Let such errors through.
 
 
 # %%
@@ -70,7 +70,7 @@ def largest_batch(step, most):
 # %% [markdown]
 # ## How good is it?
 #
-# `%dtf_grade memory/q2 --hint` in a cell of your own gives a hint; each time a bigger one.
+# `%dtf_grade memory/q2 --hint` in a cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("memory/q2")

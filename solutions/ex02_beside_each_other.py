@@ -20,8 +20,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letter between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
-# for it: nothing is lost by a wrong guess.
+# Write your letter between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
+# so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("memory/q1", "B")
@@ -73,12 +73,13 @@ second.stop()
 #
 # Return a list with a pair for each program:
 #
-# - what is in `CUDA_VISIBLE_DEVICES` when it starts, a text such as `"1"` (None: it is not set, and all cards are seen);
+# - what is in `CUDA_VISIBLE_DEVICES` when it starts, a string such as `"1"` (None: it is not set, and all cards are seen);
 # - its `tf.ConfigProto()`, perhaps with `config.gpu_options.per_process_gpu_memory_fraction` (the part of each card that it
 #   takes, from 0 to 1) or `config.gpu_options.allow_growth` (True: it takes memory only when it needs it).
 #
-# Return None if no settings help, because the programs that have to share a card are too large for it. Mind: besides its
-# tensors, each program takes 38 MiB of a card, for its *context*, and 11 MiB of a card are in use before any program starts.
+# Return None if no settings help, because the programs that have to share a card are too large for it. Note that
+# besides its tensors, each program takes 38 MiB of a card, for its *context*, and 11 MiB of a card are in use before
+# any program starts.
 
 
 # %%
@@ -102,7 +103,7 @@ def settings(programs, cards, need, memory):
 # ## How good is it?
 #
 # The checks start the programs on a simulated machine, one after the other. `%dtf_grade memory/q1 --hint` in a cell of your
-# own gives a hint; each time a bigger one.
+# own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("memory/q1")
@@ -110,7 +111,7 @@ dtflab.grade("memory/q1")
 # %% [markdown]
 # ## See it at work
 #
-# Four programs on the two cards. How much does each hold? Predict, then run. Then try `allow_growth` in the place of the
+# Four programs on the two cards. How much does each hold? Predict, then run. Then try `allow_growth` in place of the
 # fraction.
 
 # %%

@@ -4,8 +4,8 @@
 # **A sum has six parts. Each makes large tensors, and gives one small number. There is room on the card for two parts, and
 # the step needs room for six. Why, and what can you do?**
 #
-# An op runs as soon as all that it *reads* is there. The first ops of all six parts read nothing: they are ready at once,
-# and all large tensors are made before the first one is used up.
+# An op runs as soon as everything that it *reads* is there. The first ops of all six parts read nothing: they are ready
+# at once, and all large tensors are made before the first one is used up.
 #
 # A *control dependency* lets an op wait for another one without reading it. Which of these are reasons to want one? Choose all
 # of them, before you go on.
@@ -24,8 +24,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
-# for it: nothing is lost by a wrong guess.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
+# so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("parallel/q2", "ABC")
@@ -96,15 +96,15 @@ with tf.Session(cluster.target) as sess:
 # %% [markdown]
 # Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
 #
-# Each time the edges of the graph do not say all that you know: TensorFlow runs what is ready, and nothing that is not asked
-# for. A control dependency adds what you know.
+# Each time you know more than the edges of the graph say: TensorFlow runs every op that is ready, if somebody needs it.
+# A control dependency adds what you know.
 #
 # ## Your task
 #
-# Write `in_turn(parts, at_once)`. `parts` is a list of functions as `part` above: each makes ops, and returns a small tensor.
-# Call each once, and return their sum, a tensor. In a step of it, at most `at_once` parts may have their large tensors at the
-# same time; but no part waits for longer than it must: each waits for *one* other at most, never for a whole group. With six
-# parts, two at once, there are two chains of three.
+# Write `in_turn(parts, at_once)`. `parts` is a list of functions like `part` above: each makes ops, and returns a small
+# tensor. Call each once, and return their sum, a tensor. In a step of it, at most `at_once` parts may have their large
+# tensors at the same time; but no part waits for longer than it must: each waits for *one* other at most, never for a
+# whole group. With six parts, two at once, there are two chains of three.
 #
 # `with tf.control_dependencies([tensor, …]):` lets the ops that are *made inside* wait for these tensors; with an empty list
 # they wait for nothing.
@@ -128,7 +128,7 @@ def in_turn(parts, at_once):
 # %% [markdown]
 # ## How good is it?
 #
-# `%dtf_grade parallel/q2 --hint` in a cell of your own gives a hint; each time a bigger one.
+# `%dtf_grade parallel/q2 --hint` in a cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("parallel/q2")

@@ -65,7 +65,7 @@ def ready_order(ops):
 # ## How good is it?
 #
 # Your sets are compared with those of the real executor, on graphs that you have not seen. `%dtf_grade parallel/q3 --hint`
-# in a cell of your own gives a hint; each time a bigger one.
+# in a cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("parallel/q3")
@@ -73,8 +73,8 @@ dtflab.grade("parallel/q3")
 # %% [markdown]
 # ## See it at work
 #
-# The executor can be stopped after each set. Are these the sets that you expect? Its counters are there, too. (Does the cell
-# not come to an end? Then your function does not: *Kernel → Interrupt Kernel*.)
+# The executor can be stopped after each set. Are these the sets that you expect? Its counters are there, too. (If the
+# cell does not end, your function does not: *Kernel → Interrupt Kernel*.)
 
 # %%
 with tf.Session(graph=graph) as sess:

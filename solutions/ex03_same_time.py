@@ -20,8 +20,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
-# for it: nothing is lost by a wrong guess.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
+# so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("parallel/q1", "ABC")
@@ -51,7 +51,7 @@ sess = tf.Session(cluster.target)
 #
 # ## Your task
 #
-# Write `may_overlap(first, second)`, of two ops: True if they can run at the same time in a step, else False.
+# Write `may_overlap(first, second)` for two ops: True if they can run at the same time in a step, else False.
 #
 # - `op.inputs` are the tensors that an op reads; `tensor.op` is the op that makes one. `op.control_inputs` are ops that it
 #   waits for without reading anything;
@@ -76,8 +76,8 @@ def may_overlap(first, second):
 # %% [markdown]
 # ## How good is it?
 #
-# What you say of two ops is compared with a run of them, in virtual time. `%dtf_grade parallel/q1 --hint` in a cell of your
-# own gives a hint; each time a bigger one.
+# Your answer for two ops is compared with a run of them, in virtual time. `%dtf_grade parallel/q1 --hint` in a cell of
+# your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("parallel/q1")

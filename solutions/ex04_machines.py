@@ -16,7 +16,7 @@ import dtflab as tf
 # %% [markdown]
 # ## What a server sees
 #
-# `CUDA_VISIBLE_DEVICES`, in the environment of a process, says which GPUs it sees. `tf.Cluster` takes such a text for each
+# `CUDA_VISIBLE_DEVICES`, in the environment of a process, says which GPUs it sees. `tf.Cluster` takes such a string for each
 # task. First look: how many GPUs has each task here, and which one is the GPU:0 of each? Predict, then run.
 
 # %%
@@ -36,8 +36,8 @@ with tf.Cluster(addresses, gpus=2, visible_devices={"ps": [""], "worker": ["1", 
 # - a dict of addresses: `{"ps": [...], "worker": [...]}`. There is one `worker` for each GPU, on its machine, and there are
 #   `ps_tasks` tasks of the job `ps`, spread over the machines (none has two more than another). An address is
 #   `machine:port`, with any port that no other task on that machine has;
-# - a dict with a text for each task, as `CUDA_VISIBLE_DEVICES` of its process: each worker sees one GPU, which no other
-#   task sees; a `ps` sees none.
+# - a dict with a string for each task, the `CUDA_VISIBLE_DEVICES` of its process: each worker sees one GPU, which no
+#   other task sees; a `ps` sees none.
 
 
 # %%
@@ -58,7 +58,7 @@ def plan(machines, gpus, ps_tasks):
 # ## How good is it?
 #
 # The checks start your cluster, with simulated machines, and ask each server for its devices. `%dtf_grade clusters/q1
-# --hint` in a cell of your own gives a hint; each time a bigger one.
+# --hint` in a cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("clusters/q1")

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Exercise 05: rescue a model that nobody saved
 #
-# **Days of training on a cluster have just ended, and only now you see that the program has no `Saver`. Is the model
+# **Days of training on a cluster have just ended, and only now do you see that the program has no `Saver`. Is the model
 # lost?**
 #
 # Which of these variables still have their trained values? Choose all of them, with a reason, before you go on.
@@ -21,8 +21,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
-# for it: nothing is lost by a wrong guess.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
+# so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("shared/q1", "AC")
@@ -79,7 +79,7 @@ look("", one)
 # %% [markdown]
 # Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
 #
-# A session is only a client's way to the tasks. So ask of each variable: has the memory that it was in outlived what happened?
+# A session is only a client's way to the tasks. So ask for each variable: does the memory that held it still exist?
 #
 # ## Your task
 #
@@ -116,7 +116,7 @@ def rescue(target, build, path):
 # ## How good is it?
 #
 # The checks train on a real cluster, let these things happen, and read your checkpoint. `%dtf_grade shared/q1 --hint` in a
-# cell of your own gives a hint; each time a bigger one.
+# cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("shared/q1")
@@ -125,7 +125,7 @@ dtflab.grade("shared/q1")
 # ## See it at work
 #
 # Here is a program that trains and ends without saving. Which of its two variables is in the checkpoint? Predict, run, and
-# then take the line with `restart` away.
+# then remove the line with `restart`.
 
 
 # %%

@@ -5,7 +5,7 @@
 # ten rows that it needs, and nothing else?**
 #
 # `tf.nn.embedding_lookup` does this for two ways of cutting a table. Here you write it yourself, for a third way that
-# has both of them inside.
+# combines both.
 
 # %%
 import dtflab
@@ -68,7 +68,7 @@ def lookup(shards, ids, block_rows):
 # %% [markdown]
 # ## How good is it?
 #
-# `%dtf_grade shared/q2 --hint` in a cell of your own gives a hint; each time a bigger one.
+# `%dtf_grade shared/q2 --hint` in a cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("shared/q2")
@@ -77,7 +77,7 @@ dtflab.grade("shared/q2")
 # ## See it at work
 #
 # What does each parameter server send for three rows of 256 bytes? Predict, then run. Then put
-# `tf.gather(tf.concat(shards, 0), ids)` in the place of `lookup`: that is right for this table, with one block per task.
+# `tf.gather(tf.concat(shards, 0), ids)` in place of `lookup`: that is right for this table, with one block per task.
 # What is sent now?
 
 # %%

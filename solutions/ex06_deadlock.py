@@ -17,8 +17,9 @@ import dtflab as tf
 # ## A deadlock
 #
 # First look. Two jobs, two GPUs. The first job takes the tokens of GPU 0, then 1; the second those of GPU 1, then 0. In
-# virtual time, dtflab sees when all wait and nothing more can happen, and says who waits for what. (In real time they would
-# wait until you stop them.) What do the two jobs hold, and what do they wait for? Predict, then run.
+# virtual time, dtflab sees when all wait and nothing more can happen, and reports which op waits for which queue. (In
+# real time they would wait until you stop them.) What do the two jobs hold, and what do they wait for? Predict, then
+# run.
 
 # %%
 with tf.Graph().as_default(), tf.Cluster(worker=1, clock="virtual") as cluster, tf.Session(cluster.target) as sess:

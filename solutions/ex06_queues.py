@@ -1,11 +1,11 @@
 # %% [markdown]
-# # Exercise 06: padded batches of like length
+# # Exercise 06: padded batches of similar length
 #
 # **Sentences of 2 words and of 40 words arrive mixed. How do you make batches of them without padding most of each batch
 # with zeros?**
 #
-# A batch is a table: all its rows have one length, so shorter sentences are filled up with zeros (*padding*). Beside a
-# sentence of 40 words, one of 2 words costs as much as 40 words. So sentences of like length should share a batch.
+# A batch is a table: all its rows have one length, so shorter sentences are filled up with zeros (*padding*). Next to a
+# sentence of 40 words, one of 2 words costs as much as 40 words. So sentences of similar length should share a batch.
 #
 # A `PaddingFIFOQueue` fills up what it gives out together. It gives out what came first, whatever its length.
 
@@ -46,7 +46,7 @@ with tf.Graph().as_default(), tf.Session() as sess:
 
 # %%
 def batches_by_length(sentence, bounds, batch_size):
-    """(put, take, close) for padded batches of sentences of like length."""
+    """(put, take, close) for padded batches of sentences of similar length."""
     ### BEGIN SOLUTION
     queues = [tf.PaddingFIFOQueue(100, [tf.int32], shapes=[[None]]) for _ in [0, *bounds]]
     kind = tf.reduce_sum(tf.cast(tf.size(sentence) > bounds, tf.int32))  # how many bounds it is longer than
@@ -62,7 +62,7 @@ def batches_by_length(sentence, bounds, batch_size):
 # ## Does it work?
 #
 # The next cell grades `batches_by_length`, as often as you like. Stuck? `%dtf_grade queues/q1 --hint` in a cell of your own
-# gives a hint; each time a bigger one.
+# gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("queues/q1")
@@ -70,8 +70,8 @@ dtflab.grade("queues/q1")
 # %% [markdown]
 # ## See it at work
 #
-# How much of the batches is padding, and how much was it with one queue? Try other bounds. What speaks against one kind for
-# each length?
+# How much of the batches is padding, and how much was it with one queue? Try other bounds. What is the drawback of one
+# kind for each length?
 
 # %%
 import numpy as np

@@ -55,7 +55,7 @@ with tf.Graph().as_default(), tf.Session() as sess:
 #   file), and returns nothing.
 #
 # `tf.train.string_input_producer`, `tf.TextLineReader`, `tf.FIFOQueue`, `tf.train.QueueRunner` and `tf.train.Coordinator`
-# are what you need. It may be called several times, so it makes a graph of its own.
+# are what you need. It may be called several times, so it makes its own graph.
 
 
 # %%
@@ -93,7 +93,7 @@ dtflab.grade("input/q1")
 # %% [markdown]
 # ## See it at work
 #
-# Three files, two epochs. In which order do the lines come? Then take a name that does not exist into the list.
+# Three files, two epochs. In which order do the lines come? Then add a name that does not exist to the list.
 
 # %%
 folder = Path(tempfile.mkdtemp())

@@ -41,7 +41,8 @@ cluster.stop()
 # %% [markdown]
 # ## Your task
 #
-# Write `ensemble(results, images)`. `results` is a list of what a search has found, in no order: each has `.container`,
+# Write `ensemble(results, images)`. `results` is a list of what a search has found, in no particular order: each has
+# `.container`,
 # `.device`, `.hidden` (its width) and `.accuracy` (its share of right answers on the validation images). `images` is a tensor,
 # `[batch, 64]`. Return a tensor of **classes**, `[batch]`:
 #

@@ -45,7 +45,7 @@ except argparse.ArgumentError as error:
 #
 # Train on batches of 32 training images; count the steps in the *global step*. Then **return** the share of the **validation**
 # images for which the net is right, a number from 0 to 1. The variables stay on the cluster, for the next exercise. `train_net`
-# may be called several times, so it makes a graph of its own.
+# may be called several times, so it makes its own graph.
 
 
 # %%

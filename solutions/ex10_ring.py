@@ -19,9 +19,9 @@ import dtflab as tf
 # %% [markdown]
 # ## Three workers, on paper
 #
-# First look: what each worker holds of each part, as sets of those whose numbers are in it. In the first step of the first
-# round worker 0 sends part 0, worker 1 part 1, worker 2 part 2, each to the next one. What will be sent in the second step?
-# And which worker has a complete part then? Predict, then run.
+# First look: what each worker holds of each part, as sets of the workers whose numbers are in it. In the first step of
+# the first round worker 0 sends part 0, worker 1 part 1, worker 2 part 2, each to the next one. What will be sent in
+# the second step? And which worker has a complete part then? Predict, then run.
 
 # %%
 n = 3
@@ -37,8 +37,8 @@ for step in range(n - 1):
 # %% [markdown]
 # ## Your task
 #
-# Write `ring_all_reduce(tensors, devices)`. `tensors[i]` is a vector on `devices[i]`; all have one length, which can be
-# divided by their number n. Return a list of n tensors: the sum of all, on each device. In one step of the graph
+# Write `ring_all_reduce(tensors, devices)`. `tensors[i]` is a vector on `devices[i]`; all have the same length, which
+# is divisible by their number n. Return a list of n tensors: the sum of all, on each device. In one step of the graph
 #
 # - no device sends or receives more than 2(n − 1)/n of a tensor;
 # - each device sends to one other device only.

@@ -76,7 +76,7 @@ def accumulator():
 # %% [markdown]
 # ## Does it agree with the library?
 #
-# The next cell plays the same calls to yours and to `tf.ConditionalAccumulator`. Stuck? `%dtf_grade data/q2 --hint`.
+# The next cell makes the same calls to yours and to `tf.ConditionalAccumulator`. Stuck? `%dtf_grade data/q2 --hint`.
 
 # %%
 dtflab.grade("data/q2")

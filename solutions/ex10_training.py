@@ -2,7 +2,7 @@
 # # Exercise 10: training together, with and without waiting
 #
 # **Four workers train one model. With the same number of gradients, which are done first: workers that wait for each
-# other, or workers that do not? And whose model is better?**
+# other, or workers that do not? And which model is better?**
 #
 # The variables are on a parameter server. Each worker computes gradients from its own images. *Asynchronous*: it applies each
 # gradient at once. *Synchronous*: all gradients of a step are averaged, and everybody waits for the slowest.
@@ -47,7 +47,7 @@ with tf.Cluster(ps=1, worker=3, clock="virtual") as cluster:
 # - return the virtual seconds that the session took: `tf.sim.now()` tells the time.
 #
 # `tf.train.MonitoredTrainingSession` makes the session: the worker with `client.is_chief` initializes, the others wait for it.
-# Give it `stop_grace_period_secs=1`: at the end it waits for its threads, 120 seconds if you say nothing.
+# Give it `stop_grace_period_secs=1`: at the end it waits for its threads, 120 seconds by default.
 
 
 # %%
@@ -88,7 +88,7 @@ dtflab.grade("data/q1")
 # is *model parallelism*: one worker trains with all images, its layer cut over two devices, 30 steps. Predict: which is the
 # fastest, and which has the lowest loss in the end?
 #
-# Then give the synchronous way a rate four times higher. Its steps are means of four gradients: does it bear that?
+# Then give the synchronous way a rate four times higher. Its steps are means of four gradients: does it tolerate that?
 
 # %%
 digits = tf.datasets.digits().train

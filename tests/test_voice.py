@@ -28,7 +28,7 @@ PATTERNS = {  # what to look for, and what to write instead
     r"anew\b": "again, new, restart",
     r"\bthat lacks?\b|\blacks\b(?! (?:an?|the|its|their|one|any|some|only|[0-9])\b)": "is missing, without",
     r"[«»]": "quotation marks",
-    rf"(?<![\w.])beside (?={PLACE}\b)": "next to, as well as, compared with",
+    rf"(?<![\w.])[Bb]eside (?={PLACE}\b)": "next to, as well as, compared with",
     r"\bfor ever\b": "forever",
     r"\bso many\b(?! that| as)": "that many",
     r"\b(?:is|are|was|were|be|been|being) told\b(?! apart)": "learns, is notified, reports, is asked to",

@@ -53,7 +53,7 @@ def bucket_by_sequence_length(
     no_padding: bool = False,
     drop_remainder: bool = False,
 ) -> Transformation:
-    """Padded batches of elements of like length: a batch size for each bucket, one more than there are boundaries.
+    """Padded batches of elements of similar length: a batch size for each bucket, one more than there are boundaries.
 
     `pad_to_bucket_boundary`: up to the longest that the bucket may have, not the longest of the batch.
     """

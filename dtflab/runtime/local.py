@@ -1,8 +1,8 @@
 """Local: the cluster of one task behind `Session()`.
 
 Stands for `direct_session.cc`, which in TensorFlow is a second path of 1,933 lines. Here it is the same path without a
-cluster: one master, one worker, no peers. Its variables go with the session. Beside a cluster in virtual time it waits
-as everybody does there, and takes no virtual time.
+cluster: one master, one worker, no peers. Its variables go with the session. Next to a cluster in virtual time its
+waits are virtual, too, and its steps take no time.
 """
 
 from __future__ import annotations

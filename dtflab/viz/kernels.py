@@ -147,7 +147,9 @@ class _Drawing:
             yield from self._layer(x, self.below + i * (self.layer + 4), words[number])
 
     def _label(self, x: float, one: Look) -> Iterator[Markup]:
-        """Beside the badge, in lines; without its job, which the badge has, where a word would have to be cut."""
+        """The text next to the badge, in lines; without its job, which the badge has, where a word would have to be
+        cut.
+        """
         beside = marks.badge_width(one) + 6
         room = (self.column - beside) / _BOLD
         whole = max(map(text_width, one.label.split())) <= room

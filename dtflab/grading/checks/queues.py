@@ -1,6 +1,6 @@
 """Questions on queues.
 
-q1: sentences of different lengths in padded batches, each of sentences of like length. An answer is three things to
+q1: sentences of different lengths in padded batches, each of sentences of similar length. An answer is three things to
 run: `put`, `take`, `close`. The checks put sentences whose lengths they know, take as soon as a batch must be there,
 and look at what is in it; which queues there are, and which batch comes first of several, is up to the answer.
 """
