@@ -161,7 +161,7 @@ from dtflab.ops.sparse.functions import (
 from dtflab.ops.sparse.sparse_tensor import (
     SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor, sparse_placeholder,
 )
-from dtflab.ops.variables.template import make_template
+from dtflab.ops.variables.get_variable import make_template
 from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.variables.policies import (
     VariableAggregation, VariableSynchronization, disable_resource_variables, enable_resource_variables,

@@ -9,7 +9,8 @@ attributes in TensorFlow's own grammar (what `REGISTER_OP` takes). Everything el
     @op("MatMul(a: T, b: T) -> (product: T) where transpose_a: bool = false, T: {float, double}")
     class MatMul(Op):
         def infer(op): ...         # static shapes of the outputs
-        def bind(node, xp): ...    # the kernel: a callable over arrays of the module xp
+        def bind(node, xp): ...    # the kernel: a callable over arrays of the module xp; or, flat,
+        def kernel(node, xp, a, b): ...    # what it returns, where nothing is to be prepared once per node
         def grad(op, dy): ...      # the gradients of the inputs, as graph ops
         def flops(node, ins, outs): ...
         def bytes(node, ins, outs): ...
@@ -145,6 +146,7 @@ class Op:
     calls_program = False  # the kernel calls a Python function of the program, which may wait
     blas = False  # runs inside BLAS, which ops/blas keeps on one thread
     shards = False  # `bind` takes the device's Shard, too, and the kernel does large work in parts with it
+    kernel: Callable[..., Any] | None = None  # of (node, xp, *inputs): where `bind` would prepare nothing
     into: Callable[..., Callable[..., Any]] | None = None  # as `bind`, but the kernel has an `out=` (ops/forwarding)
     grad: Callable[..., Sequence[Any]] | None = None
     zeros: Callable[[Any, int], Any] | None = None  # stands for the gradient of an output that nothing depends on
@@ -161,10 +163,12 @@ class Op:
 
         return [TensorShape(None)] * len(op.outputs)
 
-    @staticmethod
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    @classmethod
+    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
         """The kernel of `node` over the array module `xp` (numpy or cupy)."""
-        raise NotImplementedError(f"Op {node.op} (node '{node.name}') has no kernel in dtflab")
+        if cls.kernel is None:
+            raise NotImplementedError(f"Op {node.op} (node '{node.name}') has no kernel in dtflab")
+        return functools.partial(cls.kernel, node, xp)
 
     @staticmethod
     def flops(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:

@@ -30,10 +30,9 @@ from dtflab.ops.conv.functions import conv2d as convolve
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.math.functions import add_n
 from dtflab.ops.nn.functions import bias_add
-from dtflab.ops.variables.get_variable import get_variable
+from dtflab.ops.variables.get_variable import get_variable, make_template
 from dtflab.ops.variables.initializers import zeros_initializer
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable, fixed_size_partitioner
-from dtflab.ops.variables.template import make_template
 from dtflab.ops.variables.variable_scope import variable_scope
 
 # -- layers -----------------------------------------------------------------------------------------------------------

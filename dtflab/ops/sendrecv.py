@@ -23,9 +23,7 @@ _ENDS = """
 ROOT = "0:0"  # frame:iteration outside of all loops
 
 
-@op("""_Arg() -> (output: T)
-       T: type
-       index: int >= 0""")
+@op("_Arg() -> (output: T) where T: type, index: int >= 0")
 class Arg(StatefulOp):
     """A fed value: number `index` of the step's arguments."""
 
@@ -34,9 +32,7 @@ class Arg(StatefulOp):
         return lambda ctx: ctx.args[index]
 
 
-@op("""_Retval(input: T) -> ()
-       T: type
-       index: int >= 0""")
+@op("_Retval(input: T) -> () where T: type, index: int >= 0")
 class Retval(StatefulOp):
     """A fetched value: number `index` of the step's results."""
 

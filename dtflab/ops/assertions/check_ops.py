@@ -15,9 +15,7 @@ from dtflab.ops.messages import invalid
 from dtflab.ops.summaries.summarize import summarize_value
 
 
-@op("""Assert(condition: bool, data: T) -> ()
-       T: list(type) >= 1
-       summarize: int = 3""")
+@op("Assert(condition: bool, data: T) -> () where T: list(type) >= 1, summarize: int = 3")
 class Assert(FreeOp):
     """Nothing if `condition` is true; else the error that shows the first `summarize` elements of each of `data`."""
 
@@ -25,18 +23,13 @@ class Assert(FreeOp):
     infer = shapes.none
     grad = no_gradient
 
-    def bind(node, xp):
-        def check(condition, *data):
-            if not condition:
-                said = " ".join(f"[{summarize_value(value, node['summarize'])}]" for value in data)
-                raise invalid(f"assertion failed: {said}")
-
-        return check
+    def kernel(node, xp, condition, *data):
+        if not condition:
+            said = " ".join(f"[{summarize_value(value, node['summarize'])}]" for value in data)
+            raise invalid(f"assertion failed: {said}")
 
 
-@op("""CheckNumerics(tensor: T) -> (output: T)
-       T: {bfloat16, half, float, double}
-       message: string""")
+@op("CheckNumerics(tensor: T) -> (output: T) where T: {bfloat16, half, float, double}, message: string")
 class CheckNumerics(Op):
     """The tensor; the error with `message` if an element is infinite or not a number."""
 
@@ -44,15 +37,12 @@ class CheckNumerics(Op):
     aliasing = True
     infer = shapes.unchanged
 
-    def bind(node, xp):
-        def check(tensor):
-            if not xp.isfinite(tensor).all():
-                found = {"Inf": xp.isinf(tensor).any(), "NaN": xp.isnan(tensor).any()}
-                kinds = " and ".join(word for word, is_there in found.items() if is_there)
-                raise invalid(f"{node['message'].decode()} : Tensor had {kinds} values")
-            return tensor
-
-        return check
+    def kernel(node, xp, tensor):
+        if not xp.isfinite(tensor).all():
+            found = {"Inf": xp.isinf(tensor).any(), "NaN": xp.isnan(tensor).any()}
+            kinds = " and ".join(word for word, is_there in found.items() if is_there)
+            raise invalid(f"{node['message'].decode()} : Tensor had {kinds} values")
+        return tensor
 
     def grad(operation, dy):
         message = operation.get_attr("message").decode()

@@ -6,6 +6,5 @@ While a graph is built: `control_flow_context` (where an operation is), `cond_co
 (in a loop).
 Gradients: `grad_loop` (a loop and the one that goes back), `loop_gradients` (all loops of a call), `loop_sums`
 (counters and sums).
-Ops: `flow_ops` (Switch, Merge, Enter, Exit), `stack` (values wait for the gradient), `mutex_ops` (lock and release),
-`state` (what stacks and mutexes hold).
+Ops: `flow_ops` (Switch, Merge, Enter, Exit), `state_ops` (of stacks and mutexes), `state` (what these hold).
 """

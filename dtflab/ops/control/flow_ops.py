@@ -79,8 +79,7 @@ class ControlTrigger(NoOp):
     control_flow = "control_trigger"
 
 
-@op("""RefIdentity(input: Ref(T)) -> (output: Ref(T))
-       T: type""")
+@op("RefIdentity(input: Ref(T)) -> (output: Ref(T)) where T: type")
 class RefIdentity(_Passed):
     """The same variable, not its value."""
 
@@ -151,8 +150,7 @@ def _of_loop_switch(operation: Operation, from_exit: Any, from_body: Any) -> Any
 
 
 _with_twin(
-    """Switch(data: <T>, pred: bool) -> (output_false: <T>, output_true: <T>)
-       T: type""",
+    "Switch(data: <T>, pred: bool) -> (output_false: <T>, output_true: <T>) where T: type",
     _Switch,
     allows_uninitialized_input=True,
 )
@@ -187,9 +185,7 @@ class _Merge(_FlowOp):
 
 
 _with_twin(
-    """Merge(inputs: <N * T>) -> (output: <T>, value_index: int32)
-       T: type
-       N: int >= 1""",
+    "Merge(inputs: <N * T>) -> (output: <T>, value_index: int32) where T: type, N: int >= 1",
     _Merge,
 )
 
@@ -246,15 +242,12 @@ class _NextIteration(_Passed):
 
 _with_twin(
     """Enter(data: <T>) -> (output: <T>)
-       T: type
-       frame_name: string
-       is_constant: bool = false
-       parallel_iterations: int = 10""",
+       T: type, frame_name: string, is_constant: bool = false, parallel_iterations: int = 10""",
     _Enter,
     infer=shapes.unchanged,
 )
-_with_twin("Exit(data: <T>) -> (output: <T>)\nT: type", _Exit)
-_with_twin("NextIteration(data: <T>) -> (output: <T>)\nT: type", _NextIteration)
+_with_twin("Exit(data: <T>) -> (output: <T>) where T: type", _Exit)
+_with_twin("NextIteration(data: <T>) -> (output: <T>) where T: type", _NextIteration)
 
 
 @op("LoopCond(input: bool) -> (output: bool)")

@@ -18,17 +18,14 @@ from dtflab.ops.datasets.threads import Calls, Prefetched, ShortCalls, parallel_
 from dtflab.ops.messages import invalid
 
 _INPUTS = "input_dataset: variant, other_arguments: Targuments"
-_GIVES = f"""(handle: variant)
-       f: func
-       Targuments: list(type) >= 0{OUTPUTS}"""
+_GIVES = f"(handle: variant) where f: func, Targuments: list(type) >= 0{OUTPUTS}"
 _IF_GIVES = _GIVES.replace("f:", "predicate:")
 
 # -- map ----------------------------------------------------------------------------------------------------------
 
 
 @op(f"""MapDataset({_INPUTS}) -> {_GIVES}
-       use_inter_op_parallelism: bool = true
-       preserve_cardinality: bool = false
+       use_inter_op_parallelism: bool = true, preserve_cardinality: bool = false
        force_synchronous: bool = false{METADATA}""")
 class MapDataset(FunctionOp):
     """The function of each element."""
@@ -39,13 +36,9 @@ class MapDataset(FunctionOp):
 
 @op(
     f"""ParallelMapDataset({_INPUTS}, num_parallel_calls: int32) -> {_GIVES}
-       use_inter_op_parallelism: bool = true
-       sloppy: bool = false
-       preserve_cardinality: bool = false{METADATA}""",
+       use_inter_op_parallelism: bool = true, sloppy: bool = false, preserve_cardinality: bool = false{METADATA}""",
     f"""ParallelMapDatasetV2({_INPUTS}, num_parallel_calls: int64) -> {_GIVES}
-       use_inter_op_parallelism: bool = true
-       deterministic: string = 'default'
-       preserve_cardinality: bool = false
+       use_inter_op_parallelism: bool = true, deterministic: string = 'default', preserve_cardinality: bool = false
        use_unbounded_threadpool: bool = false{METADATA}""",
 )
 class ParallelMapDataset(FunctionOp):
@@ -220,12 +213,8 @@ class _Generated(Iterating):
 
 @op(f"""GeneratorDataset(init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args,
                          finalize_func_other_args: Tfinalize_func_args) -> (handle: variant)
-       init_func: func
-       next_func: func
-       finalize_func: func
-       Tinit_func_args: list(type) >= 0
-       Tnext_func_args: list(type) >= 0
-       Tfinalize_func_args: list(type) >= 0{OUTPUTS}{METADATA}""")
+       init_func: func, next_func: func, finalize_func: func, Tinit_func_args: list(type) >= 0
+       Tnext_func_args: list(type) >= 0, Tfinalize_func_args: list(type) >= 0{OUTPUTS}{METADATA}""")
 class GeneratorDataset(DatasetOp):
     stateful = True
     needs_ctx = True

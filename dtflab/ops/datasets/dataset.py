@@ -94,8 +94,7 @@ def several(elements: Iterable[Element], types: list[DType], shapes: list[Tensor
 # -- the ops ----------------------------------------------------------------------------------------------------
 
 OUTPUTS = """
-       output_types: list(type) >= 1
-       output_shapes: list(shape) >= 1"""
+       output_types: list(type) >= 1, output_shapes: list(shape) >= 1"""
 METADATA = """
        metadata: string = ''"""
 GIVES = f"(handle: variant){OUTPUTS}"

@@ -31,7 +31,7 @@ ITERATOR_TYPE = "tensorflow::data::IteratorResource"
 # -- making iterators -------------------------------------------------------------------------------------------------
 
 
-_NAMED = f"() -> (handle: resource)\nshared_name: string\ncontainer: string{OUTPUTS}"
+_NAMED = f"() -> (handle: resource) where shared_name: string, container: string{OUTPUTS}"
 
 
 @op(f"Iterator{_NAMED}", f"IteratorV2{_NAMED}")
@@ -50,8 +50,7 @@ class NewIterator(StatefulOp):
 
 @op(f"""OneShotIterator() -> (handle: resource)
        dataset_factory: func{OUTPUTS}
-       container: string = ''
-       shared_name: string = ''""")
+       container: string = '', shared_name: string = ''""")
 class OneShotIterator(NewIterator):
     """An iterator that begins by itself, once, with the data set that a function makes."""
 
@@ -114,8 +113,7 @@ class IteratorToStringHandle(FreeOp):
 
 
 _FROM_STRING = """(string_handle: string) -> (resource_handle: resource)
-       output_types: list(type) >= 0 = []
-       output_shapes: list(shape) >= 0 = []"""
+       output_types: list(type) >= 0 = [], output_shapes: list(shape) >= 0 = []"""
 
 
 @op(f"IteratorFromStringHandle{_FROM_STRING}", f"IteratorFromStringHandleV2{_FROM_STRING}")
@@ -173,9 +171,7 @@ class _Whole(FreeOp):
 
 @op(f"""ReduceDataset(input_dataset: variant, initial_state: Tstate, other_arguments: Targuments) ->
        (components: output_types)
-       f: func
-       Tstate: list(type) >= 1
-       Targuments: list(type) >= 0{OUTPUTS}
+       f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0{OUTPUTS}
        use_inter_op_parallelism: bool = true{METADATA}""")
 class ReduceDataset(_Whole):
     grad = no_gradient

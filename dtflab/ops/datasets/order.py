@@ -45,8 +45,7 @@ class _Zip(Iterating):
         return components
 
 
-@op(f"""ZipDataset(input_datasets: N * variant) -> {GIVES}
-       N: int >= 1{METADATA}""")
+@op(f"ZipDataset(input_datasets: N * variant) -> {GIVES}, N: int >= 1{METADATA}")
 class ZipDataset(DatasetOp):
     def make(node, *datasets):
         return Dataset(lambda run: _Zip([dataset.iterate(run) for dataset in datasets]), *datasets)

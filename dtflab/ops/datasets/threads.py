@@ -137,9 +137,7 @@ class Prefetched(Serial):
 
 
 @op(f"""PrefetchDataset(input_dataset: variant, buffer_size: int64) -> {GIVES}
-       slack_period: int = 0
-       legacy_autotune: bool = true
-       buffer_size_min: int = 0{METADATA}""")
+       slack_period: int = 0, legacy_autotune: bool = true, buffer_size_min: int = 0{METADATA}""")
 class PrefetchDataset(DatasetOp):
     def make(node, source, buffer_size):
         size = number(buffer_size, "buffer_size")

@@ -91,8 +91,7 @@ def check_defaults(keys: Sequence[str], shapes: Sequence[TensorShape], defaults:
 _SPARSE = "sparse_indices: {0} * int64, sparse_values: sparse_types, sparse_shapes: {0} * int64"
 _SPARSE_TYPES = f"\n        sparse_types: {_FEATURE} >= 0"
 _DENSE_TYPES = f"""
-        Tdense: {_FEATURE} >= 0
-        dense_shapes: list(shape) >= 0"""
+        Tdense: {_FEATURE} >= 0, dense_shapes: list(shape) >= 0"""
 
 
 class _Parse(Op):
@@ -108,23 +107,18 @@ class _Parse(Op):
         return [*sparse, *dense_shapes(batch, operation.attrs["dense_shapes"])]
 
     @classmethod
-    def bind(cls, node, xp):
+    def kernel(cls, node, xp, serialized, *inputs):
         sparse_types, dense_types, shapes = node["sparse_types"], node["Tdense"], node["dense_shapes"]
-
-        def parse(serialized, *inputs):
-            names, sparse, dense, defaults = cls.keys(node, *inputs)
-            batch = Batch.parse(Example, serialized, names)
-            return outputs(batch, sparse, sparse_types, dense, dense_types, shapes, defaults)
-
-        return parse
+        names, sparse, dense, defaults = cls.keys(node, *inputs)
+        batch = Batch.parse(Example, serialized, names)
+        return outputs(batch, sparse, sparse_types, dense, dense_types, shapes, defaults)
 
 
 @op(f"""ParseExampleV2(serialized: string, names: string, sparse_keys: string, dense_keys: string, ragged_keys: string,
         dense_defaults: Tdense) -> ({_SPARSE.format("num_sparse")},
         dense_values: Tdense, ragged_values: ragged_value_types, ragged_row_splits: ragged_split_types)
         num_sparse: int >= 0{_SPARSE_TYPES}
-        ragged_value_types: {_FEATURE} >= 0
-        ragged_split_types: list({{int32, int64}}) >= 0{_DENSE_TYPES}""")
+        ragged_value_types: {_FEATURE} >= 0, ragged_split_types: list({{int32, int64}}) >= 0{_DENSE_TYPES}""")
 class ParseExampleV2(Op):
     def infer(operation):
         batch = check_serialized(operation.inputs[0].shape)
@@ -136,24 +130,19 @@ class ParseExampleV2(Op):
             *[split_shape(batch)] * ragged,
         ]
 
-    def bind(node, xp):
+    def kernel(node, xp, serialized, names, sparse_keys, dense_keys, ragged_keys, *defaults):
         types, shapes = (node["sparse_types"], node["Tdense"]), node["dense_shapes"]
         ragged_types = node["ragged_value_types"], node["ragged_split_types"]
-
-        def parse(serialized, names, sparse_keys, dense_keys, ragged_keys, *defaults):
-            batch = Batch.parse(Example, serialized, names)
-            sparse, dense = keys_of(sparse_keys, "sparse_keys"), keys_of(dense_keys, "dense_keys")
-            ragged = zip(keys_of(ragged_keys, "ragged_keys"), *ragged_types)
-            found = outputs(batch, sparse, types[0], dense, types[1], shapes, defaults)
-            return found + columns_of([columns.ragged(batch, *each) for each in ragged], 2)
-
-        return parse
+        batch = Batch.parse(Example, serialized, names)
+        sparse, dense = keys_of(sparse_keys, "sparse_keys"), keys_of(dense_keys, "dense_keys")
+        ragged = zip(keys_of(ragged_keys, "ragged_keys"), *ragged_types)
+        found = outputs(batch, sparse, types[0], dense, types[1], shapes, defaults)
+        return found + columns_of([columns.ragged(batch, *each) for each in ragged], 2)
 
 
 @op(f"""ParseExample(serialized: string, names: string, sparse_keys: Nsparse * string, dense_keys: Ndense * string,
         dense_defaults: Tdense) -> ({_SPARSE.format("Nsparse")}, dense_values: Tdense)
-        Nsparse: int >= 0
-        Ndense: int >= 0{_SPARSE_TYPES}{_DENSE_TYPES}""")
+        Nsparse: int >= 0, Ndense: int >= 0{_SPARSE_TYPES}{_DENSE_TYPES}""")
 class ParseExample(_Parse):
     """A batch; each key is an input of its own."""
 
@@ -167,8 +156,7 @@ class ParseExample(_Parse):
 
 @op(f"""ParseSingleExample(serialized: string, dense_defaults: Tdense) -> (
         {_SPARSE.format("num_sparse")}, dense_values: Tdense)
-        num_sparse: int >= 0
-        sparse_keys: list(string) >= 0
+        num_sparse: int >= 0, sparse_keys: list(string) >= 0
         dense_keys: list(string) >= 0{_SPARSE_TYPES}{_DENSE_TYPES}""")
 class ParseSingleExample(_Parse):
     """One example; the keys are attributes."""

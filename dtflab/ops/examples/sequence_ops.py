@@ -19,12 +19,9 @@ from dtflab.protos.example_pb2 import SequenceExample
 _FEATURE = "list({float, int64, string})"
 _SPLIT = "list({int32, int64})"
 _TYPES = f"""
-        context_sparse_types: {_FEATURE} >= 0 = []
-        Tcontext_dense: {_FEATURE} >= 0 = []
-        feature_list_dense_types: {_FEATURE} >= 0 = []
-        context_dense_shapes: list(shape) >= 0 = []
-        feature_list_sparse_types: {_FEATURE} >= 0 = []
-        feature_list_dense_shapes: list(shape) >= 0 = []"""
+        context_sparse_types: {_FEATURE} >= 0 = [], Tcontext_dense: {_FEATURE} >= 0 = []
+        feature_list_dense_types: {_FEATURE} >= 0 = [], context_dense_shapes: list(shape) >= 0 = []
+        feature_list_sparse_types: {_FEATURE} >= 0 = [], feature_list_dense_shapes: list(shape) >= 0 = []"""
 _CONTEXT = (
     "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, "
     "context_sparse_shapes: Ncontext_sparse * int64, context_dense_values: Tcontext_dense"
@@ -77,12 +74,9 @@ def _lists(
         {_LISTS}, {_LENGTHS}, feature_list_ragged_values: feature_list_ragged_value_types,
         feature_list_ragged_outer_splits: feature_list_ragged_split_types,
         feature_list_ragged_inner_splits: feature_list_ragged_split_types)
-        Ncontext_sparse: int >= 0 = 0
-        context_ragged_value_types: {_FEATURE} >= 0 = []
-        context_ragged_split_types: {_SPLIT} >= 0 = []
-        Nfeature_list_sparse: int >= 0 = 0
-        Nfeature_list_dense: int >= 0 = 0
-        feature_list_ragged_value_types: {_FEATURE} >= 0 = []
+        Ncontext_sparse: int >= 0 = 0, context_ragged_value_types: {_FEATURE} >= 0 = []
+        context_ragged_split_types: {_SPLIT} >= 0 = [], Nfeature_list_sparse: int >= 0 = 0
+        Nfeature_list_dense: int >= 0 = 0, feature_list_ragged_value_types: {_FEATURE} >= 0 = []
         feature_list_ragged_split_types: {_SPLIT} >= 0 = []{_TYPES}""")
 class ParseSequenceExampleV2(Op):
     def infer(operation):
@@ -94,23 +88,19 @@ class ParseSequenceExampleV2(Op):
         lists = [*_list_shapes(operation, batch), *lengths, *[vector] * listed, *[rows] * listed, *[vector] * listed]
         return context + lists
 
-    def bind(node, xp):
+    def kernel(node, xp, serialized, names, *rest):
         once = node["context_ragged_value_types"], node["context_ragged_split_types"]
         listed = node["feature_list_ragged_value_types"], node["feature_list_ragged_split_types"]
-
-        def parse(serialized, names, *rest):
-            batch = Batch.parse(SequenceExample, serialized, names)
-            keys = [examples.keys_of(vector, "keys") for vector in rest[:6]]
-            lists, lengths = _lists(node, batch, keys[3], keys[4], rest[6].tolist())
-            return [
-                *_context(node, batch, keys[0], keys[1], rest[7:]),
-                *columns_of([columns.ragged(batch, *each) for each in zip(keys[2], *once)], 2),
-                *lists,
-                *lengths,
-                *columns_of([columns.ragged_steps(batch, *each) for each in zip(keys[5], *listed)], 3),
-            ]
-
-        return parse
+        batch = Batch.parse(SequenceExample, serialized, names)
+        keys = [examples.keys_of(vector, "keys") for vector in rest[:6]]
+        lists, lengths = _lists(node, batch, keys[3], keys[4], rest[6].tolist())
+        return [
+            *_context(node, batch, keys[0], keys[1], rest[7:]),
+            *columns_of([columns.ragged(batch, *each) for each in zip(keys[2], *once)], 2),
+            *lists,
+            *lengths,
+            *columns_of([columns.ragged_steps(batch, *each) for each in zip(keys[5], *listed)], 3),
+        ]
 
 
 class _Parse(Op):
@@ -126,16 +116,13 @@ class _Parse(Op):
         return [*_context_shapes(operation, batch), *_list_shapes(operation, batch), *lengths]
 
     @classmethod
-    def bind(cls, node, xp):
-        def parse(serialized, *inputs):
-            if serialized.ndim and not cls.rank:
-                raise invalid("Expected serialized to be a scalar")
-            names, keys, defaults, assumed_empty = cls.keys(node, *inputs)
-            batch = Batch.parse(SequenceExample, serialized, names)
-            lists, lengths = _lists(node, batch, *keys[2:], [key in assumed_empty for key in keys[3]])
-            return [*_context(node, batch, *keys[:2], defaults), *lists, *(lengths if cls.rank else [])]
-
-        return parse
+    def kernel(cls, node, xp, serialized, *inputs):
+        if serialized.ndim and not cls.rank:
+            raise invalid("Expected serialized to be a scalar")
+        names, keys, defaults, assumed_empty = cls.keys(node, *inputs)
+        batch = Batch.parse(SequenceExample, serialized, names)
+        lists, lengths = _lists(node, batch, *keys[2:], [key in assumed_empty for key in keys[3]])
+        return [*_context(node, batch, *keys[:2], defaults), *lists, *(lengths if cls.rank else [])]
 
 
 _PARTS = ("context_sparse", "context_dense", "feature_list_sparse", "feature_list_dense")
@@ -143,15 +130,10 @@ _PARTS = ("context_sparse", "context_dense", "feature_list_sparse", "feature_lis
 
 @op(f"""ParseSequenceExample(serialized: string, debug_name: string,
         context_dense_defaults: Tcontext_dense) -> ({_CONTEXT}, {_LISTS}, {_LENGTHS})
-        feature_list_dense_missing_assumed_empty: list(string) >= 0
-        context_sparse_keys: list(string) >= 0
-        context_dense_keys: list(string) >= 0
-        feature_list_sparse_keys: list(string) >= 0
-        feature_list_dense_keys: list(string) >= 0
-        Ncontext_sparse: int >= 0 = 0
-        Ncontext_dense: int >= 0 = 0
-        Nfeature_list_sparse: int >= 0 = 0
-        Nfeature_list_dense: int >= 0 = 0{_TYPES}""")
+        feature_list_dense_missing_assumed_empty: list(string) >= 0, context_sparse_keys: list(string) >= 0
+        context_dense_keys: list(string) >= 0, feature_list_sparse_keys: list(string) >= 0
+        feature_list_dense_keys: list(string) >= 0, Ncontext_sparse: int >= 0 = 0, Ncontext_dense: int >= 0 = 0
+        Nfeature_list_sparse: int >= 0 = 0, Nfeature_list_dense: int >= 0 = 0{_TYPES}""")
 class ParseSequenceExample(_Parse):
     """A batch; the keys are attributes."""
 
@@ -166,9 +148,7 @@ class ParseSequenceExample(_Parse):
         context_sparse_keys: Ncontext_sparse * string, context_dense_keys: Ncontext_dense * string,
         feature_list_sparse_keys: Nfeature_list_sparse * string, feature_list_dense_keys: Nfeature_list_dense * string,
         context_dense_defaults: Tcontext_dense, debug_name: string) -> ({_CONTEXT}, {_LISTS})
-        Ncontext_sparse: int >= 0 = 0
-        Ncontext_dense: int >= 0 = 0
-        Nfeature_list_sparse: int >= 0 = 0
+        Ncontext_sparse: int >= 0 = 0, Ncontext_dense: int >= 0 = 0, Nfeature_list_sparse: int >= 0 = 0
         Nfeature_list_dense: int >= 0 = 0{_TYPES}""")
 class ParseSingleSequenceExample(_Parse):
     """One message; each key is an input of its own."""

@@ -20,58 +20,45 @@ from dtflab.protos.example_pb2 import Example
 from dtflab.protos.tensor_pb2 import TensorProto
 
 
-@op("""SerializeTensor(tensor: T) -> (serialized: string)
-       T: type""")
+@op("SerializeTensor(tensor: T) -> (serialized: string) where T: type")
 class SerializeTensor(Op):
     grad = no_gradient
     infer = shapes.scalar
 
-    def bind(node, xp):
+    def kernel(node, xp, value):
         dtype = node["T"]
-
-        def serialize(value):
-            proto = make_tensor_proto(np.asarray(value), dtype)
-            if dtype.is_numpy_compatible and dtype != dtypes.string and not proto.tensor_content:
-                proto = TensorProto(dtype=proto.dtype, tensor_shape=proto.tensor_shape)
-                proto.tensor_content = np.asarray(value).tobytes()
-            return np.array(proto.SerializeToString(deterministic=True), object)
-
-        return serialize
+        proto = make_tensor_proto(np.asarray(value), dtype)
+        if dtype.is_numpy_compatible and dtype != dtypes.string and not proto.tensor_content:
+            proto = TensorProto(dtype=proto.dtype, tensor_shape=proto.tensor_shape)
+            proto.tensor_content = np.asarray(value).tobytes()
+        return np.array(proto.SerializeToString(deterministic=True), object)
 
 
-@op("""ParseTensor(serialized: string) -> (output: out_type)
-       out_type: type""")
+@op("ParseTensor(serialized: string) -> (output: out_type) where out_type: type")
 class ParseTensor(Op):
     grad = no_gradient
 
-    def bind(node, xp):
+    def kernel(node, xp, serialized):
         wanted = node["out_type"]
-
-        def parse(serialized):
-            check_rank(serialized, 0, "Expected `serialized` to be a scalar, got shape: {}")
-            try:
-                proto = TensorProto.FromString(serialized.item())
-            except DecodeError:
-                shown = base64.b64encode(serialized.item()).decode()
-                raise invalid(f"Could not parse `serialized` as TensorProto, base64: {shown}") from None
-            if proto.dtype != wanted.as_datatype_enum:
-                found = dtype_text(dtypes.as_dtype(proto.dtype))
-                raise invalid(f"Type mismatch between parsed tensor ({found}) and dtype ({dtype_text(wanted)})")
-            return make_ndarray(proto)
-
-        return parse
+        check_rank(serialized, 0, "Expected `serialized` to be a scalar, got shape: {}")
+        try:
+            proto = TensorProto.FromString(serialized.item())
+        except DecodeError:
+            shown = base64.b64encode(serialized.item()).decode()
+            raise invalid(f"Could not parse `serialized` as TensorProto, base64: {shown}") from None
+        if proto.dtype != wanted.as_datatype_enum:
+            found = dtype_text(dtypes.as_dtype(proto.dtype))
+            raise invalid(f"Type mismatch between parsed tensor ({found}) and dtype ({dtype_text(wanted)})")
+        return make_ndarray(proto)
 
 
 @op("DecodeJSONExample(json_examples: string) -> (binary_examples: string)")
 class DecodeJSONExample(Op):
     infer = shapes.unchanged
 
-    def bind(node, xp):
-        def decode(texts):
-            found = [_from_json(text) for text in texts.ravel().tolist()]
-            return np.array(found, object).reshape(texts.shape)
-
-        return decode
+    def kernel(node, xp, texts):
+        found = [_from_json(text) for text in texts.ravel().tolist()]
+        return np.array(found, object).reshape(texts.shape)
 
 
 def _from_json(text: bytes) -> bytes:

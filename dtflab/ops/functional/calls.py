@@ -91,24 +91,18 @@ _pair("StatelessCase", "Case", _CASE, _Choice, _case)
 _pair("StatelessWhile", "While", _WHILE, _Choice, _while)
 
 
-@op("""ToBool(input: T) -> (output: bool)
-       T: type""")
+@op("ToBool(input: T) -> (output: bool) where T: type")
 class ToBool(Op):
     """A scalar is true if it is not zero or empty, another tensor if it has elements."""
 
     infer = shapes.scalar
 
-    def bind(node: Any, xp: Any) -> Callable[[Any], Any]:
-        def to_bool(value: Any) -> Any:
-            array = np.asarray(value) if xp is np else value
-            return np.bool_(bool(array[()]) if array.ndim == 0 else array.size > 0)
-
-        return to_bool
+    def kernel(node: Any, xp: Any, value: Any) -> Any:
+        array = np.asarray(value) if xp is np else value
+        return np.bool_(bool(array[()]) if array.ndim == 0 else array.size > 0)
 
 
-@op("""FakeParam() -> (output: dtype)
-       dtype: type
-       shape: shape""")
+@op("FakeParam() -> (output: dtype) where dtype: type, shape: shape")
 class FakeParam(Op):
     """What a branch gives where only the other one has something to give; it is never read."""
 
@@ -120,9 +114,7 @@ class FakeParam(Op):
         return lambda: nothing
 
 
-@op("""_SwitchN(data: T, output_index: int32) -> (outputs: num_outs * T)
-       num_outs: int >= 1
-       T: type""")
+@op("_SwitchN(data: T, output_index: int32) -> (outputs: num_outs * T) where num_outs: int >= 1, T: type")
 class SwitchN(Op):
     """`data` at output number `output_index`, the last one for an index out of range; the other outputs are dead."""
 

@@ -23,8 +23,7 @@ class _OptionalOp(FreeOp):
     infer = shapes.scalar
 
 
-@op("""OptionalFromValue(components: Toutput_types) -> (optional: variant)
-       Toutput_types: list(type) >= 1""")
+@op("OptionalFromValue(components: Toutput_types) -> (optional: variant) where Toutput_types: list(type) >= 1")
 class OptionalFromValue(_OptionalOp):
     def grad(operation, doptional):
         types, shapes = [t.dtype for t in operation.inputs], [t.shape for t in operation.inputs]
@@ -47,8 +46,7 @@ class OptionalHasValue(_OptionalOp):
 
 
 @op("""OptionalGetValue(optional: variant) -> (components: output_types)
-       output_types: list(type) >= 1
-       output_shapes: list(shape) >= 1""")
+       output_types: list(type) >= 1, output_shapes: list(shape) >= 1""")
 class OptionalGetValue(_OptionalOp):
     def infer(operation):
         return list(operation.attrs["output_shapes"])
@@ -56,10 +54,7 @@ class OptionalGetValue(_OptionalOp):
     def grad(operation, *dcomponents):
         return [apply_op("OptionalFromValue", components=list(dcomponents))]
 
-    def bind(node: Any, xp: Any) -> Callable[[Optional], Any]:
-        def get_value(optional: Optional) -> Any:
-            if optional.values is None:
-                raise invalid("The given optional does not have a value.")
-            return optional.values
-
-        return get_value
+    def kernel(node: Any, xp: Any, optional: Optional) -> Any:
+        if optional.values is None:
+            raise invalid("The given optional does not have a value.")
+        return optional.values

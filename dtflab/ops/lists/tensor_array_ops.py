@@ -88,12 +88,8 @@ class _Maker(StatefulOp):
 
 
 @op("""TensorArrayV3(size: int32) -> (handle: resource, flow: float)
-       dtype: type
-       element_shape: shape = unknown
-       dynamic_size: bool = false
-       clear_after_read: bool = true
-       identical_element_shapes: bool = false
-       tensor_array_name: string = ''""")
+       dtype: type, element_shape: shape = unknown, dynamic_size: bool = false, clear_after_read: bool = true
+       identical_element_shapes: bool = false, tensor_array_name: string = ''""")
 class TensorArrayV3(_Maker):
     """A new array of `size` elements that are not written yet."""
 
@@ -126,46 +122,37 @@ class TensorArrayGrad(_Maker):
     Those of TensorArrayGradWithShape have more dimensions than the elements.
     """
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def kernel(node: Any, xp: Any, ctx: Any, handle: ResourceHandle, flow: Any, before: Any = ()) -> Any:
         source = node["source"].decode()
-
-        def make(ctx: Any, handle: ResourceHandle, flow: Any, before: Any = ()) -> Any:
-            if not handle.name.startswith(_ARRAYS):
-                raise invalid(f"Wrong input container. {handle.name}")
-            forward = find(ctx, handle)
-            name = f"{forward.name}@{source}"
-            forward.begin_gradients()
-            gradients = lambda: forward.gradients(name, tuple(map(int, before)))  # noqa: E731
-            return handle_in_step(ctx, _GRADIENTS + name, _TYPE, gradients), np.float32(0)
-
-        return make
+        if not handle.name.startswith(_ARRAYS):
+            raise invalid(f"Wrong input container. {handle.name}")
+        forward = find(ctx, handle)
+        name = f"{forward.name}@{source}"
+        forward.begin_gradients()
+        gradients = lambda: forward.gradients(name, tuple(map(int, before)))  # noqa: E731
+        return handle_in_step(ctx, _GRADIENTS + name, _TYPE, gradients), np.float32(0)
 
 
 # -- one element --------------------------------------------------------------------------------------
 
 
-@op("""TensorArrayWriteV3(handle: resource, index: int32, value: T, flow_in: float) -> (flow_out: float)
-       T: type""")
+@op("TensorArrayWriteV3(handle: resource, index: int32, value: T, flow_in: float) -> (flow_out: float) where T: type")
 class TensorArrayWriteV3(StatefulOp):
     def infer(operation):
         check_handle(operation, 0, None, 0).assert_is_compatible_with(operation.inputs[2].shape)
         return [TensorShape([])]
 
-    def bind(node, xp):
-        def write(ctx, handle, index, value, flow):
-            place = _index(index)
-            find(ctx, handle, node["T"], "is trying to write").write(place, value)
-            return flow
-
-        return write
+    def kernel(node, xp, ctx, handle, index, value, flow):
+        place = _index(index)
+        find(ctx, handle, node["T"], "is trying to write").write(place, value)
+        return flow
 
     def grad(operation, flow):
         gradients, flow = gradients_of_written(operation, flow)
         return [None, None, gradients.read(operation.inputs[1]), flow]
 
 
-@op("""TensorArrayReadV3(handle: resource, index: int32, flow_in: float) -> (value: dtype)
-       dtype: type""")
+@op("TensorArrayReadV3(handle: resource, index: int32, flow_in: float) -> (value: dtype) where dtype: type")
 class TensorArrayReadV3(StatefulOp):
     aliasing = True
 

@@ -28,8 +28,7 @@ def _indices(indices: Any) -> list[int]:
 
 
 @op("""TensorArrayGatherV3(handle: resource, indices: int32, flow_in: float) -> (value: dtype)
-       dtype: type
-       element_shape: shape = unknown""")
+       dtype: type, element_shape: shape = unknown""")
 class TensorArrayGatherV3(StatefulOp):
     """The elements at `indices`, one below the other."""
 
@@ -99,15 +98,12 @@ class TensorArrayScatterV3(StatefulOp):
         known.assert_is_compatible_with(value[1:])
         return [TensorShape([])]
 
-    def bind(node, xp):
-        def scatter(ctx, handle, indices, value, flow):
-            found = find(ctx, handle, node["T"], "is trying to write")
-            places = _check_scatter(found, _indices(indices), value)
-            for i in reversed(range(len(places))):
-                found.write(places[i], value[i, ...])
-            return flow
-
-        return scatter
+    def kernel(node, xp, ctx, handle, indices, value, flow):
+        found = find(ctx, handle, node["T"], "is trying to write")
+        places = _check_scatter(found, _indices(indices), value)
+        for i in reversed(range(len(places))):
+            found.write(places[i], value[i, ...])
+        return flow
 
     def grad(operation, flow):
         gradients, flow = gradients_of_written(operation, flow)
@@ -126,8 +122,7 @@ def _check_scatter(found: TensorArrayState, places: list[int], value: Any) -> li
 
 
 @op("""TensorArrayConcatV3(handle: resource, flow_in: float) -> (value: dtype, lengths: int64)
-       dtype: type
-       element_shape_except0: shape = unknown""")
+       dtype: type, element_shape_except0: shape = unknown""")
 class TensorArrayConcatV3(StatefulOp):
     """All elements, joined along their first dimension, and how long each of them was there."""
 
@@ -174,8 +169,7 @@ def _check_to_join(values: list[Any], shape: TensorShape) -> None:
             )
 
 
-@op("""TensorArraySplitV3(handle: resource, value: T, lengths: int64, flow_in: float) -> (flow_out: float)
-       T: type""")
+@op("TensorArraySplitV3(handle: resource, value: T, lengths: int64, flow_in: float) -> (flow_out: float) where T: type")
 class TensorArraySplitV3(StatefulOp):
     """The value, cut along its first dimension into pieces of these lengths, which become the elements."""
 
@@ -185,19 +179,16 @@ class TensorArraySplitV3(StatefulOp):
         check_handle(operation, None, 1, 0)
         return [TensorShape([])]
 
-    def bind(node, xp):
-        def split(ctx, handle, value, lengths, flow):
-            found = find(ctx, handle)
-            _check_split(found, value, lengths)
-            found.must_be(node["T"], "is trying to write")
-            ends = np.cumsum(lengths).tolist()
-            if not found.is_grad:
-                found.marked_size = len(ends)
-            for i in reversed(range(len(ends))):
-                found.write(i, value[ends[i] - int(lengths[i]) : ends[i]])
-            return flow
-
-        return split
+    def kernel(node, xp, ctx, handle, value, lengths, flow):
+        found = find(ctx, handle)
+        _check_split(found, value, lengths)
+        found.must_be(node["T"], "is trying to write")
+        ends = np.cumsum(lengths).tolist()
+        if not found.is_grad:
+            found.marked_size = len(ends)
+        for i in reversed(range(len(ends))):
+            found.write(i, value[ends[i] - int(lengths[i]) : ends[i]])
+        return flow
 
     def grad(operation, flow):
         gradients, flow = gradients_of_written(operation, flow)

@@ -17,7 +17,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
-from dtflab.graph.op_registry import no_gradient, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
@@ -80,15 +80,10 @@ class EmptyTensorList(ListOp):
 class TensorListReserve(ListOp):
     """A list of items to be set."""
 
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], TensorList]:
-        dtype = node["element_dtype"]
-
-        def reserve(shape: Any, count: Any) -> TensorList:
-            if count < 0:
-                raise invalid(f"The num_elements to reserve must be a non negative number, but got {int(count)}")
-            return TensorList([None] * int(count), dtype, shape_in(shape))
-
-        return reserve
+    def kernel(node: Any, xp: Any, shape: Any, count: Any) -> TensorList:
+        if count < 0:
+            raise invalid(f"The num_elements to reserve must be a non negative number, but got {int(count)}")
+        return TensorList([None] * int(count), node["element_dtype"], shape_in(shape))
 
 
 # -- changing -----------------------------------------------------------------------------------------------------
@@ -103,20 +98,13 @@ class TensorListPushBack(ListOp):
         shape, dtype = apply_op("Shape", input=operation.inputs[1]), operation.get_attr("element_dtype")
         return apply_op("TensorListPopBack", input_handle=dlist, element_shape=shape, element_dtype=dtype)
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, Any], TensorList]:
-        dtype = node["element_dtype"]
-
-        def push(into: TensorList, tensor: Any) -> TensorList:
-            items = into.items
-            into.check_fits(tensor, "Tried to append a tensor with incompatible shape to a list. Op element shape")
-            into.checked(dtype)
-            if into.limit != -1 and len(items) >= into.limit:
-                raise invalid(
-                    f"Tried to push item into a full list list size: {len(items)} max_num_elements: {into.limit}"
-                )
-            return into.replaced((*items, tensor))
-
-        return push
+    def kernel(node: Any, xp: Any, into: TensorList, tensor: Any) -> TensorList:
+        items = into.items
+        into.check_fits(tensor, "Tried to append a tensor with incompatible shape to a list. Op element shape")
+        into.checked(node["element_dtype"])
+        if into.limit != -1 and len(items) >= into.limit:
+            raise invalid(f"Tried to push item into a full list list size: {len(items)} max_num_elements: {into.limit}")
+        return into.replaced((*items, tensor))
 
 
 @op("""TensorListPopBack(input_handle: variant, element_shape: int32) -> (output_handle: variant, tensor: element_dtype)
@@ -134,16 +122,11 @@ class TensorListPopBack(ListOp):
             dtensor = apply_op("ZerosLike", x=operation.outputs[1])
         return [apply_op("TensorListPushBack", input_handle=dlist, tensor=dtensor), None]
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, Any], tuple[TensorList, Any]]:
-        dtype = node["element_dtype"]
-
-        def pop(source: TensorList, shape: Any) -> tuple[TensorList, Any]:
-            if not source.checked(dtype).items:
-                raise invalid("Trying to pop from an empty list.")
-            *rest, last = source.items
-            return source.replaced(rest), filled(source, last, shape, xp)
-
-        return pop
+    def kernel(node: Any, xp: Any, source: TensorList, shape: Any) -> tuple[TensorList, Any]:
+        if not source.checked(node["element_dtype"]).items:
+            raise invalid("Trying to pop from an empty list.")
+        *rest, last = source.items
+        return source.replaced(rest), filled(source, last, shape, xp)
 
 
 def filled(source: TensorList, item: Any, shape: Any, xp: Any) -> Any:
@@ -160,8 +143,7 @@ def filled(source: TensorList, item: Any, shape: Any, xp: Any) -> Any:
 
 
 @op("""TensorListSetItem(input_handle: variant, index: int32, item: element_dtype) -> (output_handle: variant)
-       element_dtype: type
-       resize_if_index_out_of_bounds: bool = false""")
+       element_dtype: type, resize_if_index_out_of_bounds: bool = false""")
 class TensorListSetItem(ListOp):
     """The list with another item at `index`."""
 
@@ -175,20 +157,16 @@ class TensorListSetItem(ListOp):
         read = {"index": index, "element_shape": shape, "element_dtype": item.dtype}
         return [rest, None, apply_op("TensorListGetItem", input_handle=dlist, **read)]
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, Any, Any], TensorList]:
+    def kernel(node: Any, xp: Any, into: TensorList, index: Any, item: Any) -> TensorList:
         dtype, grows = node["element_dtype"], node["resize_if_index_out_of_bounds"]
-
-        def set_item(into: TensorList, index: Any, item: Any) -> TensorList:
-            items, i = list(into.checked(dtype).items), int(index)
-            if grows and i >= len(items):
-                items += [None] * (i + 1 - len(items))
-            if not 0 <= i < len(items):
-                raise invalid(f"Trying to modify element {i} in a list with {len(items)} elements.")
-            into.check_can_be_set(item)
-            items[i] = item
-            return into.replaced(items)
-
-        return set_item
+        items, i = list(into.checked(dtype).items), int(index)
+        if grows and i >= len(items):
+            items += [None] * (i + 1 - len(items))
+        if not 0 <= i < len(items):
+            raise invalid(f"Trying to modify element {i} in a list with {len(items)} elements.")
+        into.check_can_be_set(item)
+        items[i] = item
+        return into.replaced(items)
 
 
 @op("""TensorListResize(input_handle: variant, size: int32) -> (output_handle: variant)""")
@@ -198,15 +176,12 @@ class TensorListResize(ListOp):
     def grad(operation, dlist):
         return [apply_op("TensorListResize", input_handle=dlist, size=_length(operation.inputs[0])), None]
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, Any], TensorList]:
-        def resize(source: TensorList, size: Any) -> TensorList:
-            if size < 0:
-                # TensorFlow's own word for the op
-                raise invalid(f"TensorListSlice expects size to be non-negative. Got: {int(size)}")
-            kept = source.items[: int(size)]
-            return source.replaced([*kept, *[None] * (int(size) - len(kept))])
-
-        return resize
+    def kernel(node: Any, xp: Any, source: TensorList, size: Any) -> TensorList:
+        if size < 0:
+            # TensorFlow's own word for the op
+            raise invalid(f"TensorListSlice expects size to be non-negative. Got: {int(size)}")
+        kept = source.items[: int(size)]
+        return source.replaced([*kept, *[None] * (int(size) - len(kept))])
 
 
 # -- reading ------------------------------------------------------------------------------------------------------
@@ -229,23 +204,17 @@ class TensorListElementShape(ListOp):
 
     grad = no_gradient
 
-    def infer(operation):
-        return [TensorShape(None)]
+    infer = Op.infer
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList], Any]:
+    def kernel(node: Any, xp: Any, source: TensorList) -> Any:
         dtype = node["shape_type"].as_numpy_dtype
-
-        def element_shape(source: TensorList) -> Any:
-            if source.element_shape.ndims is None:
-                return dtype(-1)
-            return np.array([-1 if size is None else size for size in source.element_shape.as_list()], dtype)
-
-        return element_shape
+        if source.element_shape.ndims is None:
+            return dtype(-1)
+        return np.array([-1 if size is None else size for size in source.element_shape.as_list()], dtype)
 
 
 @op("""TensorListGetItem(input_handle: variant, index: int32, element_shape: Tshape) -> (item: element_dtype)
-       element_dtype: type
-       Tshape: {int32, int64} = int32""")
+       element_dtype: type, Tshape: {int32, int64} = int32""")
 class TensorListGetItem(ListOp):
     """The item at `index`; zeros if it was not set."""
 
@@ -257,13 +226,8 @@ class TensorListGetItem(ListOp):
         empty = like(source, ditem.dtype)
         return [apply_op("TensorListSetItem", input_handle=empty, index=index, item=ditem), None, None]
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, Any, Any], Any]:
-        dtype = node["element_dtype"]
-
-        def get_item(source: TensorList, index: Any, shape: Any) -> Any:
-            items, i = source.checked(dtype).items, int(index)
-            if not 0 <= i < len(items):
-                raise invalid(f"Trying to access element {i} in a list with {len(items)} elements.")
-            return filled(source, items[i], shape, xp)
-
-        return get_item
+    def kernel(node: Any, xp: Any, source: TensorList, index: Any, shape: Any) -> Any:
+        items, i = source.checked(node["element_dtype"]).items, int(index)
+        if not 0 <= i < len(items):
+            raise invalid(f"Trying to access element {i} in a list with {len(items)} elements.")
+        return filled(source, items[i], shape, xp)

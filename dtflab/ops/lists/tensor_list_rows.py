@@ -49,26 +49,20 @@ class TensorListFromTensor(ListOp):
         rows["num_elements"] = -1 if count is None else count
         return [apply_op("TensorListStack", input_handle=dlist, **rows), None]
 
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], TensorList]:
-        dtype = node["element_dtype"]
-
-        def from_tensor(tensor: Any, shape: Any) -> TensorList:
-            wanted = shape_in(shape)
-            if tensor.ndim == 0:
-                raise invalid(f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
-            if not wanted.is_compatible_with(TensorShape(tensor.shape[1:])):
-                raise invalid(
-                    f"Specified a list with shape {shape_text(wanted)} from a tensor with shape "
-                    f"{shape_text(tensor.shape[1:])}"
-                )
-            return TensorList(list(tensor), dtype, wanted)
-
-        return from_tensor
+    def kernel(node: Any, xp: Any, tensor: Any, shape: Any) -> TensorList:
+        wanted = shape_in(shape)
+        if tensor.ndim == 0:
+            raise invalid(f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
+        if not wanted.is_compatible_with(TensorShape(tensor.shape[1:])):
+            raise invalid(
+                f"Specified a list with shape {shape_text(wanted)} from a tensor with shape "
+                f"{shape_text(tensor.shape[1:])}"
+            )
+        return TensorList(list(tensor), node["element_dtype"], wanted)
 
 
 @op("""TensorListStack(input_handle: variant, element_shape: int32) -> (tensor: element_dtype)
-       element_dtype: type
-       num_elements: int = -1""")
+       element_dtype: type, num_elements: int = -1""")
 class TensorListStack(ListOp):
     """All items as the rows of a tensor; zeros for those that were not set."""
 
@@ -82,25 +76,19 @@ class TensorListStack(ListOp):
         shape = np.array([-1 if n is None else n for n in drows.shape[1:].as_list()], np.int32)
         return [apply_op("TensorListFromTensor", tensor=drows, element_shape=shape), None]
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, Any], Any]:
+    def kernel(node: Any, xp: Any, source: TensorList, shape: Any) -> Any:
         dtype, count = node["element_dtype"], node["num_elements"]
-
-        def stack(source: TensorList, shape: Any) -> Any:
-            items = source.checked(dtype).items
-            if count not in (-1, len(items)):
-                raise invalid(
-                    f"Operation expected a list with {count} elements but got a list with {len(items)} elements."
-                )
-            known = source.common_shape(shape_in(shape))
-            if not known.is_fully_defined():
-                what = "list which only contains uninitialized tensors and has a"
-                what = what if items else "elements of an empty list with"
-                raise invalid(f"Tried to stack {what} non-fully-defined element_shape: {shape_text(known)}")
-            if not items:
-                return zeros(TensorShape([0]).concatenate(known), dtype, xp)
-            return xp.stack([zeros(known, dtype, xp) if item is None else item for item in items])
-
-        return stack
+        items = source.checked(dtype).items
+        if count not in (-1, len(items)):
+            raise invalid(f"Operation expected a list with {count} elements but got a list with {len(items)} elements.")
+        known = source.common_shape(shape_in(shape))
+        if not known.is_fully_defined():
+            what = "list which only contains uninitialized tensors and has a"
+            what = what if items else "elements of an empty list with"
+            raise invalid(f"Tried to stack {what} non-fully-defined element_shape: {shape_text(known)}")
+        if not items:
+            return zeros(TensorShape([0]).concatenate(known), dtype, xp)
+        return xp.stack([zeros(known, dtype, xp) if item is None else item for item in items])
 
 
 @op("""TensorListGather(input_handle: variant, indices: int32, element_shape: int32) -> (values: element_dtype)
@@ -117,19 +105,15 @@ class TensorListGather(ListOp):
         source, indices, _ = operation.inputs
         return [_put_rows(like(source, drows.dtype), drows, indices), None, None]
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, Any, Any], Any]:
+    def kernel(node: Any, xp: Any, source: TensorList, indices: Any, shape: Any) -> Any:
         dtype = node["element_dtype"]
-
-        def gather(source: TensorList, indices: Any, shape: Any) -> Any:
-            items = source.checked(dtype).items
-            for i in indices:
-                if not 0 <= i < len(items):
-                    raise invalid(f"Index {i} out o range; list only has {len(items)} elements.")
-            if not len(indices):
-                return zeros(TensorShape([0]).concatenate(source.common_shape(shape_in(shape))), dtype, xp)
-            return xp.stack([filled(source, items[int(i)], shape, xp) for i in indices])
-
-        return gather
+        items = source.checked(dtype).items
+        for i in indices:
+            if not 0 <= i < len(items):
+                raise invalid(f"Index {i} out o range; list only has {len(items)} elements.")
+        if not len(indices):
+            return zeros(TensorShape([0]).concatenate(source.common_shape(shape_in(shape))), dtype, xp)
+        return xp.stack([filled(source, items[int(i)], shape, xp) for i in indices])
 
 
 @op(f"""TensorListScatterV2(tensor: element_dtype, indices: int32, element_shape: shape_type, num_elements: int32)
@@ -142,14 +126,9 @@ class TensorListScatterV2(ListOp):
     def grad(operation, dlist):
         return [_rows_of(dlist, operation.inputs[0], operation.inputs[1]), None, None, None]
 
-    def bind(node: Any, xp: Any) -> Callable[..., TensorList]:
-        dtype = node["element_dtype"]
-
-        def scatter(tensor: Any, indices: Any, shape: Any, count: Any) -> TensorList:
-            size = max(int(count), int(np.max(indices, initial=-1)) + 1) if count < 0 else int(count)
-            return _scattered(TensorList([None] * size, dtype, shape_in(shape)), tensor, indices)
-
-        return scatter
+    def kernel(node: Any, xp: Any, tensor: Any, indices: Any, shape: Any, count: Any) -> TensorList:
+        size = max(int(count), int(np.max(indices, initial=-1)) + 1) if count < 0 else int(count)
+        return _scattered(TensorList([None] * size, node["element_dtype"], shape_in(shape)), tensor, indices)
 
 
 @op("""TensorListScatterIntoExistingList(input_handle: variant, tensor: element_dtype, indices: int32)
@@ -163,14 +142,9 @@ class TensorListScatterIntoExistingList(ListOp):
         zero = apply_op("ZerosLike", x=tensor)
         return [_put_rows(dlist, zero, indices), _rows_of(dlist, tensor, indices), None]
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, Any, Any], TensorList]:
-        dtype = node["element_dtype"]
-
-        def scatter(into: TensorList, tensor: Any, indices: Any) -> TensorList:
-            missing = int(np.max(indices, initial=-1)) + 1 - len(into.checked(dtype).items)
-            return _scattered(into.replaced([*into.items, *[None] * missing]), tensor, indices)
-
-        return scatter
+    def kernel(node: Any, xp: Any, into: TensorList, tensor: Any, indices: Any) -> TensorList:
+        missing = int(np.max(indices, initial=-1)) + 1 - len(into.checked(node["element_dtype"]).items)
+        return _scattered(into.replaced([*into.items, *[None] * missing]), tensor, indices)
 
 
 def _scattered(into: TensorList, tensor: Any, indices: Any) -> TensorList:
@@ -187,8 +161,7 @@ def _scattered(into: TensorList, tensor: Any, indices: Any) -> TensorList:
     return into.replaced(items)
 
 
-@op("""TensorListConcatLists(input_a: variant, input_b: variant) -> (output: variant)
-       element_dtype: type""")
+@op("TensorListConcatLists(input_a: variant, input_b: variant) -> (output: variant) where element_dtype: type")
 class TensorListConcatLists(ListOp):
     """The items of two lists."""
 
@@ -218,31 +191,27 @@ class TensorListConcatV2(ListOp):
         lengths = operation.outputs[1]
         return [apply_op("TensorListSplit", tensor=dtensor, element_shape=shape, lengths=lengths), None, None]
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, Any, Any], tuple[Any, Any]]:
+    def kernel(node: Any, xp: Any, source: TensorList, shape: Any, leading: Any) -> tuple[Any, Any]:
         dtype = node["element_dtype"]
-
-        def concat(source: TensorList, shape: Any, leading: Any) -> tuple[Any, Any]:
-            given = shape_in(shape)
-            items = list(source.checked(dtype).items)
-            for i, item in enumerate(items):
-                if item is None:
-                    first = int(leading[i]) if i < len(leading) else None
-                    known = given.merge_with(source.element_shape)
-                    items[i] = filled(source, None, [first or known.as_list()[0] or -1, *_rest(known)], xp)
-                elif item.ndim == 0:
-                    raise invalid(f"Concat saw a scalar shape at index {i} but requires at least vectors.")
-            lengths = np.array([len(item) for item in items], np.int64)
-            if items:
-                return xp.concatenate(items), lengths
-            rest = given.merge_with(source.element_shape)[1:]
-            if not rest.is_fully_defined():
-                raise invalid(
-                    "All except the first dimension must be fully defined when concating an empty tensor list. "
-                    f"element_shape: {shape_text(rest)}"
-                )
-            return zeros(TensorShape([0]).concatenate(rest), dtype, xp), lengths
-
-        return concat
+        given = shape_in(shape)
+        items = list(source.checked(dtype).items)
+        for i, item in enumerate(items):
+            if item is None:
+                first = int(leading[i]) if i < len(leading) else None
+                known = given.merge_with(source.element_shape)
+                items[i] = filled(source, None, [first or known.as_list()[0] or -1, *_rest(known)], xp)
+            elif item.ndim == 0:
+                raise invalid(f"Concat saw a scalar shape at index {i} but requires at least vectors.")
+        lengths = np.array([len(item) for item in items], np.int64)
+        if items:
+            return xp.concatenate(items), lengths
+        rest = given.merge_with(source.element_shape)[1:]
+        if not rest.is_fully_defined():
+            raise invalid(
+                "All except the first dimension must be fully defined when concating an empty tensor list. "
+                f"element_shape: {shape_text(rest)}"
+            )
+        return zeros(TensorShape([0]).concatenate(rest), dtype, xp), lengths
 
 
 def _rest(shape: TensorShape) -> list[int]:
@@ -261,19 +230,14 @@ class TensorListSplit(ListOp):
         pieces = {"element_shape": shape, "leading_dims": lengths, "element_dtype": tensor.dtype}
         return [apply_op("TensorListConcatV2", input_handle=dlist, **pieces)[0], None, None]
 
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any, Any], TensorList]:
-        dtype = node["element_dtype"]
-
-        def split(tensor: Any, shape: Any, lengths: Any) -> TensorList:
-            if tensor.ndim == 0:
-                raise invalid(f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
-            ends, length = np.cumsum(np.asarray(lengths), dtype=np.int64), len(tensor)
-            used = ends[-1] if len(ends) else 0
-            if used > length:
-                raise invalid(f"Attempting to slice [{used - lengths[-1]}, {used}] from tensor with length {length}")
-            if used < length:
-                raise invalid(f"Unused values in tensor. Length of tensor: {length} Values used: {used}")
-            pieces = [tensor[end - length : end] for end, length in zip(ends, lengths)]
-            return TensorList(pieces, dtype, shape_in(shape))
-
-        return split
+    def kernel(node: Any, xp: Any, tensor: Any, shape: Any, lengths: Any) -> TensorList:
+        if tensor.ndim == 0:
+            raise invalid(f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
+        ends, length = np.cumsum(np.asarray(lengths), dtype=np.int64), len(tensor)
+        used = ends[-1] if len(ends) else 0
+        if used > length:
+            raise invalid(f"Attempting to slice [{used - lengths[-1]}, {used}] from tensor with length {length}")
+        if used < length:
+            raise invalid(f"Unused values in tensor. Length of tensor: {length} Values used: {used}")
+        pieces = [tensor[end - length : end] for end, length in zip(ends, lengths)]
+        return TensorList(pieces, node["element_dtype"], shape_in(shape))

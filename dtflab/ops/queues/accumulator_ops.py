@@ -52,10 +52,7 @@ _MAKERS = {
 }
 for _name, _handle in _MAKERS.items():
     op(f"""{_name}() -> (handle: {_handle})
-       dtype: numbertype
-       shape: shape
-       container: string = ''
-       shared_name: string = ''
+       dtype: numbertype, shape: shape, container: string = '', shared_name: string = ''
        reduction_type: {{'MEAN', 'SUM'}} = 'MEAN'""")(type(_name, (_NewAccumulator,), {}))
 
 
@@ -151,8 +148,7 @@ for _use, _inputs, _rest, _base in _USERS:
 
 @op("""SparseAccumulatorApplyGradient(handle: Ref(string), local_step: int64, gradient_indices: int64,
                                       gradient_values: dtype, gradient_shape: int64) -> ()
-       dtype: numbertype
-       has_known_shape: bool""")
+       dtype: numbertype, has_known_shape: bool""")
 class SparseAccumulatorApplyGradient(_Apply):
     pass
 

@@ -50,12 +50,9 @@ class _NewQueue(StatefulOp):
 
 
 _QUEUE = """
-       component_types: list(type) >= 1
-       shapes: list(shape) >= 0 = []
-       capacity: int = -1"""
+       component_types: list(type) >= 1, shapes: list(shape) >= 0 = [], capacity: int = -1"""
 _SHARED = """
-       container: string = ''
-       shared_name: string = ''"""
+       container: string = '', shared_name: string = ''"""
 _KINDS = {
     "FIFOQueue": _QUEUE,
     "PaddingFIFOQueue": _QUEUE,
@@ -64,9 +61,7 @@ _KINDS = {
        seed: int = 0
        seed2: int = 0""",
     "PriorityQueue": """
-       component_types: list(type) >= 0 = []
-       shapes: list(shape) >= 0
-       capacity: int = -1""",
+       component_types: list(type) >= 0 = [], shapes: list(shape) >= 0, capacity: int = -1""",
 }
 for _kind, _attrs in _KINDS.items():
     for _family, _handle in FAMILIES.items():
@@ -193,19 +188,17 @@ class _Close(_UsesQueue):
         return close
 
 
-class _Asks(FreeOp):
+class _Size(FreeOp):
     needs_ctx = True
     infer = shapes.scalar
 
-
-class _Size(_Asks):
-    def bind(node, xp):
-        return lambda ctx, handle: np.array(len(queue_of(ctx, handle)), np.int32)
+    def kernel(node, xp, ctx, handle):
+        return np.array(len(queue_of(ctx, handle)), np.int32)
 
 
-class _IsClosed(_Asks):
-    def bind(node, xp):
-        return lambda ctx, handle: np.array(queue_of(ctx, handle).closed)
+class _IsClosed(_Size):
+    def kernel(node, xp, ctx, handle):
+        return np.array(queue_of(ctx, handle).closed)
 
 
 _IN = "\n       Tcomponents: list(type) >= 1\n       timeout_ms: int = -1"

@@ -64,13 +64,9 @@ def _records(node: Any) -> Opener:
 
 
 _SIZES = """
-       header_bytes: int = 0
-       record_bytes: int
-       footer_bytes: int = 0
-       hop_bytes: int = 0"""
+       header_bytes: int = 0, record_bytes: int, footer_bytes: int = 0, hop_bytes: int = 0"""
 _SHARED = """
-       container: string = ''
-       shared_name: string = ''"""
+       container: string = '', shared_name: string = ''"""
 _KINDS: list[tuple[str, str, dict[str, Any]]] = [
     ("TextLineReader", f"\n       skip_header_lines: int = 0{_SHARED}", {"opener": _lines}),
     ("FixedLengthRecordReader", f"{_SIZES}{_SHARED}", {"opener": _fixed_length_records}),

@@ -2,6 +2,6 @@
 
 `sparse_tensor` (the class), `functions` (what programs call), `places` (order and checks of indices), `layout_ops`
 (dense, sorted, reshaped), `part_ops` (slice, split, concat), `arithmetic_ops` (sums and products), `reduction_ops`
-(over some axes), `segment_ops` (rows looked up and summed), `serialize_ops` (as strings), `map_ops` (by number,
+(over some axes), `segment_ops` (rows looked up and summed), `transport_ops` (as strings, or by number
 through queues).
 """

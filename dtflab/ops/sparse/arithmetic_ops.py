@@ -39,8 +39,7 @@ def _check_same_shape(a: Any, b: Any, ranks: str, sizes: str) -> None:
 
 @op("""SparseAdd(a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64,
                  thresh: Treal) -> (sum_indices: int64, sum_values: T, sum_shape: int64)
-       T: numbertype
-       Treal: realnumbertype""")
+       T: numbertype, Treal: realnumbertype""")
 class SparseAdd(Op):
     """The sum of two sparse tensors; where both have an element, only if their sum is not smaller than thresh."""
 
@@ -48,21 +47,18 @@ class SparseAdd(Op):
         shape = op.inputs[2].shape.with_rank(1)
         return [TensorShape([None, shape[0]]), TensorShape([None]), shape]
 
-    def bind(node, xp):
-        def kernel(a_indices, a_values, a_shape, b_indices, b_values, b_shape, thresh):
-            check_sparse(a_indices, a_values, a_shape)
-            check_sparse(b_indices, b_values, b_shape)
-            ranks = f"Ranks of input tensors must match, but saw ranks: {len(a_shape)} and {len(b_shape)}"
-            _check_same_shape(a_shape, b_shape, ranks, "Input shapes must match")
-            found, from_a, from_b = united(a_indices, b_indices)
-            out = xp.zeros(len(found), a_values.dtype)
-            xp.add.at(out, from_a, a_values)
-            xp.add.at(out, from_b, b_values)
-            kept = xp.abs(out) >= thresh
-            kept |= xp.bincount(np.concatenate([from_a, from_b]), minlength=len(found)) < 2
-            return found[kept], out[kept], a_shape
-
-        return kernel
+    def kernel(node, xp, a_indices, a_values, a_shape, b_indices, b_values, b_shape, thresh):
+        check_sparse(a_indices, a_values, a_shape)
+        check_sparse(b_indices, b_values, b_shape)
+        ranks = f"Ranks of input tensors must match, but saw ranks: {len(a_shape)} and {len(b_shape)}"
+        _check_same_shape(a_shape, b_shape, ranks, "Input shapes must match")
+        found, from_a, from_b = united(a_indices, b_indices)
+        out = xp.zeros(len(found), a_values.dtype)
+        xp.add.at(out, from_a, a_values)
+        xp.add.at(out, from_b, b_values)
+        kept = xp.abs(out) >= thresh
+        kept |= xp.bincount(np.concatenate([from_a, from_b]), minlength=len(found)) < 2
+        return found[kept], out[kept], a_shape
 
     def grad(op, _, dvalues, __):
         places = {"a_indices": op.inputs[0], "b_indices": op.inputs[3], "sum_indices": op.outputs[0]}
@@ -83,51 +79,41 @@ class SparseAddGrad(Op):
     def infer(op):
         return [TensorShape([op.inputs[1].shape[0]]), TensorShape([op.inputs[2].shape[0]])]
 
-    def bind(node, xp):
-        def kernel(grad, a_indices, b_indices, sum_indices):
-            places = {tuple(row): g for row, g in zip(sum_indices.tolist(), grad, strict=True)}
-            zero = grad.dtype.type(0)
-            return [
-                np.array([places.get(tuple(row), zero) for row in rows.tolist()], grad.dtype)
-                for rows in (a_indices, b_indices)
-            ]
-
-        return kernel
+    def kernel(node, xp, grad, a_indices, b_indices, sum_indices):
+        places = {tuple(row): g for row, g in zip(sum_indices.tolist(), grad, strict=True)}
+        zero = grad.dtype.type(0)
+        return [
+            np.array([places.get(tuple(row), zero) for row in rows.tolist()], grad.dtype)
+            for rows in (a_indices, b_indices)
+        ]
 
 
 @op("""SparseTensorDenseAdd(a_indices: Tindices, a_values: T, a_shape: Tindices, b: T) -> (output: T)
-       T: numbertype
-       Tindices: {int32, int64}""")
+       T: numbertype, Tindices: {int32, int64}""")
 class SparseTensorDenseAdd(Op):
     """The dense tensor b, with the elements of a added."""
 
     def infer(op):
         return [op.inputs[3].shape]
 
-    def bind(node, xp):
-        def kernel(indices, values, shape, b):
-            if b.shape != tuple(shape.tolist()):
-                raise invalid(
-                    "Dimensions of a and b must match: "
-                    f"a.shape = {shape_text(shape.tolist())}, b.shape = {shape_text(b.shape)}"
-                )
-            if ((indices < 0) | (indices >= shape)).any():
-                raise invalid("Indices are not valid (out of bounds).  Shape: " + shape_text(shape.tolist()))
-            out = b.copy()
-            xp.add.at(out, tuple(indices.T), values)
-            return out
-
-        return kernel
+    def kernel(node, xp, indices, values, shape, b):
+        if b.shape != tuple(shape.tolist()):
+            raise invalid(
+                "Dimensions of a and b must match: "
+                f"a.shape = {shape_text(shape.tolist())}, b.shape = {shape_text(b.shape)}"
+            )
+        if ((indices < 0) | (indices >= shape)).any():
+            raise invalid("Indices are not valid (out of bounds).  Shape: " + shape_text(shape.tolist()))
+        out = b.copy()
+        xp.add.at(out, tuple(indices.T), values)
+        return out
 
     def grad(op, dy):
         return [None, indexing.gather_nd(dy, op.inputs[0]), None, dy]
 
 
 @op("""SparseTensorDenseMatMul(a_indices: Tindices, a_values: T, a_shape: int64, b: T) -> (product: T)
-       T: type
-       Tindices: {int32, int64} = int64
-       adjoint_a: bool = false
-       adjoint_b: bool = false""")
+       T: type, Tindices: {int32, int64} = int64, adjoint_a: bool = false, adjoint_b: bool = false""")
 class SparseTensorDenseMatMul(Op):
     """The product of a sparse and a dense matrix: for each element of a, a row of b."""
 
@@ -137,18 +123,14 @@ class SparseTensorDenseMatMul(Op):
         rows = None if known is None else int(known[1 if adjoint_a else 0])
         return [TensorShape([rows, b[0 if adjoint_b else 1]])]
 
-    def bind(node, xp):
+    def kernel(node, xp, indices, values, shape, b):
         adjoint_a, adjoint_b = node["adjoint_a"], node["adjoint_b"]
-
-        def kernel(indices, values, shape, b):
-            rows, cols = indices.T
-            (m, n), right = shape, (b.conj().T if adjoint_b else b)
-            if adjoint_a:
-                rows, cols, values, m, n = cols, rows, values.conj(), n, m
-            _check_product(rows, cols, int(m), int(n), right)
-            return add_rows(xp.zeros((int(m), right.shape[1]), b.dtype), rows, values[:, None] * right[cols], xp)
-
-        return kernel
+        rows, cols = indices.T
+        (m, n), right = shape, (b.conj().T if adjoint_b else b)
+        if adjoint_a:
+            rows, cols, values, m, n = cols, rows, values.conj(), n, m
+        _check_product(rows, cols, int(m), int(n), right)
+        return add_rows(xp.zeros((int(m), right.shape[1]), b.dtype), rows, values[:, None] * right[cols], xp)
 
     def flops(node, ins, outs):
         return 2 * elements(ins[1]) * (elements(ins[3]) // max(int(ins[3].shape[1 if node["adjoint_b"] else 0]), 1))
@@ -190,24 +172,20 @@ class _Cwise(Op):
         return [TensorShape([op.inputs[0].shape.with_rank(2)[0]])]
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
-        def kernel(indices: Any, values: Any, shape: Any, dense: Any) -> Any:
-            try:
-                whole = xp.broadcast_to(dense, shape.tolist())
-            except ValueError:
-                raise invalid(
-                    "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: "
-                    f"[{shape_text(shape.tolist())}] vs. [{shape_text(np.shape(dense))}]"
-                ) from None
-            if ((indices < 0) | (indices >= shape)).any():
-                raise invalid("Provided indices are out-of-bounds w.r.t. dense side with broadcasted shape")
-            return cls.how(xp, values, whole[tuple(indices.T)]).astype(values.dtype)
-
-        return kernel
+    def kernel(cls, node: Any, xp: Any, indices: Any, values: Any, shape: Any, dense: Any) -> Any:
+        try:
+            whole = xp.broadcast_to(dense, shape.tolist())
+        except ValueError:
+            raise invalid(
+                "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: "
+                f"[{shape_text(shape.tolist())}] vs. [{shape_text(np.shape(dense))}]"
+            ) from None
+        if ((indices < 0) | (indices >= shape)).any():
+            raise invalid("Provided indices are out-of-bounds w.r.t. dense side with broadcasted shape")
+        return cls.how(xp, values, whole[tuple(indices.T)]).astype(values.dtype)
 
 
-_CWISE = """(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> (output: T)
-       T: numbertype"""
+_CWISE = "(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> (output: T) where T: numbertype"
 
 
 @op(f"SparseDenseCwiseAdd{_CWISE}")
@@ -272,21 +250,17 @@ class _SparseSparse(Op):
     infer = shapes.fixed([None, None], [None])
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
+    def kernel(cls, node, xp, a_indices, a_values, a_shape, b_indices, b_values, b_shape):
         ufunc = getattr(xp, cls.ufunc)
-
-        def kernel(a_indices: Any, a_values: Any, a_shape: Any, b_indices: Any, b_values: Any, b_shape: Any) -> Any:
-            check_sparse(a_indices, a_values, a_shape)
-            check_sparse(b_indices, b_values, b_shape)
-            both = " and ".join(" ".join(map(str, shape)) for shape in (a_shape, b_shape))
-            ranks = f"Operands do not have the same ranks; got shapes: {both}"
-            _check_same_shape(a_shape, b_shape, ranks, "Operands' shapes do not match")
-            found, from_a, from_b = united(a_indices, b_indices)
-            a, b = (xp.zeros(len(found), a_values.dtype) for _ in range(2))
-            a[from_a], b[from_b] = a_values, b_values
-            return found, ufunc(a, b)
-
-        return kernel
+        check_sparse(a_indices, a_values, a_shape)
+        check_sparse(b_indices, b_values, b_shape)
+        both = " and ".join(" ".join(map(str, shape)) for shape in (a_shape, b_shape))
+        ranks = f"Operands do not have the same ranks; got shapes: {both}"
+        _check_same_shape(a_shape, b_shape, ranks, "Operands' shapes do not match")
+        found, from_a, from_b = united(a_indices, b_indices)
+        a, b = (xp.zeros(len(found), a_values.dtype) for _ in range(2))
+        a[from_a], b[from_b] = a_values, b_values
+        return found, ufunc(a, b)
 
     @classmethod
     def grad(cls, op: Any, *dys: Any) -> Any:

@@ -23,33 +23,27 @@ from dtflab.ops.sparse.places import check_order, check_sparse, order, strides
 
 
 @op("""SparseToDense(sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T) -> (dense: T)
-       validate_indices: bool = true
-       T: type
-       Tindices: {int32, int64}""")
+       validate_indices: bool = true, T: type, Tindices: {int32, int64}""")
 class SparseToDense(Op):
     """A dense tensor: the elements, and the default value everywhere else."""
 
     def infer(op):
         return [constant_value_as_shape(op.inputs[1])]
 
-    def bind(node, xp):
+    def kernel(node, xp, indices, shape, values, default):
         dtype, validate = node["T"].as_numpy_dtype, node["validate_indices"]
-
-        def kernel(indices, shape, values, default):
-            places = indices.reshape(-1, 1) if indices.ndim < 2 else indices
-            _check_dense(places, shape, values, default)
-            if validate:
-                check_order(places, shape)
-            elif ((places < 0) | (places >= shape)).any():
-                raise invalid(f"Indices are not valid (out of bounds).  Shape: {shape_text(shape.tolist())}")
-            out = xp.full(shape.tolist(), default[()] if isinstance(default, np.ndarray) else default, dtype)
-            if places.shape[1]:
-                out[tuple(places.T)] = values
-            elif np.size(values):  # a scalar has one place, with no index
-                out[...] = np.ravel(values)[-1]
-            return out
-
-        return kernel
+        places = indices.reshape(-1, 1) if indices.ndim < 2 else indices
+        _check_dense(places, shape, values, default)
+        if validate:
+            check_order(places, shape)
+        elif ((places < 0) | (places >= shape)).any():
+            raise invalid(f"Indices are not valid (out of bounds).  Shape: {shape_text(shape.tolist())}")
+        out = xp.full(shape.tolist(), default[()] if isinstance(default, np.ndarray) else default, dtype)
+        if places.shape[1]:
+            out[tuple(places.T)] = values
+        elif np.size(values):  # a scalar has one place, with no index
+            out[...] = np.ravel(values)[-1]
+        return out
 
     flops = free
 
@@ -80,13 +74,10 @@ class SparseReorder(Op):
         shape.with_rank(1)
         return [indices.with_rank(2), values.with_rank(1)]
 
-    def bind(node, xp):
-        def kernel(indices, values, shape):
-            check_sparse(indices, values, shape)
-            by = order(indices)
-            return indices[by], values[by]
-
-        return kernel
+    def kernel(node, xp, indices, values, shape):
+        check_sparse(indices, values, shape)
+        by = order(indices)
+        return indices[by], values[by]
 
     def grad(op, _, dvalues):
         rows, places = arrays.range(arrays.shape(op.inputs[0])[0]), {"input_indices": op.inputs[0]}
@@ -105,14 +96,11 @@ class SparseReshape(Op):
         rank = new_shape.with_rank(1)[0]
         return [TensorShape([indices.with_rank(2)[0], rank]), TensorShape([rank])]
 
-    def bind(node, xp):
-        def kernel(indices, shape, new_shape):
-            check_rank(indices, 2, "Input indices should be a matrix but received shape {}")
-            sizes = _completed(shape, new_shape)
-            flat = indices @ strides(shape)
-            return np.stack(np.unravel_index(flat, sizes), 1).astype(np.int64).reshape(-1, len(sizes)), sizes
-
-        return kernel
+    def kernel(node, xp, indices, shape, new_shape):
+        check_rank(indices, 2, "Input indices should be a matrix but received shape {}")
+        sizes = _completed(shape, new_shape)
+        flat = indices @ strides(shape)
+        return np.stack(np.unravel_index(flat, sizes), 1).astype(np.int64).reshape(-1, len(sizes)), sizes
 
     def flops(node, ins, outs):
         return 2 * elements(ins[0])
@@ -162,22 +150,19 @@ class SparseFillEmptyRows(Op):
         found = indices[0].merge_with(values.with_rank(1)[0])
         return [TensorShape([None, rank]), TensorShape([None]), TensorShape([count]), TensorShape([found])]
 
-    def bind(node, xp):
-        def kernel(indices, values, shape, default):
-            _check_rows(indices, values, shape, default)
-            rows = int(shape[0])
-            is_empty = np.bincount(indices[:, 0], minlength=rows) == 0
-            missing = np.zeros((int(is_empty.sum()), indices.shape[1]), np.int64)
-            missing[:, 0] = np.flatnonzero(is_empty)
-            all_ = np.concatenate([indices, missing])
-            by = np.argsort(all_[:, 0], kind="stable")
-            place = np.empty(len(by), np.int64)
-            place[by] = np.arange(len(by))
-            filling = np.empty(len(missing), values.dtype)
-            filling[...] = default
-            return all_[by], np.concatenate([values, filling])[by], is_empty, place[: len(indices)]
-
-        return kernel
+    def kernel(node, xp, indices, values, shape, default):
+        _check_rows(indices, values, shape, default)
+        rows = int(shape[0])
+        is_empty = np.bincount(indices[:, 0], minlength=rows) == 0
+        missing = np.zeros((int(is_empty.sum()), indices.shape[1]), np.int64)
+        missing[:, 0] = np.flatnonzero(is_empty)
+        all_ = np.concatenate([indices, missing])
+        by = np.argsort(all_[:, 0], kind="stable")
+        place = np.empty(len(by), np.int64)
+        place[by] = np.arange(len(by))
+        filling = np.empty(len(missing), values.dtype)
+        filling[...] = default
+        return all_[by], np.concatenate([values, filling])[by], is_empty, place[: len(indices)]
 
     def grad(op, _, dvalues, __, ___):
         dx, ddefault = apply_op("SparseFillEmptyRowsGrad", None, reverse_index_map=op.outputs[3], grad_values=dvalues)
@@ -204,12 +189,9 @@ class SparseFillEmptyRowsGrad(Op):
     def infer(op):
         return [op.inputs[0].shape.with_rank(1), TensorShape([])]
 
-    def bind(node, xp):
-        def kernel(places, grad):
-            if ((places < 0) | (places >= len(grad))).any():
-                raise invalid(f"Elements in reverse index must be in [0, {len(grad)})")
-            others = xp.ones(len(grad), bool)
-            others[places] = False
-            return grad[places], grad[others].sum(dtype=grad.dtype)
-
-        return kernel
+    def kernel(node, xp, places, grad):
+        if ((places < 0) | (places >= len(grad))).any():
+            raise invalid(f"Elements in reverse index must be in [0, {len(grad)})")
+        others = xp.ones(len(grad), bool)
+        others[places] = False
+        return grad[places], grad[others].sum(dtype=grad.dtype)

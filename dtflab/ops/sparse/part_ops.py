@@ -26,15 +26,12 @@ class SparseSlice(Op):
         shape = op.inputs[2].shape
         return [TensorShape([None, shape.with_rank(1)[0]]), TensorShape([None]), shape]
 
-    def bind(node, xp):
-        def kernel(indices, values, shape, start, size):
-            check_sparse(indices, values, shape)
-            for name, given in (("start", start), ("size", size)):
-                if len(given) != len(shape):
-                    raise invalid(f"Expected {name} to be a vector of length {len(shape)} but got length {len(given)}")
-            return box(indices, values, shape, start, size)
-
-        return kernel
+    def kernel(node, xp, indices, values, shape, start, size):
+        check_sparse(indices, values, shape)
+        for name, given in (("start", start), ("size", size)):
+            if len(given) != len(shape):
+                raise invalid(f"Expected {name} to be a vector of length {len(shape)} but got length {len(given)}")
+        return box(indices, values, shape, start, size)
 
     def grad(op, _, dvalues, __):
         places = {"input_indices": op.inputs[0], "input_start": op.inputs[3], "output_indices": op.outputs[0]}
@@ -52,22 +49,18 @@ class SparseSliceGrad(Op):
     def infer(op):
         return [TensorShape([op.inputs[1].shape.with_rank(2)[0]])]
 
-    def bind(node, xp):
-        def kernel(grad, indices, start, out_indices):
-            places = {tuple(row): i for i, row in enumerate((out_indices + start).tolist())}
-            out = xp.zeros(len(indices), grad.dtype)
-            for i, row in enumerate(indices.tolist()):
-                if tuple(row) in places:
-                    out[i] = grad[places[tuple(row)]]
-            return out
-
-        return kernel
+    def kernel(node, xp, grad, indices, start, out_indices):
+        places = {tuple(row): i for i, row in enumerate((out_indices + start).tolist())}
+        out = xp.zeros(len(indices), grad.dtype)
+        for i, row in enumerate(indices.tolist()):
+            if tuple(row) in places:
+                out[i] = grad[places[tuple(row)]]
+        return out
 
 
 @op("""SparseSplit(split_dim: int64, indices: int64, values: T, shape: int64) ->
        (output_indices: num_split * int64, output_values: num_split * T, output_shape: num_split * int64)
-       num_split: int >= 1
-       T: type""")
+       num_split: int >= 1, T: type""")
 class SparseSplit(Op):
     """Parts along an axis; the first ones are longer by one where the size can't be divided."""
 
@@ -76,34 +69,28 @@ class SparseSplit(Op):
         indices = TensorShape([None, shape[0] if shape.ndims else None])
         return [indices] * n + [TensorShape([None])] * n + [shape] * n
 
-    def bind(node, xp):
+    def kernel(node, xp, axis, indices, values, shape):
         count = node["num_split"]
-
-        def kernel(axis, indices, values, shape):
-            rank = len(shape)
-            if not -rank <= axis < rank:
-                raise invalid(f"Input axis should be in range [{-rank}, {rank}), got {int(axis)}")
-            axis = int(axis) % rank
-            if not 1 <= count <= shape[axis]:
-                raise invalid(
-                    f"Input num_split should be between 1 and the splitting dimension size ({shape[axis]}), got {count}"
-                )
-            least, remainder = divmod(int(shape[axis]), count)
-            parts, start, size = [], np.zeros_like(shape), shape.copy()
-            for i in range(count):
-                size[axis] = least + (i < remainder)
-                parts.append(box(indices, values, shape, start, size))
-                start[axis] += size[axis]
-            return [part[k] for k in range(3) for part in parts]
-
-        return kernel
+        rank = len(shape)
+        if not -rank <= axis < rank:
+            raise invalid(f"Input axis should be in range [{-rank}, {rank}), got {int(axis)}")
+        axis = int(axis) % rank
+        if not 1 <= count <= shape[axis]:
+            raise invalid(
+                f"Input num_split should be between 1 and the splitting dimension size ({shape[axis]}), got {count}"
+            )
+        least, remainder = divmod(int(shape[axis]), count)
+        parts, start, size = [], np.zeros_like(shape), shape.copy()
+        for i in range(count):
+            size[axis] = least + (i < remainder)
+            parts.append(box(indices, values, shape, start, size))
+            start[axis] += size[axis]
+        return [part[k] for k in range(3) for part in parts]
 
 
 @op("""SparseConcat(indices: N * int64, values: N * T, shapes: N * int64) ->
        (output_indices: int64, output_values: T, output_shape: int64)
-       concat_dim: int
-       N: int >= 2
-       T: type""")
+       concat_dim: int, N: int >= 2, T: type""")
 class SparseConcat(Op):
     """Sparse tensors joined along an axis."""
 
@@ -118,25 +105,21 @@ class SparseConcat(Op):
             rank = known[1] if rank is None else rank
         return shapes_of(rows, rank)
 
-    def bind(node, xp):
+    def kernel(node, xp, *inputs):
         n, dim = node["N"], node["concat_dim"]
-
-        def kernel(*inputs):
-            indices, values, shapes = inputs[:n], inputs[n : 2 * n], inputs[2 * n :]
-            axis = _concat_axis(dim, shapes)
-            offset, moved = 0, []
-            for places, shape in zip(indices, shapes, strict=True):
-                places = places.copy()
-                places[:, axis] += offset
-                offset += shape[axis]
-                moved.append(places)
-            all_ = np.concatenate(moved)
-            by = order(all_)
-            shape = shapes[0].copy()
-            shape[axis] = offset
-            return all_[by], np.concatenate(values)[by], shape
-
-        return kernel
+        indices, values, shapes = inputs[:n], inputs[n : 2 * n], inputs[2 * n :]
+        axis = _concat_axis(dim, shapes)
+        offset, moved = 0, []
+        for places, shape in zip(indices, shapes, strict=True):
+            places = places.copy()
+            places[:, axis] += offset
+            offset += shape[axis]
+            moved.append(places)
+        all_ = np.concatenate(moved)
+        by = order(all_)
+        shape = shapes[0].copy()
+        shape[axis] = offset
+        return all_[by], np.concatenate(values)[by], shape
 
 
 def _concat_axis(dim: int, shapes: Any) -> int:

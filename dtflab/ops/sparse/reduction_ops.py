@@ -5,7 +5,6 @@ Stands for `core/kernels/sparse_reduce_op.cc`, `sparse_softmax_op.cc` and their 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,23 +58,19 @@ class _Reduce(Op):
         return [TensorShape([int(size) for size in _left(shape, gone, op.get_attr("keep_dims"))])]
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
+    def kernel(cls, node: Any, xp: Any, indices: Any, values: Any, shape: Any, axes: Any) -> Any:
         keep, ufunc, sparse = node["keep_dims"], getattr(xp, cls.ufunc), node.op.endswith("Sparse")
-
-        def kernel(indices: Any, values: Any, shape: Any, axes: Any) -> Any:
-            check_sparse(indices, values, shape)
-            places, found, gone = _reduced(indices, values, shape, axes, ufunc)
-            sizes = _left(shape, gone, keep)
-            found = found.astype(values.dtype)
-            if not keep:
-                places = np.delete(places, gone, 1)
-            if sparse:
-                return places, found, sizes
-            out = xp.zeros(int(np.prod(sizes)), values.dtype)
-            out[places @ strides(sizes)] = found
-            return out.reshape(sizes.tolist())
-
-        return kernel
+        check_sparse(indices, values, shape)
+        places, found, gone = _reduced(indices, values, shape, axes, ufunc)
+        sizes = _left(shape, gone, keep)
+        found = found.astype(values.dtype)
+        if not keep:
+            places = np.delete(places, gone, 1)
+        if sparse:
+            return places, found, sizes
+        out = xp.zeros(int(np.prod(sizes)), values.dtype)
+        out[places @ strides(sizes)] = found
+        return out.reshape(sizes.tolist())
 
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return elements(ins[1])
@@ -101,8 +96,7 @@ for _name, _outputs, _members in _REDUCTIONS:
        keep_dims: bool = false""")(type(_name, (_Reduce,), _members))
 
 
-@op("""SparseSoftmax(sp_indices: int64, sp_values: T, sp_shape: int64) -> (output: T)
-       T: {half, float, double}""")
+@op("SparseSoftmax(sp_indices: int64, sp_values: T, sp_shape: int64) -> (output: T) where T: {half, float, double}")
 class SparseSoftmax(Op):
     """Softmax along the last axis, among the elements that are there."""
 
@@ -110,21 +104,18 @@ class SparseSoftmax(Op):
         op.inputs[2].shape.with_rank(1)
         return [op.inputs[1].shape.with_rank(1)]
 
-    def bind(node, xp):
-        def kernel(indices, values, shape):
-            check_sparse(indices, values, shape)
-            if len(shape) < 2:
-                raise invalid(f"Input should have rank >= 2, but got shape: {shape_text(shape.tolist())}")
-            _, row = np.unique(indices[:, :-1], axis=0, return_inverse=True)
-            row = row.reshape(-1)
-            largest = xp.full(int(row.max(initial=-1)) + 1, -np.inf, values.dtype)
-            xp.maximum.at(largest, row, values)
-            powers = xp.exp(values - largest[row])
-            sums = xp.zeros_like(largest)
-            xp.add.at(sums, row, powers)
-            return powers / sums[row]
-
-        return kernel
+    def kernel(node, xp, indices, values, shape):
+        check_sparse(indices, values, shape)
+        if len(shape) < 2:
+            raise invalid(f"Input should have rank >= 2, but got shape: {shape_text(shape.tolist())}")
+        _, row = np.unique(indices[:, :-1], axis=0, return_inverse=True)
+        row = row.reshape(-1)
+        largest = xp.full(int(row.max(initial=-1)) + 1, -np.inf, values.dtype)
+        xp.maximum.at(largest, row, values)
+        powers = xp.exp(values - largest[row])
+        sums = xp.zeros_like(largest)
+        xp.add.at(sums, row, powers)
+        return powers / sums[row]
 
     def grad(op, dy):
         indices, _, shape = op.inputs

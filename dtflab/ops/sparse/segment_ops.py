@@ -9,7 +9,6 @@ by the number of rows, `sqrt_n` by its square root. The gradient may stay sparse
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -69,19 +68,15 @@ class _Reduce(Op):
         return [TensorShape([None if count is None else int(count)]).concatenate(data.with_rank_at_least(1)[1:])]
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
+    def kernel(cls, node: Any, xp: Any, data: Any, indices: Any, ids: Any, num_segments: Any = None) -> Any:
         dtype = node["T"].as_numpy_dtype
         computed = xp.float32 if node["T"].is_floating and node["T"].size < 4 else dtype
-
-        def kernel(data: Any, indices: Any, ids: Any, num_segments: Any = None) -> Any:
-            given = None if num_segments is None else int(num_segments)
-            _check(indices, ids, len(data), given)
-            count = given if given is not None else (int(ids[-1]) + 1 if len(ids) else 0)
-            out = add_rows(xp.zeros((count, *data.shape[1:]), computed), ids, data[indices].astype(computed), xp)
-            weights = _weights(cls.how, ids, count, xp, computed)
-            return (out if weights is None else out * _columns(weights, out)).astype(dtype)
-
-        return kernel
+        given = None if num_segments is None else int(num_segments)
+        _check(indices, ids, len(data), given)
+        count = given if given is not None else (int(ids[-1]) + 1 if len(ids) else 0)
+        out = add_rows(xp.zeros((count, *data.shape[1:]), computed), ids, data[indices].astype(computed), xp)
+        weights = _weights(cls.how, ids, count, xp, computed)
+        return (out if weights is None else out * _columns(weights, out)).astype(dtype)
 
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return elements(ins[1]) * prod(ins[0].shape[1:])
@@ -121,19 +116,15 @@ class _Grad(Op):
         return [TensorShape([None if rows is None else int(rows)]).concatenate(rest)]
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
+    def kernel(cls, node: Any, xp: Any, grad: Any, indices: Any, ids: Any, rows: Any) -> Any:
         sparse = node.op.endswith("V2")
-
-        def kernel(grad: Any, indices: Any, ids: Any, rows: Any) -> Any:
-            _check_grad(indices, ids, len(grad), int(rows))
-            weights = _weights(cls.how, ids, len(grad), xp, grad.dtype)
-            parts = (grad if weights is None else grad * _columns(weights, grad))[ids]
-            if not sparse:
-                return add_rows(xp.zeros((int(rows), *grad.shape[1:]), grad.dtype), indices, parts, xp)
-            found, places = np.unique(indices, return_inverse=True)
-            return add_rows(xp.zeros((len(found), *grad.shape[1:]), grad.dtype), places, parts, xp), found
-
-        return kernel
+        _check_grad(indices, ids, len(grad), int(rows))
+        weights = _weights(cls.how, ids, len(grad), xp, grad.dtype)
+        parts = (grad if weights is None else grad * _columns(weights, grad))[ids]
+        if not sparse:
+            return add_rows(xp.zeros((int(rows), *grad.shape[1:]), grad.dtype), indices, parts, xp)
+        found, places = np.unique(indices, return_inverse=True)
+        return add_rows(xp.zeros((len(found), *grad.shape[1:]), grad.dtype), places, parts, xp), found
 
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return elements(ins[1]) * prod(ins[0].shape[1:])
@@ -150,8 +141,7 @@ def _check_grad(indices: Any, ids: Any, segments: int, rows: int) -> None:
 
 _FLOAT = "{bfloat16, half, float, double}"
 _INDICES = """
-       Tidx: {int32, int64} = int32
-       Tsegmentids: {int32, int64} = int32"""
+       Tidx: {int32, int64} = int32, Tsegmentids: {int32, int64} = int32"""
 _INPUTS = "data: T, indices: Tidx, segment_ids: Tsegmentids"
 
 for _how in ("Sum", "Mean", "SqrtN"):

@@ -24,11 +24,7 @@ from dtflab.ops.summaries.summarize import summarize_edges, summarize_value
 
 
 @op("""Print(input: T, data: U) -> (output: T)
-       T: type
-       U: list(type) >= 0
-       message: string = ''
-       first_n: int = -1
-       summarize: int = 3""")
+       T: type, U: list(type) >= 0, message: string = '', first_n: int = -1, summarize: int = 3""")
 class Print_(StatefulOp):
     aliasing = True
     infer = shapes.unchanged
@@ -49,10 +45,7 @@ class Print_(StatefulOp):
 
 
 @op("""StringFormat(inputs: T) -> (output: string)
-       T: list(type) >= 0
-       template: string = '%s'
-       placeholder: string = '%s'
-       summarize: int = 3""")
+       T: list(type) >= 0, template: string = '%s', placeholder: string = '%s', summarize: int = 3""")
 class StringFormat(FreeOp):
     infer = shapes.scalar
 
@@ -69,8 +62,7 @@ class StringFormat(FreeOp):
 
 
 @op(r"""PrintV2(input: string) -> ()
-       output_stream: string = 'stderr'
-       end: string = '\n'""")
+       output_stream: string = 'stderr', end: string = '\n'""")
 class PrintV2(StatefulOp):
     infer = shapes.none
 
@@ -114,22 +106,17 @@ class _SessionOp(StatefulOp):
     grad = no_gradient
 
 
-@op("""GetSessionHandle(value: T) -> (handle: string)
-       T: type""")
+@op("GetSessionHandle(value: T) -> (handle: string) where T: type")
 class GetSessionHandle(_SessionOp):
     infer = shapes.scalar
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
-        def keep(ctx: Any, value: Any) -> bytes:
-            handle = f"GetSessionHandle;{next(_numbers)};{ctx.device}"
-            _kept(ctx)[handle] = value
-            return handle.encode()
-
-        return keep
+    def kernel(node: Any, xp: Any, ctx: Any, value: Any) -> bytes:
+        handle = f"GetSessionHandle;{next(_numbers)};{ctx.device}"
+        _kept(ctx)[handle] = value
+        return handle.encode()
 
 
-@op("""GetSessionTensor(handle: string) -> (value: dtype)
-       dtype: type""")
+@op("GetSessionTensor(handle: string) -> (value: dtype) where dtype: type")
 class GetSessionTensor(_SessionOp):
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
         return lambda ctx, handle: _find(ctx, handle)
@@ -152,9 +139,6 @@ def _text(handle: Any) -> str:
 class DeleteSessionTensor(_SessionOp):
     infer = shapes.none
 
-    def bind(node, xp):
-        def forget(ctx, handle):
-            _find(ctx, handle)
-            del _kept(ctx)[_text(handle)]
-
-        return forget
+    def kernel(node, xp, ctx, handle):
+        _find(ctx, handle)
+        del _kept(ctx)[_text(handle)]

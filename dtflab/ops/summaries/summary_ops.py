@@ -56,38 +56,28 @@ def _tags(tag: np.ndarray, word: str, kind: str, most: int, count: int) -> list[
 # -- numbers -------------------------------------------------------------------------------------------------------
 
 
-@op("""ScalarSummary(tags: string, values: T) -> (summary: string)
-       T: realnumbertype""")
+@op("ScalarSummary(tags: string, values: T) -> (summary: string) where T: realnumbertype")
 class ScalarSummary(SummaryOp):
-    def bind(node, xp):
-        def summarize(tags, values):
-            if tags.shape != values.shape:
-                which = f" (tag '{tags.item().decode()}')" if tags.size == 1 else ""
-                raise invalid(
-                    f"tags and values are not the same shape: {shape_text(tags)} != {shape_text(values)}{which}"
-                )
-            with np.errstate(over="ignore"):
-                numbers = values.ravel().astype(np.float32)
-            return _serialized(*(Summary.Value(tag=t, simple_value=x) for t, x in zip(tags.ravel(), numbers)))
-
-        return summarize
+    def kernel(node, xp, tags, values):
+        if tags.shape != values.shape:
+            which = f" (tag '{tags.item().decode()}')" if tags.size == 1 else ""
+            raise invalid(f"tags and values are not the same shape: {shape_text(tags)} != {shape_text(values)}{which}")
+        with np.errstate(over="ignore"):
+            numbers = values.ravel().astype(np.float32)
+        return _serialized(*(Summary.Value(tag=t, simple_value=x) for t, x in zip(tags.ravel(), numbers)))
 
 
-@op("""HistogramSummary(tag: string, values: T) -> (summary: string)
-       T: realnumbertype = float""")
+@op("HistogramSummary(tag: string, values: T) -> (summary: string) where T: realnumbertype = float")
 class HistogramSummary(SummaryOp):
-    def bind(node, xp):
-        def summarize(tag, values):
-            name = _tag(tag, "tags")
-            numbers = values.ravel().astype(np.float64)
-            wrong = numbers[~np.isfinite(numbers)]
-            if wrong.size:
-                raise invalid(
-                    f"{'Nan in summary histogram' if np.isnan(wrong[0]) else 'Infinity in Histogram'} for: {name}"
-                )
-            return _serialized(Summary.Value(tag=name, histo=_histogram(numbers)))
-
-        return summarize
+    def kernel(node, xp, tag, values):
+        name = _tag(tag, "tags")
+        numbers = values.ravel().astype(np.float64)
+        wrong = numbers[~np.isfinite(numbers)]
+        if wrong.size:
+            raise invalid(
+                f"{'Nan in summary histogram' if np.isnan(wrong[0]) else 'Infinity in Histogram'} for: {name}"
+            )
+        return _serialized(Summary.Value(tag=name, histo=_histogram(numbers)))
 
 
 @functools.cache
@@ -120,9 +110,7 @@ def _histogram(flat: np.ndarray) -> Any:
 
 
 @op("""ImageSummary(tag: string, tensor: T) -> (summary: string)
-       max_images: int >= 1 = 3
-       T: {uint8, float, half, double} = float
-       bad_color: tensor = uint8 [255, 0, 0, 255]""")
+       max_images: int >= 1 = 3, T: {uint8, float, half, double} = float, bad_color: tensor = uint8 [255, 0, 0, 255]""")
 class ImageSummary(SummaryOp):
     def bind(node, xp):
         most, bad_color = node["max_images"], node["bad_color"]
@@ -176,21 +164,16 @@ def _as_bytes(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
 @op("""AudioSummaryV2(tag: string, tensor: float, sample_rate: float) -> (summary: string)
        max_outputs: int >= 1 = 3""")
 class AudioSummaryV2(SummaryOp):
-    def bind(node, xp):
-        most = node["max_outputs"]
-
-        def summarize(tag, clips, sample_rate):
-            tags = _tags(tag, "Tag", "audio", most, len(clips) if clips.ndim else 0)
-            if clips.ndim not in (2, 3):
-                raise invalid(f"Tensor must be 3-D or 2-D, got: {shape_text(clips)}")
-            if sample_rate.size != 1:
-                raise invalid("sample_rate must be rank-0 or contain a single value")
-            rate = sample_rate.item()
-            if not rate > 0:
-                raise invalid("sample_rate must be > 0")
-            return _serialized(*(_sound(t, clip, rate) for t, clip in zip(tags, clips)))
-
-        return summarize
+    def kernel(node, xp, tag, clips, sample_rate):
+        tags = _tags(tag, "Tag", "audio", node["max_outputs"], len(clips) if clips.ndim else 0)
+        if clips.ndim not in (2, 3):
+            raise invalid(f"Tensor must be 3-D or 2-D, got: {shape_text(clips)}")
+        if sample_rate.size != 1:
+            raise invalid("sample_rate must be rank-0 or contain a single value")
+        rate = sample_rate.item()
+        if not rate > 0:
+            raise invalid("sample_rate must be > 0")
+        return _serialized(*(_sound(t, clip, rate) for t, clip in zip(tags, clips)))
 
 
 def _sound(tag: str, clip: np.ndarray, rate: float) -> Any:
@@ -214,41 +197,32 @@ def _sound(tag: str, clip: np.ndarray, rate: float) -> Any:
 # -- tensors, and several summaries in one -------------------------------------------------------------------------
 
 
-@op("""TensorSummaryV2(tag: string, tensor: T, serialized_summary_metadata: string) -> (summary: string)
-       T: type""")
+@op("TensorSummaryV2(tag: string, tensor: T, serialized_summary_metadata: string) -> (summary: string) where T: type")
 class TensorSummaryV2(SummaryOp):
-    def bind(node, xp):
+    def kernel(node, xp, tag, tensor, metadata):
         dtype = node["T"]
-
-        def summarize(tag, tensor, metadata):
-            if metadata.ndim:
-                raise invalid("serialized_summary_metadata must be scalar")
-            proto = TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=TensorShape(tensor.shape).as_proto())
-            if dtype == dtypes.string:
-                proto.string_val.extend(tensor.ravel())
-            else:
-                proto.tensor_content = tensor.tobytes()
-            parsed = SummaryMetadata.FromString(metadata.item())
-            return _serialized(Summary.Value(tag=_tag(tag, "tag"), tensor=proto, metadata=parsed))
-
-        return summarize
+        if metadata.ndim:
+            raise invalid("serialized_summary_metadata must be scalar")
+        proto = TensorProto(dtype=dtype.as_datatype_enum, tensor_shape=TensorShape(tensor.shape).as_proto())
+        if dtype == dtypes.string:
+            proto.string_val.extend(tensor.ravel())
+        else:
+            proto.tensor_content = tensor.tobytes()
+        parsed = SummaryMetadata.FromString(metadata.item())
+        return _serialized(Summary.Value(tag=_tag(tag, "tag"), tensor=proto, metadata=parsed))
 
 
-@op("""MergeSummary(inputs: N * string) -> (summary: string)
-       N: int >= 1""")
+@op("MergeSummary(inputs: N * string) -> (summary: string) where N: int >= 1")
 class MergeSummary(SummaryOp):
-    def bind(node, xp):
-        def merged(*inputs):
-            try:
-                parsed = [Summary.FromString(text) for tensor in inputs for text in tensor.ravel()]
-            except DecodeError:
-                raise invalid("Could not parse one of the summary inputs") from None
-            values = [value for one in parsed for value in one.value]
-            seen: set[str] = set()
-            for value in values:
-                if value.tag and value.tag in seen:
-                    raise invalid(f"Duplicate tag {value.tag} found in summary inputs")
-                seen.add(value.tag)
-            return _serialized(*values)
-
-        return merged
+    def kernel(node, xp, *inputs):
+        try:
+            parsed = [Summary.FromString(text) for tensor in inputs for text in tensor.ravel()]
+        except DecodeError:
+            raise invalid("Could not parse one of the summary inputs") from None
+        values = [value for one in parsed for value in one.value]
+        seen: set[str] = set()
+        for value in values:
+            if value.tag and value.tag in seen:
+                raise invalid(f"Duplicate tag {value.tag} found in summary inputs")
+            seen.add(value.tag)
+        return _serialized(*values)

@@ -26,10 +26,7 @@ TABLE_TYPE = "tensorflow::lookup::LookupInterface"
 # -- making tables ------------------------------------------------------------------------------------
 
 _ATTRS = """
-       container: string = ''
-       shared_name: string = ''
-       use_node_name_sharing: bool = False
-       key_dtype: type
+       container: string = '', shared_name: string = '', use_node_name_sharing: bool = False, key_dtype: type
        value_dtype: type"""
 _ROWS = f"{_ATTRS}\n       value_shape: shape = []"
 
@@ -88,8 +85,7 @@ class MutableHashTableOfTensorsV2(_NewTable):
 
 
 @op(f"""MutableDenseHashTableV2(empty_key: key_dtype, deleted_key: key_dtype) -> (table_handle: resource){_ROWS}
-       initial_num_buckets: int = 131072
-       max_load_factor: float = 0.8""")
+       initial_num_buckets: int = 131072, max_load_factor: float = 0.8""")
 class MutableDenseHashTableV2(_NewTable):
     """A table that changes, in which two keys are reserved."""
 
@@ -132,8 +128,7 @@ def _table(ctx: Any, handle: Any, dtypes: Any) -> Table:
 
 
 _TYPES = """
-       Tin: type
-       Tout: type"""
+       Tin: type, Tout: type"""
 
 
 @op(f"LookupTableFindV2(table_handle: resource, keys: Tin, default_value: Tout) -> (values: Tout){_TYPES}")
@@ -167,7 +162,7 @@ class LookupTableInsertV2(_UsesTable):
         return _kernel(node, lambda table, keys, values: table.insert(keys, values))
 
 
-@op("LookupTableRemoveV2(table_handle: resource, keys: Tin) -> ()\nTin: type")
+@op("LookupTableRemoveV2(table_handle: resource, keys: Tin) -> () where Tin: type")
 class LookupTableRemoveV2(_UsesTable):
     """Remove keys."""
 
@@ -188,7 +183,7 @@ class LookupTableSizeV2(_UsesTable):
         return _kernel(node, lambda table: np.int64(len(table)))
 
 
-@op("LookupTableExportV2(table_handle: resource) -> (keys: Tkeys, values: Tvalues)\nTkeys: type\nTvalues: type")
+@op("LookupTableExportV2(table_handle: resource) -> (keys: Tkeys, values: Tvalues) where Tkeys: type, Tvalues: type")
 class LookupTableExportV2(_UsesTable):
     """All keys and values."""
 
@@ -213,7 +208,7 @@ class LookupTableImportV2(_Fills):
         return []
 
 
-@op("InitializeTableV2(table_handle: resource, keys: Tkey, values: Tval) -> ()\nTkey: type\nTval: type")
+@op("InitializeTableV2(table_handle: resource, keys: Tkey, values: Tval) -> () where Tkey: type, Tval: type")
 class InitializeTableV2(_Fills):
     """Fill a static table."""
 
@@ -225,10 +220,7 @@ class InitializeTableV2(_Fills):
 
 
 @op("""InitializeTableFromTextFileV2(table_handle: resource, filename: string) -> ()
-       key_index: int >= -2
-       value_index: int >= -2
-       vocab_size: int >= -1 = -1
-       delimiter: string = '\t'
+       key_index: int >= -2, value_index: int >= -2, vocab_size: int >= -1 = -1, delimiter: string = '\t'
        offset: int = 0""")
 class InitializeTableFromTextFileV2(_UsesTable):
     """Fill a static table with the lines of a text; one that is filled already stays as it is."""

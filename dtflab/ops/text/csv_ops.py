@@ -22,11 +22,8 @@ from dtflab.ops.text.numerals import number, numbers
 
 
 @op("""DecodeCSV(records: string, record_defaults: OUT_TYPE) -> (output: OUT_TYPE)
-       OUT_TYPE: list({float, double, int32, int64, string}) >= 1
-       field_delim: string = ','
-       use_quote_delim: bool = true
-       na_value: string = ''
-       select_cols: list(int) = []""")
+       OUT_TYPE: list({float, double, int32, int64, string}) >= 1, field_delim: string = ','
+       use_quote_delim: bool = true, na_value: string = '', select_cols: list(int) = []""")
 class DecodeCSV(Op):
     def infer(operation):
         for default in operation.inputs[1:]:

@@ -42,8 +42,7 @@ class _Each(Op):
         return lambda strings: each(strings, function, cls.kind)
 
 
-@op("""StringLength(input: string) -> (output: int32)
-       unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'""")
+@op("StringLength(input: string) -> (output: int32) where unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'")
 class StringLength(_Each):
     kind = np.int32
 
@@ -60,7 +59,7 @@ class StringStrip(_Each):
         return bytes.strip
 
 
-@op(*(f"String{case}(input: string) -> (output: string)\nencoding: string = ''" for case in ("Upper", "Lower")))
+@op(*(f"String{case}(input: string) -> (output: string) where encoding: string = ''" for case in ("Upper", "Lower")))
 class StringInCase(_Each):
     def of(node):
         change = node.op.removeprefix("String").lower()
@@ -74,8 +73,7 @@ class StringInCase(_Each):
 # -- encodings ----------------------------------------------------------------------------------------
 
 
-@op("""EncodeBase64(input: string) -> (output: string)
-       pad: bool = false""")
+@op("EncodeBase64(input: string) -> (output: string) where pad: bool = false")
 class EncodeBase64(_Each):
     """With the letters that may stand in URLs."""
 
@@ -106,8 +104,7 @@ class DecodeBase64(_Each):
         return _decoded
 
 
-@op("""DecodeCompressed(bytes: string) -> (output: string)
-       compression_type: string = ''""")
+@op("DecodeCompressed(bytes: string) -> (output: string) where compression_type: string = ''")
 class DecodeCompressed(_Each):
     def of(node):
         kind = node["compression_type"].decode()
@@ -120,8 +117,8 @@ class DecodeCompressed(_Each):
 
 
 @op(
-    "StringToHashBucket(string_tensor: string) -> (output: int64)\nnum_buckets: int >= 1",
-    "StringToHashBucketFast(input: string) -> (output: int64)\nnum_buckets: int >= 1",
+    "StringToHashBucket(string_tensor: string) -> (output: int64) where num_buckets: int >= 1",
+    "StringToHashBucketFast(input: string) -> (output: int64) where num_buckets: int >= 1",
 )
 class StringToHashBucket(_Each):
     grad = no_gradient
@@ -132,9 +129,7 @@ class StringToHashBucket(_Each):
         return lambda text: hashed(text) % count
 
 
-@op("""StringToHashBucketStrong(input: string) -> (output: int64)
-       num_buckets: int >= 1
-       key: list(int)""")
+@op("StringToHashBucketStrong(input: string) -> (output: int64) where num_buckets: int >= 1, key: list(int)")
 class StringToHashBucketStrong(StringToHashBucket):
     def of(node):
         key, count = tuple(node["key"]), node["num_buckets"]

@@ -30,13 +30,10 @@ class ReadFile(Op):
     infer = shapes.fixed([], ranks=[0])
     flops = free
 
-    def bind(node, xp):
-        def read(filename):
-            path = _path(filename, "Input filename tensor")
-            with reported(path):
-                return np.array(Path(local(path)).read_bytes(), object)
-
-        return read
+    def kernel(node, xp, filename):
+        path = _path(filename, "Input filename tensor")
+        with reported(path):
+            return np.array(Path(local(path)).read_bytes(), object)
 
 
 @op("WriteFile(filename: string, contents: string) -> ()")
@@ -45,15 +42,12 @@ class WriteFile(Op):
     infer = shapes.fixed(ranks=[0, 0])
     flops = free
 
-    def bind(node, xp):
-        def write(filename, contents):
-            path = _path(filename, "Input filename tensor")
-            check_rank(contents, 0, "Contents tensor must be scalar, but had shape: {}")
-            gfile.makedirs(os.path.dirname(local(path)))
-            with reported(path):
-                Path(local(path)).write_bytes(contents.item())
-
-        return write
+    def kernel(node, xp, filename, contents):
+        path = _path(filename, "Input filename tensor")
+        check_rank(contents, 0, "Contents tensor must be scalar, but had shape: {}")
+        gfile.makedirs(os.path.dirname(local(path)))
+        with reported(path):
+            Path(local(path)).write_bytes(contents.item())
 
 
 @op("MatchingFiles(pattern: string) -> (filenames: string)")
@@ -65,11 +59,8 @@ class MatchingFiles(Op):
             raise ValueError(f"Shape must be at most rank 1 but is rank {operation.inputs[0].shape.ndims}")
         return [TensorShape([None])]
 
-    def bind(node, xp):
-        def match(pattern):
-            if pattern.ndim > 1:
-                raise invalid(f"Input patterns tensor must be scalar or vector, but had shape: {shape_text(pattern)}")
-            found = gfile.glob(os.fsdecode(one) for one in pattern.ravel().tolist())
-            return np.array(sorted(map(os.fsencode, found)), object)
-
-        return match
+    def kernel(node, xp, pattern):
+        if pattern.ndim > 1:
+            raise invalid(f"Input patterns tensor must be scalar or vector, but had shape: {shape_text(pattern)}")
+        found = gfile.glob(os.fsdecode(one) for one in pattern.ravel().tolist())
+        return np.array(sorted(map(os.fsencode, found)), object)

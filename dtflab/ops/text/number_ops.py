@@ -25,11 +25,7 @@ _REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half
 
 @op(f"""AsString(input: T) -> (output: string)
        T: {{{_REAL}, complex64, complex128, bool, variant, string}}
-       precision: int = -1
-       scientific: bool = false
-       shortest: bool = false
-       width: int = -1
-       fill: string = ''""")
+       precision: int = -1, scientific: bool = false, shortest: bool = false, width: int = -1, fill: string = ''""")
 class AsString(Op):
     grad = no_gradient
     infer = shapes.unchanged
@@ -97,26 +93,22 @@ class DecodeRaw(Op):
     def infer(operation):
         return [operation.inputs[0].shape.concatenate([None])]
 
-    def bind(node, xp):
+    def kernel(node, xp, strings):
         out, width = node["out_type"].as_numpy_dtype, node["out_type"].size
-
-        def decode(strings):
-            texts = strings.ravel().tolist()
-            length = len(texts[0]) if texts else 0
-            for i, text in enumerate(texts):
-                if len(text) != length:
-                    raise invalid(
-                        f"DecodeRaw requires input strings to all be the same size, but element {i} has size "
-                        f"{length} != {len(text)}"
-                    )
-            if length % width:
+        texts = strings.ravel().tolist()
+        length = len(texts[0]) if texts else 0
+        for i, text in enumerate(texts):
+            if len(text) != length:
                 raise invalid(
-                    f"Input to DecodeRaw has length {length} that is not a multiple of {width}, the size of "
-                    f"{dtype_text(node['out_type'])}"
+                    f"DecodeRaw requires input strings to all be the same size, but element {i} has size "
+                    f"{length} != {len(text)}"
                 )
-            return _numbers(b"".join(texts), node, out).reshape(*strings.shape, length // width)
-
-        return decode
+        if length % width:
+            raise invalid(
+                f"Input to DecodeRaw has length {length} that is not a multiple of {width}, the size of "
+                f"{dtype_text(node['out_type'])}"
+            )
+        return _numbers(b"".join(texts), node, out).reshape(*strings.shape, length // width)
 
 
 def _numbers(data: bytes, node: Any, dtype: Any) -> Any:
@@ -148,20 +140,16 @@ class DecodePaddedRaw(Op):
             raise ValueError(f"Dimension size must be evenly divisible by {width} but is {length}")
         return [operation.inputs[0].shape.concatenate([int(length) // width])]
 
-    def bind(node, xp):
+    def kernel(node, xp, strings, fixed_length):
         out, width = node["out_type"].as_numpy_dtype, node["out_type"].size
-
-        def decode(strings, fixed_length):
-            check_rank(fixed_length, 0, "k must be scalar, got shape {}")
-            length = int(fixed_length)
-            if length <= 0:
-                raise invalid(f"fixed_length ({length}) must be greater than zero.")
-            if length % width:
-                raise invalid(f"fixed_length ({length}) must be a multiple of the size of out_type ({width})")
-            padded = b"".join(text[:length].ljust(length, b"\0") for text in strings.ravel().tolist())
-            return _numbers(padded, node, out).reshape(*strings.shape, length // width)
-
-        return decode
+        check_rank(fixed_length, 0, "k must be scalar, got shape {}")
+        length = int(fixed_length)
+        if length <= 0:
+            raise invalid(f"fixed_length ({length}) must be greater than zero.")
+        if length % width:
+            raise invalid(f"fixed_length ({length}) must be a multiple of the size of out_type ({width})")
+        padded = b"".join(text[:length].ljust(length, b"\0") for text in strings.ravel().tolist())
+        return _numbers(padded, node, out).reshape(*strings.shape, length // width)
 
 
 @op("""StringToNumber(string_tensor: string) -> (output: out_type)
@@ -170,17 +158,13 @@ class StringToNumber(Op):
     grad = no_gradient
     infer = shapes.unchanged
 
-    def bind(node, xp):
+    def kernel(node, xp, strings):
         dtype = node["out_type"]
-
-        def convert(strings):
-            texts = strings.ravel().tolist()
-            try:
-                return numbers(texts, dtype).reshape(strings.shape)
-            except ValueError:
-                raise _not_a_number(texts, dtype) from None
-
-        return convert
+        texts = strings.ravel().tolist()
+        try:
+            return numbers(texts, dtype).reshape(strings.shape)
+        except ValueError:
+            raise _not_a_number(texts, dtype) from None
 
     def flops(node, ins, outs):
         return elements(outs[0])

@@ -91,7 +91,7 @@ class _Regex(Op):
 
 
 @op(
-    "StaticRegexFullMatch(input: string) -> (output: bool)\npattern: string",
+    "StaticRegexFullMatch(input: string) -> (output: bool) where pattern: string",
     "RegexFullMatch(input: string, pattern: string) -> (output: bool)",
 )
 class RegexFullMatch(_Regex):
@@ -148,9 +148,7 @@ def _character(text: Any, at: int) -> Any:
 
 
 @op("""StaticRegexReplace(input: string) -> (output: string)
-       pattern: string
-       rewrite: string
-       replace_global: bool = true""")
+       pattern: string, rewrite: string, replace_global: bool = true""")
 class StaticRegexReplace(_Regex):
     parts = ("pattern", "rewrite")
 

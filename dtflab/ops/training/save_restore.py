@@ -77,13 +77,10 @@ class SaveV2(_FileOp):
         _check_counts(operation, len(operation.get_attr("dtypes")))
         return []
 
-    def bind(node, xp):
-        def save(prefix, names, slices, *tensors):
-            with BundleWriter(text(prefix)) as writer:
-                for name, block, value in zip(texts(names), texts(slices), tensors, strict=True):
-                    writer.add_slice(name, *_part(block, value), value)
-
-        return save
+    def kernel(node, xp, prefix, names, slices, *tensors):
+        with BundleWriter(text(prefix)) as writer:
+            for name, block, value in zip(texts(names), texts(slices), tensors, strict=True):
+                writer.add_slice(name, *_part(block, value), value)
 
 
 @op("""RestoreV2(prefix: string, tensor_names: string, shape_and_slices: string) -> (tensors: dtypes)
@@ -97,15 +94,10 @@ class RestoreV2(_FileOp):
             return [TensorShape(None)] * count
         return list(map(_block_shape, texts(slices)))
 
-    def bind(node, xp):
-        dtypes = node["dtypes"]
-
-        def restore(prefix, names, slices):
-            with open_checkpoint(text(prefix)) as reader:
-                wanted = zip(texts(names), texts(slices), dtypes, strict=True)
-                return [_restore(reader, *what) for what in wanted]
-
-        return restore
+    def kernel(node, xp, prefix, names, slices):
+        with open_checkpoint(text(prefix)) as reader:
+            wanted = zip(texts(names), texts(slices), node["dtypes"], strict=True)
+            return [_restore(reader, *what) for what in wanted]
 
 
 def _restore(reader: BundleReader | V1Reader, name: str, block: str, dtype: DType) -> Any:
@@ -139,8 +131,7 @@ _REFUSED: dict[type, tuple[str, str, str]] = {
 
 
 @op("""MergeV2Checkpoints(checkpoint_prefixes: string, destination_prefix: string) -> ()
-       delete_old_dirs: bool = true
-       allow_missing_files: bool = false""")
+       delete_old_dirs: bool = true, allow_missing_files: bool = false""")
 class MergeV2Checkpoints(_FileOp):
     """The last step of a sharded save: bundles of one shard each become one bundle."""
 
@@ -150,14 +141,11 @@ class MergeV2Checkpoints(_FileOp):
         destination.with_rank(0)
         return []
 
-    def bind(node, xp):
-        def merge(prefixes, destination):
-            merge_bundles(texts(prefixes), text(destination), node["allow_missing_files"])
-            if node["delete_old_dirs"]:
-                emptied = {os.path.dirname(local(prefix)) for prefix in texts(prefixes)}
-                _remove_empty(emptied - {os.path.dirname(local(text(destination)))})
-
-        return merge
+    def kernel(node, xp, prefixes, destination):
+        merge_bundles(texts(prefixes), text(destination), node["allow_missing_files"])
+        if node["delete_old_dirs"]:
+            emptied = {os.path.dirname(local(prefix)) for prefix in texts(prefixes)}
+            _remove_empty(emptied - {os.path.dirname(local(text(destination)))})
 
 
 def _remove_empty(directories: set[str]) -> None:
@@ -169,24 +157,23 @@ def _remove_empty(directories: set[str]) -> None:
 # -- V1, the format before TensorFlow 1.0 ---------------------------------------------------------------------
 
 
+_DATA = "data: T) -> () where T: list(type) >= 1"
+
+
 @op(
-    "Save(filename: string, tensor_names: string, data: T) -> ()\nT: list(type) >= 1",
-    "SaveSlices(filename: string, tensor_names: string, shapes_and_slices: string, data: T) -> ()\nT: list(type) >= 1",
+    f"Save(filename: string, tensor_names: string, {_DATA}",
+    f"SaveSlices(filename: string, tensor_names: string, shapes_and_slices: string, {_DATA}",
 )
 class SaveV1(_FileOp):
     def infer(operation: Any) -> list[Any]:
         _check_counts(operation, len(operation.get_attr("T")), vectors=len(operation.op_def.inputs) - 2)
         return []
 
-    def bind(node: Any, xp: Any) -> Any:
+    def kernel(node: Any, xp: Any, filename: Any, names: Any, *rest: Any) -> None:
         with_slices = node.op == "SaveSlices"
-
-        def save(filename: Any, names: Any, *rest: Any) -> None:
-            slices, tensors = (texts(rest[0]), rest[1:]) if with_slices else ([""] * len(rest), rest)
-            parts = sorted(zip(texts(names), slices, tensors, strict=True), key=lambda part: part[0])
-            write_v1(text(filename), [(name, *_part(block, value), value) for name, block, value in parts])
-
-        return save
+        slices, tensors = (texts(rest[0]), rest[1:]) if with_slices else ([""] * len(rest), rest)
+        parts = sorted(zip(texts(names), slices, tensors, strict=True), key=lambda part: part[0])
+        write_v1(text(filename), [(name, *_part(block, value), value) for name, block, value in parts])
 
 
 def _part(block: str, value: Any) -> tuple[tuple[int, ...], TensorSlice]:
@@ -203,23 +190,15 @@ def _part(block: str, value: Any) -> tuple[tuple[int, ...], TensorSlice]:
     return shape, extents
 
 
-@op("""Restore(file_pattern: string, tensor_name: string) -> (tensor: dt)
-       dt: type
-       preferred_shard: int = -1""")
+@op("Restore(file_pattern: string, tensor_name: string) -> (tensor: dt) where dt: type, preferred_shard: int = -1")
 class Restore(_FileOp):
-    def bind(node: Any, xp: Any) -> Any:
-        dtype = node["dt"]
-
-        def restore(pattern: Any, name: Any, block: Any = b"") -> Any:
-            with V1Reader(text(pattern)) as reader:
-                return _restore(reader, text(name), text(block), dtype)
-
-        return restore
+    def kernel(node: Any, xp: Any, pattern: Any, name: Any, block: Any = b"") -> Any:
+        with V1Reader(text(pattern)) as reader:
+            return _restore(reader, text(name), text(block), node["dt"])
 
 
 @op("""RestoreSlice(file_pattern: string, tensor_name: string, shape_and_slice: string) -> (tensor: dt)
-       dt: type
-       preferred_shard: int = -1""")
+       dt: type, preferred_shard: int = -1""")
 class RestoreSlice(Restore):
     def infer(operation):
         block = constant_value(operation.inputs[2])

@@ -81,7 +81,7 @@ def _register(name: str, base: type[_Update], rule: Rule, in_resource: bool) -> 
     args += [f"{shown}: {types.get(i, 'T')}" for i, shown in zip(inputs, names)]
     attrs = "".join(f"\n{attr}: {rule.types[attr]}" for attr in rule.attrs)
     interface = (
-        f"{prefix}{name}({', '.join(args)}) -> ({output})\nT: numbertype{more}\nuse_locking: bool = false{attrs}"
+        f"{prefix}{name}({', '.join(args)}) -> ({output}) where T: numbertype{more}, use_locking: bool = false{attrs}"
     )
     body = {"rule": rule, "inputs": inputs, "stateful": in_resource, "needs_ctx": in_resource}
     op(interface)(type(f"{prefix}{name}", (base,), body))

@@ -66,11 +66,7 @@ def _handle_maker(container: bytes, name: bytes) -> Callable[[Any], ResourceHand
 
 
 @op("""VarHandleOp() -> (resource: resource)
-       container: string = ''
-       shared_name: string = ''
-       debug_name: string = ''
-       dtype: type
-       shape: shape
+       container: string = '', shared_name: string = '', debug_name: string = '', dtype: type, shape: shape
        allowed_devices: list(string) = []""")
 class VarHandleOp(StatefulOp):
     infer = shapes.scalar
@@ -80,11 +76,7 @@ class VarHandleOp(StatefulOp):
 
 
 @op("""_VarHandlesOp() -> (resources: N * resource)
-       containers: list(string)
-       shared_names: list(string)
-       N: int >= 0
-       dtypes: list(type)
-       shapes: list(shape)""")
+       containers: list(string), shared_names: list(string), N: int >= 0, dtypes: list(type), shapes: list(shape)""")
 class VarHandlesOp(StatefulOp):
     """Several handles at once: what TensorFlow's grappler makes of them."""
 
@@ -100,30 +92,23 @@ class VarIsInitializedOp(StatefulOp):
     grad = no_gradient
     infer = shapes.scalar
 
-    def bind(node, xp):
-        def is_initialized(ctx, handle):
-            try:
-                return np.bool_(variable_of(ctx, handle).initialized)
-            except errors.NotFoundError:
-                return np.False_
-
-        return is_initialized
+    def kernel(node, xp, ctx, handle):
+        try:
+            return np.bool_(variable_of(ctx, handle).initialized)
+        except errors.NotFoundError:
+            return np.False_
 
 
-@op("""DestroyResourceOp(resource: resource) -> ()
-       ignore_lookup_error: bool = true""")
+@op("DestroyResourceOp(resource: resource) -> () where ignore_lookup_error: bool = true")
 class DestroyResourceOp(StatefulOp):
     infer = shapes.none
 
-    def bind(node, xp):
-        def destroy(ctx, handle):
-            try:
-                ctx.resources.delete(handle.container, handle.name, kinds.get(handle.type_name, Cell))
-            except errors.NotFoundError:
-                if not node["ignore_lookup_error"]:
-                    raise
-
-        return destroy
+    def kernel(node, xp, ctx, handle):
+        try:
+            ctx.resources.delete(handle.container, handle.name, kinds.get(handle.type_name, Cell))
+        except errors.NotFoundError:
+            if not node["ignore_lookup_error"]:
+                raise
 
 
 @op("DisableCopyOnRead(resource: resource) -> ()")
@@ -159,8 +144,7 @@ def _reader(dtype: DType) -> Callable[[Any, ResourceHandle], Any]:
     return read
 
 
-@op("""ReadVariableOp(resource: resource) -> (value: dtype)
-       dtype: type""")
+@op("ReadVariableOp(resource: resource) -> (value: dtype) where dtype: type")
 class ReadVariableOp(StatefulOp):
     def infer(operation):
         return [_declared_shape(operation.inputs[0], operation.get_attr("dtype"))]
@@ -172,9 +156,7 @@ class ReadVariableOp(StatefulOp):
         return [dy]
 
 
-@op("""_ReadVariablesOp(resources: N * resource) -> (values: dtypes)
-       N: int >= 0
-       dtypes: list(type) >= 1""")
+@op("_ReadVariablesOp(resources: N * resource) -> (values: dtypes) where N: int >= 0, dtypes: list(type) >= 1")
 class ReadVariablesOp(StatefulOp):
     """Several reads at once: what TensorFlow's grappler makes of them."""
 
@@ -186,8 +168,7 @@ class ReadVariablesOp(StatefulOp):
         return lambda ctx, *handles: [read(ctx, h) for read, h in zip(readers, handles)]
 
 
-@op("""VariableShape(input: resource) -> (output: out_type)
-       out_type: {int32, int64} = int32""")
+@op("VariableShape(input: resource) -> (output: out_type) where out_type: {int32, int64} = int32")
 class VariableShape(StatefulOp):
     grad = no_gradient
 
@@ -209,31 +190,25 @@ def _assign_shape(operation: Any) -> list[TensorShape]:
     return []
 
 
-@op("""AssignVariableOp(resource: resource, value: dtype) -> ()
-       dtype: type
-       validate_shape: bool = false""")
+@op("AssignVariableOp(resource: resource, value: dtype) -> () where dtype: type, validate_shape: bool = false")
 class AssignVariableOp(StatefulOp):
     infer = _assign_shape
     bytes = overwritten
 
-    def bind(node, xp):
+    def kernel(node, xp, ctx, handle, value):
         dtype, validate = node["dtype"], node["validate_shape"]
-
-        def assign(ctx, handle, value):
-            cell = ctx.resources.lookup_or_create(
-                handle.container, handle.name, Cell, lambda: Cell(handle.name, dtype, value.shape)
+        cell = ctx.resources.lookup_or_create(
+            handle.container, handle.name, Cell, lambda: Cell(handle.name, dtype, value.shape)
+        )
+        if cell.dtype is not dtype:
+            raise invalid("Trying to assign variable with wrong dtype. " + _expected(cell.dtype, dtype))
+        old = cell.value
+        if validate and old is not None and old.shape != value.shape:
+            raise invalid(
+                "Trying to assign to variable with tensor with wrong shape. "
+                f"Expected {shape_text(old.shape)} got {shape_text(value.shape)}"
             )
-            if cell.dtype is not dtype:
-                raise invalid("Trying to assign variable with wrong dtype. " + _expected(cell.dtype, dtype))
-            old = cell.value
-            if validate and old is not None and old.shape != value.shape:
-                raise invalid(
-                    "Trying to assign to variable with tensor with wrong shape. "
-                    f"Expected {shape_text(old.shape)} got {shape_text(value.shape)}"
-                )
-            cell.assign(value)
-
-        return assign
+        cell.assign(value)
 
 
 def _unequal(old: Any, value: Any) -> str:
@@ -243,7 +218,7 @@ def _unequal(old: Any, value: Any) -> str:
     )
 
 
-@op(*(f"Assign{how}VariableOp(resource: resource, value: dtype) -> ()\ndtype: type" for how in ("Add", "Sub")))
+@op(*(f"Assign{how}VariableOp(resource: resource, value: dtype) -> () where dtype: type" for how in ("Add", "Sub")))
 class AssignAddOrSubVariableOp(ResourceUpdate):
     infer = _assign_shape
 
@@ -251,9 +226,7 @@ class AssignAddOrSubVariableOp(ResourceUpdate):
         return same_shape("add" if node.op == "AssignAddVariableOp" else "subtract", xp, _unequal)
 
 
-@op("""ResourceCountUpTo(resource: resource) -> (output: T)
-       limit: int
-       T: {int32, int64}""")
+@op("ResourceCountUpTo(resource: resource) -> (output: T) where limit: int, T: {int32, int64}")
 class ResourceCountUpTo(Op):
     stateful = True
     needs_ctx = True

@@ -54,10 +54,7 @@ class ReferenceUpdate(Op):
 
 
 _VARIABLE = """{}() -> (ref: Ref(dtype))
-       shape: shape
-       dtype: type
-       container: string = ''
-       shared_name: string = ''"""
+       shape: shape, dtype: type, container: string = '', shared_name: string = ''"""
 
 
 @op(_VARIABLE.format("VariableV2"))
@@ -94,36 +91,27 @@ class VariableV1(VariableV2):
         return [shape if shape.ndims else TensorShape(None)]
 
 
-@op("""TemporaryVariable() -> (ref: Ref(dtype))
-       shape: shape
-       dtype: type
-       var_name: string = ''""")
+@op("TemporaryVariable() -> (ref: Ref(dtype)) where shape: shape, dtype: type, var_name: string = ''")
 class TemporaryVariable(StatefulOp):
     """A variable of zeros that lives as long as the step; its name is free again in each iteration of a loop."""
 
     infer = shapes.declared
 
-    def bind(node, xp):
+    def kernel(node, xp, ctx):
         name, shape, dtype = node["var_name"].decode() or node.name, node["shape"], node["dtype"]
-
-        def make(ctx):
-            if not shape.is_fully_defined():
-                raise invalid(f"Shape {shape_text(shape)} is not fully defined")
-            sizes = tuple(shape.as_list())
-            cell = ReferenceCell(name, dtype, sizes)
-            cell.memory = ctx.resources.memory
-            cell.assign(blank(xp, sizes, dtype.as_numpy_dtype))
-            key = name, ctx.frame_iter
-            if ctx.step.temporaries.setdefault(key, cell) is not cell:
-                raise errors.AlreadyExistsError.of(f"This step has a temporary variable {name!r} already.")
-            return cell
-
-        return make
+        if not shape.is_fully_defined():
+            raise invalid(f"Shape {shape_text(shape)} is not fully defined")
+        sizes = tuple(shape.as_list())
+        cell = ReferenceCell(name, dtype, sizes)
+        cell.memory = ctx.resources.memory
+        cell.assign(blank(xp, sizes, dtype.as_numpy_dtype))
+        key = name, ctx.frame_iter
+        if ctx.step.temporaries.setdefault(key, cell) is not cell:
+            raise errors.AlreadyExistsError.of(f"This step has a temporary variable {name!r} already.")
+        return cell
 
 
-@op("""DestroyTemporaryVariable(ref: Ref(T)) -> (value: T)
-       T: type
-       var_name: string""")
+@op("DestroyTemporaryVariable(ref: Ref(T)) -> (value: T) where T: type, var_name: string")
 class DestroyTemporaryVariable(FreeOp):
     """The value of a variable, and the end of the temporary variable `var_name`."""
 
@@ -144,8 +132,7 @@ class DestroyTemporaryVariable(FreeOp):
         return destroy
 
 
-@op("""IsVariableInitialized(ref: Ref(dtype)) -> (is_initialized: bool)
-       dtype: type""")
+@op("IsVariableInitialized(ref: Ref(dtype)) -> (is_initialized: bool) where dtype: type")
 class IsVariableInitialized(FreeOp):
     allows_uninitialized_input = True
     infer = shapes.scalar
@@ -158,9 +145,7 @@ class IsVariableInitialized(FreeOp):
 
 
 @op("""Assign(ref: Ref(T), value: T) -> (output_ref: Ref(T))
-       T: type
-       validate_shape: bool = true
-       use_locking: bool = true""")
+       T: type, validate_shape: bool = true, use_locking: bool = true""")
 class Assign(Op):
     allows_uninitialized_input = True
     flops = free
@@ -172,20 +157,15 @@ class Assign(Op):
             return shapes.merged(operation)
         return [operation.inputs[1].shape]
 
-    def bind(node, xp):
-        validate = node["validate_shape"]
-
-        def assign(cell, value):
-            shape = cell.shape if cell.value is None else cell.value.shape
-            if validate and value.shape != shape:
-                raise invalid(
-                    "Assign requires shapes of both tensors to match. "
-                    f"lhs shape= {shape_text(shape)} rhs shape= {shape_text(value.shape)}"
-                )
-            cell.assign(value)
-            return cell
-
-        return assign
+    def kernel(node, xp, cell, value):
+        shape = cell.shape if cell.value is None else cell.value.shape
+        if node["validate_shape"] and value.shape != shape:
+            raise invalid(
+                "Assign requires shapes of both tensors to match. "
+                f"lhs shape= {shape_text(shape)} rhs shape= {shape_text(value.shape)}"
+            )
+        cell.assign(value)
+        return cell
 
 
 def same_shape(ufunc_name: str, xp: Any, refused: Callable[[Any, Any], str]) -> Change:
@@ -201,8 +181,7 @@ def same_shape(ufunc_name: str, xp: Any, refused: Callable[[Any, Any], str]) -> 
 
 
 _NUMBER = """
-       T: numbertype
-       use_locking: bool = false"""
+       T: numbertype, use_locking: bool = false"""
 
 
 @op(*(f"Assign{how}(ref: Ref(T), value: T) -> (output_ref: Ref(T)){_NUMBER}" for how in ("Add", "Sub")))
@@ -215,9 +194,7 @@ class AssignAddOrSub(ReferenceUpdate):
         return same_shape(ufunc, xp, lambda old, value: "Parameters and update must be the same size")
 
 
-@op("""CountUpTo(ref: Ref(T)) -> (output: T)
-       limit: int
-       T: {int32, int64}""")
+@op("CountUpTo(ref: Ref(T)) -> (output: T) where limit: int, T: {int32, int64}")
 class CountUpTo(Op):
     def infer(operation):
         return [operation.inputs[0].shape.with_rank(0)]

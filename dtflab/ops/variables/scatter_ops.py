@@ -75,21 +75,16 @@ for _way in "Update Add Sub Mul Div Min Max".split():
     _ordered = "{half, bfloat16, float, double, int32, int64}" if _way in ("Min", "Max") else _numbers
     _rows = f"""Scatter{_way}(ref: Ref(T), indices: Tindices, updates: T) -> (output_ref: Ref(T))
         T: {_ordered}
-        Tindices: {{int32, int64}}
-        use_locking: bool = {_locking}"""
+        Tindices: {{int32, int64}}, use_locking: bool = {_locking}"""
     _rows_by_handle = f"""ResourceScatter{_way}(resource: resource, indices: Tindices, updates: dtype) -> ()
         dtype: {_numbers}
         Tindices: {{int32, int64}}"""
     _slices = f"""ScatterNd{_way}(ref: Ref(T), indices: Tindices, updates: T) -> (output_ref: Ref(T))
         T: {_numbers}
-        Tindices: {{int32, int64}}
-        use_locking: bool = {_locking}
+        Tindices: {{int32, int64}}, use_locking: bool = {_locking}
         bad_indices_policy: string = ''"""
     _slices_by_handle = f"""ResourceScatterNd{_way}(ref: resource, indices: Tindices, updates: T) -> ()
-        T: type
-        Tindices: {{int32, int64}}
-        use_locking: bool = true
-        bad_indices_policy: string = ''"""
+        T: type, Tindices: {{int32, int64}}, use_locking: bool = true, bad_indices_policy: string = ''"""
     for _interface in (_rows, _rows_by_handle):
         _register(_interface, _way, *_ROWS)
     for _interface in (_slices, _slices_by_handle) if _way not in ("Mul", "Div") else ():
@@ -163,10 +158,7 @@ def _variable_shape(handle: Any, out_type: Any = dtypes.int32) -> Any:
 
 
 @op("""ResourceGather(resource: resource, indices: Tindices) -> (output: dtype)
-       batch_dims: int = 0
-       validate_indices: bool = true
-       dtype: type
-       Tindices: {int32, int64}""")
+       batch_dims: int = 0, validate_indices: bool = true, dtype: type, Tindices: {int32, int64}""")
 class ResourceGather(StatefulOp):
     """The rows of a variable at indices, read where it lives."""
 
@@ -179,19 +171,15 @@ class ResourceGather(StatefulOp):
         params, batch = known.with_rank_at_least(1), operation.get_attr("batch_dims")
         return [params[:batch].concatenate(indices[batch:]).concatenate(params[batch + 1 :])]
 
-    def bind(node, xp):
+    def kernel(node, xp, ctx, handle, indices):
         batch = node["batch_dims"]
-
-        def gather(ctx, handle, indices):
-            params = variable_of(ctx, handle).read()
-            scatter.check_range(indices, params.shape[batch])
-            if batch == 0:
-                return xp.take(params, indices, axis=0)
-            rows = np.ogrid[tuple(slice(n) for n in params.shape[:batch])]
-            places = [r.reshape(r.shape + (1,) * (indices.ndim - batch)) for r in rows]
-            return params[(*places, indices)]
-
-        return gather
+        params = variable_of(ctx, handle).read()
+        scatter.check_range(indices, params.shape[batch])
+        if batch == 0:
+            return xp.take(params, indices, axis=0)
+        rows = np.ogrid[tuple(slice(n) for n in params.shape[:batch])]
+        places = [r.reshape(r.shape + (1,) * (indices.ndim - batch)) for r in rows]
+        return params[(*places, indices)]
 
     def grad(operation, dy):
         """Rows of the variable, as many as there are indices."""
@@ -203,8 +191,7 @@ class ResourceGather(StatefulOp):
 
 
 @op("""ResourceGatherNd(resource: resource, indices: Tindices) -> (output: dtype)
-       dtype: type
-       Tindices: {int32, int64}""")
+       dtype: type, Tindices: {int32, int64}""")
 class ResourceGatherNd(StatefulOp):
     """The slices of a variable at positions, read where it lives."""
 
