@@ -16,20 +16,19 @@ from dtflab.base import nest
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.sparse.functions import serialize_many_sparse, serialize_sparse
 from dtflab.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue
 
-Component = tuple[DType, TensorShape]
+Component = tuple[dtypes.DType, TensorShape]
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorStructure:
     """A tensor of this dtype and static shape."""
 
-    dtype: DType
+    dtype: dtypes.DType
     shape: TensorShape
 
     kind: ClassVar[type] = Tensor

@@ -6,7 +6,6 @@ import importlib
 
 PAGES = {
     "arrays": "casting constant diagonal identity joining mirror_pad repeating reshaping space_batch stacking",
-    "assertions": "check_ops",
     "control": "flow_ops loop_gradients state_ops",
     "conv": "convolution depthwise dilation patches",
     "datasets": "batch calls iterator_ops order shuffle sources threads",

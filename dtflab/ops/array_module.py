@@ -35,8 +35,7 @@ def special_function(name: str) -> Callable[[Any], Any]:
     """The function of CuPy that stands for one of SciPy's; NumPy has none."""
     from cupyx.scipy import special
 
-    function: Callable[[Any], Any] = getattr(special, name)
-    return function
+    return getattr(special, name)
 
 
 # The types for which CuPy adds (…) with the card's atomic operations, in any order.
@@ -50,8 +49,7 @@ def scatterer(xp: Any, ufunc: str) -> Callable[[Any, Any, Any], None]:
     """
     function = getattr(xp, ufunc)
     if xp is np:
-        at: Callable[[Any, Any, Any], None] = function.at
-        return at
+        return function.at
 
     add = scatterer(xp, "add") if ufunc == "subtract" else None
 

@@ -78,9 +78,5 @@ class Recv(Op):
 
 def rendezvous_key(node: Any) -> tuple[str, int, str, str]:
     """(send device, its incarnation, recv device, tensor name) of a _Send or _Recv."""
-    return (
-        node["send_device"].decode(),
-        node["send_device_incarnation"] & 0xFFFFFFFFFFFFFFFF,
-        node["recv_device"].decode(),
-        node["tensor_name"].decode(),
-    )
+    sender, receiver, tensor = (node[attr].decode() for attr in ("send_device", "recv_device", "tensor_name"))
+    return sender, node["send_device_incarnation"] & 0xFFFFFFFFFFFFFFFF, receiver, tensor

@@ -1,4 +1,4 @@
 """Assertions: checks of values, shapes and dtypes, when the graph is built or in a step.
 
-Pages: `functions` (tf.debugging, tf.Assert), `check_ops` (Assert and CheckNumerics).
+Page: `functions` (tf.debugging, tf.Assert). The ops, Assert and CheckNumerics, are in `summaries/debug_ops.py`.
 """

@@ -149,11 +149,8 @@ def _of_loop_switch(operation: Operation, from_exit: Any, from_body: Any) -> Any
     return None
 
 
-_with_twin(
-    "Switch(data: <T>, pred: bool) -> (output_false: <T>, output_true: <T>) where T: type",
-    _Switch,
-    allows_uninitialized_input=True,
-)
+_SWITCH = "Switch(data: <T>, pred: bool) -> (output_false: <T>, output_true: <T>) where T: type"
+_with_twin(_SWITCH, _Switch, allows_uninitialized_input=True)
 
 
 class _Merge(_FlowOp):
@@ -184,10 +181,7 @@ class _Merge(_FlowOp):
         return [switch_ref_or_tensor(dy, pred)[1] for pred in taken]
 
 
-_with_twin(
-    "Merge(inputs: <N * T>) -> (output: <T>, value_index: int32) where T: type, N: int >= 1",
-    _Merge,
-)
+_with_twin("Merge(inputs: <N * T>) -> (output: <T>, value_index: int32) where T: type, N: int >= 1", _Merge)
 
 
 # -- loops ---------------------------------------------------------------------------------------------
@@ -240,12 +234,8 @@ class _NextIteration(_Passed):
         return dy
 
 
-_with_twin(
-    """Enter(data: <T>) -> (output: <T>)
-       T: type, frame_name: string, is_constant: bool = false, parallel_iterations: int = 10""",
-    _Enter,
-    infer=shapes.unchanged,
-)
+_FRAME = "frame_name: string, is_constant: bool = false, parallel_iterations: int = 10"
+_with_twin(f"Enter(data: <T>) -> (output: <T>) where T: type, {_FRAME}", _Enter, infer=shapes.unchanged)
 _with_twin("Exit(data: <T>) -> (output: <T>) where T: type", _Exit)
 _with_twin("NextIteration(data: <T>) -> (output: <T>) where T: type", _NextIteration)
 

@@ -101,16 +101,15 @@ def _counting(
 ) -> tuple[Condition, Body, Any]:
     """The same loop with a counter as first variable; all others are the second one."""
     counter = constant(0, limit.dtype, name="iteration_counter")
-    if len(loop_vars) == 1 and not return_same_structure:
-        return (
-            lambda i, only: apply_op("LogicalAnd", x=i < limit, y=cond(only)),
-            lambda i, only: (i + 1, body(only)),
-            (counter, loop_vars[0]),
-        )
+    alone = len(loop_vars) == 1 and not return_same_structure
+
+    def counted(function: Callable[..., Any], several: Any) -> Any:
+        return function(several) if alone else function(*several)
+
     return (
-        lambda i, several: apply_op("LogicalAnd", x=i < limit, y=cond(*several)),
-        lambda i, several: (i + 1, body(*several)),
-        (counter, loop_vars),
+        lambda i, several: apply_op("LogicalAnd", x=i < limit, y=counted(cond, several)),
+        lambda i, several: (i + 1, counted(body, several)),
+        (counter, loop_vars[0] if alone else loop_vars),
     )
 
 

@@ -85,16 +85,12 @@ class IteratorGetNext(FreeOp):
     is_async = True
     infer = _declared_shapes
 
-    def bind(node: Any, xp: Any) -> Callable[..., None]:
+    def kernel(node: Any, xp: Any, ctx: Any, handle: Any, done: Any) -> None:
         types = node["output_types"]
-
-        def get_next(ctx: Any, handle: Any, done: Any) -> None:
-            iterator = resource_of(ctx, handle, IteratorResource)
-            if iterator.types != types:
-                raise invalid(f"{iterator} has elements of types {iterator.types}, but this op expects {types}.")
-            iterator.next(ctx, done)
-
-        return get_next
+        iterator = resource_of(ctx, handle, IteratorResource)
+        if iterator.types != types:
+            raise invalid(f"{iterator} has elements of types {iterator.types}, but this op expects {types}.")
+        iterator.next(ctx, done)
 
 
 @op("IteratorToStringHandle(resource_handle: resource) -> (string_handle: string)")
@@ -102,14 +98,11 @@ class IteratorToStringHandle(FreeOp):
     stateful = True
     infer = shapes.scalar
 
-    def bind(node, xp):
-        def to_string(handle):
-            proto = ResourceHandleProto(
-                device=handle.device, container=handle.container, name=handle.name, maybe_type_name=handle.type_name
-            )
-            return np.array(proto.SerializeToString(), object)
-
-        return to_string
+    def kernel(node, xp, handle):
+        proto = ResourceHandleProto(
+            device=handle.device, container=handle.container, name=handle.name, maybe_type_name=handle.type_name
+        )
+        return np.array(proto.SerializeToString(), object)
 
 
 _FROM_STRING = """(string_handle: string) -> (resource_handle: resource)
@@ -120,21 +113,17 @@ _FROM_STRING = """(string_handle: string) -> (resource_handle: resource)
 class IteratorFromStringHandle(StatefulOp):
     infer = shapes.scalar
 
-    def bind(node: Any, xp: Any) -> Callable[..., ResourceHandle]:
+    def kernel(node: Any, xp: Any, ctx: Any, text: Any) -> ResourceHandle:
         types, expected = node["output_types"], node["output_shapes"]
-
-        def from_string(ctx: Any, text: Any) -> ResourceHandle:
-            try:
-                proto = ResourceHandleProto.FromString(text.item())
-            except Exception:
-                raise invalid("Could not parse string_handle as a valid ResourceHandle") from None
-            handle = ResourceHandle(proto.device, proto.container, proto.name, ITERATOR_TYPE)
-            iterator = resource_of(ctx, handle, IteratorResource)
-            if types:
-                check_signature(iterator, types, expected or [TensorShape(None)] * len(types))
-            return handle
-
-        return from_string
+        try:
+            proto = ResourceHandleProto.FromString(text.item())
+        except Exception:
+            raise invalid("Could not parse string_handle as a valid ResourceHandle") from None
+        handle = ResourceHandle(proto.device, proto.container, proto.name, ITERATOR_TYPE)
+        iterator = resource_of(ctx, handle, IteratorResource)
+        if types:
+            check_signature(iterator, types, expected or [TensorShape(None)] * len(types))
+        return handle
 
 
 # -- whole data sets --------------------------------------------------------------------------------------------------
@@ -150,23 +139,20 @@ class _Whole(FreeOp):
     run: Callable[..., Any]  # of (node, ctx, dataset, inputs, run)
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., None]:
-        def whole(ctx: Any, dataset: Dataset, *rest: Any) -> None:
-            inputs, done, run = rest[:-1], rest[-1], Run(ctx)
-            forget = ctx.on_cancel(lambda error: run.close())
+    def kernel(cls, node: Any, xp: Any, ctx: Any, dataset: Dataset, *rest: Any) -> None:
+        inputs, done, run = rest[:-1], rest[-1], Run(ctx)
+        forget = ctx.on_cancel(lambda error: run.close())
 
-            def task() -> None:
-                try:
-                    value, error = cls.run(node, ctx, dataset, inputs, run), None
-                except Exception as problem:
-                    value, error = None, problem
-                forget()
-                run.close()
-                done(value, error)
+        def task() -> None:
+            try:
+                value, error = cls.run(node, ctx, dataset, inputs, run), None
+            except Exception as problem:
+                value, error = None, problem
+            forget()
+            run.close()
+            done(value, error)
 
-            ctx.step.clock.spawn(task, name="dataset")
-
-        return whole
+        ctx.step.clock.spawn(task, name="dataset")
 
 
 @op(f"""ReduceDataset(input_dataset: variant, initial_state: Tstate, other_arguments: Targuments) ->

@@ -170,17 +170,10 @@ def parse_example(
     described = Features(_as_sequences(features), kinds)
     with name_scope(name, "ParseExample", [serialized, example_names]):
         serialized = convert_to_tensor(serialized, name="serialized")
-        *sparse, dense, _, _ = apply_op(
-            "ParseExampleV2",
-            name,
-            serialized=serialized,
-            names=_names(example_names),
-            **_arguments("", described),
-            dense_defaults=described.default_tensors(),
-            num_sparse=len(described.sparse),
-            ragged_value_types=[],
-            ragged_split_types=[],
-        )
+        inputs = {"serialized": serialized, "names": _names(example_names), **_arguments("", described)}
+        inputs |= {"dense_defaults": described.default_tensors(), "num_sparse": len(described.sparse)}
+        no_ragged: dict[str, Any] = {"ragged_value_types": [], "ragged_split_types": []}
+        *sparse, dense, _, _ = apply_op("ParseExampleV2", name, **inputs, **no_ragged)
     return _merged(features, _by_key(described, sparse, dense))
 
 

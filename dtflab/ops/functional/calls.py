@@ -51,37 +51,15 @@ class _Choice(_Call):
 
 
 _CALL = """(args: Tin) -> (output: Tout)
-    Tin: list(type) >= 0
-    Tout: list(type) >= 0
-    f: func
-    config: string = ""
-    config_proto: string = ""
-    executor_type: string = ""
-"""
-
+    Tin: list(type) >= 0, Tout: list(type) >= 0, f: func
+    config: string = '', config_proto: string = '', executor_type: string = ''"""
 _IF = """(cond: Tcond, input: Tin) -> (output: Tout)
-    Tcond: type
-    Tin: list(type) >= 0
-    Tout: list(type) >= 0
-    then_branch: func
-    else_branch: func
-    output_shapes: list(shape) = []
-"""
-
+    Tcond: type, Tin: list(type) >= 0, Tout: list(type) >= 0
+    then_branch: func, else_branch: func, output_shapes: list(shape) = []"""
 _CASE = """(branch_index: int32, input: Tin) -> (output: Tout)
-    Tin: list(type) >= 0
-    Tout: list(type) >= 0
-    branches: list(func) >= 1
-    output_shapes: list(shape) = []
-"""
-
+    Tin: list(type) >= 0, Tout: list(type) >= 0, branches: list(func) >= 1, output_shapes: list(shape) = []"""
 _WHILE = """(input: T) -> (output: T)
-    T: list(type) >= 0
-    cond: func
-    body: func
-    output_shapes: list(shape) = []
-    parallel_iterations: int = 10
-"""
+    T: list(type) >= 0, cond: func, body: func, output_shapes: list(shape) = [], parallel_iterations: int = 10"""
 
 _case = "What the function of that number makes of the input; the last one if there is none."
 _while = "What `body` makes of the input, repeatedly, while `cond` of it is true."
@@ -151,9 +129,5 @@ class _PyFunc(Op):
         return call
 
 
-_PY_FUNC = """(input: Tin) -> (output: Tout)
-    token: string
-    Tin: list(type) >= 0
-    Tout: list(type) >= 0
-"""
+_PY_FUNC = "(input: Tin) -> (output: Tout) where token: string, Tin: list(type) >= 0, Tout: list(type) >= 0"
 _pair("PyFuncStateless", "PyFunc", _PY_FUNC, _PyFunc, "The results of a Python function.")

@@ -70,14 +70,13 @@ class TensorArray:
                 self.handle, self.flow = handle, flow
                 return
             with self._placed_later():
-                settings = {
-                    "element_shape": self.element_shape,
+                settings: dict[str, Any] = {
                     "dynamic_size": self.dynamic_size,
                     "clear_after_read": clear_after_read is not False,
-                    "identical_element_shapes": infer_shape,
-                    "tensor_array_name": tensor_array_name or "",
                 }
-                self.handle, self.flow = apply_op("TensorArrayV3", scope, size=size, dtype=dtype, **settings)
+                settings |= {"identical_element_shapes": infer_shape, "tensor_array_name": tensor_array_name or ""}
+                like = {"dtype": dtype, "element_shape": self.element_shape}
+                self.handle, self.flow = apply_op("TensorArrayV3", scope, size=size, **like, **settings)
 
     @contextlib.contextmanager
     def _placed_later(self) -> Iterator[None]:

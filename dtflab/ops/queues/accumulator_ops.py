@@ -45,12 +45,9 @@ class _NewAccumulator(StatefulOp):
         return new_or_shared(node, Accumulator, ACCUMULATOR_TYPE, lambda ctx, name: kind(name, *declared), check)
 
 
-_MAKERS = {
-    "ResourceConditionalAccumulator": "resource",
-    "ConditionalAccumulator": "Ref(string)",
-    "SparseConditionalAccumulator": "Ref(string)",
-}
-for _name, _handle in _MAKERS.items():
+_MAKERS = {"Resource": "resource", "": "Ref(string)", "Sparse": "Ref(string)"}
+for _kind, _handle in _MAKERS.items():
+    _name = f"{_kind}ConditionalAccumulator"
     op(f"""{_name}() -> (handle: {_handle})
        dtype: numbertype, shape: shape, container: string = '', shared_name: string = ''
        reduction_type: {{'MEAN', 'SUM'}} = 'MEAN'""")(type(_name, (_NewAccumulator,), {}))
@@ -80,19 +77,15 @@ class _Uses(FreeOp):
 
 
 class _Apply(_Uses):
-    def bind(node, xp):
+    def kernel(node, xp, ctx, handle, local_step, *gradient):
         dtype, without_shape = node["dtype"], not node.attrs.get("has_known_shape", True)
-
-        def apply(ctx, handle, local_step, *gradient):
-            accumulator = accumulator_of(ctx, handle, dtype)
-            if local_step.ndim:
-                raise invalid(f"Argument local_step must be scalar, but had bad shape {list(local_step.shape)}")
-            if len(gradient) == 3:
-                indices, values, shape = gradient
-                gradient = indices, values, None if without_shape else shape.ravel()
-            accumulator.apply(int(local_step), gradient)
-
-        return apply
+        accumulator = accumulator_of(ctx, handle, dtype)
+        if local_step.ndim:
+            raise invalid(f"Argument local_step must be scalar, but had bad shape {list(local_step.shape)}")
+        if len(gradient) == 3:
+            indices, values, shape = gradient
+            gradient = indices, values, None if without_shape else shape.ravel()
+        accumulator.apply(int(local_step), gradient)
 
     def flops(node, ins, outs):
         return elements(ins[3] if len(ins) > 3 else ins[2])  # of the values, not of their indices
@@ -104,21 +97,17 @@ class _Apply(_Uses):
 class _Take(_Uses):
     is_async = True
 
-    def bind(node, xp):
+    def kernel(node, xp, ctx, handle, num_required, done):
         dtype, name = node["dtype"], node.name
+        accumulator = accumulator_of(ctx, handle, dtype)
 
-        def take(ctx, handle, num_required, done):
-            accumulator = accumulator_of(ctx, handle, dtype)
+        def finished(mean, error):
+            forget()
+            done(mean, error)
 
-            def finished(mean, error):
-                forget()
-                done(mean, error)
-
-            attempt = Take(int(num_required), finished, f"{name} {{}} (step {ctx.step.step_id})")
-            forget = ctx.on_cancel(lambda error: accumulator.leave(attempt))
-            accumulator.take(attempt)
-
-        return take
+        attempt = Take(int(num_required), finished, f"{name} {{}} (step {ctx.step.step_id})")
+        forget = ctx.on_cancel(lambda error: accumulator.leave(attempt))
+        accumulator.take(attempt)
 
 
 class _SetGlobalStep(_Uses):

@@ -385,8 +385,7 @@ class ReaderBase:
 
 
 def _handle(queue: Any) -> Tensor:
-    handle: Tensor = queue if isinstance(queue, Tensor) else queue.queue_ref
-    return handle
+    return queue if isinstance(queue, Tensor) else queue.queue_ref
 
 
 class WholeFileReader(ReaderBase):
@@ -542,15 +541,11 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         self, grad_indices: Any, grad_values: Any, grad_shape: Any = None, local_step: Any = 0, name: str | None = None
     ) -> Operation:
         """An operation that adds the rows `grad_values` at `grad_indices`, unless they are of an earlier step."""
-        return self._apply(
-            "SparseAccumulatorApplyGradient",
-            name,
-            local_step=_step(local_step),
-            gradient_indices=cast(grad_indices, _dtypes.int64),
-            gradient_values=grad_values,
-            gradient_shape=cast([] if grad_shape is None else grad_shape, _dtypes.int64),
-            has_known_shape=grad_shape is not None,
-        )
+        step, indices = _step(local_step), cast(grad_indices, _dtypes.int64)
+        shape = cast([] if grad_shape is None else grad_shape, _dtypes.int64)
+        parts = {"gradient_indices": indices, "gradient_values": grad_values, "gradient_shape": shape}
+        known = {"has_known_shape": grad_shape is not None}
+        return self._apply("SparseAccumulatorApplyGradient", name, local_step=step, **parts, **known)
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Any:
         """Indices, values and dense shape of the mean of all gradients, once there are `num_required`.

@@ -91,25 +91,21 @@ class _UsesQueue(FreeOp):
 class _Enqueue(_UsesQueue):
     """Puts an element, or many: the slices of its components along their first axis."""
 
-    def bind(node, xp):
+    def kernel(node, xp, ctx, handle, *args):
         types, name, many = node["Tcomponents"], node.name, node.op.startswith("QueueEnqueueMany")
-
-        def enqueue(ctx, handle, *args):
-            values, done = args[:-1], args[-1]
-            queue = queue_of(ctx, handle)
-            _check_types(queue, types, "resource, {}->")
-            if many:
-                count, elements = queue.check_batch(values), zip(*map(_rows, values), strict=True)
-            else:
-                queue.check(values)
-                count, elements = 1, [values]
-            if not count:
-                done(None, None)
-                return
-            who = Waiter(name, ctx.step.step_id)
-            queue.join(ctx, Put(elements, count, who, lambda put: done(None, put.error)))
-
-        return enqueue
+        values, done = args[:-1], args[-1]
+        queue = queue_of(ctx, handle)
+        _check_types(queue, types, "resource, {}->")
+        if many:
+            count, elements = queue.check_batch(values), zip(*map(_rows, values), strict=True)
+        else:
+            queue.check(values)
+            count, elements = 1, [values]
+        if not count:
+            done(None, None)
+            return
+        who = Waiter(name, ctx.step.step_id)
+        queue.join(ctx, Put(elements, count, who, lambda put: done(None, put.error)))
 
 
 def _rows(value: Any) -> Any:
@@ -120,16 +116,12 @@ def _rows(value: Any) -> Any:
 class _Dequeue(_UsesQueue):
     infer = Op.infer
 
-    def bind(node, xp):
+    def kernel(node, xp, ctx, handle, done):
         types, name = node["component_types"], node.name
-
-        def dequeue(ctx, handle, done):
-            queue = queue_of(ctx, handle)
-            _check_types(queue, types, "resource->{}")
-            who = Waiter(name, ctx.step.step_id)
-            queue.join(ctx, Get(1, False, who, lambda get: done(get.held and get.held[0], get.error)))
-
-        return dequeue
+        queue = queue_of(ctx, handle)
+        _check_types(queue, types, "resource->{}")
+        who = Waiter(name, ctx.step.step_id)
+        queue.join(ctx, Get(1, False, who, lambda get: done(get.held and get.held[0], get.error)))
 
 
 class _DequeueMany(_UsesQueue):
@@ -141,51 +133,43 @@ class _DequeueMany(_UsesQueue):
             raise ValueError(f"Input 'n' must be >= 0, but is {n}")
         return Op.infer(operation)
 
-    def bind(node, xp):
+    def kernel(node, xp, ctx, handle, n, done):
         types, name, up_to = node["component_types"], node.name, "UpTo" in node.op
+        queue, what = queue_of(ctx, handle), f"Dequeue{'UpTo' if up_to else 'Many'}Op"
+        if n.size != 1:  # TensorFlow reads the first number in memory
+            raise invalid(f"{what} expects a scalar for n, the number of elements, got shape {shape_text(n.shape)}")
+        count = n.item()
+        if count < 0:
+            raise invalid(f"{what} requested {count} < 0 elements")
+        _check_types(queue, types, "resource, int32->{}")
+        if not queue.shapes:
+            raise invalid(
+                f"{queue.spec.kind}'s DequeueMany and DequeueUpTo require the components to have specified shapes."
+            )
+        if not count:
+            done(queue.batch(()), None)
+            return
 
-        def dequeue_many(ctx, handle, n, done):
-            queue, what = queue_of(ctx, handle), f"Dequeue{'UpTo' if up_to else 'Many'}Op"
-            if n.size != 1:  # TensorFlow reads the first number in memory
-                raise invalid(f"{what} expects a scalar for n, the number of elements, got shape {shape_text(n.shape)}")
-            count = n.item()
-            if count < 0:
-                raise invalid(f"{what} requested {count} < 0 elements")
-            _check_types(queue, types, "resource, int32->{}")
-            if not queue.shapes:
-                raise invalid(
-                    f"{queue.spec.kind}'s DequeueMany and DequeueUpTo require the components to have specified shapes."
-                )
-            if not count:
-                done(queue.batch(()), None)
-                return
+        def finished(get):
+            values, error = None, get.error
+            try:
+                values = queue.batch(get.held) if error is None else None
+            except MemoryError as problem:  # this step's error, though this may be the thread of an enqueue
+                error = problem
+            done(values, error)
 
-            def finished(get):
-                values, error = None, get.error
-                try:
-                    values = queue.batch(get.held) if error is None else None
-                except MemoryError as problem:  # this step's error, though this may be the thread of an enqueue
-                    error = problem
-                done(values, error)
-
-            queue.join(ctx, Get(count, up_to, Waiter(name, ctx.step.step_id), finished))
-
-        return dequeue_many
+        queue.join(ctx, Get(count, up_to, Waiter(name, ctx.step.step_id), finished))
 
 
 class _Close(_UsesQueue):
-    def bind(node, xp):
+    def kernel(node, xp, ctx, handle, done):
         name, cancel = node.name, node["cancel_pending_enqueues"]
-
-        def close(ctx, handle, done):
-            queue, closer = queue_of(ctx, handle), Waiter(name, ctx.step.step_id)
-            if cancel:
-                queue.close("putters", closer)
-                done(None, None)
-            else:
-                queue.join(ctx, Close(closer, lambda end: done(None, end.error)))
-
-        return close
+        queue, closer = queue_of(ctx, handle), Waiter(name, ctx.step.step_id)
+        if cancel:
+            queue.close("putters", closer)
+            done(None, None)
+        else:
+            queue.join(ctx, Close(closer, lambda end: done(None, end.error)))
 
 
 class _Size(FreeOp):

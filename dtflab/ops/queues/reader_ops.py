@@ -103,24 +103,20 @@ class _Read(FreeOp):
         operation.inputs[2].shape.with_rank(0)
         return [TensorShape([None])] * 2
 
-    def bind(node, xp):
+    def kernel(node, xp, ctx, reader, queue, *rest):
         name = node.name
+        *limit, done = rest
 
-        def read(ctx, reader, queue, *rest):
-            *limit, done = rest
+        def finished(found, error):
+            done(None if found is None else [np.array(texts, object) for texts in found], error)
 
-            def finished(found, error):
-                done(None if found is None else [np.array(texts, object) for texts in found], error)
-
-            if limit and limit[0] < 0:
-                raise invalid(f"num_records must be >= 0 not {limit[0]}")
-            if limit and limit[0] == 0:
-                finished(([], []), None)
-                return
-            most = int(limit[0]) if limit else None
-            reader_of(ctx, reader).read(Request(ctx, name, _work_queue(ctx, queue), most, finished))
-
-        return read
+        if limit and limit[0] < 0:
+            raise invalid(f"num_records must be >= 0 not {limit[0]}")
+        if limit and limit[0] == 0:
+            finished(([], []), None)
+            return
+        most = int(limit[0]) if limit else None
+        reader_of(ctx, reader).read(Request(ctx, name, _work_queue(ctx, queue), most, finished))
 
 
 class _Ask(FreeOp):

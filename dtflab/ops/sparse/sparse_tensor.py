@@ -17,7 +17,6 @@ from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.default_stacks import get_default_session
-from dtflab.graph.dtypes import DType
 from dtflab.graph.feeds import register_feed_expansion
 from dtflab.graph.fetches import register_fetch_expansion
 from dtflab.graph.graph import Graph
@@ -80,7 +79,7 @@ class SparseTensor:
         self.shape = self.shape.merge_with(as_shape(shape))
 
     @property
-    def dtype(self) -> DType:
+    def dtype(self) -> dtypes.DType:
         return self.values.dtype
 
     @property
@@ -171,11 +170,8 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
         default, known = _default_shape(shape, part("shape_default"))
         rank = default.shape[0].value
         dense_shape = apply_op("PlaceholderWithDefault", part("shape"), input=default, shape=default.shape)
-    sparse = SparseTensor(
-        values=_placeholder(dtype, [None], part("values")),
-        indices=_placeholder(dtypes.int64, [None, rank], part("indices")),
-        dense_shape=dense_shape,
-    )
+    values = _placeholder(dtype, [None], part("values"))
+    sparse = SparseTensor(_placeholder(dtypes.int64, [None, rank], part("indices")), values, dense_shape)
     sparse.set_shape(known)
     return sparse
 

@@ -187,8 +187,7 @@ def _map_of(ctx: Any, node: Any) -> SparseTensorsMap:
     """The map that the op names; without a `shared_name` it has the name of the node."""
     name = node["shared_name"].decode() or node.name
     container, make = node["container"].decode(), functools.partial(SparseTensorsMap, name)
-    found: SparseTensorsMap = ctx.resources.lookup_or_create(container, name, SparseTensorsMap, make)
-    return found
+    return ctx.resources.lookup_or_create(container, name, SparseTensorsMap, make)
 
 
 class _UsesMap(Op):

@@ -1,10 +1,12 @@
-"""The ops for looking at values: Print, StringFormat, PrintV2, the time, and values that stay in the session.
+"""The ops for looking at values: Print, StringFormat, PrintV2, the time; Assert, CheckNumerics; values that stay.
 
-Stands for `core/kernels/logging_ops.cc`, `string_format_op.cc` and `session_ops.cc`. Left out: moving a kept value
-between devices: an ordinary edge does that.
+Stands for `core/kernels/logging_ops.cc`, `string_format_op.cc`, `check_numerics_op.cc` and `session_ops.cc`. Left out:
+moving a kept value between devices: an ordinary edge does that.
 
-Rules: text goes through the step's context to stderr, as TensorFlow writes it; a notebook shows it in the cell. A
-kept value lives on its device under a handle, `operation;number;device`, until it is deleted or the session is closed.
+Rules: text goes through the step's context to stderr, as TensorFlow writes it; a notebook shows it in the cell. A check
+is an operation like any other: it runs only if something that runs depends on it. The functions of `tf.debugging` make
+Asserts. A kept value lives on its device under a handle, `operation;number;device`, until it is deleted or the session
+is closed.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.op_registry import no_gradient, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.ops import shapes
+from dtflab.ops.assertions.functions import check_numerics
 from dtflab.ops.costs import FreeOp, StatefulOp
 from dtflab.ops.messages import invalid
 from dtflab.ops.summaries.summarize import summarize_edges, summarize_value
@@ -91,6 +94,44 @@ class Timestamp(StatefulOp):
         return lambda ctx: np.float64(ctx.step.clock.time())
 
 
+# -- checks ---------------------------------------------------------------------------------------------------------
+
+
+@op("Assert(condition: bool, data: T) -> () where T: list(type) >= 1, summarize: int = 3")
+class Assert(FreeOp):
+    """Nothing if `condition` is true; else the error that shows the first `summarize` elements of each of `data`."""
+
+    stateful = True
+    infer = shapes.none
+    grad = no_gradient
+
+    def kernel(node, xp, condition, *data):
+        if not condition:
+            said = " ".join(f"[{summarize_value(value, node['summarize'])}]" for value in data)
+            raise invalid(f"assertion failed: {said}")
+
+
+@op("CheckNumerics(tensor: T) -> (output: T) where T: {bfloat16, half, float, double}, message: string")
+class CheckNumerics(Op):
+    """The tensor; the error with `message` if an element is infinite or not a number."""
+
+    stateful = True
+    aliasing = True
+    infer = shapes.unchanged
+
+    def kernel(node, xp, tensor):
+        if not xp.isfinite(tensor).all():
+            found = {"Inf": xp.isinf(tensor).any(), "NaN": xp.isnan(tensor).any()}
+            kinds = " and ".join(word for word, is_there in found.items() if is_there)
+            raise invalid(f"{node['message'].decode()} : Tensor had {kinds} values")
+        return tensor
+
+    def grad(operation, dy):
+        message = operation.get_attr("message").decode()
+        found = "Not a number (NaN) or infinity (Inf) values detected in gradient."
+        return [check_numerics(dy, f"{found} {message}")]
+
+
 # -- values that stay in the session ----------------------------------------------------------------------------------
 
 _numbers = itertools.count()
@@ -98,8 +139,7 @@ _numbers = itertools.count()
 
 def _kept(ctx: Any) -> dict[str, Any]:
     """The values that this session keeps in this task."""
-    found: dict[str, Any] = ctx.state("session tensors", dict)
-    return found
+    return ctx.state("session tensors", dict)
 
 
 class _SessionOp(StatefulOp):

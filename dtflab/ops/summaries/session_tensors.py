@@ -71,8 +71,7 @@ def _made_once(graph: Any, key: Any, make: Callable[[], tuple[Tensor, Any]]) -> 
     if key not in made:
         with graph.as_default(), graph.control_dependencies(None):
             made[key] = make()
-    found: tuple[Tensor, Any] = made[key]
-    return found
+    return made[key]
 
 
 def _delete(handle: str, session: Any) -> None:
@@ -86,8 +85,7 @@ def _device_of(handle: str) -> str:
 
 
 def _forgotten(session: Any) -> list[str]:
-    found: list[str] = session.__dict__.setdefault("_forgotten_handles", [])
-    return found
+    return session.__dict__.setdefault("_forgotten_handles", [])
 
 
 def _handed_out(value: bytes, tensor: Tensor, session: Any) -> TensorHandle:

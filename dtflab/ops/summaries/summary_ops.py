@@ -43,8 +43,7 @@ def _serialized(*values: Any) -> np.ndarray:
 def _tag(tag: np.ndarray, word: str) -> str:
     if tag.ndim:
         raise invalid(f"{word} must be {'scalar' if word.islower() else 'a scalar'}")
-    text: str = tag.item().decode()
-    return text
+    return tag.item().decode()
 
 
 def _tags(tag: np.ndarray, word: str, kind: str, most: int, count: int) -> list[str]:
@@ -184,13 +183,8 @@ def _sound(tag: str, clip: np.ndarray, rate: float) -> Any:
         if not 0 < count < 2**bits:
             raise invalid(f"{what} must be in (0, 2^{bits}), got: {count}")
     encoded = encode_wav(clip, whole_rate)
-    audio = Summary.Audio(
-        sample_rate=rate,
-        num_channels=channels,
-        length_frames=frames,
-        encoded_audio_string=encoded,
-        content_type="audio/wav",
-    )
+    sizes = {"sample_rate": rate, "num_channels": channels, "length_frames": frames}
+    audio = Summary.Audio(**sizes, encoded_audio_string=encoded, content_type="audio/wav")
     return Summary.Value(tag=tag, audio=audio)
 
 

@@ -393,15 +393,9 @@ class DenseHashTable(MutableHashTable):
 
     def _make(self, name: str, checkpoint: bool) -> Any:
         reserved = {what: convert_to_tensor(key, self.key_dtype, name=what) for what, key in self._reserved.items()}
-        return apply_op(
-            "MutableDenseHashTableV2",
-            name,
-            **reserved,
-            use_node_name_sharing=checkpoint,
-            value_dtype=self.value_dtype,
-            value_shape=self._default_value.shape,
-            initial_num_buckets=self._buckets,
-        )
+        values = {"value_dtype": self.value_dtype, "value_shape": self._default_value.shape}
+        how = {"use_node_name_sharing": checkpoint, "initial_num_buckets": self._buckets}
+        return apply_op("MutableDenseHashTableV2", name, **reserved, **values, **how)
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The values of `keys`. A run raises InvalidArgumentError for a reserved key."""

@@ -88,14 +88,12 @@ class Table:
         if keys.shape[keys.ndim - rank :] != self.key_shape:
             wanted = shape_text(self.key_shape)
             raise invalid(f"Input key shape {shape_text(keys)} must end with the table's key shape {wanted}")
-        places: tuple[int, ...] = keys.shape[: keys.ndim - rank]
-        return places
+        return keys.shape[: keys.ndim - rank]
 
     def _keys(self, keys: Any) -> list[Any]:
         if self.key_shape:
             return [tuple(key) for key in keys.reshape(-1, *self.key_shape).tolist()]
-        plain: list[Any] = keys.ravel().tolist()
-        return plain
+        return keys.ravel().tolist()
 
     def _pairs(self, keys: Any, values: Any) -> Iterator[tuple[Any, Any]]:
         expected = self._places(keys) + self.value_shape

@@ -101,16 +101,10 @@ class VariableScope:
             _check_dtype(dtype, initializer)
             given = initializer, regularizer, caching_device, partitioner, custom_getter, dtype, use_resource
             named = dict(zip(_INHERITED, given)) | {"reuse": reuse, "constraint": constraint}
-            return var_store.get_variable(
-                f"{self.name}/{name}" if self.name else name,
-                shape=shape,
-                trainable=trainable,
-                collections=collections,
-                validate_shape=validate_shape,
-                synchronization=synchronization,
-                aggregation=aggregation,
-                **{key: getattr(self, key) if value is None else value for key, value in named.items()},
-            )
+            inherited = {key: getattr(self, key) if value is None else value for key, value in named.items()}
+            own = {"shape": shape, "trainable": trainable, "collections": collections, "validate_shape": validate_shape}
+            own |= {"synchronization": synchronization, "aggregation": aggregation}
+            return var_store.get_variable(f"{self.name}/{name}" if self.name else name, **own, **inherited)
 
     def _below(self, name: str, name_scope: str, reuse: Any, given: dict[str, Any]) -> VariableScope:
         """A scope with the defaults of this one, except for what is `given`."""

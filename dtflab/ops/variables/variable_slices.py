@@ -64,12 +64,8 @@ class SaveSliceInfo:
         name = self.full_name or ""
         if export_scope is not None and not name.startswith(export_scope):
             return None
-        return SaveSliceInfoDef(
-            full_name=strip_scope(name, export_scope),
-            full_shape=self.full_shape,
-            var_offset=self.var_offset,
-            var_shape=self.var_shape,
-        )
+        sizes = {"full_shape": self.full_shape, "var_offset": self.var_offset, "var_shape": self.var_shape}
+        return SaveSliceInfoDef(full_name=strip_scope(name, export_scope), **sizes)
 
 
 def _number(text: str, rule: str) -> int:
