@@ -24,16 +24,8 @@ from dtflab.protos.attr_value_pb2 import AttrValue, NameAttrList
 from dtflab.protos.types_pb2 import DataType
 
 # Kind of attribute in an interface → field of AttrValue.
-FIELD_OF_KIND = {
-    "int": "i",
-    "float": "f",
-    "bool": "b",
-    "string": "s",
-    "type": "type",
-    "shape": "shape",
-    "tensor": "tensor",
-    "func": "func",
-}
+FIELD_OF_KIND = {kind: kind[0] for kind in ("int", "float", "bool", "string")}
+FIELD_OF_KIND |= {kind: kind for kind in ("type", "shape", "tensor", "func")}
 
 
 def array_to_proto(array: np.ndarray) -> Any:
@@ -85,38 +77,32 @@ def write(message: Any, value: Any, kind: str | None = None) -> None:
         message.list.SetInParent()  # also an empty list is a list
         if value:
             field = FIELD_OF_KIND[kind[5:-1]] if kind else _field_of(value[0])
-            _extend(getattr(message.list, field), field, value)
+            getattr(message.list, field).extend(_stored(field, item) for item in value)
     else:
         _set(message, FIELD_OF_KIND[kind] if kind else _field_of(value), value)
 
 
 def _set(message: Any, field: str, value: Any) -> None:
     if field in _MESSAGES:
-        getattr(message, field).CopyFrom(_MESSAGES[field][0](value))
-    elif field == "type":
-        message.type = value.as_datatype_enum
+        getattr(message, field).CopyFrom(_stored(field, value))
     else:
-        setattr(message, field, value.encode() if isinstance(value, str) else value)
+        setattr(message, field, _stored(field, value))
 
 
-def _extend(repeated: Any, field: str, values: Any) -> None:
+def _stored(field: str, value: Any) -> Any:
+    """What that field of an AttrValue, or an item of it in its list, holds for `value`."""
     if field in _MESSAGES:
-        repeated.extend(map(_MESSAGES[field][0], values))
-    elif field == "type":
-        repeated.extend(value.as_datatype_enum for value in values)
-    else:
-        repeated.extend(value.encode() if isinstance(value, str) else value for value in values)
+        return _MESSAGES[field][0](value)
+    if field == "type":
+        return value.as_datatype_enum
+    return value.encode() if isinstance(value, str) else value
 
 
 _FIELD_OF_TYPE: list[tuple[Any, str]] = [
-    (bool, "b"),  # before int, which it is
-    (np.bool_, "b"),
-    (int, "i"),
-    (np.integer, "i"),
-    (float, "f"),
-    (np.floating, "f"),
-    (bytes, "s"),
-    (str, "s"),
+    ((bool, np.bool_), "b"),  # before int, which bool is
+    ((int, np.integer), "i"),
+    ((float, np.floating), "f"),
+    ((bytes, str), "s"),
     (DType, "type"),
     (TensorShape, "shape"),
     (np.ndarray, "tensor"),

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+_SPEC_FIELDS = ("job", "replica", "task", "device_type", "device_index")
 _SHORT_TYPES = frozenset({"CPU", "GPU", "TPU", "EPU", "CUSTOM"})  # these may be written `/cpu:0`, in any case
 
 
@@ -37,7 +38,13 @@ class DeviceName(NamedTuple):
 class DeviceSpec:
     """A possibly partial device name: `DeviceSpec(job="ps", task=0)`, `DeviceSpec.from_string("/gpu:1")`."""
 
-    __slots__ = ("_device_index", "_device_type", "_job", "_replica", "_task")
+    __slots__ = ("device_index", "device_type", "job", "replica", "task")
+
+    job: str | None
+    replica: int | None  # nearly always 0
+    task: int | None  # the number of the task in its job
+    device_type: str | None  # `CPU`, `GPU`, …
+    device_index: int | None  # the number of the device among those of its type in the task
 
     def __init__(
         self, job: Any = None, replica: Any = None, task: Any = None, device_type: Any = None, device_index: Any = None
@@ -48,51 +55,12 @@ class DeviceSpec:
         self.device_type = device_type
         self.device_index = device_index
 
-    @property
-    def job(self) -> str | None:
-        """The name of the job."""
-        return self._job
-
-    @job.setter
-    def job(self, job: Any) -> None:
-        self._job = None if job is None else str(job)
-
-    @property
-    def replica(self) -> int | None:
-        """The number of the replica; nearly always 0."""
-        return self._replica
-
-    @replica.setter
-    def replica(self, replica: Any) -> None:
-        self._replica = None if replica is None else int(replica)
-
-    @property
-    def task(self) -> int | None:
-        """The number of the task in its job."""
-        return self._task
-
-    @task.setter
-    def task(self, task: Any) -> None:
-        self._task = None if task is None else int(task)
-
-    @property
-    def device_type(self) -> str | None:
-        """`CPU`, `GPU`, …"""
-        return self._device_type
-
-    @device_type.setter
-    def device_type(self, device_type: Any) -> None:
-        name = None if device_type is None else str(device_type)
-        self._device_type = name.upper() if name in ("cpu", "gpu") else name
-
-    @property
-    def device_index(self) -> int | None:
-        """The number of the device among those of its type in the task."""
-        return self._device_index
-
-    @device_index.setter
-    def device_index(self, device_index: Any) -> None:
-        self._device_index = None if device_index is None else int(device_index)
+    def __setattr__(self, field: str, value: Any) -> None:
+        """Names are kept as text, numbers as int; `cpu` and `gpu` are also understood in small letters."""
+        if value is not None:
+            value = int(value) if field in ("replica", "task", "device_index") else str(value)
+        small = field == "device_type" and value in ("cpu", "gpu")
+        super().__setattr__(field, value.upper() if small else value)
 
     @classmethod
     def from_string(cls, spec: str | None) -> DeviceSpec:
@@ -115,7 +83,7 @@ class DeviceSpec:
 
     def replace(self, **kwargs: Any) -> DeviceSpec:
         """A new spec with the given fields set, also to None."""
-        fields = dict(zip(("job", "replica", "task", "device_type", "device_index"), self._fields(), strict=True))
+        fields = dict(zip(_SPEC_FIELDS, self._fields(), strict=True))
         return type(self)(**(fields | kwargs))
 
     def to_string(self) -> str:
@@ -124,7 +92,7 @@ class DeviceSpec:
         return str(name if name.type is not None else name._replace(id=None))
 
     def _fields(self) -> tuple[Any, ...]:
-        return self._job, self._replica, self._task, self._device_type, self._device_index
+        return self.job, self.replica, self.task, self.device_type, self.device_index
 
     def _set(self, fields: tuple[Any, ...]) -> None:
         self.job, self.replica, self.task, self.device_type, self.device_index = fields
@@ -136,8 +104,7 @@ class DeviceSpec:
         return hash(self.to_string())
 
     def __repr__(self) -> str:
-        names = ("job", "replica", "task", "device_type", "device_index")
-        fields = ", ".join(f"{name}={value}" for name, value in zip(names, self._fields(), strict=True))
+        fields = ", ".join(f"{name}={value}" for name, value in zip(_SPEC_FIELDS, self._fields(), strict=True))
         return f"<DeviceSpec({fields})>"
 
 

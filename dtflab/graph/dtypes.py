@@ -23,15 +23,8 @@ class DType:
     """The type of a tensor's elements. A `_ref` type marks an edge that carries a variable, not its value."""
 
     __slots__ = (
-        "__weakref__",
-        "_as_ref",
-        "_is_ref_dtype",
-        "_kind",
-        "_numpy",
-        "as_datatype_enum",
-        "base_dtype",
-        "name",
-        "size",
+        *("__weakref__", "_as_ref", "_is_ref_dtype", "_kind", "_numpy"),
+        *("as_datatype_enum", "base_dtype", "name", "size"),
     )
 
     name: str
@@ -284,9 +277,7 @@ def as_dtype(type_value: Any) -> DType:
 
 def _numpy_dtype_of(value: Any) -> np.dtype[Any] | None:
     dtype = value if isinstance(value, np.dtype) else getattr(value, "dtype", None)
-    if isinstance(dtype, np.dtype):
-        return dtype
-    return None
+    return dtype if isinstance(dtype, np.dtype) else None
 
 
 _IN_CPP = {"float32": "float", "float64": "double", "float16": "half"}

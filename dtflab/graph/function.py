@@ -11,7 +11,7 @@ what a graph merely carries along may use ops that dtflab does not know.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dtflab.base import errors
@@ -64,19 +64,18 @@ def make_function(
     arguments = [(node.name, node.output_types[0]) for node in ends if node.op == "_Arg"]
     types = [node.attrs["T"] for node in ends if node.op == "_Retval"]
     library = Library()
-    for node in nodes:
-        for attr in node.attrs.values():
-            for called in functions_in(attr):
-                library.merge(_library_of(called))
+    for called in _functions_of(nodes):
+        assert called.library is not None, called
+        library.merge(called.library.closure([called.name]))
     function = Function(name, arguments, list(zip(results, types, strict=True)), nodes, controls, attrs, library)
     library.add(_definition_of(function))
     library._read[name, ""] = function
     return function
 
 
-def _library_of(called: FunctionAttr) -> Library:
-    assert called.library is not None, called
-    return called.library.closure([called.name])
+def _functions_of(nodes: Iterable[Node]) -> Iterator[FunctionAttr]:
+    """The functions that attributes of these nodes name."""
+    return (called for node in nodes for attr in node.attrs.values() for called in functions_in(attr))
 
 
 class Library:
@@ -167,11 +166,9 @@ class Library:
 def library_of(nodes: Iterable[Node]) -> Library:
     """The functions that `nodes` name, and all that these call: what must travel with them."""
     library = Library()
-    for node in nodes:
-        for attr in node.attrs.values():
-            for called in functions_in(attr):
-                if called.library is not None and called.name not in library:
-                    library.merge(called.library.closure([called.name]))
+    for called in _functions_of(nodes):
+        if called.library is not None and called.name not in library:
+            library.merge(called.library.closure([called.name]))
     return library
 
 
@@ -198,7 +195,7 @@ def _attr_values(definition: FunctionDef, attrs: Mapping[str, Any]) -> dict[str,
     values = {}
     for attr in definition.signature.attr:
         if attr.name not in attrs and not attr.HasField("default_value"):
-            raise _invalid(f"Attr {attr.name} is not found from call of function {definition.signature.name}")
+            raise node_def.invalid(f"Attr {attr.name} is not found from call of function {definition.signature.name}")
         values[attr.name] = type(attr.default_value)()
         if attr.name in attrs:
             attr_value.write(values[attr.name], attrs[attr.name], attr.type)
@@ -271,7 +268,7 @@ class _Reader:
     def _fill(self, value: Any) -> None:
         if value.WhichOneof("value") == "placeholder":
             if value.placeholder not in self.values:
-                raise _invalid(f"Attr {value.placeholder} is not in the signature")
+                raise node_def.invalid(f"Attr {value.placeholder} is not in the signature")
             value.CopyFrom(self.values[value.placeholder])
         elif value.WhichOneof("value") in ("func", "list"):
             for function in [value.func] if value.HasField("func") else value.list.func:
@@ -288,7 +285,7 @@ class _Reader:
         for argument in (text, f"{text}_{index}"):  # the second is one of a list
             if argument in known:
                 return argument, 0
-        raise _invalid(f"input {text} is not found")
+        raise node_def.invalid(f"input {text} is not found")
 
     def _start(self, node: Node, output: str) -> int:
         """The number of the first tensor of that output."""
@@ -301,12 +298,12 @@ class _Reader:
         names = [name for name, _ in called.function.results] if isinstance(called, FunctionAttr) else []
         if output in names:  # of a call by the function's name
             return names.index(output)
-        raise _invalid(f"node '{node.name}' has no output {output}")
+        raise node_def.invalid(f"node '{node.name}' has no output {output}")
 
     def _result(self, index: int, name: str, dtype: DType) -> Node:
         text = self.definition.ret.get(name)
         if text is None:
-            raise _invalid(f"return {name} missing")
+            raise node_def.invalid(f"return {name} missing")
         source, colon, number = text.rpartition(":")
         edge = self._edge((source, int(number)) if colon and number.isdigit() else (text, 0))
         taken = {*self.nodes, *(argument for argument, _ in self.arguments)}
@@ -314,10 +311,6 @@ class _Reader:
         while label in taken:
             label += "_"
         return make_node(label, "_Retval", [edge], T=dtype, index=index)
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError.of(message)
 
 
 # -- Function → message ---------------------------------------------------------------------------------------
@@ -373,7 +366,7 @@ def _text(edge: Edge, body: Mapping[str, Node]) -> str:
         if index < count:
             return f"{node.name}:{arg.name}:{index}"
         index -= count
-    raise _invalid(f"node '{node.name}' has no output {edge[1]}")
+    raise node_def.invalid(f"node '{node.name}' has no output {edge[1]}")
 
 
 def _is_stateful(node: Node) -> bool:

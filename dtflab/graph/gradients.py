@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -320,10 +321,7 @@ class _Walk:
         if self.method == AggregationMethod.ADD_N:
             return self._add_by_device(grads)
         with name_scope(f"{op.name}_gradient_sum"):
-            total = grads[0]
-            for grad in grads[1:]:
-                total = _add_n([total, grad])
-            return total
+            return functools.reduce(lambda total, grad: _add_n([total, grad]), grads)
 
     def _add_by_device(self, grads: Sequence[Tensor]) -> Any:
         """Partial sums where the gradients are, then the sum of these."""

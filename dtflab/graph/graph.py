@@ -73,6 +73,17 @@ class _ThreadsBlocks(_Blocks, threading.local):
     """The same, for each thread its own; a new thread begins inside the blocks that were open at the switch."""
 
 
+@contextlib.contextmanager
+def _restored(holder: Any, *names: str) -> Iterator[None]:
+    """These attributes of `holder` have the same values again afterwards."""
+    saved = [(name, getattr(holder, name)) for name in names]
+    try:
+        yield
+    finally:
+        for name, value in saved:
+            setattr(holder, name, value)
+
+
 class Graph:
     """A dataflow graph: operations, the tensors between them, and collections of anything."""
 
@@ -83,9 +94,9 @@ class Graph:
         self._names_in_use: dict[str, int] = {}
         self._blocks = _Blocks()
         self._collections: dict[Any, list[Any]] = {}
-        self._seed: int | None = None
+        self.seed: int | None = None
         self._seeds_given = 0
-        self._finalized = False
+        self.finalized = False
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Any] = set()
         self._gradient_overrides: dict[str, str] = {}
@@ -317,17 +328,13 @@ class Graph:
 
     def finalize(self) -> None:
         """Make the graph read-only."""
-        self._finalized = True
-
-    @property
-    def finalized(self) -> bool:
-        return self._finalized
+        self.finalized = True
 
     def _unsafe_unfinalize(self) -> None:
-        self._finalized = False
+        self.finalized = False
 
     def _check_not_finalized(self) -> None:
-        if self._finalized:
+        if self.finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
 
     def prevent_feeding(self, tensor: Tensor) -> None:
@@ -365,11 +372,8 @@ class Graph:
     @contextlib.contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
         """Prefix names made inside with `name/`; a name that ends in `/` re-enters that scope."""
-        old = self._blocks.name_stack
-        try:
+        with _restored(self._blocks, "name_stack"):
             yield self._enter_name_scope(name)
-        finally:
-            self._blocks.name_stack = old
 
     def _enter_name_scope(self, name: str | bytes | None) -> str:
         name = name.decode() if isinstance(name, bytes) else name
@@ -404,19 +408,17 @@ class Graph:
     @contextlib.contextmanager
     def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Iterator[None]:
         """Operations made inside run after `control_inputs`; None removes the blocks around it."""
-        stack, context = self._blocks.control_stack, self._blocks.control_flow_context
-        if control_inputs is None:
-            self._blocks.control_stack, self._blocks.control_flow_context = [], None
-        else:
-            ops = dict.fromkeys(self._control_op(item) for item in control_inputs)
-            for op in ops:
-                # TensorFlow 2 leaves this mark, which nothing reads, so that graphs can be compared with its own.
-                op.attrs["_has_manual_control_dependencies"] = True
-            self._blocks.control_stack = [*stack, _ControlDependencies(list(ops))]
-        try:
+        blocks = self._blocks
+        with _restored(blocks, "control_stack", "control_flow_context"):
+            if control_inputs is None:
+                blocks.control_stack, blocks.control_flow_context = [], None
+            else:
+                ops = dict.fromkeys(self._control_op(item) for item in control_inputs)
+                for op in ops:
+                    # TensorFlow 2 leaves this mark, which nothing reads, so that graphs can be compared with its own.
+                    op.attrs["_has_manual_control_dependencies"] = True
+                blocks.control_stack = [*blocks.control_stack, _ControlDependencies(list(ops))]
             yield
-        finally:
-            self._blocks.control_stack, self._blocks.control_flow_context = stack, context
 
     def _control_op(self, item: Any) -> Operation:
         """The operation to wait for: a variable's own for a variable, so that it need not be read."""
@@ -433,11 +435,9 @@ class Graph:
     @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:
         """Stateful operations made inside keep their state in that resource container."""
-        old, self._blocks.container = self._blocks.container, container_name
-        try:
+        with _restored(self._blocks, "container"):
+            self._blocks.container = container_name
             yield container_name
-        finally:
-            self._blocks.container = old
 
     @contextlib.contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
@@ -446,38 +446,29 @@ class Graph:
             raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
         element = None if op is None else self.as_graph_element(getattr(op, "handle", op))
         target = element.op if isinstance(element, Tensor) else element
-        # A device block around us must not fight with the op that we join, so none applies inside.
-        devices, self._blocks.devices = self._blocks.devices, DeviceStack()
-        stack, self._blocks.colocation_stack = (
-            self._blocks.colocation_stack,
-            [] if ignore_existing else list(self._blocks.colocation_stack),
-        )
-        if target is not None:
-            self._blocks.colocation_stack.append(target)
-        try:
+        blocks = self._blocks
+        with _restored(blocks, "devices", "colocation_stack"):
+            # A device block around us must not fight with the op that we join, so none applies inside.
+            blocks.devices = DeviceStack()
+            blocks.colocation_stack = [] if ignore_existing else list(blocks.colocation_stack)
+            if target is not None:
+                blocks.colocation_stack.append(target)
             yield
-        finally:
-            self._blocks.devices, self._blocks.colocation_stack = devices, stack
 
     @contextlib.contextmanager
     def _attr_scope(self, attr_map: dict[str, Any]) -> Iterator[None]:
         """Operations made inside get these attributes, AttrValues, unless they have them; None takes one away again."""
-        outer = self._blocks.attrs
-        self._blocks.attrs = {name: value for name, value in {**outer, **attr_map}.items() if value is not None}
-        try:
+        with _restored(self._blocks, "attrs"):
+            both = {**self._blocks.attrs, **attr_map}
+            self._blocks.attrs = {name: value for name, value in both.items() if value is not None}
             yield
-        finally:
-            self._blocks.attrs = outer
 
     @contextlib.contextmanager
     def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
         """Operations of the given types made inside use the gradient registered under another name."""
-        saved = dict(self._gradient_overrides)
-        self._gradient_overrides.update(op_type_map)
-        try:
+        with _restored(self, "_gradient_overrides"):
+            self._gradient_overrides = {**self._gradient_overrides, **op_type_map}
             yield
-        finally:
-            self._gradient_overrides = saved
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
@@ -495,12 +486,9 @@ class Graph:
         """`init_scope`: the device blocks that `colocate_with` has put away are asked again, but colocation wins."""
         devices, known = self._blocks.devices, self._blocks.devices_at_entry
         found = known[-1] if known and not devices else devices
-        with self.as_default():
+        with self.as_default(), _restored(self._blocks, "devices"):
             self._blocks.devices = found
-            try:
-                yield
-            finally:
-                self._blocks.devices = devices
+            yield
 
     # -- collections and seeds ----------------------------------------------------------------------------
 
@@ -536,14 +524,6 @@ class Graph:
     def clear_collection(self, name: Any) -> None:
         self._check_not_finalized()
         self._collections.pop(name, None)
-
-    @property
-    def seed(self) -> int | None:
-        return self._seed
-
-    @seed.setter
-    def seed(self, seed: int | None) -> None:
-        self._seed = seed
 
     def add_function(self, function: Function) -> None:
         """Keep a function in the graph's library, also if no operation calls it."""

@@ -33,29 +33,14 @@ class IndexedSlices:
     """The slices `values[i]` of a larger tensor, of shape `dense_shape`, at its rows `indices[i]`."""
 
     def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None) -> None:
-        self._values = values
-        self._indices = indices
-        self._dense_shape = dense_shape
-
-    @property
-    def values(self) -> Tensor:
-        """The slices, one per entry of `indices`."""
-        return self._values
-
-    @property
-    def indices(self) -> Tensor:
-        """Which row of the dense tensor each slice belongs to; rows may repeat."""
-        return self._indices
-
-    @property
-    def dense_shape(self) -> Tensor | None:
-        """The shape of the dense tensor, or None if nobody needs it."""
-        return self._dense_shape
+        self.values = values  # the slices, one per entry of `indices`
+        self.indices = indices  # which row of the dense tensor each slice belongs to; rows may repeat
+        self.dense_shape = dense_shape  # the shape of the dense tensor, or None if nobody needs it
 
     @property
     def shape(self) -> TensorShape:
         """The static shape of the dense tensor, as far as it is known."""
-        return TensorShape(None) if self._dense_shape is None else constant_value_as_shape(self._dense_shape)
+        return TensorShape(None) if self.dense_shape is None else constant_value_as_shape(self.dense_shape)
 
     def get_shape(self) -> TensorShape:
         """Same as `.shape`."""
@@ -63,46 +48,43 @@ class IndexedSlices:
 
     @property
     def name(self) -> str:
-        return self._values.name
+        return self.values.name
 
     @property
     def device(self) -> str:
-        return self._values.device
+        return self.values.device
 
     @property
     def op(self) -> Operation:
-        return self._values.op
+        return self.values.op
 
     @property
     def dtype(self) -> DType:
-        return self._values.dtype
+        return self.values.dtype
 
     @property
     def graph(self) -> Graph:
-        return self._values.graph
+        return self.values.graph
 
     @property
     def _control_input(self) -> Operation:
         """What waits for these slices waits for their values."""
-        return self._values.op
+        return self.values.op
 
     def map(self, function: Callable[[Tensor], Tensor]) -> IndexedSlices:
         """IndexedSlices of `function(values)`, `function(indices)` and `function(dense_shape)`."""
-        shape = self._dense_shape
-        return IndexedSlices(
-            function(self._values), function(self._indices), None if shape is None else function(shape)
-        )
+        return IndexedSlices(*map(function, _components(self)))
 
     def consumers(self) -> list[Operation]:
         """The operations that take the values as an input."""
-        return self._values.consumers()
+        return self.values.consumers()
 
     def __neg__(self) -> IndexedSlices:
-        return IndexedSlices(apply_op("Neg", x=self._values), self._indices, self._dense_shape)
+        return IndexedSlices(apply_op("Neg", x=self.values), self.indices, self.dense_shape)
 
     def __str__(self) -> str:
-        shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape}"
-        return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
+        shape = "" if self.dense_shape is None else f", dense_shape={self.dense_shape}"
+        return f"IndexedSlices(indices={self.indices}, values={self.values}{shape})"
 
 
 class IndexedSlicesValue(NamedTuple):

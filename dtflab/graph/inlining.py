@@ -269,12 +269,8 @@ def _type_of(call: _Call, attr: str) -> DType:
 
 
 _LOWERINGS: dict[str, Callable[[_Call], None]] = {
-    "PartitionedCall": _call,
-    "StatefulPartitionedCall": _call,
-    "If": _if,
-    "StatelessIf": _if,
-    "Case": _case,
-    "StatelessCase": _case,
-    "While": _while,
-    "StatelessWhile": _while,
+    **dict.fromkeys(("PartitionedCall", "StatefulPartitionedCall"), _call),
+    **dict.fromkeys(("If", "StatelessIf"), _if),
+    **dict.fromkeys(("Case", "StatelessCase"), _case),
+    **dict.fromkeys(("While", "StatelessWhile"), _while),
 }

@@ -33,13 +33,8 @@ def op_def_proto(name: str) -> OpDef:
 
 
 def _arg(arg: ArgDef) -> Any:
-    message = OpDef.ArgDef(
-        name=arg.name,
-        type_attr=arg.type_attr,
-        number_attr=arg.number_attr,
-        type_list_attr=arg.type_list_attr,
-        is_ref=arg.is_ref,
-    )
+    fields: dict[str, Any] = {"type_attr": arg.type_attr, "number_attr": arg.number_attr, "is_ref": arg.is_ref}
+    message = OpDef.ArgDef(name=arg.name, type_list_attr=arg.type_list_attr, **fields)
     if arg.type is not None:
         message.type = arg.type.as_datatype_enum  # type: ignore[assignment]  # an enum field takes any number
     return message

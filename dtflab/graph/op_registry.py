@@ -19,6 +19,7 @@ attributes in TensorFlow's own grammar (what `REGISTER_OP` takes). Everything el
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -183,10 +184,7 @@ class Op:
 
 def elements(array: Any) -> int:
     """Number of elements of anything with a `shape`."""
-    total = 1
-    for dim in getattr(array, "shape", ()):
-        total *= int(dim)
-    return total
+    return math.prod(int(dim) for dim in getattr(array, "shape", ()))
 
 
 def nbytes(array: Any) -> int:

@@ -192,20 +192,9 @@ class Operation:
     """A node of a Graph: an op type, its input tensors, its attributes, the device it asks for."""
 
     __slots__ = (
-        "__weakref__",
-        "_control_flow_context",
-        "_id",
-        "attrs",
-        "control_inputs",
-        "device",
-        "graph",
-        "inputs",
-        "line",
-        "name",
-        "op_class",
-        "outputs",
-        "type",
-    )  # fmt: skip
+        *("__weakref__", "_control_flow_context", "_id", "attrs", "control_inputs", "device", "graph", "inputs"),
+        *("line", "name", "op_class", "outputs", "type"),
+    )
 
     def __init__(
         self,
@@ -245,16 +234,9 @@ class Operation:
 
     def node(self) -> Node:
         """This operation as data, as it is now."""
-        return Node(
-            self.name,
-            self.type,
-            [(t.op.name, t.value_index) for t in self.inputs],
-            [c.name for c in self.control_inputs],
-            self.device,
-            dict(self.attrs),
-            [t.dtype for t in self.outputs],
-            self.line,
-        )
+        inputs = [(t.op.name, t.value_index) for t in self.inputs]
+        controls, types = [c.name for c in self.control_inputs], [t.dtype for t in self.outputs]
+        return Node(self.name, self.type, inputs, controls, self.device, dict(self.attrs), types, self.line)
 
     def values(self) -> tuple[Tensor, ...]:
         """The outputs."""

@@ -117,12 +117,8 @@ class name_scope:
             raise ValueError(
                 f"At least one of name ({name}) and default_name ({default_name}) must be provided with values."
             )
-        self._name = default_name if name is None else name
+        self.name = default_name if name is None else name
         self._values = values or ()
-
-    @property
-    def name(self) -> str | None:
-        return self._name
 
     def __enter__(self) -> str:
         self._graph = graph = graph_of(self._values)
@@ -131,7 +127,7 @@ class name_scope:
             self._default.__enter__()
         self._outer = graph._blocks.name_stack
         try:
-            return graph._enter_name_scope(self._name)
+            return graph._enter_name_scope(self.name)
         except BaseException:
             self.__exit__(None, None, None)
             raise

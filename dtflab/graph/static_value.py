@@ -91,11 +91,7 @@ def _told_by_shape(tensor: Tensor) -> Array | None:
 
 
 def _shape(tensor: Tensor) -> Array | None:
-    shape = tensor.op.inputs[0].shape
-    return np.array(shape.as_list(), tensor.dtype.as_numpy_dtype) if shape.is_fully_defined() else None
-
-
-def _shape_n(tensor: Tensor) -> Array | None:
+    """Of Shape and ShapeN, which have an output per input."""
     shape = tensor.op.inputs[tensor.value_index].shape
     return np.array(shape.as_list(), tensor.dtype.as_numpy_dtype) if shape.is_fully_defined() else None
 
@@ -175,7 +171,7 @@ def _same(tensor: Tensor) -> Array | None:
 _SHAPE_RULES: dict[str, Callable[[Tensor], Array | None]] = {
     "Const": lambda tensor: tensor.op.attrs["value"],
     "Shape": _shape,
-    "ShapeN": _shape_n,
+    "ShapeN": _shape,
     "Size": _size,
     "Rank": _rank,
 }

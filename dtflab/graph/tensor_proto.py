@@ -42,12 +42,8 @@ _NARROW_INTS = (dtypes.int4, dtypes.uint4, dtypes.int2, dtypes.uint2)
 # What make_tensor_proto always lists. That uint16 is among them has no reason but TensorFlow's example.
 _NO_CONTENT = {*(dtypes.bool, dtypes.complex64, dtypes.complex128, dtypes.string, dtypes.uint16), *_NARROW_INTS}
 # The plain NumPy type whose bits an element has, where a message stores bits or parts.
-_BITS: dict[str, Any] = {
-    "half_val": np.uint16,
-    "float8_val": np.uint8,
-    "scomplex_val": np.float32,
-    "dcomplex_val": np.float64,
-}
+_BITS: dict[str, Any] = {"half_val": np.uint16, "float8_val": np.uint8}
+_BITS |= {"scomplex_val": np.float32, "dcomplex_val": np.float64}
 _MAX_CONTENT = (1 << 31) - 1  # protobuf counts bytes in an int32
 
 

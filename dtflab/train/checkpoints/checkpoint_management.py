@@ -76,14 +76,9 @@ def update_checkpoint_state(
 
     RuntimeError if that file would lie where the checkpoint is.
     """
+    times = all_model_checkpoint_timestamps, last_preserved_timestamp
     update_checkpoint_state_internal(
-        save_dir,
-        model_checkpoint_path,
-        all_model_checkpoint_paths,
-        latest_filename,
-        False,
-        all_model_checkpoint_timestamps,
-        last_preserved_timestamp,
+        save_dir, model_checkpoint_path, all_model_checkpoint_paths, latest_filename, False, *times
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,22 +19,12 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.training.saveable import saveables_of
 from dtflab.ops.variables.get_variable import _get_default_variable_store
 from dtflab.ops.variables.variable import Variable
-from dtflab.train.checkpoints.checkpoint_management import (
-    checkpoints_iterator,
-    latest_checkpoint,
-    wait_for_new_checkpoint,
-)
+from dtflab.train.checkpoints import checkpoint_management
 from dtflab.train.checkpoints.saver_builder import restore_v2
 
-__all__ = [
-    "NewCheckpointReader",
-    "checkpoints_iterator",
-    "init_from_checkpoint",
-    "list_variables",
-    "load_checkpoint",
-    "load_variable",
-    "wait_for_new_checkpoint",
-]
+# TensorFlow's module of this name has them, too.
+checkpoints_iterator = checkpoint_management.checkpoints_iterator
+wait_for_new_checkpoint = checkpoint_management.wait_for_new_checkpoint
 
 
 def NewCheckpointReader(filepattern: Any) -> CheckpointReader:
@@ -63,7 +53,7 @@ def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
 
 def _prefix(ckpt_dir_or_file: Any) -> str | None:
     path = os.fsdecode(ckpt_dir_or_file)
-    return latest_checkpoint(path) if gfile.isdir(path) else path
+    return checkpoint_management.latest_checkpoint(path) if gfile.isdir(path) else path
 
 
 # -- initializing from a checkpoint -------------------------------------------------------------------------
@@ -83,8 +73,7 @@ def init_from_checkpoint(ckpt_dir_or_file: Any, assignment_map: Any) -> None:
     pairs = assignment_map.items() if isinstance(assignment_map, Mapping) else assignment_map
     assignment = _Assignment(_prefix(ckpt_dir_or_file), ckpt_dir_or_file, shapes)
     for saved_name, target in sorted(pairs, key=lambda pair: pair[0]):
-        variable = _find(target)
-        if variable is not None:
+        if (variable := _find(target)) is not None:
             assignment.one(saved_name, variable)
         else:
             assignment.scope(saved_name, target)
@@ -113,13 +102,12 @@ def _parts(store: dict[str, Any], name: str) -> list[Any] | None:
     return parts or None
 
 
-class _Assignment:
+class _Assignment(NamedTuple):
     """Variables are set to read from one checkpoint."""
 
-    def __init__(self, prefix: str | None, source: Any, shapes: dict[str, list[int]]) -> None:
-        self.prefix = prefix
-        self.source = source
-        self.shapes = shapes
+    prefix: str | None
+    source: Any  # as the program gave it
+    shapes: dict[str, list[int]]
 
     def one(self, saved_name: str, variable: Any) -> None:
         if saved_name not in self.shapes:

@@ -65,20 +65,10 @@ def export_meta_graph(
       strip_default_attrs: leave out attributes that have their default value.
       save_debug_info: has no effect.
     """
-    return export_scoped_meta_graph(
-        filename=filename,
-        meta_info_def=meta_info_def,
-        graph_def=graph_def,
-        saver_def=saver_def,
-        collection_list=collection_list,
-        as_text=as_text,
-        graph=graph,
-        export_scope=export_scope,
-        clear_devices=clear_devices,
-        clear_extraneous_savers=clear_extraneous_savers,
-        strip_default_attrs=strip_default_attrs,
-        **kwargs,
-    )[0]
+    kwargs |= {"meta_info_def": meta_info_def, "saver_def": saver_def, "collection_list": collection_list}
+    kwargs |= {"clear_devices": clear_devices, "clear_extraneous_savers": clear_extraneous_savers}
+    kwargs |= {"strip_default_attrs": strip_default_attrs}
+    return export_scoped_meta_graph(filename, graph_def, graph, export_scope, as_text, **kwargs)[0]
 
 
 def export_scoped_meta_graph(
@@ -110,16 +100,9 @@ def export_scoped_meta_graph(
                 graph.add_to_collection(unbound_inputs_col_name, name)
     variables = graph.get_collection(GraphKeys.GLOBAL_VARIABLES, scope=export_scope)
     exported = [v for v in variables if _is_included(v.name, export_scope, excluded)]
-    meta_graph_def = create_meta_graph_def(
-        graph_def=graph_def,
-        saver_def=saver_def,
-        graph=graph,
-        export_scope=export_scope,
-        exclude_nodes=excluded,
-        clear_extraneous_savers=clear_extraneous_savers,
-        strip_default_attrs=strip_default_attrs,
-        **kwargs,
-    )
+    kwargs |= {"graph_def": graph_def, "saver_def": saver_def, "graph": graph, "export_scope": export_scope}
+    kwargs |= {"clear_extraneous_savers": clear_extraneous_savers, "strip_default_attrs": strip_default_attrs}
+    meta_graph_def = create_meta_graph_def(exclude_nodes=excluded, **kwargs)
     if filename:
         write_graph(meta_graph_def, os.path.dirname(filename), os.path.basename(filename), as_text=as_text)
     return meta_graph_def, {strip_scope(v.name, export_scope): v for v in exported}

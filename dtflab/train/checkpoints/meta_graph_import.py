@@ -66,14 +66,9 @@ def import_scoped_meta_graph(
     restore_collections_predicate: Callable[[str], bool] = lambda key: True,
 ) -> dict[str, Any]:
     """Add a meta graph to `graph`; returns its global variables by their names in the file."""
+    about_collections = unbound_inputs_col_name, restore_collections_predicate
     return import_scoped_meta_graph_with_return_elements(
-        meta_graph_or_file,
-        clear_devices,
-        graph,
-        import_scope,
-        input_map,
-        unbound_inputs_col_name,
-        restore_collections_predicate,
+        meta_graph_or_file, clear_devices, graph, import_scope, input_map, *about_collections
     )[0]
 
 

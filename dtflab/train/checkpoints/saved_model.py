@@ -106,7 +106,7 @@ class SavedModelBuilder:
         gfile.makedirs(os.path.join(self._export_dir, VARIABLES_DIRECTORY))
         saver = saver or _saver_of_everything()
         saver.save(sess, _variables_path(self._export_dir), write_meta_graph=False, write_state=False)
-        self._add(saver, tags, signature_def_map, clear_devices, strip_default_attrs)
+        self._add(saver, tags, signature_def_map, clear_devices=clear_devices, strip_default_attrs=strip_default_attrs)
         self._has_saved_variables = True
 
     def add_meta_graph(
@@ -128,7 +128,8 @@ class SavedModelBuilder:
             )
         _check_signatures(signature_def_map or {})
         self._add_collections(assets_collection, legacy_init_op if main_op is None else main_op)
-        self._add(saver or _saver_of_everything(), tags, signature_def_map, clear_devices, strip_default_attrs)
+        saver = saver or _saver_of_everything()
+        self._add(saver, tags, signature_def_map, clear_devices=clear_devices, strip_default_attrs=strip_default_attrs)
 
     def save(
         self,
@@ -142,15 +143,8 @@ class SavedModelBuilder:
         logging.info("SavedModel written to: %s", path)
         return path.encode()
 
-    def _add(
-        self,
-        saver: Saver,
-        tags: Sequence[str],
-        signatures: Mapping[str, Any] | None,
-        clear_devices: bool,
-        strip_default_attrs: bool,
-    ) -> None:
-        message = saver.export_meta_graph(clear_devices=clear_devices, strip_default_attrs=strip_default_attrs)
+    def _add(self, saver: Saver, tags: Sequence[str], signatures: Mapping[str, Any] | None, **options: Any) -> None:
+        message = saver.export_meta_graph(**options)
         message.meta_info_def.tags.extend(tags)
         for key, signature in (signatures or {}).items():
             message.signature_def[key].CopyFrom(signature)

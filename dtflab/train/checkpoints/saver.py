@@ -87,15 +87,9 @@ class Saver:
                 "Either set defer_build=False or var_list=None."
             )
         self._var_list = var_list
-        self._options: dict[str, Any] = {
-            "reshape": reshape,
-            "sharded": sharded,
-            "max_to_keep": max_to_keep,
-            "keep_checkpoint_every_n_hours": keep_checkpoint_every_n_hours,
-            "name": name,
-            "restore_sequentially": restore_sequentially,
-            "filename": filename,
-        }
+        self._options: dict[str, Any] = {"reshape": reshape, "sharded": sharded, "name": name, "filename": filename}
+        self._options |= {"max_to_keep": max_to_keep, "restore_sequentially": restore_sequentially}
+        self._options |= {"keep_checkpoint_every_n_hours": keep_checkpoint_every_n_hours}
         self.saver_def = saver_def
         self._builder = builder
         self._is_built = False
@@ -306,17 +300,11 @@ class Saver:
         save_debug_info: bool = False,
     ) -> Any:
         """The default graph, its collections and this saver as a MetaGraphDef; also written to `filename`, if given."""
-        return meta_graph.export_meta_graph(
-            filename=filename,
-            graph_def=get_default_graph().as_graph_def(add_shapes=True),
-            saver_def=self.saver_def,
-            collection_list=collection_list,
-            as_text=as_text,
-            export_scope=export_scope,
-            clear_devices=clear_devices,
-            clear_extraneous_savers=clear_extraneous_savers,
-            strip_default_attrs=strip_default_attrs,
-        )
+        graph_def = get_default_graph().as_graph_def(add_shapes=True)
+        what: dict[str, Any] = {"graph_def": graph_def, "saver_def": self.saver_def, "collection_list": collection_list}
+        what |= {"clear_devices": clear_devices, "clear_extraneous_savers": clear_extraneous_savers}
+        what |= {"export_scope": export_scope, "strip_default_attrs": strip_default_attrs}
+        return meta_graph.export_meta_graph(filename, as_text=as_text, **what)
 
     @staticmethod
     def _add_collection_def(meta_graph_def: Any, key: Any, export_scope: str | None = None) -> None:

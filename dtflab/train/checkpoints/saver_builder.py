@@ -54,10 +54,9 @@ class BaseSaverBuilder:
     def save_op(self, filename_tensor: Tensor, saveables: Sequence[Saveable]) -> Operation:
         """The operation that saves `saveables` under the prefix `filename_tensor`."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
-        tensors = [(spec.name, spec.tensor, spec.slice_spec) for spec in specs]
-        names, values, slices = ([item[i] for item in tensors] for i in range(3))
+        names, values, slices = zip(*((spec.name, spec.tensor, spec.slice_spec) for spec in specs), strict=True)
         if self._write_version == SaverDef.V2:
-            save: Operation = _apply(
+            save: Operation = apply_op(
                 "SaveV2", prefix=filename_tensor, tensor_names=names, shape_and_slices=slices, tensors=values
             )
             return save
@@ -81,7 +80,7 @@ class BaseSaverBuilder:
 
     def sharded_filename(self, filename_tensor: Tensor, shard: int, num_shards: Tensor) -> Tensor:
         """The prefix of one shard."""
-        name: Tensor = _apply("ShardedFilename", basename=filename_tensor, shard=shard, num_shards=num_shards)
+        name: Tensor = apply_op("ShardedFilename", basename=filename_tensor, shard=shard, num_shards=num_shards)
         return name
 
     # The whole.
@@ -143,7 +142,7 @@ class BaseSaverBuilder:
                 prefixes.append(self.sharded_filename(temporary, shard, num_shards))
                 saves.append(self._add_save_ops(prefixes[-1], saveables))
         with control_dependencies([save.op for save in saves]), device(set_cpu0(per_device[-1][0])):
-            merge = _apply(
+            merge = apply_op(
                 "MergeV2Checkpoints", checkpoint_prefixes=prefixes, destination_prefix=prefix, delete_old_dirs=True
             )
             with control_dependencies([merge]):
@@ -157,7 +156,7 @@ class BaseSaverBuilder:
             with device(where):
                 saves.append(self._add_save_ops(self.sharded_filename(filename_tensor, shard, num_shards), saveables))
         with control_dependencies([save.op for save in saves]):
-            files: Tensor = _apply("ShardedFilespec", basename=filename_tensor, num_shards=num_shards)
+            files: Tensor = apply_op("ShardedFilespec", basename=filename_tensor, num_shards=num_shards)
             return files
 
     def _add_restore_ops(
@@ -207,18 +206,9 @@ def restore_v2(
 ) -> list[Tensor]:
     """What a checkpoint has under `tensor_names`, or the slices of it."""
     tensors: list[Tensor] = apply_op(
-        "RestoreV2",
-        name,
-        prefix=prefix,
-        tensor_names=list(tensor_names),
-        shape_and_slices=list(shape_and_slices),
-        dtypes=list(dtypes),
+        "RestoreV2", name, prefix=prefix, tensor_names=tensor_names, shape_and_slices=shape_and_slices, dtypes=dtypes
     )
     return tensors
-
-
-def _apply(op_type: str, **arguments: Any) -> Any:
-    return apply_op(op_type, None, **arguments)
 
 
 def _save_v1(filename: Tensor, names: Sequence[str], tensors: Sequence[Any], slices: Sequence[str]) -> Operation:

@@ -32,7 +32,12 @@ _CLOSES = "A thread of the queue runner of %s failed, so the queue closes. coord
 
 
 class QueueRunner:
-    """The enqueue operations of one queue, each to be run again and again in a thread of its own."""
+    """The enqueue operations of one queue, each to be run again and again in a thread of its own.
+
+    `close_op` closes the queue: what waits to be put in still gets in. `cancel_op` closes it, and what waits fails.
+    `exceptions_raised` is what went wrong in threads that have no coordinator to report to. `queue` is an operation
+    after `from_proto`.
+    """
 
     def __init__(
         self,
@@ -57,34 +62,34 @@ class QueueRunner:
         else:
             if not queue or not enqueue_ops:
                 raise ValueError("Must provide queue and enqueue_ops.")
-            self._queue, self._enqueue_ops = queue, enqueue_ops
-            self._queue_closed_exception_types = _checked_types(queue_closed_exception_types)
-            self._close_op = queue.close() if close_op is None else close_op
-            self._cancel_op = queue.close(cancel_pending_enqueues=True) if cancel_op is None else cancel_op
+            self.queue, self.enqueue_ops = queue, enqueue_ops
+            self.queue_closed_exception_types = _checked_types(queue_closed_exception_types)
+            self.close_op = queue.close() if close_op is None else close_op
+            self.cancel_op = queue.close(cancel_pending_enqueues=True) if cancel_op is None else cancel_op
         self._lock = threading.Lock()
         self._runs_per_session: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._exceptions_raised: list[Exception] = []
+        self.exceptions_raised: list[Exception] = []
 
     def _init_from_proto(self, message: QueueRunnerDef, import_scope: str | None) -> None:
         def find(name: str) -> Any:
             return get_default_graph().as_graph_element(prepend_scope(name, import_scope))
 
-        self._queue = find(message.queue_name)
-        self._enqueue_ops = [find(name) for name in message.enqueue_op_name]
-        self._close_op, self._cancel_op = find(message.close_op_name), find(message.cancel_op_name)
+        self.queue = find(message.queue_name)
+        self.enqueue_ops = [find(name) for name in message.enqueue_op_name]
+        self.close_op, self.cancel_op = find(message.close_op_name), find(message.cancel_op_name)
         types = map(errors.exception_type_from_error_code, message.queue_closed_exception_types)
-        self._queue_closed_exception_types = tuple(types) or (errors.OutOfRangeError,)
+        self.queue_closed_exception_types = tuple(types) or (errors.OutOfRangeError,)
 
     def to_proto(self, export_scope: str | None = None) -> QueueRunnerDef | None:
         """This runner as a message, its names without `export_scope`; None if the queue is not in that scope."""
         if export_scope is not None and not self.name.startswith(export_scope):
             return None
-        codes = map(errors.error_code_from_exception_type, self._queue_closed_exception_types)
+        codes = map(errors.error_code_from_exception_type, self.queue_closed_exception_types)
         return QueueRunnerDef(
             queue_name=strip_scope(self.name, export_scope),
-            enqueue_op_name=[strip_scope(op.name, export_scope) for op in self._enqueue_ops],
-            close_op_name=strip_scope(self._close_op.name, export_scope),
-            cancel_op_name=strip_scope(self._cancel_op.name, export_scope),
+            enqueue_op_name=[strip_scope(op.name, export_scope) for op in self.enqueue_ops],
+            close_op_name=strip_scope(self.close_op.name, export_scope),
+            cancel_op_name=strip_scope(self.cancel_op.name, export_scope),
             queue_closed_exception_types=list(codes),  # type: ignore[arg-type]
         )
 
@@ -94,38 +99,9 @@ class QueueRunner:
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
 
     @property
-    def queue(self) -> Any:
-        """The queue; after `from_proto` its operation."""
-        return self._queue
-
-    @property
-    def enqueue_ops(self) -> Sequence[Any]:
-        return self._enqueue_ops
-
-    @property
-    def close_op(self) -> Any:
-        """Closes the queue; what waits to be put in still gets in."""
-        return self._close_op
-
-    @property
-    def cancel_op(self) -> Any:
-        """Closes the queue; what waits to be put in fails."""
-        return self._cancel_op
-
-    @property
-    def queue_closed_exception_types(self) -> tuple[type[errors.OpError], ...]:
-        return self._queue_closed_exception_types
-
-    @property
-    def exceptions_raised(self) -> list[Exception]:
-        """What went wrong in the threads that have no coordinator to report to."""
-        return self._exceptions_raised
-
-    @property
     def name(self) -> str:
         """The name of the queue."""
-        name: str = self._queue.name
-        return name
+        return str(self.queue.name)
 
     def create_threads(
         self, sess: Any, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
@@ -138,10 +114,10 @@ class QueueRunner:
         with self._lock:
             if self._runs_per_session.get(sess, 0) > 0:
                 return []
-            self._runs_per_session[sess] = len(self._enqueue_ops)
-            self._exceptions_raised = []
+            self._runs_per_session[sess] = len(self.enqueue_ops)
+            self.exceptions_raised = []
         name, new = f"QueueRunnerThread-{self.name}", (CURRENT if coord is None else coord.clock).thread
-        threads = [new(self._run, sess, op, coord, name=f"{name}-{op.name}", daemon=daemon) for op in self._enqueue_ops]
+        threads = [new(self._run, sess, op, coord, name=f"{name}-{op.name}", daemon=daemon) for op in self.enqueue_ops]
         if coord is not None:
             threads.append(new(self._close_on_stop, sess, coord, name=f"{name}-close_on_stop", daemon=daemon))
         for thread in threads:
@@ -158,7 +134,7 @@ class QueueRunner:
             enqueue = sess.make_callable(enqueue_op)
             while coord is None or not coord.should_stop():
                 enqueue()
-        except self._queue_closed_exception_types:
+        except self.queue_closed_exception_types:
             ended = True
         except Exception as error:
             self._report(error, coord)
@@ -175,7 +151,7 @@ class QueueRunner:
             return
         _LOG.error("Exception in QueueRunner: %s", error)
         with self._lock:
-            self._exceptions_raised.append(error)
+            self.exceptions_raised.append(error)
         raise error
 
     def _one_less(self, sess: Any, ended: bool) -> None:
@@ -183,11 +159,11 @@ class QueueRunner:
         with self._lock:
             self._runs_per_session[sess] -= 1
             if ended and self._runs_per_session[sess] == 0:
-                _run_if_possible(sess, self._close_op)
+                _run_if_possible(sess, self.close_op)
 
     def _close_on_stop(self, sess: Any, coord: Coordinator) -> None:
         coord.wait_for_stop()
-        _run_if_possible(sess, self._cancel_op)
+        _run_if_possible(sess, self.cancel_op)
 
 
 def _checked_types(types: Any) -> tuple[type[errors.OpError], ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math as pi_of
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from dtflab.base.nest import flatten
@@ -40,8 +39,14 @@ def _half_cosine(fraction: Tensor, height: Any = 0.5) -> Tensor:
     return wave
 
 
+def _quotient(step: Tensor, decay_steps: Tensor, staircase: bool) -> Tensor:
+    """How often `decay_steps` have passed; in whole numbers with `staircase`."""
+    quotient: Tensor = step / decay_steps
+    return math.floor(quotient) if staircase else quotient
+
+
 def _periods(count: Tensor, fraction: Tensor) -> Tensor:
-    """So many whole cosines as `fraction` goes from 0 to 1."""
+    """`count` whole cosines as `fraction` goes from 0 to 1."""
     return _half_cosine(2.0 * count * fraction)
 
 
@@ -57,9 +62,7 @@ def exponential_decay(
     with name_scope(name or "ExponentialDecay") as scope:
         rate = _initial(learning_rate)
         decay_steps, decay_rate, step = _cast(rate.dtype, decay_steps, decay_rate, global_step)
-        p = step / decay_steps
-        if staircase:
-            p = math.floor(p)
+        p = _quotient(step, decay_steps, staircase)
         return math.multiply(rate, math.pow(decay_rate, p), name=scope)
 
 
@@ -88,9 +91,7 @@ def inverse_time_decay(
     with name_scope(name or "InverseTimeDecay") as scope:
         rate = _initial(learning_rate)
         decay_steps, decay_rate, step = _cast(rate.dtype, decay_steps, decay_rate, global_step)
-        p = step / decay_steps
-        if staircase:
-            p = math.floor(p)
+        p = _quotient(step, decay_steps, staircase)
         one = arrays.cast(constant(1), rate.dtype)
         return math.divide(rate, math.add(one, math.multiply(decay_rate, p)), name=scope)
 
@@ -142,15 +143,11 @@ def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any],
     with name_scope(name or "PiecewiseConstant"):
         step = convert_to_tensor(x)
         pieces = [(step <= limits[0], rates[0]), (step > limits[-1], rates[-1])]
-        for low, high, rate in zip(limits[:-1], limits[1:], rates[1:-1]):
-            pieces.append(((step > low) & (step <= high), rate))
-        constant_rates = [(here, partial(_the, rate)) for here, rate in pieces]
-        result: Tensor = case(constant_rates, partial(_the, rates[0]), exclusive=True)
+        between = zip(limits[:-1], limits[1:], rates[1:-1])
+        pieces += [((step > low) & (step <= high), rate) for low, high, rate in between]
+        constant_rates = [(here, lambda rate=rate: rate) for here, rate in pieces]
+        result: Tensor = case(constant_rates, lambda: rates[0], exclusive=True)
         return result
-
-
-def _the(rate: Tensor) -> Tensor:
-    return rate
 
 
 def _checked_boundary(boundary: Tensor, wanted: dtypes.DType) -> Tensor:

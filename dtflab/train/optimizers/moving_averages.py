@@ -7,6 +7,7 @@ Rule: the average stands next to its variable: `average -= (average - value) * (
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -66,12 +67,8 @@ def _unused(name: str) -> str:
     """`name`, numbered if the variable scope has one of that name that is not to be reused."""
     scope = get_variable_scope()
     taken = {variable.op.name for variable in scope.global_variables()}
-    if scope.reuse or f"{scope.name}/{name}" not in taken:
-        return name
-    number = 1
-    while f"{scope.name}/{name}_{number}" in taken:
-        number += 1
-    return f"{name}_{number}"
+    names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(1)))
+    return next(each for each in names if scope.reuse or f"{scope.name}/{each}" not in taken)
 
 
 def weighted_moving_average(
@@ -116,13 +113,8 @@ class ExponentialMovingAverage:
         self._decay = decay
         self._num_updates = num_updates
         self._zero_debias = zero_debias
-        self._name = name
+        self.name = name  # what follows the name of a variable in the name of its average
         self._averages: dict[Any, Variable] = {}
-
-    @property
-    def name(self) -> str:
-        """What follows the name of a variable in the name of its average."""
-        return self._name
 
     def apply(self, var_list: Sequence[Any] | None = None) -> Operation:
         """An operation that updates the averages of `var_list` (all trainable variables), made if there are none.

@@ -333,12 +333,10 @@ def _key(variable: Any) -> tuple[Any, str]:
 
 def _target(variable: Any) -> Any:
     """What to differentiate with respect to: a variable's reference or handle."""
-    if isinstance(variable, ResourceVariable):
+    if isinstance(variable, ResourceVariable | Tensor):
         return variable
     if isinstance(variable, Variable):
         return variable._as_graph_element()
-    if isinstance(variable, Tensor):
-        return variable
     raise NotImplementedError("Trying to optimize unsupported type ", variable)
 
 

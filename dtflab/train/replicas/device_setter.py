@@ -7,10 +7,12 @@ Rule: a device function. What a `tf.device` block inside it has set stays; the s
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.graph.device_spec import DeviceSpec
 
 STANDARD_PS_OPS = (
@@ -19,18 +21,6 @@ STANDARD_PS_OPS = (
     "MutableDenseHashTableV2", "VarHandleOp", "BoostedTreesEnsembleResourceHandleOp",
     "BoostedTreesQuantileStreamResourceHandleOp", "ResourceConditionalAccumulator", "DecisionTreeResource",
 )  # fmt: skip
-
-
-class _RoundRobin:
-    """Tasks 0, 1, …, n-1, 0, … for one variable after the other."""
-
-    def __init__(self, num_tasks: int) -> None:
-        self._num_tasks = num_tasks
-        self._next = 0
-
-    def __call__(self, op: Any) -> int:
-        task, self._next = self._next, (self._next + 1) % self._num_tasks
-        return task
 
 
 def replica_device_setter(
@@ -50,7 +40,7 @@ def replica_device_setter(
     `ps_strategy(op)` is the task for each of `ps_ops`; by default they take turns.
     """
     if cluster is not None:
-        jobs = cluster if hasattr(cluster, "as_dict") else _cluster_spec(cluster)
+        jobs: Any = cluster if hasattr(cluster, "as_dict") else ClusterSpec(cluster)
         tasks = jobs.as_dict().get(DeviceSpec.from_string(ps_device).job)
         if tasks is None:
             return None
@@ -61,7 +51,8 @@ def replica_device_setter(
         logging.getLogger("tensorflow").warning(
             "DEPRECATION: It is recommended to set merge_devices=true in replica_device_setter"
         )
-    strategy = _RoundRobin(ps_tasks) if ps_strategy is None else ps_strategy
+    turns = itertools.cycle(range(ps_tasks))  # tasks 0, 1, …, n-1, 0, … for one variable after the other
+    strategy: Callable[[Any], int] = (lambda op: next(turns)) if ps_strategy is None else ps_strategy
     if not callable(strategy):
         raise TypeError("ps_strategy must be callable")
     on_ps = set(STANDARD_PS_OPS if ps_ops is None else ps_ops)
@@ -79,9 +70,3 @@ def replica_device_setter(
         return spec.make_merged_spec(current).to_string()
 
     return device_of
-
-
-def _cluster_spec(cluster: Any) -> Any:
-    from dtflab.cluster.cluster_spec import ClusterSpec
-
-    return ClusterSpec(cluster)

@@ -40,7 +40,7 @@ class Coordinator:
         self._lock = threading.Lock()
         self._stop_event = clock.event()
         self._exc_info_to_raise: _ExcInfo | None = None
-        self._joined = False
+        self.joined = False  # whether `join` has ended
         self._registered_threads: set[Thread] = set()
 
     def request_stop(self, ex: Exception | _ExcInfo | None = None) -> None:
@@ -52,7 +52,7 @@ class Coordinator:
         with self._lock:
             if isinstance(ex[1] if isinstance(ex, tuple) else ex, self._clean_stop_exception_types):
                 ex = None
-            if ex is not None and self._joined:
+            if ex is not None and self.joined:
                 raise _exc_info(ex)[1]
             if self._stop_event.is_set():
                 return
@@ -65,7 +65,7 @@ class Coordinator:
     def clear_stop(self) -> None:
         """Forget the request and its exception: a new round begins."""
         with self._lock:
-            self._joined = False
+            self.joined = False
             self._exc_info_to_raise = None
             self._stop_event.clear()
 
@@ -108,7 +108,7 @@ class Coordinator:
         self._give_time(waiting_for, stop_grace_period_secs)
         stragglers = " ".join(t.name for t in _alive(waiting_for))
         with self._lock:
-            self._joined = True
+            self.joined = True
             self._registered_threads = set()
         self.raise_requested_exception()
         if stragglers:
@@ -128,11 +128,6 @@ class Coordinator:
                 say(f"Coordinator still waiting for {names} to stop, at most {left:.0f} s more (the grace period)")
             self.clock.sleep(min(pause, left))
             pause *= 2
-
-    @property
-    def joined(self) -> bool:
-        """Whether `join` has ended."""
-        return self._joined
 
     def raise_requested_exception(self) -> None:
         """Raise the exception that came with the first `request_stop`, if one did."""

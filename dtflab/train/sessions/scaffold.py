@@ -24,8 +24,7 @@ from dtflab.ops.tables.functions import tables_initializer
 from dtflab.ops.variables import functions as variables
 from dtflab.train.checkpoints.saver import get_saver_or_default
 
-_PIECES = ("init_op", "init_feed_dict", "ready_op", "ready_for_local_init_op", "local_init_op",
-           "local_init_feed_dict", "summary_op", "saver")  # fmt: skip
+_PIECES = "init_op init_feed_dict ready_op ready_for_local_init_op local_init_op local_init_feed_dict summary_op saver"
 
 
 class Scaffold:
@@ -77,7 +76,7 @@ class Scaffold:
     def _copy(self, other: Scaffold) -> None:
         if not isinstance(other, Scaffold):
             raise TypeError("copy_from_scaffold is not a Scaffold instance.")
-        for piece in _PIECES:
+        for piece in _PIECES.split():
             if getattr(self, piece) is None:
                 setattr(self, piece, getattr(other, piece))
         self._user_init_fn = self._user_init_fn or other._user_init_fn

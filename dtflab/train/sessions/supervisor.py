@@ -268,9 +268,7 @@ class Supervisor:
         kwargs: dict[str, Any] | None = None,
     ) -> LooperThread:
         """Start a thread that calls `target(*args, **kwargs)` every `timer_interval_secs`, until all stop."""
-        looper = LooperThread(self.coord, timer_interval_secs, target=target, args=args, kwargs=kwargs)
-        looper.start()
-        return looper
+        return LooperThread.loop(self.coord, timer_interval_secs, target, args, kwargs)
 
     def stop(
         self,
