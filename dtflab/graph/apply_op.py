@@ -240,11 +240,7 @@ def _checked_attr(attr: AttrDef, value: Any, op_def: OpDef) -> Any:
             raise TypeError(
                 f"Expected list for attr {attr.name} of Op '{op_def.name}', obtained {type(value).__name__} instead."
             )
-        if attr.minimum is not None and len(value) < attr.minimum:
-            raise ValueError(
-                f"Attr '{attr.name}' of '{op_def.name}' Op passed list of length {len(value)} less than minimum "
-                f"{attr.minimum}."
-            )
+        _check_length(op_def, attr, value)
         one = AttrDef(attr.name, attr.type[5:-1], allowed=attr.allowed)
         return [_checked_attr(one, v, op_def) for v in value]
     value = _CONVERT_ATTR.get(attr.type, lambda v: v)(value)

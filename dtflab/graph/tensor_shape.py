@@ -7,6 +7,7 @@ The rule it obeys: what depends on an unknown Dimension is unknown; even `==` th
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -29,20 +30,15 @@ def in_a_rule(error: ValueError) -> str:
 class Dimension:
     """One size of a shape, or `Dimension(None)` where it is not known before the step runs."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self._value = _as_size(value)
-
-    @property
-    def value(self) -> _Size:
-        """The size as an int, or None."""
-        return self._value
+        self.value = _as_size(value)
 
     def is_compatible_with(self, other: Any) -> bool:
         """True if both may be the same size: equal, or one unknown."""
         other = _as_size(other)
-        return self._value is None or other is None or self._value == other
+        return self.value is None or other is None or self.value == other
 
     def assert_is_compatible_with(self, other: Any) -> None:
         """Raises ValueError unless both may be the same size."""
@@ -55,11 +51,11 @@ class Dimension:
     def merge_with(self, other: Any) -> Dimension:
         """The Dimension that knows what either knows; ValueError when they contradict."""
         self.assert_is_compatible_with(other)
-        return Dimension(_as_size(other) if self._value is None else self._value)
+        return Dimension(_as_size(other) if self.value is None else self.value)
 
     def _combine(self, f: Callable[[int, int], Any], other: Any, swap: bool = False) -> Any:
         """f of both sizes, or None when one is not known."""
-        a, b = self._value, _as_size(other)
+        a, b = self.value, _as_size(other)
         if a is None or b is None:
             return None
         return f(b, a) if swap else f(a, b)
@@ -124,21 +120,21 @@ class Dimension:
         return self._combine(operator.ge, other)
 
     def __int__(self) -> int:
-        return self._value  # type: ignore[return-value]  # Python itself refuses the None
+        return self.value  # type: ignore[return-value]  # Python itself refuses the None
 
     __index__ = __int__
 
     def __bool__(self) -> bool:
-        return bool(self._value)
+        return bool(self.value)
 
     def __repr__(self) -> str:
-        return f"Dimension({self._value})"
+        return f"Dimension({self.value})"
 
     def __str__(self) -> str:
-        return "?" if self._value is None else str(self._value)
+        return "?" if self.value is None else str(self.value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dimension, (self._value,)
+        return Dimension, (self.value,)
 
 
 def _as_size(value: Any) -> _Size:
@@ -146,7 +142,7 @@ def _as_size(value: Any) -> _Size:
     if value is None:
         return None
     if isinstance(value, Dimension):
-        return value._value
+        return value.value
     if not hasattr(value, "__index__"):
         raise TypeError(
             "Dimension value must be integer or None or have an __index__ method, "
@@ -202,14 +198,7 @@ class TensorShape:
 
     def num_elements(self) -> _Size:
         """The product of the sizes, or None unless all are known."""
-        if self._dims is None:
-            return None
-        product = 1
-        for size in self._dims:
-            if size is None:
-                return None
-            product *= size
-        return product
+        return math.prod(self._dims) if self.is_fully_defined() else None  # type: ignore[arg-type]  # no None there
 
     def is_fully_defined(self) -> bool:
         """True if rank and every size are known."""
@@ -293,29 +282,21 @@ class TensorShape:
 
     def with_rank(self, rank: _Size) -> TensorShape:
         """This shape, known to have that rank; ValueError if it has another."""
-        try:
-            return self.merge_with(unknown_shape(rank))
-        except ValueError:
-            raise _misfit(
-                f"Shape {self} must have rank {rank}", f"Shape must be rank {rank} but is rank {self.rank}"
-            ) from None
+        wanted = unknown_shape(rank)
+        return self._checked(self.is_compatible_with(wanted), f"{rank}", f"rank {rank}").merge_with(wanted)
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
         """This shape; ValueError if its rank is known and smaller."""
-        if self.rank is not None and self.rank < rank:
-            raise _misfit(
-                f"Shape {self} must have rank at least {rank}",
-                f"Shape must be at least rank {rank} but is rank {self.rank}",
-            )
-        return self
+        return self._checked(self.rank is None or self.rank >= rank, f"at least {rank}", f"at least rank {rank}")
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
         """This shape; ValueError if its rank is known and larger."""
-        if self.rank is not None and self.rank > rank:
-            raise _misfit(
-                f"Shape {self} must have rank at most {rank}",
-                f"Shape must be at most rank {rank} but is rank {self.rank}",
-            )
+        return self._checked(self.rank is None or self.rank <= rank, f"at most {rank}", f"at most rank {rank}")
+
+    def _checked(self, fits: bool, wanted: str, of_rule: str) -> TensorShape:
+        """This shape; ValueError that says which rank was wanted unless it fits."""
+        if not fits:
+            raise _misfit(f"Shape {self} must have rank {wanted}", f"Shape must be {of_rule} but is rank {self.rank}")
         return self
 
     def as_proto(self) -> Any:
@@ -324,10 +305,8 @@ class TensorShape:
 
         if self._dims is None:
             return TensorShapeProto(unknown_rank=True)
-        proto = TensorShapeProto()
-        for size in self._dims:
-            proto.dim.add(size=-1 if size is None else size)
-        return proto
+        sizes = (-1 if size is None else size for size in self._dims)
+        return TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in sizes])
 
     def __len__(self) -> int:
         if self._dims is None:

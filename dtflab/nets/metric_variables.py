@@ -69,14 +69,10 @@ def called(function: Made, name: str, doc: str | None) -> Made:
 
 def metric_variable(shape: Any, dtype: Any, name: str) -> Any:
     """A variable that begins at zero, in the collections LOCAL_VARIABLES and METRIC_VARIABLES."""
-    return Variable(
-        lambda: arrays.zeros(shape, dtype),
-        trainable=False,
-        collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
-        synchronization=VariableSynchronization.ON_READ,
-        aggregation=VariableAggregation.SUM,
-        name=name,
-    )
+    collections = [GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES]
+    options: dict[str, Any] = {"trainable": False, "collections": collections, "name": name}
+    options |= {"synchronization": VariableSynchronization.ON_READ, "aggregation": VariableAggregation.SUM}
+    return Variable(lambda: arrays.zeros(shape, dtype), **options)
 
 
 def published(value: Any, update_op: Any, metrics_collections: Any, updates_collections: Any) -> Metric:

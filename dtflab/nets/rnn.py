@@ -120,13 +120,10 @@ class _Loop:
         outputs = self._arrays()
         # One step at least, so that the arrays of outputs know a shape.
         bound = math.minimum(self.steps, math.maximum(1, longest))
+        options: dict[str, Any] = {"parallel_iterations": parallel_iterations, "swap_memory": swap_memory}
+        options |= {"maximum_iterations": self.steps}
         _, outputs, last_state = while_loop(
-            cond=lambda time, *_: time < bound,
-            body=self.step,
-            loop_vars=(time, outputs, self.state),
-            parallel_iterations=parallel_iterations,
-            maximum_iterations=self.steps,
-            swap_memory=swap_memory,
+            lambda time, *_: time < bound, self.step, (time, outputs, self.state), **options
         )
         stacked = [array.stack() for array in outputs]
         known = [self.shapes[0][axis].value for axis in (0, 1)]

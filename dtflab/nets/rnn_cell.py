@@ -154,8 +154,7 @@ class LayerRNNCell(RNNCell):
         if depth is None:
             raise ValueError(f"Expected inputs.shape[-1] to be known, received shape: {input_shape}")
         _check_dtype(self.dtype)
-        size: int = depth
-        return size
+        return int(depth)
 
 
 def _check_dtype(dtype: Any) -> None:

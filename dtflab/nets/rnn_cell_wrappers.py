@@ -61,13 +61,11 @@ class RNNCellWrapper(RNNCell):
 
     @property
     def trainable_weights(self) -> list[Any]:
-        weights: list[Any] = self.cell.trainable_weights
-        return weights
+        return list(self.cell.trainable_weights)
 
     @property
     def non_trainable_weights(self) -> list[Any]:
-        weights: list[Any] = self.cell.non_trainable_weights
-        return weights
+        return list(self.cell.non_trainable_weights)
 
 
 class DeviceWrapper(RNNCellWrapper):
@@ -175,13 +173,11 @@ class DropoutWrapper(RNNCellWrapper):
             return values
         flat, allowed = nest.flatten(values), _answers(may_drop, values)
         noise = self._noise[what] or [None] * len(flat)
-        return nest.pack_sequence_as(
-            values,
-            [
-                self._drop(value, keep, row, self._seed_of(what, index)) if allowed[index] else value
-                for index, (value, row) in enumerate(zip(flat, noise))
-            ],
-        )
+        found = [
+            self._drop(value, keep, row, self._seed_of(what, index)) if allowed[index] else value
+            for index, (value, row) in enumerate(zip(flat, noise))
+        ]
+        return nest.pack_sequence_as(values, found)
 
     def _drop(self, value: Any, keep: Any, noise: Any, seed: int | None) -> Any:
         if not self._variational:

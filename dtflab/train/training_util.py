@@ -49,15 +49,10 @@ def create_global_step(graph: Graph | None = None) -> Variable:
     if get_global_step(graph) is not None:
         raise ValueError('"global_step" already exists.')
     with graph.as_default(), graph.name_scope(None):
-        step: Variable = get_variable(
-            GraphKeys.GLOBAL_STEP,
-            shape=[],
-            dtype=dtypes.int64,
-            initializer=zeros_initializer(),
-            trainable=False,
-            collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
-            aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
-        )
+        collections = [GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP]
+        options: dict[str, Any] = {"trainable": False, "collections": collections}
+        options |= {"aggregation": VariableAggregation.ONLY_FIRST_REPLICA}
+        step: Variable = get_variable(GraphKeys.GLOBAL_STEP, [], dtypes.int64, zeros_initializer(), **options)
         return step
 
 

@@ -118,21 +118,13 @@ class Layer:
         self._set_scope(None)
         known = {id(v) for v in global_variables()} if regularizer else set()
         reuse = self.built or self._reuse
+        options: dict[str, Any] = {"trainable": trainable, "constraint": constraint, "partitioner": partitioner}
+        options |= {"use_resource": use_resource, "synchronization": synchronization, "aggregation": aggregation}
         with variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as scope:
             self._current_scope = scope
             with name_scope(scope.original_name_scope):
-                variable = get_variable(
-                    name,
-                    shape,
-                    dtype=dtype or self._dtype or dtypes.float32,
-                    initializer=_initializer(initializer),
-                    trainable=trainable,
-                    constraint=constraint,
-                    partitioner=partitioner,
-                    use_resource=use_resource,
-                    synchronization=synchronization,
-                    aggregation=aggregation,
-                )
+                own_dtype = dtype or self._dtype or dtypes.float32
+                variable = get_variable(name, shape, own_dtype, _initializer(initializer), **options)
                 shards = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
                 if regularizer and not any(id(shard) in known for shard in shards):
                     self._regularize(name, shards, regularizer)
@@ -239,8 +231,7 @@ class Layer:
                 "name  is determined the first time the layer instance is called. You must therefore call the layer "
                 "before querying `scope_name`."
             )
-        name: str = self._scope.name
-        return name
+        return str(self._scope.name)
 
     @property
     def trainable_weights(self) -> list[Any]:

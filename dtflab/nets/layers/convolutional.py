@@ -70,8 +70,7 @@ class ConvolutionBase(Layer):
                 "be `None`."
             )
         self.input_spec = InputSpec(min_ndim=self.rank + 2, axes={self._channel_axis: depth})
-        size: int = depth
-        return size
+        return int(depth)
 
     def _add_bias(self) -> None:
         if self.use_bias:
@@ -145,15 +144,9 @@ class Conv(ConvolutionBase):
         shape, padding = inputs.shape, self.padding
         if padding == "causal":
             inputs, padding = self._padded_before(inputs), "valid"
-        outputs = conv.convolution(
-            inputs,
-            self.kernel,
-            padding.upper(),
-            strides=list(self.strides),
-            dilations=list(self.dilation_rate),
-            data_format=formats.of_op(self.data_format, self.rank + 2),
-            name=type(self).__name__,
-        )
+        windows: dict[str, Any] = {"strides": list(self.strides), "dilations": list(self.dilation_rate)}
+        windows |= {"data_format": formats.of_op(self.data_format, self.rank + 2)}
+        outputs = conv.convolution(inputs, self.kernel, padding.upper(), name=type(self).__name__, **windows)
         if shape.ndims is not None:
             sizes = self._output_sizes([shape[axis].value for axis in self._spatial_axes])
             outputs.set_shape(formats.all_sizes(shape[0].value, sizes, self.filters, self.data_format))

@@ -49,11 +49,8 @@ class BatchNormalization(Layer):
         virtual_batch_size: int | None = None, adjustment: Any = None, name: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(trainable, name, **kwargs)
-        for wanted, what in (
-            (renorm, "renorm"),
-            (virtual_batch_size, "virtual_batch_size"),
-            (adjustment, "adjustment"),
-        ):
+        absent = {"renorm": renorm, "virtual_batch_size": virtual_batch_size, "adjustment": adjustment}
+        for what, wanted in absent.items():
             if wanted:
                 raise NotImplementedError(
                     f"Batch normalization with `{what}` is not in dtflab; leave the argument out."
@@ -96,13 +93,8 @@ class BatchNormalization(Layer):
 
     def _can_be_fused(self, rank: int) -> bool:
         """The op takes images and volumes whose channels are first or last, in at most 32 bits."""
-        if (
-            rank not in (4, 5)
-            or len(self.axis) > 1
-            or self.dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32)
-        ):
-            return False
-        return self.axis[0] in (1, rank - 1)
+        small = self.dtype in (dtypes.float16, dtypes.bfloat16, dtypes.float32)
+        return rank in (4, 5) and len(self.axis) < 2 and small and self.axis[0] in (1, rank - 1)
 
     @property
     def _parameter_dtype(self) -> Any:
@@ -114,15 +106,9 @@ class BatchNormalization(Layer):
         )
 
     def _average(self, name: str, initializer: Any) -> Any:
-        return self.add_weight(
-            name,
-            self._shape,
-            self._parameter_dtype,
-            initializer,
-            trainable=False,
-            synchronization=VariableSynchronization.ON_READ,
-            aggregation=VariableAggregation.MEAN,
-        )
+        options: dict[str, Any] = {"trainable": False, "synchronization": VariableSynchronization.ON_READ}
+        options |= {"aggregation": VariableAggregation.MEAN}
+        return self.add_weight(name, self._shape, self._parameter_dtype, initializer, **options)
 
     # -- a call
 

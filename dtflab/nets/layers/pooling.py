@@ -57,13 +57,9 @@ class Pooling(Layer):
         return arrays.transpose(outputs, (0, 4, 1, 2, 3))
 
     def _pooled(self, inputs: Any, pool_size: Any, strides: Any) -> Any:
-        return self._pool(
-            inputs,
-            formats.all_sizes(1, pool_size, 1, self.data_format),
-            formats.all_sizes(1, strides, 1, self.data_format),
-            padding=self.padding.upper(),
-            data_format=formats.of_op(self.data_format, len(pool_size) + 2),
-        )
+        windows, steps = (formats.all_sizes(1, sizes, 1, self.data_format) for sizes in (pool_size, strides))
+        data_format = formats.of_op(self.data_format, len(pool_size) + 2)
+        return self._pool(inputs, windows, steps, padding=self.padding.upper(), data_format=data_format)
 
 
 class MaxPooling1D(Pooling):

@@ -236,13 +236,10 @@ def simple_save(
 ) -> None:
     """Save the default graph and its variables for serving: `inputs` and `outputs` are tensors by name."""
     builder = SavedModelBuilder(export_dir)
+    signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: predict_signature_def(inputs, outputs)}
+    assets = get_collection(GraphKeys.ASSET_FILEPATHS)
     builder.add_meta_graph_and_variables(
-        session,
-        tags=[SERVING],
-        signature_def_map={DEFAULT_SERVING_SIGNATURE_DEF_KEY: predict_signature_def(inputs, outputs)},
-        assets_collection=get_collection(GraphKeys.ASSET_FILEPATHS),
-        main_op=legacy_init_op,
-        clear_devices=True,
+        session, [SERVING], signatures, assets, main_op=legacy_init_op, clear_devices=True
     )
     builder.save()
 

@@ -33,13 +33,8 @@ from dtflab.train.input.queue_runner import QueueRunner, add_queue_runner
 def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
     """A local variable that is initialized to the names of the files that match `pattern`, a glob or several."""
     with name_scope(name, "matching_filenames", [pattern]) as scope:
-        return Variable(
-            name=scope,
-            initial_value=apply_op("MatchingFiles", None, pattern=pattern),
-            trainable=False,
-            validate_shape=False,
-            collections=[GraphKeys.LOCAL_VARIABLES],
-        )
+        names, local = apply_op("MatchingFiles", None, pattern=pattern), [GraphKeys.LOCAL_VARIABLES]
+        return Variable(names, trainable=False, collections=local, validate_shape=False, name=scope)
 
 
 def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:

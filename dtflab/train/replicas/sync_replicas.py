@@ -27,13 +27,8 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device, get_default_graph, name_scope
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import functions as control
+from dtflab.ops.queues import functions as queues
 from dtflab.ops.queues.accumulator_state import Accumulator
-from dtflab.ops.queues.functions import (
-    ConditionalAccumulator,
-    ConditionalAccumulatorBase,
-    FIFOQueue,
-    SparseConditionalAccumulator,
-)
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable import Variable
 from dtflab.train.input.queue_runner import QueueRunner
@@ -74,7 +69,7 @@ class SyncReplicasOptimizer(WrappingOptimizer):
         self._global_step: Any = None
         self._sync_token_queue: Any = None
         self._chief_queue_runner: QueueRunner | None = None
-        self._accumulator_list: list[tuple[ConditionalAccumulatorBase, str]] = []
+        self._accumulator_list: list[tuple[queues.ConditionalAccumulatorBase, str]] = []
 
     def apply_gradients(  # type: ignore[override]
         self, grads_and_vars: Iterable[tuple[Gradient, Any]], global_step: Any = None, name: str | None = None
@@ -106,13 +101,8 @@ class SyncReplicasOptimizer(WrappingOptimizer):
         """The step that this worker's next gradients are of."""
         anchor = control.no_op()  # on the worker's own device, no matter where variables go
         with get_default_graph().colocate_with(anchor, ignore_existing=True):
-            self._local_step = Variable(
-                initial_value=0,
-                trainable=False,
-                collections=[GraphKeys.LOCAL_VARIABLES],
-                dtype=self._global_step.dtype.base_dtype,
-                name="sync_rep_local_step",
-            )
+            local, dtype = [GraphKeys.LOCAL_VARIABLES], self._global_step.dtype.base_dtype
+            self._local_step = Variable(0, trainable=False, collections=local, dtype=dtype, name="sync_rep_local_step")
         self.local_step_init_op = variables.assign(self._local_step, self._global_step)
         self.ready_for_local_init_op = variables.report_uninitialized_variables(variables.global_variables())
 
@@ -132,15 +122,15 @@ class SyncReplicasOptimizer(WrappingOptimizer):
                 taken.append((mean, var))
         return given, taken
 
-    def _through_one(self, grad: Gradient, var: Any) -> tuple[ConditionalAccumulatorBase, Operation, Gradient]:
+    def _through_one(self, grad: Gradient, var: Any) -> tuple[queues.ConditionalAccumulatorBase, Operation, Gradient]:
         shared_name = f"{var.name}/grad_accum"
         if isinstance(grad, Tensor):
-            dense = ConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
+            dense = queues.ConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
             apply = dense.apply_grad(grad, local_step=self._local_step)
             return dense, apply, dense.take_grad(self._replicas_to_aggregate)
         if not isinstance(grad, IndexedSlices):
             raise ValueError("Unknown grad type!")
-        rows = SparseConditionalAccumulator(grad.dtype, shape=(), shared_name=shared_name)
+        rows = queues.SparseConditionalAccumulator(grad.dtype, shape=(), shared_name=shared_name)
         apply = rows.apply_indexed_slices_grad(grad, local_step=self._local_step)
         return rows, apply, rows.take_indexed_slices_grad(self._replicas_to_aggregate)
 
@@ -149,7 +139,9 @@ class SyncReplicasOptimizer(WrappingOptimizer):
         step = self._global_step
         where = step.device
         with device(where), name_scope(""):
-            queue = FIFOQueue(-1, step.dtype.base_dtype, shapes=(), name="sync_token_q", shared_name="sync_token_q")
+            queue = queues.FIFOQueue(
+                -1, step.dtype.base_dtype, shapes=(), name="sync_token_q", shared_name="sync_token_q"
+            )
             self._sync_token_queue = queue
         with device(where), name_scope(""):
             with control_dependencies(given):

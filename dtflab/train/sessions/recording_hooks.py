@@ -158,6 +158,13 @@ class CheckpointSaverHook(SessionRunHook):
 # -- summaries -----------------------------------------------------------------------------------------------------
 
 
+_NOT_INCREASED = (
+    "It seems that global step (tf.train.get_global_step) has not been increased. Current value (could be stable): %s "
+    "vs previous value: %s. You could increase the global step by passing tf.train.get_global_step() to "
+    "Optimizer.apply_gradients or Optimizer.minimize."
+)
+
+
 class StepCounterHook(SessionRunHook):
     """Logs how many global steps were made a second, and writes it as the summary `global_step/sec`."""
 
@@ -197,15 +204,7 @@ class StepCounterHook(SessionRunHook):
                 if elapsed_time is not None and elapsed_steps is not None:
                     self._log_and_record(elapsed_steps, elapsed_time, step)
         if stale_step == self._last_global_step:
-            tf_logging.log_first_n(
-                tf_logging.WARN,
-                "It seems that global step (tf.train.get_global_step) has not been increased. Current value (could "
-                "be stable): %s vs previous value: %s. You could increase the global step by passing "
-                "tf.train.get_global_step() to Optimizer.apply_gradients or Optimizer.minimize.",
-                5,
-                stale_step,
-                self._last_global_step,
-            )
+            tf_logging.log_first_n(tf_logging.WARN, _NOT_INCREASED, 5, stale_step, self._last_global_step)
         self._last_global_step = stale_step
 
     def _log_and_record(self, elapsed_steps: int, elapsed_time: float, global_step: int) -> None:

@@ -37,13 +37,9 @@ class _ScaffoldSessionCreator(SessionCreator):
     def _get_session_manager(self) -> SessionManager:
         """The session manager; one, made when the Scaffold is complete."""
         if self._session_manager is None:
-            self._session_manager = SessionManager(
-                local_init_op=self._scaffold.local_init_op,
-                local_init_feed_dict=self._scaffold.local_init_feed_dict,
-                ready_op=self._scaffold.ready_op,
-                ready_for_local_init_op=self._scaffold.ready_for_local_init_op,
-                graph=get_default_graph(),
-            )
+            pieces, graph = self._scaffold, get_default_graph()
+            ops = pieces.local_init_op, pieces.ready_op, pieces.ready_for_local_init_op
+            self._session_manager = SessionManager(*ops, graph, local_init_feed_dict=pieces.local_init_feed_dict)
         return self._session_manager
 
 
@@ -69,16 +65,10 @@ class ChiefSessionCreator(_ScaffoldSessionCreator):
     def create_session(self) -> Session:
         """A session on a model that is ready."""
         self._scaffold.finalize()
-        return self._get_session_manager().prepare_session(
-            self._master,
-            saver=self._scaffold.saver,
-            checkpoint_dir=self._checkpoint_dir,
-            checkpoint_filename_with_path=self._checkpoint_filename_with_path,
-            config=self._config,
-            init_op=self._scaffold.init_op,
-            init_feed_dict=self._scaffold.init_feed_dict,
-            init_fn=self._scaffold.init_fn,
-        )
+        pieces, manager = self._scaffold, self._get_session_manager()
+        checkpoint = pieces.saver, self._checkpoint_dir, self._checkpoint_filename_with_path
+        initial: dict[str, Any] = {"init_feed_dict": pieces.init_feed_dict, "init_fn": pieces.init_fn}
+        return manager.prepare_session(self._master, pieces.init_op, *checkpoint, config=self._config, **initial)
 
 
 class WorkerSessionCreator(_ScaffoldSessionCreator):

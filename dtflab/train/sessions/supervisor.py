@@ -118,13 +118,9 @@ class Supervisor:
         self.save_path = os.path.join(self._logdir, checkpoint_basename) if self._logdir else None
         self.summary_writer = self._writer(summary_writer) if is_chief else None
         self._graph_added_to_summary = False
+        ops = self._local_init_op, self.ready_op, self.ready_for_local_init_op
         self.session_manager = session_manager or SessionManager(
-            local_init_op=self._local_init_op,
-            ready_op=self.ready_op,
-            ready_for_local_init_op=self.ready_for_local_init_op,
-            graph=graph,
-            recovery_wait_secs=recovery_wait_secs,
-            local_init_run_options=local_init_run_options,
+            *ops, graph, recovery_wait_secs, local_init_run_options=local_init_run_options
         )
         self._verify_setup()
         graph.finalize()
@@ -162,16 +158,10 @@ class Supervisor:
         if self.summary_writer:
             self.summary_writer.reopen()
         if self.is_chief:
+            options: dict[str, Any] = {"wait_for_checkpoint": wait_for_checkpoint, "max_wait_secs": max_wait_secs}
+            options |= {"init_op": self.init_op, "init_feed_dict": self.init_feed_dict, "init_fn": self._init_fn}
             sess = self.session_manager.prepare_session(
-                master,
-                init_op=self.init_op,
-                saver=self.saver,
-                checkpoint_dir=self._logdir,
-                wait_for_checkpoint=wait_for_checkpoint,
-                max_wait_secs=max_wait_secs,
-                config=config,
-                init_feed_dict=self.init_feed_dict,
-                init_fn=self._init_fn,
+                master, saver=self.saver, checkpoint_dir=self._logdir, config=config, **options
             )
             self._write_graph()
             if start_standard_services:
