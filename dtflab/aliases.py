@@ -73,7 +73,7 @@ class Insides(ModuleType):
     """A private module of TensorFlow, by way of dtflab's names."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or self.__name__.count(".") < _DEPTH:  # a folder has modules, no names of its own
+        if name.startswith("__") or self.__name__.count(".") < _DEPTH:  # a folder has modules, but no other names
             raise AttributeError(name)
         for place in _places(*self.__name__.split(".")[-2:]):
             if hasattr(place, _NOW.get(name, name)):

@@ -1,4 +1,4 @@
-"""`dtflab notebooks DIR`: the course, out of the package into a folder of one's own.
+"""`dtflab notebooks DIR`: the course, copied from the package into a folder.
 
 A wheel holds the lessons, demos, exercises and docs in `dtflab/course_files/`, where `notebooks/wheel.py` puts them; a
 checkout has them at its top. Rule: what is in the folder is its owner's work, and is never written over.

@@ -1,4 +1,4 @@
-"""What a program needs to extend dtflab: ops of its own (docs/engineer.md) and placers of its own (docs/placers.md)."""
+"""What a program needs to extend dtflab: its own ops (docs/engineer.md) and placers (docs/placers.md)."""
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op

@@ -83,7 +83,7 @@ def _node_name(text: str) -> str:
 
 
 def _colocated(node: Any) -> list[str]:
-    """The nodes that `node` wants to stand beside."""
+    """The nodes with which `node` must be colocated."""
     groups = node.attr["_class"].list.s if "_class" in node.attr else []
     return [group.decode().removeprefix("loc:@") for group in groups]
 
@@ -120,8 +120,7 @@ def _with_inputs(node: Any, inputs: Iterable[str]) -> NodeDef:
 def _sources_of_spliced(nodes: Sequence[Any], protected: set[str]) -> dict[str, str]:
     """Nodes that hand on their input as it is and can be left out, with that input."""
     awaited = {name.removeprefix("^") for node in nodes for name in node.input if name.startswith("^")}
-    beside = {name for node in nodes for name in _colocated(node)}
-    stays = protected | awaited | beside
+    stays = protected | awaited | {name for node in nodes for name in _colocated(node)}
     return {
         node.name: node.input[0]
         for node in nodes

@@ -82,7 +82,7 @@ class CheckedThread:
 
 
 class TestCase(absltest.TestCase):
-    """A test with a fresh default graph, fixed seeds, and a session of its own when it asks for one."""
+    """A test with a fresh default graph, fixed seeds, and its own session when it asks for one."""
 
     __test__ = False  # pytest: subclasses are tests, this is not
 
@@ -154,7 +154,7 @@ class TestCase(absltest.TestCase):
     def test_session(
         self, graph: Graph | None = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> contextlib.AbstractContextManager[Session]:
-        """`cached_session` without a graph; with one, a session of its own."""
+        """`cached_session` without a graph; with one, a new session."""
         if self.id().endswith(".test_session"):
             self.skipTest("Not a test, by its name only.")
         return (self.cached_session if graph is None else self.session)(graph, config, use_gpu, force_gpu)
@@ -350,7 +350,7 @@ class TestCase(absltest.TestCase):
                     operation = getattr(operation, "_original_op", None)
                 return re.search(pattern, text) is not None
 
-        return _Raises(self, exception_type, predicate)
+        return _raises(self, exception_type, predicate)
 
     def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:
         """`assertRaisesWithPredicateMatch` for the errors of steps."""
@@ -385,23 +385,16 @@ class TestCase(absltest.TestCase):
         self.assertProtoEquals(f"{expected} {versions} }}", actual, msg)
 
 
-class _Raises:
+@contextlib.contextmanager
+def _raises(test: TestCase, kind: Any, predicate: Callable[[Any], Any]) -> Iterator[None]:
     """The context of `assertRaisesWithPredicateMatch`."""
-
-    def __init__(self, test: TestCase, kind: Any, predicate: Callable[[Any], Any]) -> None:
-        self._test, self._kind, self._predicate = test, kind, predicate
-
-    def __enter__(self) -> _Raises:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
-        if error is None:
-            self._test.fail(f"{getattr(self._kind, '__name__', self._kind)} not raised")
-        if not isinstance(error, self._kind):
-            return False
-        if not self._predicate(error):
+    try:
+        yield
+    except kind as error:
+        if not predicate(error):
             raise AssertionError(f"Exception of type {type(error)}: {error}") from error
-        return True
+    else:
+        test.fail(f"{getattr(kind, '__name__', kind)} not raised")
 
 
 def _soft(config: Any, force_gpu: bool) -> Any:

@@ -1,7 +1,7 @@
 """Images with labels, handed out in batches.
 
 TensorFlow: class `DataSet` of `tensorflow/contrib/learn/python/learn/datasets/mnist.py`.
-The rule: each epoch hands out every example once, in an order of its own; a batch is the caller's to change.
+The rule: each epoch hands out every example once, in a new order; a batch is the caller's to change.
 """
 
 from __future__ import annotations

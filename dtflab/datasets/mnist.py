@@ -41,7 +41,7 @@ def read_data_sets(
 
     Images are rows of 784 (or 28×28×1 without `reshape`), float32 in [0, 1] or uint8 in [0, 255]; labels are digits or,
     if `one_hot`, rows of 10. `seed` fixes the order of batches; without it the graph's seed does, if one is set, else
-    each call has an order of its own. The validation part is the first of the training files. With `fake_data` no file
+    each call has a new order. The validation part is the first of the training files. With `fake_data` no file
     is read: 10,000 images of ones of class 0 in each part, and batches of any size.
     ValueError for a file that is not what its name says, FileNotFoundError if only some of the four are there.
     """

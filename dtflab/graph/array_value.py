@@ -54,7 +54,7 @@ def _has_text(values: Any) -> bool:
 
 
 def _encoded(array: Array) -> Array:
-    """Text as bytes, in an array of its own."""
+    """Text as bytes, in a new array."""
     flat = np.empty(array.size, object)
     for i, item in enumerate(array.ravel().tolist()):
         if not isinstance(item, str | bytes | bytearray):

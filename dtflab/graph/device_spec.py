@@ -111,20 +111,14 @@ class DeviceSpec:
 @functools.lru_cache(maxsize=4096)
 def _parse_request(spec: str) -> DeviceName:
     """The fields of a user's string. Forgiving, as TF's Python is: the leading slash may be missing."""
-    job: str | None = None
-    replica: str | None = None
-    task: str | None = None
+    fields: dict[str, str] = {}
     device: tuple[str | None, int | None] = (None, None)
     for part in spec.split("/"):
         match part.split(":"):
             case ["", *_]:  # before the leading slash, or between two
                 pass
-            case ["job", job]:
-                pass
-            case ["replica", replica]:
-                pass
-            case ["task", task]:
-                pass
+            case ["job" | "replica" | "task" as field, text]:
+                fields[field] = text
             case ["device", kind, index]:
                 device = _device(spec, device, kind, index)
             case [kind, *index] if kind.upper() in _SHORT_TYPES and len(index) < 2:
@@ -133,7 +127,8 @@ def _parse_request(spec: str) -> DeviceName:
                 raise ValueError(
                     f"Unknown attribute '{attribute}' is encountered while parsing the device spec: '{spec}'."
                 )
-    return DeviceName(job, _number(spec, "replica", replica), _number(spec, "task", task), *device)
+    replica, task = (_number(spec, field, fields.get(field)) for field in ("replica", "task"))
+    return DeviceName(fields.get("job"), replica, task, *device)
 
 
 def _device(spec: str, earlier: tuple[str | None, int | None], kind: str, index: str) -> tuple[str | None, int | None]:

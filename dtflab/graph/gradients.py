@@ -49,7 +49,7 @@ class AggregationMethod:
 
 
 class UnconnectedGradients(enum.Enum):
-    """What the gradient of an x that no y depends on is."""
+    """The gradient of an x that no y depends on."""
 
     NONE = "none"
     ZERO = "zero"
@@ -153,7 +153,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 class Loops:
-    """What the walk minds where it goes through loops. Here there are none; see ops/control/loop_gradients.py."""
+    """The rules of the walk for loops. Here there are none; see ops/control/loop_gradients.py."""
 
     def entered(self, op: Operation, before: bool = False) -> contextlib.AbstractContextManager[None]:
         """Inside, the gradient of `op` is built, or `before` that its outputs' gradients are summed."""

@@ -66,11 +66,6 @@ class IndexedSlices:
     def graph(self) -> Graph:
         return self.values.graph
 
-    @property
-    def _control_input(self) -> Operation:
-        """What waits for these slices waits for their values."""
-        return self.values.op
-
     def map(self, function: Callable[[Tensor], Tensor]) -> IndexedSlices:
         """IndexedSlices of `function(values)`, `function(indices)` and `function(dense_shape)`."""
         return IndexedSlices(*map(function, _components(self)))

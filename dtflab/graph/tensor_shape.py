@@ -23,7 +23,7 @@ def _misfit(message: str, of_rule: str) -> ValueError:
 
 
 def in_a_rule(error: ValueError) -> str:
-    """What an error of this module is called where the shape rule of an op meets it."""
+    """The text of an error of this module as the shape rule of an op reports it."""
     return getattr(error, "of_rule", str(error))
 
 

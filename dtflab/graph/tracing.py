@@ -1,4 +1,4 @@
-"""trace: a Python function becomes a Function, by calling it once inside a graph of its own.
+"""trace: a Python function becomes a Function, by calling it once inside a new graph.
 
 Stands for FuncGraph of `python/framework/func_graph.py` and `automatic_control_dependencies.py`. Left out: variables
 made inside, layouts of composite tensors, retracing.
@@ -28,7 +28,7 @@ from dtflab.graph.tensor_shape import TensorShape
 
 
 class Traced(NamedTuple):
-    """What `trace` gives."""
+    """The result of `trace`."""
 
     function: Function
     structure: Any  # what the Python function returned, tensors of its body in it: they tell dtypes and shapes

@@ -26,7 +26,7 @@ from dtflab.nets.layers.core import Dense
 from dtflab.nets.raw_rnn import raw_rnn
 from dtflab.nets.rnn import dynamic_rnn
 from dtflab.nets.rnn_cell import RNNCell
-from dtflab.nets.state_shapes import zeros_of
+from dtflab.nets.rnn_step import zeros_of
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
 from dtflab.ops.assertions import functions as assertions
@@ -76,8 +76,7 @@ class AttentionMechanism:
 
     def context(self, alignments: Tensor) -> Tensor:
         """The mean of the memory by these weights, [batch, depth]."""
-        mean: Tensor = arrays.squeeze(linalg.matmul(arrays.expand_dims(alignments, 1), self.values), [1])
-        return mean
+        return arrays.squeeze(linalg.matmul(arrays.expand_dims(alignments, 1), self.values), [1])
 
 
 class LuongAttention(AttentionMechanism):
@@ -130,8 +129,7 @@ class BahdanauAttention(AttentionMechanism):
             length = get_variable("attention_g", [], query.dtype, first)
             v = length * v * math.rsqrt(reduce.reduce_sum(math.square(v)))
             sums += get_variable("attention_b", [self.num_units], query.dtype, initializers.Zeros())
-        scores: Tensor = reduce.reduce_sum(v * math.tanh(sums), [2])
-        return scores
+        return reduce.reduce_sum(v * math.tanh(sums), [2])
 
 
 class AttentionWrapperState(NamedTuple):
@@ -231,13 +229,11 @@ class BottomAttentionCell(RNNCell):
 # -- decoding -----------------------------------------------------------------------------------------
 
 
+Function = Callable[[Any], Any]  # of a tensor
+
+
 def teacher_forced(
-    cell: Any,
-    inputs: Any,
-    sequence_length: Any,
-    initial_state: Any,
-    output_layer: Callable[[Any], Any],
-    scope: Any = None,
+    cell: Any, inputs: Any, sequence_length: Any, initial_state: Any, output_layer: Function, scope: Any = None
 ) -> tuple[Tensor, Any]:
     """(logits [batch, time, …], last state) where each step's input is the right previous word: [batch, time, size]."""
     outputs, state = dynamic_rnn(cell, inputs, sequence_length, initial_state, scope=scope or "decoder")
@@ -247,8 +243,7 @@ def teacher_forced(
 def sequence_loss(logits: Any, targets: Any, weights: Any) -> Tensor:
     """The mean cross entropy of `targets` [batch, time], integers, each counted by its weight."""
     losses = cross_entropy.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
-    mean: Tensor = reduce.reduce_sum(losses * weights) / reduce.reduce_sum(weights)
-    return mean
+    return reduce.reduce_sum(losses * weights) / reduce.reduce_sum(weights)
 
 
 class GreedyResult(NamedTuple):
@@ -261,11 +256,11 @@ class GreedyResult(NamedTuple):
 
 def greedy(
     cell: Any,
-    embed: Callable[[Any], Any],
+    embed: Function,
     start: Any,
     end_word: int,
     initial_state: Any,
-    output_layer: Callable[[Any], Any],
+    output_layer: Function,
     maximum: int,
     scope: Any = None,
 ) -> GreedyResult:
@@ -300,5 +295,4 @@ def _alignments(state: Any) -> Tensor:
         raise TypeError(
             "greedy needs the state of an AttentionWrapper or BottomAttentionCell, for example cell.zero_state(…)."
         )
-    found: Tensor = asked.alignments
-    return found
+    return asked.alignments

@@ -25,8 +25,7 @@ _REPLICAS = 1
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """The sum of the regularization loss, divided by the number of replicas, which is one."""
-    scaled: Tensor = reduce_sum(regularization_loss) / _REPLICAS
-    return scaled
+    return reduce_sum(regularization_loss) / _REPLICAS
 
 
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:

@@ -147,8 +147,7 @@ def _num_present(losses: Tensor, weights: Tensor, per_batch: bool = False) -> Te
 
 def _num_elements(losses: Tensor) -> Tensor:
     with name_scope(None, "num_elements", [losses]) as scope:
-        count: Tensor = arrays.cast(arrays.size(losses, name=scope), losses.dtype)
-        return count
+        return arrays.cast(arrays.size(losses, name=scope), losses.dtype)
 
 
 def _both(name: str, labels: Any, other_name: str, other: Any) -> None:
@@ -197,8 +196,7 @@ def absolute_difference(
     """|predictions - labels|"""
 
     def distance(predictions: Tensor, labels: Tensor) -> Tensor:
-        difference: Tensor = math.abs(math.subtract(predictions, labels))
-        return difference
+        return math.abs(math.subtract(predictions, labels))
 
     return _distance_loss(
         "absolute_difference", distance, labels, predictions, weights, scope, loss_collection, reduction

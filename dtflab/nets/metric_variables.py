@@ -113,8 +113,7 @@ def fitted_weights(weights: Tensor, predictions: Tensor) -> Tensor:
     def squeezed() -> Any:
         return arrays.squeeze(weights, [-1]) if may_squeeze(weights) else weights
 
-    result: Tensor = cond(math.equal(weights_rank, 0), lambda: weights, adjusted)
-    return result
+    return cond(math.equal(weights_rank, 0), lambda: weights, adjusted)
 
 
 def _one_less_or_more(weights: Tensor, too_many: int) -> Tensor:

@@ -112,8 +112,7 @@ def accuracy(labels: Any, predictions: Any) -> Tensor:
     """How often the predictions equal the labels; both of one shape."""
     if labels.dtype != predictions.dtype:
         predictions = arrays.cast(predictions, labels.dtype)
-    is_correct: Tensor = arrays.cast(math.equal(predictions, labels), dtypes.float32)
-    return is_correct
+    return arrays.cast(math.equal(predictions, labels), dtypes.float32)
 
 
 def percentage_below(
@@ -135,8 +134,7 @@ def percentage_below(
 @_mean_of
 def mean_absolute_error(labels: Any, predictions: Any) -> Tensor:
     """The mean of |predictions - labels|."""
-    error: Tensor = math.abs(predictions - labels)
-    return error
+    return math.abs(predictions - labels)
 
 
 @_mean_of

@@ -247,8 +247,7 @@ def _average_precision(labels: Any, first: Any) -> Tensor:
 def _relevant(labels: Any, one_by_one: Tensor) -> Tensor:
     """[..., k]: 1 where the prediction is among the labels, else 0."""
     with name_scope("relevant_per_k", "true_positives", [one_by_one, labels]):
-        found: Tensor = arrays.cast(reduce.set_size(reduce.set_intersection(one_by_one, labels)), dtypes.float64)
-        return found
+        return arrays.cast(reduce.set_size(reduce.set_intersection(one_by_one, labels)), dtypes.float64)
 
 
 def _repeated(tensor: Any, multiple: int, name: str) -> Any:

@@ -188,8 +188,7 @@ def _cut(batch: Any, count: int, name: str) -> list[Tensor]:
         raise ValueError(
             f"{name}: a batch of {size} can't be cut into {count} equal parts. Choose micro_batches that divide it."
         )
-    parts: list[Tensor] = split(batch, count, axis=0, name="micro_batches")
-    return parts
+    return split(batch, count, axis=0, name="micro_batches")
 
 
 def _on(where: Any, function: Callable[..., Any], *args: Any) -> Any:
@@ -201,13 +200,7 @@ _PART = re.compile(r"/part_(\d+)(?:/|$)")
 
 
 def _parts(
-    name: str,
-    shape: list[Any],
-    axis: int,
-    devices: Sequence[Any],
-    dtype: Any,
-    initializer: Any,
-    regularizer: Any = None,
+    name: str, shape: Any, axis: int, devices: Sequence[Any], dtype: Any, initializer: Any, regularizer: Any = None
 ) -> list[Any]:
     """The variable `name` cut along `axis` into one part for each device."""
 

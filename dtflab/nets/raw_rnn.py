@@ -16,7 +16,7 @@ from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import as_shape, dimension_at_index
 from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
-from dtflab.nets.state_shapes import batch_shape, known_batch_shape
+from dtflab.nets.rnn_step import batch_shape, known_batch_shape
 from dtflab.ops.arrays import functions as arrays_functions
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.ops.lists.tensor_array import TensorArray

@@ -74,7 +74,6 @@ def _scaled(scale: float, measure: Callable[[Any], Tensor], name: str) -> Regula
     def regularize(weights: Any) -> Tensor:
         with name_scope(name, values=[weights]) as scope:
             factor = convert_to_tensor(scale, dtype=weights.dtype.base_dtype, name="scale")
-            product: Tensor = math.multiply(factor, measure(weights), name=scope)
-            return product
+            return math.multiply(factor, measure(weights), name=scope)
 
     return regularize

@@ -18,7 +18,7 @@ from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
-from dtflab.nets.state_shapes import known_batch_shape
+from dtflab.nets.rnn_step import known_batch_shape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
 from dtflab.ops.assertions.functions import Assert
@@ -89,8 +89,7 @@ def _lengths(sequence_length: Any) -> Tensor:
             "Argument sequence_length must be a vector of length batch_size. Received "
             f"sequence_length={lengths} of shape: {lengths.shape}"
         )
-    found: Tensor = arrays.identity(lengths, name="sequence_length")  # under a name that can be found in the graph
-    return found
+    return arrays.identity(lengths, name="sequence_length")  # under a name that can be found in the graph
 
 
 def _assert_has_shape(x: Tensor, shape: list[Any]) -> Operation:

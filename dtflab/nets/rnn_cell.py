@@ -24,7 +24,7 @@ from dtflab.graph.tensor_shape import as_shape
 from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.layers.base import ZEROS, Layer
 from dtflab.nets.layers.input_spec import InputSpec
-from dtflab.nets.state_shapes import zeros_of
+from dtflab.nets.rnn_step import zeros_of
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg

@@ -18,7 +18,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import device as device_scope, name_scope
 from dtflab.graph.static_value import get_static_value
 from dtflab.nets.rnn_cell import LSTMStateTuple, RNNCell, assert_like_rnncell
-from dtflab.nets.state_shapes import shape_of_size
+from dtflab.nets.rnn_step import shape_of_size
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.math import functions as math

@@ -34,8 +34,7 @@ from dtflab.train.input.producers import input_producer, limit_epochs, match_fil
 from dtflab.train.input.producers import slice_input_producer, string_input_producer
 from dtflab.train.input.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from dtflab.train.optimizers.adadelta import AdadeltaOptimizer
-from dtflab.train.optimizers.adagrad import AdagradOptimizer
-from dtflab.train.optimizers.adagrad_da import AdagradDAOptimizer
+from dtflab.train.optimizers.adagrad import AdagradDAOptimizer, AdagradOptimizer
 from dtflab.train.optimizers.adam import AdamOptimizer
 from dtflab.train.optimizers.ftrl import FtrlOptimizer
 from dtflab.train.optimizers.gradient_descent import GradientDescentOptimizer
@@ -46,8 +45,7 @@ from dtflab.train.optimizers.learning_rate_decay import piecewise_constant_decay
 from dtflab.train.optimizers.momentum import MomentumOptimizer
 from dtflab.train.optimizers.moving_averages import ExponentialMovingAverage
 from dtflab.train.optimizers.optimizer import Optimizer
-from dtflab.train.optimizers.proximal_adagrad import ProximalAdagradOptimizer
-from dtflab.train.optimizers.proximal_gradient_descent import ProximalGradientDescentOptimizer
+from dtflab.train.optimizers.proximal import ProximalAdagradOptimizer, ProximalGradientDescentOptimizer
 from dtflab.train.optimizers.rmsprop import RMSPropOptimizer
 from dtflab.train.replicas.device_setter import replica_device_setter
 from dtflab.train.replicas.staleness import StalenessOptimizer

@@ -52,8 +52,7 @@ def create_global_step(graph: Graph | None = None) -> Variable:
         collections = [GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP]
         options: dict[str, Any] = {"trainable": False, "collections": collections}
         options |= {"aggregation": VariableAggregation.ONLY_FIRST_REPLICA}
-        step: Variable = get_variable(GraphKeys.GLOBAL_STEP, [], dtypes.int64, zeros_initializer(), **options)
-        return step
+        return get_variable(GraphKeys.GLOBAL_STEP, [], dtypes.int64, zeros_initializer(), **options)
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Any:

@@ -28,10 +28,9 @@ _NAMED: dict[str, Any] = {
 def activation_of(given: Any) -> Callable[[Any], Any] | None:
     """The function that is given itself or by its name; None stays None."""
     if given is None or callable(given):
-        return given  # type: ignore[no-any-return]
+        return given
     if not isinstance(given, str):
         raise TypeError(f"Could not interpret activation function identifier: {given}")
     if given not in _NAMED:
         raise ValueError(f"Unknown activation function: '{given}'. Known are: {', '.join(_NAMED)}.")
-    found: Callable[[Any], Any] | None = _NAMED[given]
-    return found
+    return _NAMED[given]

@@ -42,8 +42,7 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
 
 def load_variable(ckpt_dir_or_file: Any, name: str) -> np.ndarray[Any, Any]:
     """The value of a variable in a checkpoint."""
-    value: np.ndarray[Any, Any] = load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))
-    return value
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))
 
 
 def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
@@ -81,8 +80,7 @@ def init_from_checkpoint(ckpt_dir_or_file: Any, assignment_map: Any) -> None:
 
 def _store() -> dict[str, Any]:
     """The variables that `get_variable` made in the default graph, by name."""
-    found: dict[str, Any] = _get_default_variable_store()._vars
-    return found
+    return _get_default_variable_store()._vars
 
 
 def _find(target: Any) -> Any:

@@ -281,8 +281,7 @@ def add_collection_def(
 
 def _name_of(item: Any) -> str:
     """What decides if an item belongs to a scope; text counts as a name, and what has none is in every scope."""
-    name: str = item if isinstance(item, str) else getattr(item, "name", _UNBOUND)
-    return name
+    return item if isinstance(item, str) else getattr(item, "name", _UNBOUND)
 
 
 def _collection_values(key: Any, items: Sequence[Any], scope: str | None) -> tuple[str, list[Any]]:

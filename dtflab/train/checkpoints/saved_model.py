@@ -185,16 +185,12 @@ def _variables_path(export_dir: str) -> str:
 def _check_signatures(signatures: Mapping[str, Any]) -> None:
     for signature in signatures.values():
         for info in [*signature.inputs.values(), *signature.outputs.values()]:
+            missing = "" if info.dtype else "the dtype field"
             if info.WhichOneof("encoding") is None:
-                raise AssertionError(
-                    f"Invalid `tensor_info`: {info}. All TensorInfo protos used in the SignatureDefs must have one of "
-                    "the 'encoding' fields (e.g., name or coo_sparse) set."
-                )
-            if not info.dtype:
-                raise AssertionError(
-                    f"Invalid `tensor_info`: {info}. All TensorInfo protos used in the SignatureDefs must have the "
-                    "dtype field set."
-                )
+                missing = "one of the 'encoding' fields (e.g., name or coo_sparse)"
+            if missing:
+                used = f"Invalid `tensor_info`: {info}. All TensorInfo protos used in the SignatureDefs"
+                raise AssertionError(f"{used} must have {missing} set.")
     for key, what in ((INIT_OP_SIGNATURE_KEY, "initialization"), (TRAIN_OP_SIGNATURE_KEY, "the train op")):
         if key in signatures:
             raise KeyError(f'SignatureDef map key "{key}" is reserved for {what}. Please use a different key.')
@@ -298,8 +294,7 @@ def parse_saved_model(export_dir: str) -> SavedModel:
 
 
 def _from_text(data: bytes) -> SavedModel:
-    message: SavedModel = text_format.Parse(data.decode(), SavedModel())
-    return message
+    return text_format.Parse(data.decode(), SavedModel())
 
 
 def _with_tags(saved_model: SavedModel, tags: Sequence[str]) -> MetaGraphDef:

@@ -260,10 +260,8 @@ class Saver:
 
     def recover_last_checkpoints(self, checkpoint_paths: Sequence[str]) -> None:
         """Go on with the checkpoints of an earlier run, as far as they exist."""
-        found = []
-        for path in checkpoint_paths:
-            found += [(path, mtime) for mtime in checkpoint_management.get_checkpoint_mtimes([path])]
-        self.set_last_checkpoints_with_time(found)
+        written = {path: checkpoint_management.get_checkpoint_mtimes([path]) for path in checkpoint_paths}
+        self.set_last_checkpoints_with_time([(path, time) for path, times in written.items() for time in times])
 
     # -- as a message
 
@@ -306,10 +304,6 @@ class Saver:
         what |= {"export_scope": export_scope, "strip_default_attrs": strip_default_attrs}
         return meta_graph.export_meta_graph(filename, as_text=as_text, **what)
 
-    @staticmethod
-    def _add_collection_def(meta_graph_def: Any, key: Any, export_scope: str | None = None) -> None:
-        meta_graph.add_collection_def(meta_graph_def, key, export_scope=export_scope)
-
 
 def _with_steps(prefix: str) -> str:
     """A line with the newest checkpoints that were saved as `prefix` with a global_step; nothing without any."""
@@ -343,8 +337,7 @@ def get_saver_or_default() -> Saver:
             "Please indicate which one to use by passing it to the constructor."
         )
     if savers:
-        found: Saver = savers[0]
-        return found
+        return savers[0]
     saver = Saver(sharded=True, allow_empty=True)
     add_to_collection(GraphKeys.SAVERS, saver)
     return saver

@@ -56,10 +56,9 @@ class BaseSaverBuilder:
         specs = [spec for saveable in saveables for spec in saveable.specs]
         names, values, slices = zip(*((spec.name, spec.tensor, spec.slice_spec) for spec in specs), strict=True)
         if self._write_version == SaverDef.V2:
-            save: Operation = apply_op(
+            return apply_op(
                 "SaveV2", prefix=filename_tensor, tensor_names=names, shape_and_slices=slices, tensors=values
             )
-            return save
         if self._write_version == SaverDef.V1:
             return _save_v1(filename_tensor, names, values, slices)
         raise RuntimeError(f"Unexpected write_version: {self._write_version}")
@@ -80,8 +79,7 @@ class BaseSaverBuilder:
 
     def sharded_filename(self, filename_tensor: Tensor, shard: int, num_shards: Tensor) -> Tensor:
         """The prefix of one shard."""
-        name: Tensor = apply_op("ShardedFilename", basename=filename_tensor, shard=shard, num_shards=num_shards)
-        return name
+        return apply_op("ShardedFilename", basename=filename_tensor, shard=shard, num_shards=num_shards)
 
     # The whole.
 
@@ -156,8 +154,7 @@ class BaseSaverBuilder:
             with device(where):
                 saves.append(self._add_save_ops(self.sharded_filename(filename_tensor, shard, num_shards), saveables))
         with control_dependencies([save.op for save in saves]):
-            files: Tensor = apply_op("ShardedFilespec", basename=filename_tensor, num_shards=num_shards)
-            return files
+            return apply_op("ShardedFilespec", basename=filename_tensor, num_shards=num_shards)
 
     def _add_restore_ops(
         self,
@@ -205,18 +202,14 @@ def restore_v2(
     prefix: Any, tensor_names: Sequence[str], shape_and_slices: Sequence[str], dtypes: Sequence[Any], name: Any = None
 ) -> list[Tensor]:
     """What a checkpoint has under `tensor_names`, or the slices of it."""
-    tensors: list[Tensor] = apply_op(
+    return apply_op(
         "RestoreV2", name, prefix=prefix, tensor_names=tensor_names, shape_and_slices=shape_and_slices, dtypes=dtypes
     )
-    return tensors
 
 
 def _save_v1(filename: Tensor, names: Sequence[str], tensors: Sequence[Any], slices: Sequence[str]) -> Operation:
     """What writes a checkpoint in the format before TensorFlow 1.0."""
-    operation: Operation = apply_op(
-        "SaveSlices", "save", filename=filename, tensor_names=names, shapes_and_slices=slices, data=tensors
-    )
-    return operation
+    return apply_op("SaveSlices", "save", filename=filename, tensor_names=names, shapes_and_slices=slices, data=tensors)
 
 
 def _shape_to_restore(variable: Any) -> Any:

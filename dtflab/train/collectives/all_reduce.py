@@ -6,7 +6,7 @@ Stands for `python/distribute/v1/all_reduce.py`. Left out: NCCL, several pieces 
     with tf.device("/job:worker/task:1"): b = tf.constant([3.0, 4.0])
     on_a, on_b = tf.train.all_reduce([a, b])     # [4, 6] on each of both devices
 
-What all_reduce_schedule.py says is built here: a Slice where a piece leaves, an Add where it arrives, a ConcatV2 at the
+The messages of schedule.py are built here: a Slice where a piece leaves, an Add where it arrives, a ConcatV2 at the
 end, each on the device of its tensor. What crosses devices is an edge of the graph like any other, so placement,
 timeline and virtual time show each message: `ring_all_reduce/reduce_1/from_0_to_1`.
 
@@ -79,12 +79,11 @@ def play(plan: Schedule, buffers: Mapping[int, Buffer], carry: Carry, reduction:
     play_rounds("gather", plan.gather, buffers, carry, Buffer.get)
 
 
+Arrive = Callable[["Buffer", int, int, Tensor], None]  # what a buffer does with a value for some of its pieces
+
+
 def play_rounds(
-    half: str,
-    rounds: Sequence[Round],
-    buffers: Mapping[int, Buffer],
-    carry: Carry,
-    arrive: Callable[[Buffer, int, int, Tensor], None],
+    half: str, rounds: Sequence[Round], buffers: Mapping[int, Buffer], carry: Carry, arrive: Arrive
 ) -> None:
     """One half of a schedule. In a round all pieces leave before any arrives."""
     for number, messages in enumerate(rounds):

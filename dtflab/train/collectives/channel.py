@@ -3,7 +3,7 @@
 Stands for what `core/common_runtime/base_collective_executor.cc` does under CollectiveReduce.
 
 A piece goes through a queue on the *receiver's* task: its sender puts it in, its receiver takes it. So a step ends
-when all that it sends has arrived, and its task may go away then. The queue has a name of its own,
+when all that it sends has arrived, and its task may go away then. The queue has its own name,
 `all_reduce/bucket_0/from_0_to_1`: collective, sender, receiver. Pieces on one way keep their order, as nothing else
 says which is which.
 
@@ -96,8 +96,7 @@ class Channel:
         """`result` in a step in which all that is to be sent has arrived."""
         sent = [op for (source, _), op in self._latest.items() if source == self._index]
         with device(result.device), control_dependencies(sent):
-            given: Tensor = arrays.identity(result, name="result")
-            return given
+            return arrays.identity(result, name="result")
 
     def _queue(self, way: Way) -> FIFOQueue:
         source, target = way
@@ -149,5 +148,4 @@ class Channel:
 
 
 def _are_rows(parts: Sequence[Tensor]) -> Tensor:
-    natural: Tensor = reduce.reduce_all(parts[0] >= 0)
-    return natural
+    return reduce.reduce_all(parts[0] >= 0)

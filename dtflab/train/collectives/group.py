@@ -1,4 +1,4 @@
-"""WorkerGroup: clients that reduce together, each with a graph of its own.
+"""WorkerGroup: clients that reduce together, each with its own graph.
 
 Stands for what `python/ops/collective_ops.py` offers. Left out: its ops, whose messages no graph shows. Here each
 message is ops that a reader knows: a queue on the receiver's task (all_reduce_channel.py).

@@ -1,4 +1,4 @@
-"""AllReduceOptimizer: workers with variables of their own make one step together, without parameter servers.
+"""AllReduceOptimizer: workers with their own variables make one step together, without parameter servers.
 
 Stands for nothing in TensorFlow 1's core; Horovod's DistributedOptimizer is its model, next to SyncReplicasOptimizer.
 

@@ -90,7 +90,7 @@ def _halving_doubling(workers: int) -> Schedule:
 
 
 def _half(worker: int, distance: int) -> Message:
-    """What a worker gives to its partner at that distance: the half of what both hold in which the partner is."""
+    """The message of a worker to its partner at that distance: that half of their pieces in which the partner is."""
     partner = worker ^ distance
     first = partner // distance * distance
     return Message(worker, partner, first, first + distance)

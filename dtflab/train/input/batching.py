@@ -54,10 +54,8 @@ def batch(
     example must be known, here or by `shapes`; with `dynamic_pad` sizes may be None and are filled up with zeros to
     the largest in a batch. What remains in the end is lost, or with `allow_smaller_final_batch` a smaller batch.
     """
-    return maybe_batch(
-        tensors, True, batch_size, num_threads, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch,
-        shared_name, name,
-    )  # fmt: skip
+    more = enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name, name
+    return maybe_batch(tensors, True, batch_size, num_threads, capacity, *more)
 
 
 def maybe_batch(
@@ -78,10 +76,8 @@ def maybe_batch(
     With `enqueue_many` it may be a vector that has an item for each example.
     """
     queue = _in_order(capacity, dynamic_pad, shared_name)
-    return _batches(
-        "batch", name, [tensors], keep_input, queue, batch_size, enqueue_many, shapes, allow_smaller_final_batch,
-        num_threads,
-    )  # fmt: skip
+    size = batch_size, enqueue_many, shapes, allow_smaller_final_batch
+    return _batches("batch", name, [tensors], keep_input, queue, *size, num_threads)
 
 
 def batch_join(
@@ -95,11 +91,9 @@ def batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `batch`, of several sets of tensors of equal types, each evaluated by a thread of its own."""
-    return maybe_batch_join(
-        tensors_list, True, batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch,
-        shared_name, name,
-    )  # fmt: skip
+    """As `batch`, of several sets of tensors of equal types, each evaluated by its own thread."""
+    more = enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name, name
+    return maybe_batch_join(tensors_list, True, batch_size, capacity, *more)
 
 
 def maybe_batch_join(
@@ -116,10 +110,8 @@ def maybe_batch_join(
 ) -> Any:
     """As `batch_join`, of those examples only for which the bool `keep_input` is true."""
     queue = _in_order(capacity, dynamic_pad, shared_name)
-    return _batches(
-        "batch_join", name, tensors_list, keep_input, queue, batch_size, enqueue_many, shapes,
-        allow_smaller_final_batch,
-    )  # fmt: skip
+    size = batch_size, enqueue_many, shapes, allow_smaller_final_batch
+    return _batches("batch_join", name, tensors_list, keep_input, queue, *size)
 
 
 # -- shuffled -----------------------------------------------------------------------------------------------------
@@ -142,10 +134,8 @@ def shuffle_batch(
 
     ValueError unless `capacity` is larger than that.
     """
-    return maybe_shuffle_batch(
-        tensors, batch_size, capacity, min_after_dequeue, True, num_threads, seed, enqueue_many, shapes,
-        allow_smaller_final_batch, shared_name, name,
-    )  # fmt: skip
+    more = num_threads, seed, enqueue_many, shapes, allow_smaller_final_batch, shared_name, name
+    return maybe_shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, True, *more)
 
 
 def maybe_shuffle_batch(
@@ -164,10 +154,8 @@ def maybe_shuffle_batch(
 ) -> Any:
     """As `shuffle_batch`, of those examples only for which the bool `keep_input` is true."""
     queue = _shuffled(capacity, min_after_dequeue, seed, shared_name)
-    return _batches(
-        "shuffle_batch", name, [tensors], keep_input, queue, batch_size, enqueue_many, shapes,
-        allow_smaller_final_batch, num_threads,
-    )  # fmt: skip
+    size = batch_size, enqueue_many, shapes, allow_smaller_final_batch
+    return _batches("shuffle_batch", name, [tensors], keep_input, queue, *size, num_threads)
 
 
 def shuffle_batch_join(
@@ -182,11 +170,9 @@ def shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `shuffle_batch`, of several sets of tensors of equal types, each evaluated by a thread of its own."""
-    return maybe_shuffle_batch_join(
-        tensors_list, batch_size, capacity, min_after_dequeue, True, seed, enqueue_many, shapes,
-        allow_smaller_final_batch, shared_name, name,
-    )  # fmt: skip
+    """As `shuffle_batch`, of several sets of tensors of equal types, each evaluated by its own thread."""
+    more = seed, enqueue_many, shapes, allow_smaller_final_batch, shared_name, name
+    return maybe_shuffle_batch_join(tensors_list, batch_size, capacity, min_after_dequeue, True, *more)
 
 
 def maybe_shuffle_batch_join(
@@ -204,10 +190,8 @@ def maybe_shuffle_batch_join(
 ) -> Any:
     """As `shuffle_batch_join`, of those examples only for which the bool `keep_input` is true."""
     queue = _shuffled(capacity, min_after_dequeue, seed, shared_name)
-    return _batches(
-        "shuffle_batch_join", name, tensors_list, keep_input, queue, batch_size, enqueue_many, shapes,
-        allow_smaller_final_batch,
-    )  # fmt: skip
+    size = batch_size, enqueue_many, shapes, allow_smaller_final_batch
+    return _batches("shuffle_batch_join", name, tensors_list, keep_input, queue, *size)
 
 
 # -- the queue in the middle --------------------------------------------------------------------------------------

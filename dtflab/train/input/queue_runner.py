@@ -32,7 +32,7 @@ _CLOSES = "A thread of the queue runner of %s failed, so the queue closes. coord
 
 
 class QueueRunner:
-    """The enqueue operations of one queue, each to be run again and again in a thread of its own.
+    """The enqueue operations of one queue, each run again and again in its own thread.
 
     `close_op` closes the queue: what waits to be put in still gets in. `cancel_op` closes it, and what waits fails.
     `exceptions_raised` is what went wrong in threads that have no coordinator to report to. `queue` is an operation

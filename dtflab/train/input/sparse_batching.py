@@ -72,8 +72,7 @@ def _store(sparse: SparseTensor, map_name: str | None, enqueue_many: bool, keep:
         kept = sparse_retain(sparse, gather(keep, sparse.indices[:, 0]))
         return add_many_sparse(kept, map_name)
     if not enqueue_many:
-        alone: Tensor = smart_cond(keep, lambda: add_sparse(sparse, map_name), lambda: constant(-1, dtypes.int64))
-        return alone
+        return smart_cond(keep, lambda: add_sparse(sparse, map_name), lambda: constant(-1, dtypes.int64))
     handles: Tensor = smart_cond(
         keep, lambda: add_many_sparse(sparse, map_name), lambda: -1 * ones(arrays.shape(sparse)[0:1], dtypes.int64)
     )

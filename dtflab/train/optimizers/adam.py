@@ -96,8 +96,7 @@ class AdamOptimizer(OneOpOptimizer):
 
     def _resource_scatter_add(self, x: Any, i: Tensor, v: Tensor) -> Tensor:
         with control_dependencies([apply_op("ResourceScatterAdd", None, resource=x.handle, indices=i, updates=v)]):
-            value: Tensor = x.value()
-            return value
+            return x.value()
 
     def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
         return self._apply_sparse_shared(grad, handle, indices, self._resource_scatter_add)

@@ -62,8 +62,7 @@ class FtrlOptimizer(OneOpOptimizer):
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         def initial(shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Tensor:
-            value: Tensor = arrays.ones(shape, dtype) * self._initial_accumulator_value
-            return value
+            return arrays.ones(shape, dtype) * self._initial_accumulator_value
 
         for var in var_list:
             name = self._accum_name or self._name

@@ -27,7 +27,7 @@ class GradientDescentOptimizer(OneOpOptimizer):
     def _step(self, var: Any) -> tuple[str, dict[str, Any]]:
         return "GradientDescent", {"alpha": self._cast(self._learning_rate_tensor, var)}
 
-    # Rows need no op of their own, and rows that repeat no sum.
+    # Rows need no separate op, and repeated rows need not be summed first.
 
     def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Any) -> Any:
         step = grad.values * self._cast(self._learning_rate_tensor, var)

@@ -35,8 +35,7 @@ def _cast(dtype: Any, *values: Any) -> list[Tensor]:
 
 def _half_cosine(fraction: Tensor, height: Any = 0.5) -> Tensor:
     """From 1 down to 0 as `fraction` goes from 0 to 1 (times twice the `height`)."""
-    wave: Tensor = height * (1.0 + math.cos(constant(pi_of.pi) * fraction))
-    return wave
+    return height * (1.0 + math.cos(constant(pi_of.pi) * fraction))
 
 
 def _quotient(step: Tensor, decay_steps: Tensor, staircase: bool) -> Tensor:
@@ -146,8 +145,7 @@ def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any],
         between = zip(limits[:-1], limits[1:], rates[1:-1])
         pieces += [((step > low) & (step <= high), rate) for low, high, rate in between]
         constant_rates = [(here, lambda rate=rate: rate) for here, rate in pieces]
-        result: Tensor = case(constant_rates, lambda: rates[0], exclusive=True)
-        return result
+        return case(constant_rates, lambda: rates[0], exclusive=True)
 
 
 def _checked_boundary(boundary: Tensor, wanted: dtypes.DType) -> Tensor:
@@ -155,8 +153,7 @@ def _checked_boundary(boundary: Tensor, wanted: dtypes.DType) -> Tensor:
     if kind == wanted:
         return boundary
     if kind == dtypes.int32 and wanted == dtypes.int64:
-        widened: Tensor = arrays.cast(boundary, wanted)
-        return widened
+        return arrays.cast(boundary, wanted)
     raise ValueError(f"Boundaries ({kind}) must have the same dtype as x ({wanted}).")
 
 

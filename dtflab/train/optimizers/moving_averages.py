@@ -145,8 +145,8 @@ class ExponentialMovingAverage:
             average = slot_creator.create_slot(var, initial, self.name)
             add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
             return average
-        beside = var.op.type in ("Variable", "VariableV2", "VarHandleOp")
-        return slot_creator.create_zeros_slot(var, self.name, colocate_with_primary=beside)
+        is_variable = var.op.type in ("Variable", "VariableV2", "VarHandleOp")
+        return slot_creator.create_zeros_slot(var, self.name, colocate_with_primary=is_variable)
 
     def _decay_now(self) -> Any:
         decay = convert_to_tensor(self._decay, dtype=dtypes.float32, name="decay")

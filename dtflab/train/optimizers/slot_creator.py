@@ -46,12 +46,12 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
 
 
 def _make(
-    primary: Any, initial: Any, name: str, shape: Any, dtype: Any, validate_shape: bool, beside: bool
+    primary: Any, initial: Any, name: str, shape: Any, dtype: Any, validate_shape: bool, colocate: bool
 ) -> Variable:
     of_variable = isinstance(primary, Variable)
     prefix = primary._shared_name if of_variable else primary.op.name
     use_resource = isinstance(primary, ResourceVariable) if of_variable else None
-    with variable_scope(None, f"{prefix}/{name}"), colocate_with(primary) if beside else contextlib.nullcontext():
+    with variable_scope(None, f"{prefix}/{name}"), colocate_with(primary) if colocate else contextlib.nullcontext():
         get_variable_scope().set_partitioner(None)  # a slot has the parts of its variable
         slot: Variable = get_variable(
             "", initializer=initial, trainable=False, use_resource=use_resource, validate_shape=validate_shape,

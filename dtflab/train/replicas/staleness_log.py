@@ -112,8 +112,7 @@ def _within(computed: NDArray[np.int64], aggregated: NDArray[np.float64]) -> NDA
     _, first, counts = np.unique(computed[order], return_index=True, return_counts=True)
     rank = np.empty(len(computed), np.int64)
     rank[order] = np.arange(len(computed)) - np.repeat(first, counts)
-    within: NDArray[np.bool_] = (aggregated == 0) | (rank < aggregated)
-    return within
+    return (aggregated == 0) | (rank < aggregated)
 
 
 def _histogram_proto(staleness: NDArray[np.int64]) -> HistogramProto:
@@ -177,7 +176,7 @@ def log_at(target: str, where: str = "/job:ps/task:0", name: str = "staleness") 
 
 
 def log_of(session: Any, rows: Tensor) -> StalenessLog:
-    """The log, whose rows `session` reads on a thread of its own: Ctrl-C, which only the main thread sees, waits."""
+    """The log, whose rows `session` reads on a separate thread: Ctrl-C, which only the main thread sees, waits."""
     if threading.current_thread() is not threading.main_thread():
         return StalenessLog.of_rows(session.run(rows))
     done, outcome = CURRENT.event(), Future[NDArray[np.float64]]()

@@ -179,8 +179,7 @@ class SyncReplicasOptimizer(WrappingOptimizer):
             return control.no_op(name="no_init_tokens")
         with device(self._global_step.device), name_scope(""):
             tokens = arrays.fill([num_tokens], self._global_step)
-            init_tokens: Operation = self._sync_token_queue.enqueue_many((tokens,))
-            return init_tokens
+            return self._sync_token_queue.enqueue_many((tokens,))
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
         """The hook that a MonitoredSession needs to train by this optimizer."""

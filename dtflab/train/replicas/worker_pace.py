@@ -82,8 +82,7 @@ class WorkerPace:
         """int32: 1, but 0 for a step that is part of the warm-up."""
         if not (self.is_first and self._warm_up_steps):
             return convert.constant(1)
-        counted: Tensor = arrays.cast(global_step.read_value() > self._warm_up_steps, dtypes.int32)
-        return counted
+        return arrays.cast(global_step.read_value() > self._warm_up_steps, dtypes.int32)
 
     def _through_the_gate(self, train: Operation, steps: Tensor, global_step: Any) -> Operation:
         gate = self._queue("gate")
@@ -122,7 +121,7 @@ class WorkerPace:
         with control_dependencies([waits]):
             given = token.dequeue_many(steps).op
         with control_dependencies([given]):
-            return owed.dequeue_many(steps).op  # type: ignore[no-any-return]
+            return owed.dequeue_many(steps).op
 
     def _make_rounds(self, done: FIFOQueue, token: FIFOQueue, max_ahead: int) -> None:
         """The thread of worker 0, and the tokens with which all begin."""
@@ -147,7 +146,7 @@ class WorkerPace:
         with control_dependencies([done.op]):
             stays = done * self._queue(f"away_{worker}").size()
         with control_dependencies([queue.enqueue_many((arrays.fill([stays], _AWAY),))]):
-            return arrays.identity(done)  # type: ignore[no-any-return]
+            return arrays.identity(done)
 
     @property
     def rounds_wait(self) -> bool:
@@ -155,7 +154,7 @@ class WorkerPace:
         return self._max_ahead is not None
 
     def told(self, since: float, rows: NDArray[np.float64]) -> str:
-        """What a worker says that waits, with the last moments of all others in the log's `rows`; Unix seconds."""
+        """The report of a waiting worker, with the last moments of all others in the log's `rows`; Unix seconds."""
         lasts = {other: float(rows[rows[:, 0] == other, 3].max(initial=0)) for other in self._others}
         lines = [f"worker {other}: {_clock_time(lasts[other])}" for other in sorted(lasts, key=lasts.__getitem__)]
         return (

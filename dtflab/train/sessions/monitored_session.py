@@ -50,16 +50,12 @@ class _CoordinatedSessionCreator(SessionCreator):
 
 
 class _MonitoredSession:
-    """What MonitoredSession and SingularMonitoredSession have in common."""
+    """Base of MonitoredSession and SingularMonitoredSession."""
 
     StepContext = StepContext
 
     def __init__(
-        self,
-        session_creator: Any,
-        hooks: Sequence[Any] | None,
-        should_recover: bool,
-        stop_grace_period_secs: float = 120,
+        self, session_creator: Any, hooks: Sequence[Any] | None, should_recover: bool, stop_grace_period_secs: float
     ) -> None:
         self._graph = get_default_graph()
         self._graph_was_finalized = self._graph.finalized
@@ -139,9 +135,6 @@ class _MonitoredSession:
                 self._coordinated_creator.coord = None
                 if not self._graph_was_finalized:
                     self._graph._unsafe_unfinalize()
-
-    def _is_closed(self) -> bool:
-        return self._coordinated_creator.tf_sess is None
 
     def _tf_sess(self) -> Session | None:
         """The session below all layers, as it is now."""

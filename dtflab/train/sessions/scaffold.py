@@ -36,14 +36,14 @@ class Scaffold:
       init_fn: `init_fn(scaffold, session)`, called after `init_op`; as an attribute it takes the session only.
       ready_op: a vector of strings, the names of what is not initialized.
       ready_for_local_init_op: the same for global variables, asked before `local_init_op`.
-      local_init_op: initializes what each session has of its own; all local variables and tables if None.
+      local_init_op: initializes the resources of each session; all local variables and tables if None.
       summary_op: a string, the summaries merged.
       saver: a `tf.train.Saver`.
       copy_from_scaffold: where the pieces come from that are not given.
       local_init_feed_dict: feeds of `local_init_op`.
 
     Raises:
-      TypeError: `copy_from_scaffold` is no Scaffold.
+      TypeError: `copy_from_scaffold` is not a Scaffold.
     """
 
     def __init__(

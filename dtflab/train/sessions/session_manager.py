@@ -42,7 +42,7 @@ class SessionManager:
         *,
         clock: Clock = CURRENT,
     ) -> None:
-        """What makes a model ready, and what tells whether it is.
+        """Take the operations that make a model ready, and those that report whether it is.
 
         Args:
           local_init_op: run in every new session, for tables and local variables.
@@ -94,10 +94,8 @@ class SessionManager:
           ValueError: both kinds of checkpoint are given.
         """
         with self._session(master, config) as sess:
-            restored = self._restore(
-                sess, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs
-            )
-            if not restored:
+            where = checkpoint_dir, checkpoint_filename_with_path
+            if not self._restore(sess, saver, where, wait_for_checkpoint, max_wait_secs):
                 if init_op is None and not init_fn and self._local_init_op is None:
                     raise RuntimeError("Model is not initialized and no init_op or init_fn or local_init_op was given")
                 if init_op is not None:
@@ -130,9 +128,8 @@ class SessionManager:
           ValueError: both kinds of checkpoint are given.
         """
         with self._session(master, config) as sess:
-            restored = self._restore(
-                sess, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs
-            )
+            where = checkpoint_dir, checkpoint_filename_with_path
+            restored = self._restore(sess, saver, where, wait_for_checkpoint, max_wait_secs)
             why, purpose = self._run_local_init_op(sess), "ready for local init"
             if not restored:
                 return sess, False
@@ -183,15 +180,10 @@ class SessionManager:
         return None, lines, f"Waiting for model to be ready.  Ready_for_local_init_op:  {local}, ready: {ready}"
 
     def _restore(
-        self,
-        sess: Session,
-        saver: Any,
-        directory: str | None,
-        filename: str | None,
-        wait_for_checkpoint: bool,
-        max_wait_secs: float,
+        self, sess: Session, saver: Any, where: tuple[str | None, str | None], wait: bool, max_wait_secs: float
     ) -> bool:
-        """Fill the variables from a checkpoint; False if there is none."""
+        """Fill the variables from the checkpoint in a directory, or of a name; False if there is none."""
+        directory, filename = where
         if directory and filename:
             raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
         if not saver or not (directory or filename):
@@ -205,7 +197,7 @@ class SessionManager:
             there = state is not None and state.model_checkpoint_path
             return state if there else None, [], "Waiting for checkpoint to be available."
 
-        state = self._wait(latest, max_wait_secs) if wait_for_checkpoint else latest()[0]
+        state = self._wait(latest, max_wait_secs) if wait else latest()[0]
         if state is None:
             return False
         saver.restore(sess, state.model_checkpoint_path)
