@@ -123,4 +123,4 @@ def _unify_indices(if_true: Any, if_false: Any) -> None:
     for pair in zip(nest.leaves(if_true), nest.leaves(if_false)):
         if all(isinstance(slices, IndexedSlices) for slices in pair) and pair[0].indices.dtype != pair[1].indices.dtype:
             for slices in pair:
-                slices._indices = cast(slices.indices, dtypes.int64)
+                slices.indices = cast(slices.indices, dtypes.int64)

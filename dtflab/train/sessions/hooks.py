@@ -201,13 +201,17 @@ class FinalOpsHook(SessionRunHook):
     def __init__(self, final_ops: Any, final_ops_feed_dict: Any = None) -> None:
         self._final_ops = final_ops
         self._final_ops_feed_dict = final_ops_feed_dict
-        self.final_ops_values: Any = None
+        self._final_ops_values: Any = None
+
+    @property
+    def final_ops_values(self) -> Any:
+        return self._final_ops_values
 
     def end(self, session: Any) -> None:
         if self._final_ops is None:
             return
         try:
-            self.final_ops_values = session.run(self._final_ops, feed_dict=self._final_ops_feed_dict)
+            self._final_ops_values = session.run(self._final_ops, feed_dict=self._final_ops_feed_dict)
         except (errors.OutOfRangeError, StopIteration):
             tf_logging.warning(
                 "An OutOfRangeError or StopIteration exception is raised by the code in FinalOpsHook. This typically "

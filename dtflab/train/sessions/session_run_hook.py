@@ -63,10 +63,25 @@ class SessionRunContext:
     """The run that a hook goes along with."""
 
     def __init__(self, original_args: Any, session: Any) -> None:
-        self.original_args = original_args  # what the program itself asked for, as SessionRunArgs
-        self.session = session  # makes the run; a hook may run more with it
-        self.stop_requested = False  # by a hook
+        self._original_args = original_args
+        self._session = session
+        self._stop_requested = False
+
+    @property
+    def original_args(self) -> Any:
+        """The program's own fetches and feeds, as SessionRunArgs."""
+        return self._original_args
+
+    @property
+    def session(self) -> Any:
+        """The session that makes the run; a hook may run more with it."""
+        return self._session
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether a hook asked to stop."""
+        return self._stop_requested
 
     def request_stop(self) -> None:
         """After this run, `should_stop()` of the monitored session is true."""
-        self.stop_requested = True
+        self._stop_requested = True
