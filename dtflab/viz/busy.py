@@ -19,7 +19,7 @@ from dtflab.viz.drawing.palette import in_order, look, together
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag, text_width
-from dtflab.viz.drawing.units import duration, ticks, time_unit
+from dtflab.viz.drawing.units import duration, time_ticks
 
 MOST_ROWS = 40  # devices that are drawn
 _BAR, _ROW, _CELL = 20.0, 30.0, 1.0  # units; a row is cut into pieces of _CELL
@@ -161,8 +161,8 @@ class _Drawing:
         return "".join([*steps, f"H{number(self.right)}V{number(base)}Z"])
 
     def _axis(self, bottom: float) -> Iterator[Markup]:
-        unit, name = time_unit(self.whole * 1e6)
-        for tick in ticks(self.whole * 1e6 / unit, (self.right - self.left) / 85):
-            x = self.left + (self.right - self.left) * tick * unit / 1e6 / self.whole
+        wide = self.right - self.left
+        for micros, text in time_ticks(self.whole * 1e6, wide):
+            x = self.left + wide * micros / 1e6 / self.whole
             yield tag("path", d=f"M{number(x)} {number(self.top - 6)}V{number(bottom)}", class_="grid")
-            yield tag("text", f"{tick:g} {name}" if tick else "0", x=x, y=self.top - 10, class_="s11 soft mid")
+            yield tag("text", text, x=x, y=self.top - 10, class_="s11 soft mid")

@@ -25,7 +25,6 @@ from dtflab.viz.drawing.units import duration
 
 MOST_EVENTS = 20  # that are drawn
 _PLOT, _LINE, _BELOW = 190.0, 18.0, 44.0
-_BOLD = 1.07  # bold text is so much wider
 _HEADROOM = 1.35  # of the capacity: what was asked for may stick out so far
 _PROGRAM = tuple[int, str]
 
@@ -134,8 +133,7 @@ class _Drawing:
         self.top = self.head.height + 10 + height + 4
         self.bottom = self.top + _PLOT
         self.after = max(text_width(self._when(moment), 11) for moment in moments) + 46
-        room = (width - self.after) / _BOLD
-        self.told = [wrapped(self._words(moment), room) for moment in moments]
+        self.told = [wrapped(self._words(moment), width - self.after, bold=True) for moment in moments]
 
     def picture(self, host: str) -> Picture:
         """All of it."""
@@ -260,9 +258,8 @@ class _Drawing:
             return f"{text}; then {plural(moment.smaller, 'smaller piece')}" if moment.smaller else text
         if event.what == "ends":
             return f"{letter} ends, gives back {_mib(event.before)}"
-        return f"{letter} takes {_mib(event.held - event.before)}" + (
-            f" more, holds {_mib(event.held)}" if event.before else ""
-        )
+        more = f" more, holds {_mib(event.held)}" if event.before else ""
+        return f"{letter} takes {_mib(event.held - event.before)}{more}"
 
     def _table(self) -> Table:
         labels = [f"{one.letter}: {one.label}" for one in self.looks.values()]

@@ -7,7 +7,7 @@ others, full what tensors use. It is drawn from `smi()`, so it is of one moment,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dtflab.base.events import CardEvent
 from dtflab.base.text_table import plural, text_table
@@ -145,17 +145,13 @@ class _Drawing:
             return join([bar, tag("text", text, x=x + width + _BEHIND, y=y + 16)])
         one = self.looks[piece.process.pid, piece.process.name]
         used = min(piece.in_use, piece.held) * self.scale
-        parts = [
-            tag("title", f"{one.label}: {piece.size} held, {memory_size(piece.in_use)} in tensors"),
-            tag(
-                "rect", x=x, y=y, width=width, height=_BAR, class_="held", fill=one.colour.fill, stroke=one.colour.line
-            ),
-            tag("rect", x=x, y=y, width=used, height=_BAR, fill=one.colour.fill),
-        ]
+        told = tag("title", f"{one.label}: {piece.size} held, {memory_size(piece.in_use)} in tensors")
+        shape: dict[str, Any] = {"x": x, "y": y, "height": _BAR, "fill": one.colour.fill}
+        whole = tag("rect", width=width, class_="held", stroke=one.colour.line, **shape)
+        parts = [told, whole, tag("rect", width=used, **shape)]
         if one.hatched:
-            parts.append(
-                tag("path", d=hatch_path(x, y, width, _BAR, 7), class_="hatch", stroke=GREY.line, stroke_opacity=0.5)
-            )
+            lines = hatch_path(x, y, width, _BAR, 7)
+            parts.append(tag("path", d=lines, class_="hatch", stroke=GREY.line, stroke_opacity=0.5))
         return tag("g", *parts, self._label((f"{one.letter}  {piece.size}", one.letter), x, y, width))
 
     def _has_room(self, text: str, piece: _Piece) -> bool:

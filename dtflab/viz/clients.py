@@ -25,7 +25,6 @@ from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, number, shor
 
 _MOST_EMPTY = 4  # tasks that hold nothing; more are one box
 MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn
-_BOLD = 1.07  # bold text is so much wider
 _CLIENT, _THING, _HEAD, _GAP, _PAD = 40.0, 30.0, 30.0, 16.0, 8.0
 
 
@@ -63,9 +62,8 @@ def clients(seen: Watch, *, width: float | None = None, title: str = "Clients an
         drawing = _Drawing(system, room(width), title)
         rows = system.rows()
         heads = ("client", "does", "what", "kind", "on")
-        sentence = (
-            f"{title}: {system.summary()}. " + "; ".join(f"{c} {does} {what}" for c, does, what, *_ in rows[:40]) + "."
-        )
+        told = "; ".join(f"{client} {does} {what}" for client, does, what, *_ in rows[:40])
+        sentence = f"{title}: {system.summary()}. {told}."
         text = f"{system.summary()}\n{text_table(heads, rows)}"
         return Picture(drawing.markup, drawing.size, rules("clients"), sentence, [(title, heads, rows)], text)
 
@@ -245,7 +243,7 @@ class _Drawing:
                   stroke_width=1.7)  # fmt: skip
         yield tag("rect", x=8, y=y + 11, width=28, height=18, rx=4, fill=GREY.fill)
         yield tag("text", badge, x=22, y=y + 24, class_="s11 b mid", style=f"fill:{GREY.ink}")
-        lines = [label] if text_width(label, bold=True) <= wide - 54 else wrapped(label, (wide - 54) / _BOLD)[:2]
+        lines = [label] if text_width(label, bold=True) <= wide - 54 else wrapped(label, wide - 54, bold=True)[:2]
         places = (y + 24 + (i - (len(lines) - 1) / 2) * 15 for i in range(len(lines)))
         text = [tag("text", line, x=44, y=at, class_="b") for line, at in zip(lines, places, strict=True)]
         yield tag("g", tag("title", told), *text)

@@ -93,15 +93,8 @@ def _checked(xs: Any, ys: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _draw(axes: Axes, i: int, name: str, x: Any, y: Any) -> None:
-    axes.plot(
-        x,
-        y,
-        label=name,
-        linestyle=_DASHES[i % len(_DASHES)],
-        linewidth=2 * _POINT,
-        markevery=max(1, len(x) // _MOST_MARKERS),
-        **_mark(i),
-    )
+    dashes, every = _DASHES[i % len(_DASHES)], max(1, len(x) // _MOST_MARKERS)
+    axes.plot(x, y, label=name, linestyle=dashes, linewidth=2 * _POINT, markevery=every, **_mark(i))
 
 
 def _mark(i: int) -> dict[str, Any]:

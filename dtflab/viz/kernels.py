@@ -29,8 +29,6 @@ from dtflab.viz.drawing.svg import Markup, hatch_path, join, tag, text_width, wr
 
 _ROW, _TOP, _LAYER_GAP, _GAP, _LINE = 26.0, 62.0, 12.0, 10.0, 14.0
 
-_BOLD = 1.07  # bold text is so much wider
-
 
 class _Row(NamedTuple):
     """One kind of op: its type and dtype, the device types that have a kernel, how many are on each device."""
@@ -151,9 +149,9 @@ class _Drawing:
         cut.
         """
         beside = marks.badge_width(one) + 6
-        room = (self.column - beside) / _BOLD
-        whole = max(map(text_width, one.label.split())) <= room
-        lines = wrapped(one.label if whole else one.label.rpartition(" ")[2], room)
+        room = self.column - beside
+        whole = all(text_width(word, bold=True) <= room for word in one.label.split())
+        lines = wrapped(one.label if whole else one.label.rpartition(" ")[2], room, bold=True)
         for i, line in enumerate(lines):
             yield tag("text", line, x=x + beside, y=43 + (i - (len(lines) - 1) / 2) * _LINE, class_="b")
 

@@ -48,9 +48,8 @@ def _bars(devices: list[str], ways: Mapping[str, Mapping[str, float]], width: fl
     most = max((way.get(device, 0) for way in ways.values() for device in devices), default=0) or 1
     seen = [look(device) for device in devices]
     left = max((badge_width(one) + 8 + text_width(one.label, 12, bold=True) for one in seen), default=0) + 12
-    right = max(
-        text_width(f"{byte_size(way.get(d, 0))}  {name}") for name, way in ways.items() for d in devices or [""]
-    )
+    remarks = (f"{byte_size(way.get(d, 0))}  {name}" for name, way in ways.items() for d in devices or [""])
+    right = max(map(text_width, remarks))
     longest = width - left - right - 10
     for i, (device, one) in enumerate(zip(devices, seen)):
         top = _TOP + i * _row_height(ways)

@@ -20,7 +20,7 @@ from dtflab.viz.drawing.palette import Look, look, together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
-from dtflab.viz.drawing.units import duration, memory_size, ticks, time_unit
+from dtflab.viz.drawing.units import duration, memory_size, time_ticks
 
 _MOST_LAYERS = 7  # of single tensors; the smaller ones are one layer
 _MOST_TABLE_ROWS = 1000
@@ -124,17 +124,15 @@ class _Band:
         remark = self.usage.allocator + (", simulated: NumPy timings" if self.usage.simulated else "")
         yield marks.badge(self.look, 8, self.y + 6)
         yield tag("text", self.look.label, x=x, y=self.y + 19, class_="b")
-        yield tag(
-            "text", remark, x=x + text_width(self.look.label, 12, bold=True) + 10, y=self.y + 19, class_="s11 soft"
-        )
+        x += text_width(self.look.label, 12, bold=True) + 10
+        yield tag("text", remark, x=x, y=self.y + 19, class_="s11 soft")
 
     def _grid(self) -> Iterator[Markup]:
-        unit, name = time_unit(self.usage.total)
-        for tick in ticks(self.usage.total / unit, (self.right - _LEFT) / 85):
-            x = self.x(tick * unit)
+        for micros, text in time_ticks(self.usage.total, self.right - _LEFT):
+            x = self.x(micros)
             yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD)}V{number(self.bottom)}", class_="grid")
             if self.first:  # it has the times
-                yield tag("text", f"{tick:g} {name}" if tick else "0", x=x, y=self.y - 7, class_="s11 soft mid")
+                yield tag("text", text, x=x, y=self.y - 7, class_="s11 soft mid")
         step = _size_step(self.most)
         for nbytes in range(0, self.most + 1, step):
             y = self.level(nbytes)

@@ -33,9 +33,8 @@ _READS = ("Identity", "ReadVariableOp")
 _SOURCES = re.compile(r"_Arg|Placeholder|.*(Dequeue(Many|UpTo)?|GetNext|Unstage|ReaderRead(UpTo)?|ReadFile)(V2)?$")
 _ENQUEUES = re.compile(r"QueueEnqueue|Stage$|MakeIterator")
 _REDUCES = ("L2Loss", "Sum", "Mean", "Prod", "Max", "Min", "EuclideanNorm")
-_BESIDE = re.compile(
-    r"Assign|.*Apply|Scatter|Save|Restore|.*Summary|.*Initialized|QueueClose"
-)  # they write, or are of no step
+# They write, or are of no step.
+_BESIDE = re.compile(r"Assign|.*Apply|Scatter|Save|Restore|.*Summary|.*Initialized|QueueClose")
 _GRADIENT_OF = re.compile(r"_grad(?:_\d+)?/")
 
 

@@ -32,10 +32,8 @@ from dtflab.viz.layout.layered import TOLERATED, Box, Cluster, Layout, Rect, lay
 BOX_HEIGHT, LABEL_ROOM, LEAST_BOX = 26.0, 104.0, 56.0
 MOST_BADGES = 3
 MOST_REASONS = 12  # in the text
-PAGES, PAGE_HEIGHT = (
-    (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10),
-    960.0,
-)  # boxes to try, until the drawing fits
+PAGES = (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10)  # boxes to try, until the drawing fits
+PAGE_HEIGHT = 960.0
 LEAST_WIDTH = 700.0  # the legend's
 
 
@@ -223,14 +221,9 @@ class _View:
         parts = []
         for key, r in self.layout.clusters.items():
             label, block = self.titles[key]
-            parts.append(
-                tag(
-                    "g",
-                    tag("title", f"{_full_name(block)}: {plural(len(block.ops), 'op')}"),
-                    tag("rect", x=r.x, y=r.y, width=r.width, height=r.height, rx=8, class_="scope"),
-                    tag("text", label, x=r.x + 9, y=r.y + 14, class_="s11 b soft"),
-                )
-            )
+            told = tag("title", f"{_full_name(block)}: {plural(len(block.ops), 'op')}")
+            frame = tag("rect", x=r.x, y=r.y, width=r.width, height=r.height, rx=8, class_="scope")
+            parts.append(tag("g", told, frame, tag("text", label, x=r.x + 9, y=r.y + 14, class_="s11 b soft")))
         return join(parts)
 
     def _boxes(self) -> Markup:

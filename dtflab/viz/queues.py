@@ -15,15 +15,14 @@ from dtflab.viz.data.participants import client_label, party
 from dtflab.viz.data.queue_course import Course, Wait, courses
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, VERMILLION, together
-from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, Point, hatch_path, join, line_path, number, shorten, tag, text_width
-from dtflab.viz.drawing.units import duration, ticks, time_unit
+from dtflab.viz.drawing.units import duration, time_ticks
 
 MOST_BANDS = 6  # queues that are drawn
 _MOST_LANES = 6  # of waiting ops, per queue
 _MOST_WAITS = 400  # on one line: not more than can be told apart
-_MOST_TABLE_ROWS = 1000
 _MOST_EMPTY = 5  # times what was ever inside: a capacity above is only named
 _HEAD, _PLOT, _LANE, _GAP = 28.0, 84.0, 19.0, 14.0
 
@@ -117,13 +116,11 @@ class _Band:
         yield tag("text", remark, x=self.width - 10, y=self.y + 19, class_="s11 soft end")
 
     def _grid(self) -> Iterator[Markup]:
-        unit, name = time_unit(self._seconds * 1e6)
-        total = self._seconds * 1e6
-        for tick in ticks(total / unit, (self.right - self.left) / 85):
-            x = self.x(self._start + tick * unit / 1e6)
+        for micros, text in time_ticks(self._seconds * 1e6, self.right - self.left):
+            x = self.x(self._start + micros / 1e6)
             yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD)}V{number(self.y + self.height)}", class_="grid")
             if self._first:
-                yield tag("text", f"{tick:g} {name}" if tick else "0", x=x, y=self.y - 8, class_="s11 soft mid")
+                yield tag("text", text, x=x, y=self.y - 8, class_="s11 soft mid")
 
     def _levels(self) -> Iterator[Markup]:
         course, colour = self.course, party(self.course.device).colour
@@ -292,13 +289,9 @@ def _tables(found: Sequence[Course], start: float) -> list[Table]:
     event_heads = ("at, µs", "queue", "event", "elements", "level", "op", "client", "error")
     return [
         ("Queues", _HEADS, _rows(found)),
-        (_counted("Waits", len(waits)), wait_heads, waits[:_MOST_TABLE_ROWS]),
-        (_counted("Events", len(events)), event_heads, events[:_MOST_TABLE_ROWS]),
+        first_rows("Waits", wait_heads, waits),
+        first_rows("Events", event_heads, events),
     ]
-
-
-def _counted(what: str, count: int) -> str:
-    return what if count <= _MOST_TABLE_ROWS else f"{what}, the first {_MOST_TABLE_ROWS:,} of {count:,}"
 
 
 def _text(found: Sequence[Course]) -> str:

@@ -41,7 +41,7 @@ def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -
         rows = _rows(found)
         inner = room(width)
         head = marks.heading(title, _summary(found, rows), inner)
-        lines = wrapped(_verdict(found, slow), inner / 1.08)  # it is bold
+        lines = wrapped(_verdict(found, slow), inner, bold=True)
         verdict = [tag("text", line, x=0, y=head.height + 16 + 17 * i, class_="b") for i, line in enumerate(lines)]
         top = head.height + 10 + 17 * len(lines)
         legend, legend_height = marks.line_legend(_LEGEND, inner, top)
@@ -52,9 +52,8 @@ def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -
             y += places[-1][2] + _GAP
         boxes = [part for row, top, height in places for part in _box(found, row, row is slow, top, height, inner)]
         drawing = join([head, *verdict, legend, *_arrows(found, places), *boxes])
-        sentence = f"{title}: {_summary(found, rows)}. {_verdict(found, slow)} " + " ".join(
-            _told(found, s) for s in found.stages
-        )
+        told = " ".join(_told(found, stage) for stage in found.stages)
+        sentence = f"{title}: {_summary(found, rows)}. {_verdict(found, slow)} {told}"
         return Picture(drawing, (inner, y - _GAP), rules("rates"), sentence, _tables(found), _text(found, slow))
 
 
@@ -204,9 +203,8 @@ def _behind(found: Pipeline, slow: Stage) -> Iterator[str]:
     takers = [stage for stage in found.stages if stage is not slow and stage.takes & slow.puts]
     if takers:
         share, name = max((100 * found.share(stage, stage.waited_to_take), stage.name) for stage in takers)
-        yield (
-            f"Behind it, {name} waits {share:.0f}% of the time for more." if share >= 0.5 else "Behind it, none waits."
-        )
+        waits = f"{name} waits {share:.0f}% of the time for more" if share >= 0.5 else "none waits"
+        yield f"Behind it, {waits}."
 
 
 def _speed(found: Pipeline, stage: Stage) -> str:

@@ -20,12 +20,11 @@ from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.colouring import Colouring, colouring
 from dtflab.viz.drawing.names import shorter
 from dtflab.viz.drawing.palette import GREY, Look, look, together
-from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, Point, arrow_head, hatch_path, join, number, tag, text_width
-from dtflab.viz.drawing.units import byte_size, duration, ticks, time_unit
+from dtflab.viz.drawing.units import byte_size, duration, time_ticks
 
-MOST_TABLE_ROWS = 1000
 MOST_RECORDS = 100_000  # of a step: they take about two seconds
 _SIMULATED = "simulated: NumPy timings"
 MANY_BARS = 2000  # in one row; from here on, those hidden behind others are left out
@@ -56,13 +55,8 @@ def timeline(
     with together(read.devices()):
         looks = _Looks(way)
         bands = Bands(read, room(width), looks.mark)
-        return Picture(
-            *_draw(bands, looks, title),
-            rules("timeline"),
-            _sentence(bands, looks),
-            _tables(bands.trace, looks),
-            _text(bands, looks),
-        )
+        sentence, tables = _sentence(bands, looks), _tables(bands.trace, looks)
+        return Picture(*_draw(bands, looks, title), rules("timeline"), sentence, tables, _text(bands, looks))
 
 
 class _Looks(NamedTuple):
@@ -146,12 +140,10 @@ def _idle(bands: Bands, y: float, share: float, class_: str) -> Markup:
 
 
 def _grid(bands: Bands) -> Markup:
-    unit, name = time_unit(bands.trace.total)
     parts = []
-    for tick in ticks(bands.trace.total / unit, (bands.right - bands.left) / 85):
-        x = bands.x(tick * unit)
+    for micros, text in time_ticks(bands.trace.total, bands.right - bands.left):
+        x = bands.x(micros)
         parts.append(tag("path", d=f"M{number(x)} -6V{number(bands.height)}", class_="grid"))
-        text = f"{tick:g} {name}" if tick else "0"
         parts.append(tag("text", text, x=x, y=-10, class_="s11 soft mid"))
     return join(parts)
 
@@ -308,25 +300,15 @@ def _sentence(bands: Bands, looks: _Looks) -> str:
 
 def _tables(step: Trace, looks: _Looks) -> list[Table]:
     heads = ("op", "type", "device", "thread", "start, µs", "duration, µs", *looks.way.columns)
-    events = [
-        [e.name, e.op, look(e.device).label, e.thread, f"{e.start:.1f}", f"{e.duration:.1f}", *looks.column(e)]
-        for e in step.events
-    ]
-    tables: list[Table] = [(_title("Ops", len(events)), heads, events[:MOST_TABLE_ROWS])]
-    beside = [
-        [
-            e.called(e.name),
-            e.op,
-            look(e.device).label,
-            e.thread,
-            f"{e.start:.1f}",
-            f"{e.duration:.1f}",
-            *looks.column(e),
-        ]
-        for e in step.beside
-    ]
-    if beside:
-        tables.append((_title("Parts and copies", len(beside)), heads, beside[:MOST_TABLE_ROWS]))
+
+    def row(event: Event, name: str) -> list[str]:
+        times = f"{event.start:.1f}", f"{event.duration:.1f}"
+        return [name, event.op, look(event.device).label, event.thread, *times, *looks.column(event)]
+
+    tables = [first_rows("Ops", heads, [row(event, event.name) for event in step.events])]
+    if step.beside:
+        beside = [row(event, event.called(event.name)) for event in step.beside]
+        tables.append(first_rows("Parts and copies", heads, beside))
     if step.transfers:
         heads = ("tensor", "from", "to", "bytes", "start, µs", "duration, µs")
         ends = [(look(t.source).label, look(t.device).label) for t in step.transfers]
@@ -334,12 +316,8 @@ def _tables(step: Trace, looks: _Looks) -> list[Table]:
             [t.tensor, *pair, f"{t.bytes:,}", f"{t.start:.1f}", f"{t.duration:.1f}"]
             for t, pair in zip(step.transfers, ends, strict=True)
         ]
-        tables.append((_title("Transfers", len(transfers)), heads, transfers[:MOST_TABLE_ROWS]))
+        tables.append(first_rows("Transfers", heads, transfers))
     return tables
-
-
-def _title(what: str, count: int) -> str:
-    return what if count <= MOST_TABLE_ROWS else f"{what}, the first {MOST_TABLE_ROWS:,} of {count:,}"
 
 
 def _text(bands: Bands, looks: _Looks) -> str:
@@ -350,9 +328,8 @@ def _text(bands: Bands, looks: _Looks) -> str:
         longest = max(events, key=lambda e: e.duration, default=None)
         what = f"{readable(longest.name)} ({duration(longest.duration)})" if longest else ""
         name = band.look.device + f" ({_SIMULATED})" * (band.look.device in bands.trace.simulated)
-        rows.append(
-            [name, sum(not event.added for event in events), f"{100 * band.idle:.0f}%", byte_size(received), what]
-        )
+        count = sum(not event.added for event in events)
+        rows.append([name, count, f"{100 * band.idle:.0f}%", byte_size(received), what])
     text = _summary(bands) + "\n" + text_table(("device", "ops", "idle", "received", "longest op"), rows)
     if looks.way.by_device:
         return text

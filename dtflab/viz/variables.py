@@ -15,13 +15,12 @@ from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.runtime.session import BaseSession
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import in_order, look, together
-from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size
 
 MOST_DEVICES = 24  # bars; the table knows more
-_MOST_TABLE_ROWS = 1000
 _BAR, _ROW = 26.0, 36.0
 
 
@@ -48,9 +47,8 @@ def variables(
         top = head.height + 12
         drawing = join([head, *_bars(shown, top, inner)])
         size = (inner, top + len(shown) * _ROW)
-        sentence = f"{title}: {_summary(found, by_device, shown)}. " + " ".join(
-            _told(*item) for item in by_device.items()
-        )
+        told = " ".join(_told(*item) for item in by_device.items())
+        sentence = f"{title}: {_summary(found, by_device, shown)}. {told}"
         return Picture(drawing, size, rules("variables"), sentence, _tables(by_device, found), _text(by_device))
 
 
@@ -102,9 +100,8 @@ def _name(variable: HeldVariable) -> str:
 
 def _remark(held: Sequence[HeldVariable]) -> str:
     unset = sum(not variable.initialized for variable in held)
-    return f"{byte_size(_bytes(held))} in {plural(len(held), 'variable')}" + (
-        f", {unset} without a value" if unset else ""
-    )
+    text = f"{byte_size(_bytes(held))} in {plural(len(held), 'variable')}"
+    return f"{text}, {unset} without a value" if unset else text
 
 
 def _one(variable: HeldVariable) -> str:
@@ -133,19 +130,13 @@ def _told(device: str, held: Sequence[HeldVariable]) -> str:
 
 def _tables(by_device: dict[str, list[HeldVariable]], found: Sequence[HeldVariable]) -> list[Table]:
     heads = ("variable", "device", "container", "type", "shape", "bytes")
-    rows = [
-        [
-            _name(v),
-            look(v.device).label,
-            v.container,
-            v.dtype,
-            v.shape,
-            f"{v.nbytes:,}" if v.initialized else "no value",
-        ]
-        for v in found[:_MOST_TABLE_ROWS]
-    ]
-    title = "Variables" if len(rows) == len(found) else f"Variables, the first {len(rows):,} of {len(found):,}"
-    return [("Bytes per device", _HEADS, _rows(by_device)), (title, heads, rows)]
+    rows = [_cells(variable) for variable in found]
+    return [("Bytes per device", _HEADS, _rows(by_device)), first_rows("Variables", heads, rows)]
+
+
+def _cells(v: HeldVariable) -> list[object]:
+    size = f"{v.nbytes:,}" if v.initialized else "no value"
+    return [_name(v), look(v.device).label, v.container, v.dtype, v.shape, size]
 
 
 _HEADS = ("device", "variables", "bytes")

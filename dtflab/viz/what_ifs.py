@@ -21,7 +21,7 @@ from dtflab.viz.drawing.palette import GREY, in_order, look, together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_width
-from dtflab.viz.drawing.units import ticks, time_unit
+from dtflab.viz.drawing.units import time_ticks
 
 if TYPE_CHECKING:
     from dtflab.viz.curves import Curves
@@ -146,9 +146,8 @@ def _device(device: str, spans: Sequence[tuple[float, float, str]], idle: float,
     how = look(device)
     name = tag("text", how.label, x=badge_width(how) + 7, y=y + 13, class_="s11")
     bars = _bars(spans, scale, y + 2, _ROW - 6, how.colour.fill)
-    return join(
-        [_lane(scale, y + 1, _ROW - 4), badge(how, 0, y, 17), name, bars, _number(f"{100 * idle:.0f}% idle", y)]
-    )
+    share = _number(f"{100 * idle:.0f}% idle", y)
+    return join([_lane(scale, y + 1, _ROW - 4), badge(how, 0, y, 17), name, bars, share])
 
 
 def _link(name: str, spans: Sequence[tuple[float, float, str]], load: float, scale: _Scale, y: float) -> Markup:
@@ -194,9 +193,8 @@ def _seen(spans: Iterable[tuple[float, float, str]], scale: _Scale) -> Iterator[
 
 def _ticks(scale: _Scale) -> Iterator[tuple[float, str]]:
     """Where round times are, and how they are written."""
-    unit, name = time_unit(1e6 * scale.seconds)
-    for tick in ticks(1e6 * scale.seconds / unit, (scale.x(scale.seconds) - _LEFT) / 85):
-        yield scale.x(tick * unit / 1e6), f"{tick:g} {name}" if tick else "0"
+    for micros, text in time_ticks(1e6 * scale.seconds, scale.x(scale.seconds) - _LEFT):
+        yield scale.x(micros / 1e6), text
 
 
 def _grid(scale: _Scale, top: float, bottom: float) -> Iterator[Markup]:

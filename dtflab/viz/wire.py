@@ -20,7 +20,7 @@ from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width
+from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration
 
 MOST_ROWS = 60  # of arrows; the tables know more
@@ -49,9 +49,8 @@ def wire(seen: Watch | Sequence[Call], step: int | None = None, *, width: float 
     with together(name for call in calls for name in (call.source, call.target) if is_task(name)):
         chart = _Chart(calls, numbers, room(width), title)
         sentence = f"{title}: {chart.summary()}. {_counts(calls)}."
-        return Picture(
-            chart.drawing, chart.size, rules("wire"), sentence, _tables(calls, numbers), _text(calls, chart.summary())
-        )
+        tables, text = _tables(calls, numbers), _text(calls, chart.summary())
+        return Picture(chart.drawing, chart.size, rules("wire"), sentence, tables, text)
 
 
 def _step_numbers(calls: Sequence[Call]) -> dict[int, int]:
@@ -244,26 +243,17 @@ def subject(call: Call) -> str:
     return "" if call.method == "RunGraph" else call.detail
 
 
+def _sample(line: str, class_: str, tip: Point, back: Point) -> Markup:
+    head = tag("path", d=arrow_head(tip, back, 7), style="fill:var(--fg)")
+    return join([tag("path", d=line, class_=class_, style="stroke:var(--fg)"), head])
+
+
+_WORK = tag("rect", x=10, y=0, width=8, height=18, class_="work", style="fill:var(--soft);stroke:var(--soft)")
 _LEGEND = (
-    (
-        join([
-            tag("path", d="M0 9H22", class_="call", style="stroke:var(--fg)"),
-            tag("path", d=arrow_head((28, 9), (0, 9), 7), style="fill:var(--fg)"),
-        ]),
-        "a call",
-    ),
-    (
-        join([
-            tag("path", d="M6 9H28", class_="call answer", style="stroke:var(--fg)"),
-            tag("path", d=arrow_head((0, 9), (28, 9), 7), style="fill:var(--fg)"),
-        ]),
-        "its answer, with the data",
-    ),
-    (
-        tag("rect", x=10, y=0, width=8, height=18, class_="work", style="fill:var(--soft);stroke:var(--soft)"),
-        "a master at work on a step",
-    ),
-)  # fmt: skip
+    (_sample("M0 9H22", "call", (28, 9), (0, 9)), "a call"),
+    (_sample("M6 9H28", "call answer", (0, 9), (28, 9)), "its answer, with the data"),
+    (_WORK, "a master at work on a step"),
+)
 
 
 # -- words ---------------------------------------------------------------------------------------------------

@@ -97,9 +97,8 @@ class Trace(NamedTuple):
     whole: tuple[int, float] | None = None
 
     def devices(self) -> set[str]:
-        return {e.device for e in (*self.events, *self.beside)} | {
-            d for t in self.transfers for d in (t.source, t.device)
-        }
+        ends = {device for transfer in self.transfers for device in (transfer.source, transfer.device)}
+        return {event.device for event in (*self.events, *self.beside)} | ends
 
 
 def read(step: Any, most: int | None = None) -> Trace:
@@ -175,9 +174,8 @@ def _transfer(node: Any, device: str, zero: float) -> Transfer | None:
     if match is None:
         return None
     tensor = _EDGE_NUMBER.sub("", match["tensor"])
-    return Transfer(
-        tensor, match["source"], device, *_span(node, zero), int(match["bytes"] or sum(_sizes(node).values()))
-    )
+    size = int(match["bytes"] or sum(_sizes(node).values()))
+    return Transfer(tensor, match["source"], device, *_span(node, zero), size)
 
 
 def _event(node: Any, device: Any, zero: float) -> Event:

@@ -47,14 +47,9 @@ def heading(title: str, sentence: str, width: float | None = None) -> Heading:
     beside = left + text_width(sentence) <= width
     lines = [sentence] if beside else wrapped(sentence, width)
     x, y = (left, 14) if beside else (0.0, 14 + LINE)
-    found = Heading(
-        join(
-            [
-                tag("text", title, x=0, y=14, class_="b", style="font-size:14px"),
-                *(tag("text", line, x=x, y=y + i * LINE, class_="soft") for i, line in enumerate(lines)),
-            ]
-        )
-    )
+    head = tag("text", title, x=0, y=14, class_="b", style="font-size:14px")
+    below = (tag("text", line, x=x, y=y + i * LINE, class_="soft") for i, line in enumerate(lines))
+    found = Heading(join([head, *below]))
     found.height = 20.0 + (0 if beside else LINE * len(lines))
     return found
 

@@ -18,6 +18,12 @@ from dtflab.viz.drawing.svg import Markup, join, number, tag
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
 
 
+def first_rows(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 1000) -> Table:
+    """A table; of very many rows the first, as its title says then."""
+    more = f", the first {most:,} of {len(rows):,}" if len(rows) > most else ""
+    return title + more, heads, rows[:most]
+
+
 class Picture:
     """A drawing: `.svg` is the standalone file, `.save(path)` writes it, a notebook shows it, `print` its data.
 

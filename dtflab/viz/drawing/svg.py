@@ -129,13 +129,13 @@ def shorten(text: str, room: float, size: float = 12.0, bold: bool = False) -> s
     return "…" if text_width("…", size, bold) <= room else ""
 
 
-def wrapped(text: str, room: float, size: float = 12.0) -> list[str]:
+def wrapped(text: str, room: float, size: float = 12.0, bold: bool = False) -> list[str]:
     """The text in lines of at most `room` pixels, broken between words; a word that is wider is shortened."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()
-        if not lines[-1] or text_width(longer, size) <= room:
+        if not lines[-1] or text_width(longer, size, bold) <= room:
             lines[-1] = longer
         else:
             lines.append(word)
-    return [shorten(line, room, size) for line in lines]
+    return [shorten(line, room, size, bold) for line in lines]

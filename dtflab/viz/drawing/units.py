@@ -27,6 +27,13 @@ def ticks(total: float, most: float) -> Iterator[float]:
     yield from (round(i * step, 12) for i in range(int(total / step) + 1))
 
 
+def time_ticks(micros: float, wide: float) -> Iterator[tuple[float, str]]:
+    """Round moments within so many microseconds, and how they are written: as many as an axis `wide` has room for."""
+    unit, name = time_unit(micros)
+    for tick in ticks(micros / unit, wide / 85):
+        yield tick * unit, f"{tick:g} {name}" if tick else "0"
+
+
 def duration(micros: float) -> str:
     """`0.8 µs`, `214 µs`, `2.23 ms`, `1.50 s`."""
     unit, name = time_unit(micros)
