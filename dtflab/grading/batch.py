@@ -165,17 +165,9 @@ class _Work:
 
     def _order(self) -> attempt.Order:
         left = [id for id in self.questions if id not in self.reports]
-        return attempt.Order(
-            self._token,
-            self.code,
-            self.skip,
-            left,
-            self.options.checks,
-            self.options.seed,
-            self.submission.student,
-            self.options.cell_seconds,
-            self.options.limits.memory,
-        )
+        how, student = self.options, self.submission.student
+        limits = how.cell_seconds, how.limits.memory
+        return attempt.Order(self._token, self.code, self.skip, left, how.checks, how.seed, student, *limits)
 
     def _hear(self, line: str) -> None:
         """A line from the process. Without the token, or of another form, it is the submission's own: nothing."""
@@ -195,9 +187,8 @@ class _Work:
             return
         if event == "broken":
             question = self.questions[about]
-            self.reports[about] = _lost(
-                question, f"The grader has failed, not {question.answer}: it has to be mended. {more}", broken=True
-            )
+            told = f"The grader has failed, not {question.answer}: it has to be mended. {more}"
+            self.reports[about] = _lost(question, told, broken=True)
         if event == "report":
             question = self.questions[about["id"]]
             self.reports[question.id] = pages.report_of(about, question)
@@ -215,12 +206,10 @@ class _Work:
         """Whose fault it was that the process ended: that is left out of the next attempt."""
         event, about, since = self._now
         if event == "cell":
-            endless = self._used - since >= self.options.cell_seconds
-            why = (
-                f"It did not end within {self.options.cell_seconds:g} s, and could not be stopped." if endless else told
-            )
+            if self._used - since >= self.options.cell_seconds:
+                told = f"It did not end within {self.options.cell_seconds:g} s, and could not be stopped."
             self.skip.append(about)
-            self.notes.append(f"Cell {about} was left out. {why}")
+            self.notes.append(f"Cell {about} was left out. {told}")
         elif event == "judging":
             question = self.questions[about]
             self.reports[about] = _lost(question, f"{question.answer} ended the process that judged it. {told}")
@@ -231,9 +220,8 @@ class _Work:
         missing = [id for id in self.questions if id not in self.reports]
         over = f"All its cells and answers together have {self.options.limits.seconds:g} s, and these were over."
         why = over if self.late else f"{ATTEMPTS} attempts came to no end."
-        reports = [
-            self.reports.get(id) or _lost(question, f"Not judged. {why}") for id, question in self.questions.items()
-        ]
+        told = f"Not judged. {why}"
+        reports = [self.reports.get(id) or _lost(question, told) for id, question in self.questions.items()]
         untouched = [_SHIPPED] if all(report.as_shipped for report in reports) and not self._is_written() else []
         errors = [f"Cell {number}: {error}" for number, error in sorted(self.errors.items())]
         notes = [*untouched, *dict.fromkeys(self.notes), *errors]

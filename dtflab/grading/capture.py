@@ -63,9 +63,7 @@ def _show(kept: Kept, message: Warning | str, category: type[Warning], filename:
 
 def _stream_handlers() -> list[logging.StreamHandler[io.TextIOBase]]:
     """Handlers that hold the stream of the time when they were made."""
-    loggers = [
-        logging.root,
-        *(log for log in logging.root.manager.loggerDict.values() if isinstance(log, logging.Logger)),
-    ]
+    known = logging.root.manager.loggerDict.values()
+    loggers = [logging.root, *(log for log in known if isinstance(log, logging.Logger))]
     handlers = dict.fromkeys(handler for log in loggers for handler in log.handlers)
     return [handler for handler in handlers if type(handler) is logging.StreamHandler]

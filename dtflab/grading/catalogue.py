@@ -91,9 +91,7 @@ def load_folder(folder: Path) -> None:
     """Load each Python file of a folder, in the order of their names."""
     paths = sorted(folder.glob("*.py"))
     if not paths:
-        raise ChecksError(
-            f"{folder}: no folder with Python files. It should hold the checks; DTFLAB_CHECKS or --checks."
-        )
+        raise ChecksError(f"{folder} has no Python files. DTFLAB_CHECKS or --checks names the folder of the checks.")
     for path in paths:
         _load(str(path.resolve()), functools.partial(_load_file, path))
 

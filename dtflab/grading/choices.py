@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from dtflab.grading import report_pages as pages
 from dtflab.grading.catalogue import all_questions, find
@@ -29,13 +29,6 @@ _LAST = 3  # the try that is answered in full
 _SIGNS = {True: "✓", False: "✗"}
 _WORDS = {True: "right", False: "wrong"}
 _tried: dict[str, set[frozenset[str]]] = {}  # what was chosen of each question
-
-
-class Row(NamedTuple):
-    """A sentence as it is shown, and what is said of it."""
-
-    choice: Choice
-    note: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +50,7 @@ class Prediction:
 
     @property
     def html(self) -> str:
-        rows = join(_html_row(row) for row in self._rows())
+        rows = join(_html_row(*row) for row in self._rows())
         table = tag("table", tag("tbody", rows), style="border-collapse:collapse;margin:6px 0") if rows else ""
         end = [tag("div", _code(sentence), style=pages.NOTE) for sentence in self._end()]
         return tag("div", tag("b", self._headline), table, *end, class_="dtf-prediction", style=pages.ROOT)
@@ -87,18 +80,19 @@ class Prediction:
         chosen = "" if self.right else f", you chose {''.join(sorted(self.letters))}"
         return f"{self.question.id}: {answer} is right{chosen}"
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[tuple[Choice, str]]:
+        """Each sentence that is shown, and what is said of it."""
         for choice in self.question.choices:
             if self.letters and self._told:
-                yield Row(choice, choice.why)
+                yield choice, choice.why
             elif choice.letter in self.letters:
-                yield Row(choice, "" if choice.right else choice.look)
+                yield choice, "" if choice.right else choice.look
 
     def _lines(self) -> Iterator[str]:
-        for row in self._rows():
-            yield f"{_SIGNS[row.choice.right]} {row.choice.letter}  {row.choice.text}"
-            if row.note:
-                yield f"     {row.note}"
+        for choice, note in self._rows():
+            yield f"{_SIGNS[choice.right]} {choice.letter}  {choice.text}"
+            if note:
+                yield f"     {note}"
 
     def _end(self) -> Iterator[str]:
         """The sentences below the letters."""
@@ -155,9 +149,8 @@ def _letters(question: Question, text: Any) -> frozenset[str]:
     chosen = frozenset(re.sub(r"[\s,;]", "", text).upper())
     known = [choice.letter for choice in question.choices]
     if strange := sorted(chosen.difference(known)):
-        raise ValueError(
-            f"{question.id} has no {', '.join(strange)}. Its letters are {', '.join(known)}: {_example(question)}"
-        )
+        told = f"{question.id} has no {', '.join(strange)}. Its letters are {', '.join(known)}"
+        raise ValueError(f"{told}: {_example(question)}")
     return chosen
 
 
@@ -175,11 +168,10 @@ def _example(question: Question) -> str:
     return f'dtflab.predict("{question.id}", "{letters}")'
 
 
-def _html_row(row: Row) -> Markup:
-    mark = pages.badge(row.choice.right, f"{_SIGNS[row.choice.right]} {_WORDS[row.choice.right]}")
-    sentence = tag("div", _code(row.choice.text), style=pages.SOFT if row.note else None)  # the note is what is new
-    note = [tag("div", _code(row.note))] if row.note else []
-    cells = (tag("b", row.choice.letter), mark, join([sentence, *note]))
+def _html_row(choice: Choice, note: str) -> Markup:
+    mark = pages.badge(choice.right, f"{_SIGNS[choice.right]} {_WORDS[choice.right]}")
+    sentence = tag("div", _code(choice.text), style=pages.SOFT if note else None)  # the note is what is new
+    cells = (tag("b", choice.letter), mark, join([sentence, *([tag("div", _code(note))] if note else [])]))
     return tag("tr", *(tag("td", cell, style=pages.CELL) for cell in cells))
 
 

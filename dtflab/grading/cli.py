@@ -182,12 +182,10 @@ def _tasks(submissions: Sequence[Submission], chosen: Chosen, how: batch.Options
     for submission in submissions:
         wanted = of_all.get(submission.assignment, []) or ids.get(submission, [])
         questions = chosen.get(submission.name) or chosen.get("") or [known[id] for id in wanted]
+        if not questions:
+            why.setdefault(submission, "It asks no question that is known here; --questions names some.")
         if submission in why:
             tasks.append(_refused(submission, questions, why[submission]))
-        elif not questions:
-            tasks.append(
-                _refused(submission, questions, "It asks no question that is known here; --questions names some.")
-            )
         else:
             known_of = _other_exercise(ids[submission], [question.id for question in questions])
             tasks.append(journal.task(Work(submission, code[submission], questions, how, known_of)))

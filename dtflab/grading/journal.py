@@ -156,7 +156,8 @@ def _graded(work: Work, found: Any) -> Graded | None:
 def _judge(questions: Sequence[Question], folder: str) -> str:
     """The digest of what judges: the package's version, the grader's files, a teacher's, those of installed checks."""
     package: Any = sys.modules["dtflab"]
-    files = set(Path(__file__).parent.rglob("*.py"))
+    here = Path(__file__).parent
+    files = {*here.rglob("*.py"), *here.rglob("*.toml")}
     if folder:
         files.update(Path(folder).rglob("*.py"))
     judges = [check.judge for question in questions for check in question.checks]

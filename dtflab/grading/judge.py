@@ -112,9 +112,8 @@ def _results(question: Question, answer: Any, seed: str, student: str, wall: flo
         if why:
             yield Result(check, False, why)
             continue
-        result, used = _run(
-            question, check._replace(seconds=min(check.seconds, left)), answer, seed, student, end - REAL.now()
-        )
+        timed = check._replace(seconds=min(check.seconds, left))
+        result, used = _run(question, timed, answer, seed, student, end - REAL.now())
         yield result
         left -= used
         why = _DEAF if result.left_running else _LATE if left <= 0 else _BUSY if REAL.now() >= end else ""

@@ -94,13 +94,8 @@ def html(all_graded: Sequence[Graded]) -> str:
     rows = (_row(number, one) for number, one in enumerate(all_graded))
     table = tag("table", tag("thead", head), tag("tbody", join(rows)), class_="all")
     title = f"Marks of {_files(all_graded)}"
-    body = tag(
-        "body",
-        tag("h1", title),
-        table,
-        tag("p", _COUNTED),
-        join(_section(number, one) for number, one in enumerate(all_graded)),
-    )
+    sections = (_section(number, one) for number, one in enumerate(all_graded))
+    body = tag("body", tag("h1", title), table, tag("p", _COUNTED), *sections)
     style = Markup(Path(__file__).with_suffix(".css").read_text(encoding="utf-8"))
     top = tag("head", Markup('<meta charset="utf-8">'), tag("title", title), tag("style", style))
     return f"<!DOCTYPE html>\n{tag('html', top, body, lang='en')}\n"

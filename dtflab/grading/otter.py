@@ -42,12 +42,6 @@ def text(question: Question) -> str:
 
 def _cases(question: Question) -> list[dict[str, Any]]:
     """What each check asks."""
-    return [
-        {
-            "code": f'>>> import dtflab\n>>> dtflab.check("{question.id}", "{check.name}")\nTrue',
-            "hidden": False,
-            "locked": False,
-            "points": check.points,
-        }
-        for check in question.checks
-    ]
+    code, shown = '>>> import dtflab\n>>> dtflab.check("{}", "{}")\nTrue', {"hidden": False, "locked": False}
+    checks = question.checks
+    return [{"code": code.format(question.id, check.name), **shown, "points": check.points} for check in checks]

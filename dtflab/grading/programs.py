@@ -74,9 +74,8 @@ def run_beside_each_other(program: str, command_lines: Sequence[Sequence[str]], 
     """Run a program once for each command line, all at the same time. Wrong for what does not end in time."""
     path = os.pathsep.join(filter(None, sys.path))
     with contextlib.ExitStack() as stack:
-        running = [
-            stack.enter_context(_process([sys.executable, "-c", program, *line], path)) for line in command_lines
-        ]
+        commands = [[sys.executable, "-c", program, *line] for line in command_lines]
+        running = [stack.enter_context(_process(command, path)) for command in commands]
         meter = Meter(seconds, REAL.now(), processor_seconds())
         return [_ended(process, meter) for process in running]
 

@@ -125,9 +125,8 @@ class Question:
         part.checks = [check for check in self.checks if check.name == name]
         part.mistakes = self.mistakes
         if not part.checks:
-            raise LookupError(
-                f"{self.id} has no check {name!r}. It has: {', '.join(check.name for check in self.checks)}"
-            )
+            names = ", ".join(check.name for check in self.checks)
+            raise LookupError(f"{self.id} has no check {name!r}. It has: {names}")
         return part
 
     def diagnosis(self, evidence: Any) -> Mistake | None:

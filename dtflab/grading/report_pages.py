@@ -173,18 +173,15 @@ def _result_of(found: dict[str, Any], check: Check) -> Result:
     return Result(check, passed, message, mistake, hint, None, output, seconds, unwritten, broken=broken)
 
 
+_SAID = "passed unwritten broken message mistake hint output".split()
+
+
 def _check_data(result: Result) -> dict[str, Any]:
     return {
         "id": result.check.name,
         "title": result.check.title,
         "points": result.points,
         "max": result.check.points,
-        "passed": result.passed,
-        "unwritten": result.unwritten,
-        "broken": result.broken,
-        "message": result.message,
-        "mistake": result.mistake,
-        "hint": result.hint,
-        "output": result.output,
+        **{name: getattr(result, name) for name in _SAID},
         "seconds": round(result.seconds, 3),
     }

@@ -35,9 +35,8 @@ def student_version(source: str) -> str:
     for number, line in enumerate(source.split("\n"), 1):
         if BEGIN in line or END in line:
             if (BEGIN in line) == bool(inside):
-                raise SourceError(
-                    f"line {number}: {line.strip()!r} {f'after that of line {inside}' if inside else 'without a begin'}"
-                )
+                why = f"after that of line {inside}" if inside else "without a begin"
+                raise SourceError(f"line {number}: {line.strip()!r} {why}")
             if not inside:
                 indent = line[: len(line) - len(line.lstrip())]
                 kept += [indent + text for text in STUB]
@@ -84,12 +83,6 @@ def _last_line(cell: str) -> str:
 
 def _nbgrader(grade_id: str, grade: bool, points: int | None = None) -> dict[str, Any]:
     """Version 3 of its metadata; the cell that grades is locked, so that autograde restores it."""
-    kind = {
-        "grade": grade,
-        "grade_id": grade_id,
-        "locked": grade,
-        "schema_version": 3,
-        "solution": not grade,
-        "task": False,
-    }
+    kind = {"grade": grade, "grade_id": grade_id, "locked": grade}
+    kind |= {"schema_version": 3, "solution": not grade, "task": False}
     return {"nbgrader": kind | ({"points": points} if points is not None else {})}

@@ -39,9 +39,8 @@ def _gpus(args: Any, jobs: list[str]) -> dict[str, Any]:
     """The GPUs of a cluster."""
     visible = dict(item.partition("=")[::2] for item in args.visible)
     if unknown := [job for job in visible if job not in jobs]:
-        raise UsageError(
-            f"--visible {unknown[0]}=…? The jobs are {', '.join(jobs)}. For example: --gpus 2 --visible ps=0"
-        )
+        there = ", ".join(jobs)
+        raise UsageError(f"--visible {unknown[0]}=…? The jobs are {there}. For example: --gpus 2 --visible ps=0")
     if args.gpus is None and (args.gpu or args.gpu_memory) and args.clock != "virtual":
         raise UsageError("--gpu and --gpu-memory describe the GPUs of --gpus. For example: --gpus 2 --gpu K40")
     try:

@@ -376,9 +376,8 @@ class DtfMagics(Magics):
         try:
             return shell.ev(expression) if expression else None
         except SyntaxError as error:  # it points into this file, not into the cell
-            raise UsageError(
-                f"{expression!r} is not a Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}"
-            ) from None
+            told = f"{expression!r} is not a Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}"
+            raise UsageError(told) from None
         except NameError as error:
             raise UsageError(f"In {expression!r}: {error}.") from None
 
@@ -416,9 +415,8 @@ class DtfMagics(Magics):
         session = self._value(texts.get("session", "")) or default_stacks.get_default_session() or last_session()
         if session is None:
             shell: Any = self.shell
-            named = any(
-                isinstance(it, Cluster) and name[0] != "_" for name, it in shell.user_ns.items()
-            )  # _1 is Out[1]
+            # `_1` is `Out[1]`, not a name that somebody gave.
+            named = any(isinstance(it, Cluster) and name[0] != "_" for name, it in shell.user_ns.items())
             first = "cluster = %dtf_cluster status, then " if self.clusters and not named else ""
             raise UsageError(f"No session is open. Open one: {first}sess = tf.Session(cluster.target), then {example}")
         if not isinstance(session, BaseSession):

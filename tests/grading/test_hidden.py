@@ -109,7 +109,7 @@ def test_a_check_that_ends_the_program_is_an_error(teacher):
 
 def test_a_folder_without_checks_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("DTFLAB_CHECKS", str(tmp_path / "gone"))
-    with pytest.raises(catalogue.ChecksError, match="no folder with Python files"):
+    with pytest.raises(catalogue.ChecksError, match="has no Python files"):
         all_questions()
 
 

@@ -92,9 +92,7 @@ def _of_job(case: Case, job: str, addresses: Sequence[Any], visible: Any) -> lis
     places = [_place(case, address) for address in addresses]
     texts = [visible] * len(places) if visible is None or isinstance(visible, str) else list(visible)
     if others := [text for text in texts if not (text is None or isinstance(text, str))]:
-        raise Wrong(
-            f"{shown(others[0])} is not a string: CUDA_VISIBLE_DEVICES of a {job} task must be one, such as '0' or ''."
-        )
+        raise Wrong(f"CUDA_VISIBLE_DEVICES of a {job} task must be a string, for example '0', not {shown(others[0])}.")
     if len(texts) != len(places):
         raise Wrong(f"{visible!r} is not a list of {len(places)} texts, one for each task of {job}.")
     return [Task(job, index, *place, text) for index, (place, text) in enumerate(zip(places, texts))]

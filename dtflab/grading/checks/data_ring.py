@@ -155,9 +155,8 @@ def neighbours(answer: Any, random: Random) -> None:
 def one_server(seen: Seen) -> bool:
     """All tensors were sent to one device, which added them and sent the sum back. Its link carries everything, while
     the others rest: that is a parameter server."""
-    return (
-        seen.number > 2 and len({task for task in range(seen.number) if all(task in pair for pair in seen.passed)}) == 1
-    )
+    servers = [task for task in range(seen.number) if all(task in pair for pair in seen.passed)]
+    return seen.number > 2 and len(servers) == 1
 
 
 @q3.mistake()
@@ -171,9 +170,8 @@ def sends_whole_tensors(seen: Seen) -> bool:
 def stops_half_way(seen: Seen) -> bool:
     """Each device has only a part of the sum, or some: after the first round each has one part. A second round of n − 1
     times sends the parts on, without adding."""
-    right = [
-        np.shape(value) == np.shape(seen.tensors[0]) and value == np.sum(seen.tensors, axis=0) for value in seen.values
-    ]
+    total = np.sum(seen.tensors, axis=0)
+    right = [np.shape(value) == total.shape and value == total for value in seen.values]
     return all(0 < np.mean(one) < 1 for one in right) and _least(seen)
 
 

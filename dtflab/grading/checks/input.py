@@ -127,9 +127,8 @@ def _raised(seen: Seen, error: errors.OpError) -> Seen:
     seen = seen._replace(error=type(error))
     if not (seen.missing and isinstance(error, errors.NotFoundError)):
         expected = "; expected: the NotFoundError of the missing file" if seen.missing else ""
-        raise Wrong(
-            f"It raised {type(error).__name__}: {str(error.message).splitlines()[0].rstrip('.')}{expected}.", seen
-        )
+        first = str(error.message).splitlines()[0].rstrip(".")
+        raise Wrong(f"It raised {type(error).__name__}: {first}{expected}.", seen)
     return seen
 
 

@@ -199,9 +199,8 @@ def demand_best(answer: Any, made: Sequence[Member]) -> None:
             raise Wrong(f"{told}; expected: {list(best.shape)}, a class for each image.", seen)
         same = int(np.sum(best == seen.classes))
         ranks = ", ".join(f"{one.result.container} {one.result.accuracy:.3f}" for one in best_three(made)[::-1])
-        raise Wrong(
-            f"The three best are {ranks}. Of {len(labels)} validation images, your classes are theirs for {same}.", seen
-        )
+        told = f"Of {len(labels)} validation images, your classes are theirs for {same}"
+        raise Wrong(f"The three best are {ranks}. {told}.", seen)
 
 
 # -- what is checked -----------------------------------------------------------------------------------------

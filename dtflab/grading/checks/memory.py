@@ -173,10 +173,8 @@ def too_large(answer: Any, random: Random) -> None:
     for programs, cards, least, most in ((1, 1, 260, 500), (2, 2, 260, 500), (2, 2, 220, 250), (3, 2, 100, 120)):
         case = Case(programs, cards, random.randint(least, most), 256)
         if (value := answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)) is not None:
-            seen = _seen(case, _settings(case, value))
-            raise Wrong(
-                f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help; expected: None.", seen
-            )
+            told = f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help; expected: None."
+            raise Wrong(told, _seen(case, _settings(case, value)))
     _demand_running(answer, Case(1, 1, random.randint(137, 140), 192))
 
 

@@ -233,6 +233,5 @@ def looks_only_at_neighbours(seen: Seen) -> bool:
 def looks_in_one_direction(seen: Seen) -> bool:
     """The second op may be the one that has to be done first. Look for a path in both directions."""
     other_way = [(case._replace(first=case.second, second=case.first), said) for case, said in seen.said]
-    return any(
-        _follows(one, lambda c: c.may_overlap(both=False) and not c.on_one_gpu) for one in (seen, Seen(other_way))
-    )
+    ways = (seen, Seen(other_way))
+    return any(_follows(one, lambda c: c.may_overlap(both=False) and not c.on_one_gpu) for one in ways)

@@ -112,24 +112,9 @@ def _demand_on(cluster: Cluster, answer: Any, cases: Iterable[Case], **wanted: A
 
 # -- what is checked -----------------------------------------------------------------------------------------
 
-FULL = (
-    "/job:worker/task:1/gpu:1",
-    "/job:worker/task:0/cpu:0",
-    "/job:ps/task:0/cpu:0",
-    "/job:worker/task:1/device:GPU:0",
-)
-OPEN = (
-    "",
-    "/gpu:1",
-    "/cpu:0",
-    "/job:worker",
-    "/job:ps",
-    "/task:1",
-    "/job:worker/task:1",
-    "/job:worker/gpu:0",
-    "/task:0",
-)
-BAD = ("/gpu:7", "/job:ps/gpu:0", "/job:worker/task:7", "/job:chief", "/gpu:0", "/job:worker/task:1/gpu:1")
+FULL = "/job:worker/task:1/gpu:1 /job:worker/task:0/cpu:0 /job:ps/task:0/cpu:0 /job:worker/task:1/device:GPU:0".split()
+OPEN = ["", *"/gpu:1 /cpu:0 /job:worker /job:ps /task:1 /job:worker/task:1 /job:worker/gpu:0 /task:0".split()]
+BAD = "/gpu:7 /job:ps/gpu:0 /job:worker/task:7 /job:chief /gpu:0 /job:worker/task:1/gpu:1".split()
 
 
 @q2.check("Full pins, down to the device", points=2)

@@ -108,9 +108,8 @@ def _run(answer: Any, case: Case) -> Seen:
             values = session.run(found)
             calls = cluster.calls()[before:]
     pulled = [call for call in calls if call.method == "RecvTensor"]  # by the worker, or by another ps task
-    sent = [
-        sum(c.nbytes for c in pulled if c.target.endswith(f"/job:ps/replica:0/task:{t}")) for t in range(case.tasks)
-    ]
+    servers = [f"/job:ps/replica:0/task:{task}" for task in range(case.tasks)]
+    sent = [sum(call.nbytes for call in pulled if call.target.endswith(server)) for server in servers]
     return Seen(case, _numbers(case, values), sent)
 
 
@@ -165,12 +164,8 @@ def traffic(answer: Any, random: Random) -> Picture:
     _demand_rows(seen)
     rows, picture = len(seen.case.ids) * COLUMNS * 4, _picture(seen)
     if sum(seen.sent) > rows + 16 * len(seen.case.ids):  # and perhaps a place and a number with each
-        raise Wrong(
-            f"{len(seen.case.ids)} rows have {byte_size(rows)}, but {byte_size(sum(seen.sent))} left the parameter "
-            "servers.",
-            seen,
-            picture,
-        )
+        told = f"{len(seen.case.ids)} rows have {byte_size(rows)}, but {byte_size(sum(seen.sent))}"
+        raise Wrong(f"{told} left the parameter servers.", seen, picture)
     return picture
 
 

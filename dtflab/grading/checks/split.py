@@ -167,9 +167,8 @@ def shares(answer: Any, random: Random) -> Picture:
 
 def _held_picture(step: Step) -> Picture:
     half = dict.fromkeys(GPUS, step.net.weights / 2)
-    return loads(
-        "Weights on each GPU", {"yours": {name: float(count) for name, count in step.held.items()}, "half": half}
-    )
+    yours = {name: float(count) for name, count in step.held.items()}
+    return loads("Weights on each GPU", {"yours": yours, "half": half})
 
 
 @functools.cache

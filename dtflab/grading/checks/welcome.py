@@ -27,11 +27,8 @@ q1 = from_toml(__file__)
 
 
 _ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
-_OTHER_GRAPH = (
-    "graph is empty",
-    "element of this graph",
-    "from the same graph",
-)  # what a session says of another graph
+# What a session says of another graph.
+_OTHER_GRAPH = ("graph is empty", "element of this graph", "from the same graph")
 
 
 class Adding(NamedTuple):
