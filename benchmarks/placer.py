@@ -2,7 +2,7 @@
 
 python -m benchmarks.placer [--seeds N] [--ops N] [--write]
 
-First the suite of `dtflab/sim/placement_suite.py`: makespans of one training step compared with the best single device,
+First the suite of `benchmarks/placement_suite.py`: makespans of one training step compared with the best single device,
 the placement by hand and one in turns. Then random graphs of 4 to 9 ops on three devices, for which all placements are
 tried (`--ops 12` takes half a minute for each of the largest). Last 5,000 ops on eight GPUs and a CPU. `--write`
 rewrites the section `placer` of docs/measured.md.
@@ -16,9 +16,9 @@ import time
 
 from benchmarks.__main__ import machine
 from benchmarks.measured import Report, add_write, load
+from benchmarks.placement_suite import CASES, Case, best_of_all, layered, outcome, random_problem
 from dtflab.placement.dynamic import best_assignment
 from dtflab.placement.earliest_finish import by_time
-from dtflab.sim.placement_suite import CASES, Case, best_of_all, layered, outcome, random_problem
 
 
 def main() -> None:

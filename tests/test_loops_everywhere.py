@@ -9,7 +9,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.machine.hosts import simulate_gpus
-from dtflab.runtime.runner import SeededStep, Step
+from dtflab.runtime.runner import Step
+from tests.seeded_step import SeededStep
 
 
 def program(one: str, other: str) -> list[tf.Tensor]:

@@ -15,8 +15,9 @@ from dtflab.machine.clock import Pool
 from dtflab.ops.linalg import matmul
 from dtflab.ops.math import elementwise
 from dtflab.runtime import local, transport
-from dtflab.runtime.runner import SeededStep, Step
+from dtflab.runtime.runner import Step
 from tests.graphs import build, recipes, run
+from tests.seeded_step import SeededStep
 
 TWO_CPUS = tf.ConfigProto(device_count={"CPU": 2})
 PLACES = [f"/job:{task}/cpu:{i}" for task in ("ps/task:0", "worker/task:0", "worker/task:1") for i in (0, 1)]

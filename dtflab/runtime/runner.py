@@ -10,7 +10,6 @@ inbox. A node that waits for something (a `_Recv`, a queue, another task) holds 
 from __future__ import annotations
 
 import contextlib
-import random
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -223,26 +222,3 @@ class Step:
     def _cancelled(self) -> None:
         self.in_flight += 1  # nobody expected this post
         self.must_stop()
-
-
-class SeededStep(Step):
-    """A step that picks the next ready node by a seeded random generator.
-
-    For tests: any order that the graph allows must give the same values, and none may deadlock. It is also the proof
-    that nothing above this seam depends on the order in which threads or time would run the nodes.
-    """
-
-    def __init__(self, step_id: int, *args: Any, seed: int = 0, **kwargs: Any) -> None:
-        super().__init__(step_id, *args, **kwargs)
-        self._random = random.Random(seed)
-
-    def order(self, ready: deque[int]) -> Callable[[], int]:
-        def pick() -> int:
-            ready.rotate(self._random.randrange(len(ready)))
-            return ready.popleft()
-
-        return pick
-
-    def _next(self, queue: deque[Work]) -> Work:
-        queue.rotate(self._random.randrange(len(queue)))
-        return queue.popleft()

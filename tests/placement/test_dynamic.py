@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from benchmarks.placement_suite import TASK, best_of_all, host, random_problem
 from dtflab.base import errors
 from dtflab.hardware.machines import Machines, machines_for
 from dtflab.hardware.parts import Bus
@@ -23,7 +24,6 @@ from dtflab.placement.problem import Problem
 from dtflab.placement.recurring import recurring
 from dtflab.placement.units import problem_of
 from dtflab.protos.step_stats_pb2 import StepStats
-from dtflab.sim.placement_suite import TASK, best_of_all, host, random_problem
 
 MACHINES = host(gpus=2)
 DEVICES = [f"{TASK}/device:{name}" for name in ("GPU:0", "GPU:1", "CPU:0")]

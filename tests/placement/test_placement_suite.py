@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtflab.sim.placement_suite import CASES, outcome
+from benchmarks.placement_suite import CASES, outcome
 
 HAND = 1.062  # at most that many times the placement by hand
 IN_TURNS = 0.85  # of a placement in turns, where there is attention
