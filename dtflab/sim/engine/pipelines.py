@@ -102,10 +102,8 @@ def run(job: Pipeline, factors: Array) -> tuple[Record, Schedule]:
         computing=computing,
         busy=busy,
         staleness=np.zeros(len(steps), int),
-        dropped=0,
         started=nothing,
         ended=nothing,
-        trace=None,
     )
     return record, schedules[-1]
 

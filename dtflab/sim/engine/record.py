@@ -26,7 +26,7 @@ class Moments(NamedTuple):
     pushed: Array  # [item, worker]: and on its server
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Record:
     """A run.
 
@@ -43,10 +43,10 @@ class Record:
     computing: Array
     busy: Array
     staleness: Array
-    dropped: int
+    dropped: int = 0
     started: Array
     ended: Array
-    trace: Moments | None
+    trace: Moments | None = None
 
 
 class Log:
@@ -100,7 +100,6 @@ class Log:
             computing=self._computing(factors, np.ones_like(done)) * counted,
             busy=self.job.held_s * len(done) * counted,
             staleness=staleness(self.started, self.ended),
-            dropped=0,
             started=self.started,
             ended=self.ended,
             trace=self.trace,

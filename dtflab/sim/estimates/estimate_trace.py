@@ -14,7 +14,7 @@ import numpy as np
 from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.hardware.schedule import Schedule
-from dtflab.protos import step_stats_pb2
+from dtflab.protos.step_stats_pb2 import DeviceStepStats, StepStats
 from dtflab.sim.engine.cluster_models import ClusterModel
 from dtflab.sim.engine.job import Job
 from dtflab.sim.engine.record import Moments, Record
@@ -23,12 +23,12 @@ from dtflab.sim.engine.reductions import Reduction
 
 def step_stats(
     job: Job, record: Record, cluster: ClusterModel, step: int = -1, workers: Iterable[int] = range(4)
-) -> step_stats_pb2.StepStats:
+) -> StepStats:
     """One step of some workers: their GPUs' computing, what each pulls, and what it pushes.
 
     ValueError for a step that was not kept: `estimate(…, trace=True)` keeps all.
     """
-    moments, stats = _kept(record, step), step_stats_pb2.StepStats()
+    moments, stats = _kept(record, step), StepStats()
     for worker in workers:
         if worker < job.workers and not np.isnan(record.started[step, worker]):
             started = float(record.started[step, worker])
@@ -40,9 +40,9 @@ def step_stats(
 
 def of_reduction(
     job: Reduction, record: Record, cluster: ClusterModel, step: int = -1, workers: Iterable[int] = range(4)
-) -> step_stats_pb2.StepStats:
+) -> StepStats:
     """The same with an all-reduce: computing of some devices, and each sum from when it can begin until it is there."""
-    moments, stats = _kept(record, step), step_stats_pb2.StepStats()
+    moments, stats = _kept(record, step), StepStats()
     for device in workers:
         if device < job.devices:
             added, since = stats.dev_stats.add(device=cluster.devices[device]), 0.0
@@ -54,9 +54,9 @@ def of_reduction(
     return stats
 
 
-def of_schedule(schedule: Schedule) -> step_stats_pb2.StepStats:
+def of_schedule(schedule: Schedule) -> StepStats:
     """A step of a pipeline: what each stage computes, and what it receives."""
-    stats = step_stats_pb2.StepStats()
+    stats = StepStats()
     devices = {device: stats.dev_stats.add(device=device) for device, spans in schedule.spans.items() if spans}
     for device, added in devices.items():
         for span in schedule.spans[device]:
@@ -82,15 +82,13 @@ def _kept(record: Record, step: int) -> Moments:
     return Moments(*(column[row] for column in record.trace))
 
 
-def _device(stats: step_stats_pb2.DeviceStepStats, moments: Moments, device: int) -> None:
+def _device(stats: DeviceStepStats, moments: Moments, device: int) -> None:
     forward = float(moments.forward[device])
     _span(stats, "forward", "forward = Model()", float(moments.computed_from[device]), forward)
     _span(stats, "backward", "backward = Gradients()", forward, float(moments.ready[:, device].max()))
 
 
-def _messages(
-    stats: step_stats_pb2.StepStats, job: Job, cluster: ClusterModel, moments: Moments, worker: int, started: float
-) -> None:
+def _messages(stats: StepStats, job: Job, cluster: ClusterModel, moments: Moments, worker: int, started: float) -> None:
     """What goes between a worker's first device and the servers."""
     here = cluster.devices[int(np.flatnonzero(job.owner == worker)[0])]
     by_server = grouped((cluster.servers[server], item) for item, server in enumerate(job.items.server.tolist()))
@@ -110,9 +108,7 @@ def _label(nbytes: float, tensor: str, source: str, target: str) -> str:
     return f"[{nbytes:.0f}B] {tensor} from {source} to {target}"
 
 
-def _span(
-    stats: step_stats_pb2.DeviceStepStats, name: str, label: str, start: float, end: float, lane: int = 0
-) -> None:
+def _span(stats: DeviceStepStats, name: str, label: str, start: float, end: float, lane: int = 0) -> None:
     node = stats.node_stats.add(node_name=name, timeline_label=label, thread_id=lane)
     node.all_start_micros, node.all_start_nanos = round(start * 1e6), round(start * 1e9)
     node.op_end_rel_nanos = node.all_end_rel_nanos = round((end - start) * 1e9)
