@@ -78,7 +78,7 @@ def test_the_bubble_of_cores_counts_time_once():
     waited = sum(idle * base.makespan - (base.makespan - whole) for idle in base.idle.values())
     assert base.bubble(devices) == pytest.approx(waited / whole / 3)
     assert base.bubble(devices) > 1 - sum(base.busy.values()) / whole / 3, "more than one core computes"
-    with pytest.raises(ValueError, match="each once"):
+    with pytest.raises(ValueError, match="several different devices"):
         base.bubble(["/job:worker/task:0", "/job:worker/task:0/cpu:0"])
     with pytest.raises(ValueError, match="/cpu:0 means 3 devices"):
         base.bubble(["/cpu:0"])
