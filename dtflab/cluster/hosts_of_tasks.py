@@ -64,8 +64,8 @@ class Homes:
 
     def _open(self, host: str, own: bool) -> None:
         if self._virtual:
-            hosts.begin_virtual_time(host)
-            self._undo.callback(hosts.end_virtual_time, host)
+            hosts.count_virtual_time(host, 1)
+            self._undo.callback(hosts.count_virtual_time, host, -1)
         if self._cards is not None:
             hosts.give_cards(host, self._cards)
             self._undo.callback(hosts.take_cards, host)

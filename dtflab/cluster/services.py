@@ -48,6 +48,7 @@ class Call(Protocol):
 
 
 Method = Callable[[bytes, Call], bytes]
+_ByKey = list[tuple[str, object]]  # keys of a rendezvous and their values
 
 
 class MasterService:
@@ -312,9 +313,7 @@ class WorkerService:
             return _failed(RunGraphResponse(), error)
         return serialize_named(response, "recv", received)
 
-    def _drive(
-        self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Call
-    ) -> list[tuple[str, object]]:
+    def _drive(self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Call) -> _ByKey:
         """Run a registered partition on this thread; the values that the master asked for with it."""
         trace = trace_of(self._clock, request.exec_opts.record_timeline)
         step = self._task.master.new_step(request.step_id, self._clock, trace=trace)
@@ -336,7 +335,7 @@ class WorkerService:
                 response.partition_graph.add().CopyFrom(nodes_to_proto(executor.nodes))
         return self._received(request, call)
 
-    def _received(self, request: RunGraphRequest, call: Call) -> list[tuple[str, object]]:
+    def _received(self, request: RunGraphRequest, call: Call) -> _ByKey:
         received = []
         for key in request.recv_key:
             value = self._awaited(request.step_id, key, call)
@@ -345,9 +344,7 @@ class WorkerService:
             received.append((key, value))
         return received
 
-    def _go_on(
-        self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Call
-    ) -> list[tuple[str, object]]:
+    def _go_on(self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Call) -> _ByKey:
         """Part of a partial run: the first call starts the partition on a thread of its own, the last awaits it."""
         with self._lock:
             running = self._partial.get(request.step_id)

@@ -220,18 +220,12 @@ def take_cards(host: str) -> None:
             _forget([host])
 
 
-def begin_virtual_time(host: str) -> None:
-    """Count a cluster in virtual time whose tasks see the cards of the host."""
+def count_virtual_time(host: str, change: int) -> None:
+    """Count a cluster in virtual time that sees the cards of the host; `change` is 1 at its start, -1 at the end."""
     with _lock:
-        _in_virtual_time[host] += 1
-        _publish_if_known(host)
-
-
-def end_virtual_time(host: str) -> None:
-    """Count such a cluster's end."""
-    with _lock:
-        _in_virtual_time[host] -= 1
-        _publish_if_known(host)
+        _in_virtual_time[host] += change
+        if host in _cards:
+            _publish()
 
 
 def forget(host: str) -> None:
@@ -361,11 +355,6 @@ def _publish() -> None:
     for host, (said, there) in _cards.items():
         hosts[host] = replace(said, count=len(there), virtual=_in_virtual_time[host] > 0)
     registry().publish(hosts, [claim.holding() for claim in _claims.values() if claim._told])
-
-
-def _publish_if_known(host: str) -> None:
-    if host in _cards:
-        _publish()
 
 
 # ---- programs ----
