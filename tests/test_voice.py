@@ -31,7 +31,7 @@ PATTERNS = {  # what to look for, and what to write instead
     rf"(?<![\w.])[Bb]eside (?={PLACE}\b)": "next to, as well as, compared with",
     r"\bfor ever\b": "forever",
     r"\bso many\b(?! that| as)": "that many",
-    r"\b(?:is|are|was|were|be|been|being) told\b(?! apart)": "learns, is notified, reports, is asked to",
+    r"\b(?:is|are|was|were|be|been|being|is not|are not) told\b(?! apart)": "learns, is notified, reports, is asked to",
     r"\bcomes? to be\b": "is created, starts",
     r"\b[Ee]very so (?:many|often)\b": "every N seconds, now and then",
     r"\b\d+ %(?= [a-z]+[ .,]|[.,;:)])": "40%",

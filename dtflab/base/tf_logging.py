@@ -2,8 +2,8 @@
 
 Stands for `python/platform/tf_logging.py`. Left out: Google's own prefix of a line.
 
-Rule: there is one logger, Python's `tensorflow`, so that programs that configure it by name go on working. It says
-what it can only once: where the root logger has handlers already, it adds none of its own.
+Rule: there is one logger, Python's `tensorflow`, so that programs that configure it by name go on working. Each line
+appears once: where the root logger has handlers already, it adds none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def get_logger() -> logging.Logger:
     return logger
 
 
-# `stacklevel=2`: a line tells where the caller of these functions stands, not where they do.
+# `stacklevel=2`: a line shows where the caller of these functions is, not where they are.
 
 
 def log(level: int, msg: Any, *args: Any, **kwargs: Any) -> None:
@@ -86,7 +86,7 @@ _calls: Counter[tuple[str, int]] = Counter()
 
 
 def _calls_so_far() -> int:
-    """How often the line of the program that called our caller did so before."""
+    """How often the program's line that called our caller has done so before."""
     frame = sys._getframe(2)
     line = frame.f_code.co_filename, frame.f_lineno
     _calls[line] += 1

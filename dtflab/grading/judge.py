@@ -36,7 +36,7 @@ _DEAF = "Not tried, because the answer could not be stopped."
 _LATE = f"Not tried, because the answer has used up its {MOST:g} s."
 _BUSY = (
     f"Stopped, because a question has {CELL:g} s on the clock in a notebook: other programs have the processor, or the "
-    "answer waits every now and then. Try again when the machine has less to do."
+    "answer itself waits for something. Try again when the machine has less to do."
 )
 
 

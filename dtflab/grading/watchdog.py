@@ -1,10 +1,10 @@
 """Call a function for a limited time: an answer that never ends is a result, not a stuck grader.
 
-The answer runs in this process, because it is a living function of the notebook: what it refers to can't be taken to
-another process, and nothing here evaluates source. So it runs on a thread of its own. When its time is up, an exception
-is raised inside it, again and again for a while, as it may be caught; a thread that is deaf to it (it sleeps, or
-computes in C) is left behind, and the caller goes on. Left out: limits of memory, and answers that do harm; for those
-a whole submission is run in a process of its own.
+The answer runs in this process, because it is a live function of the notebook: the objects that it refers to can't be
+taken to another process, and nothing here evaluates source. So it runs on a thread of its own. When its time is up, an
+exception is raised inside it, again and again for a while, as it may be caught; a thread that does not react to it (it
+sleeps, or computes in C) is left behind, and the caller goes on. Left out: limits of memory, and answers that do harm;
+for those a whole submission is run in a process of its own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Outcome:
         self.stopped = False
         self.seconds = 0.0  # that counted, as `meter` says
         self.over = False  # its thread is about to end
-        self.left_running = False  # deaf to being stopped
+        self.left_running = False  # did not react to being stopped
 
 
 def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) -> Outcome:
@@ -50,7 +50,7 @@ def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) ->
 
     def run() -> None:
         ident.append(threading.get_ident())
-        with suppress(Stopped):  # one that comes while another one is dealt with
+        with suppress(Stopped):  # one that comes while another one is handled
             try:
                 begun.set()
                 outcome.value = function()
@@ -74,7 +74,7 @@ def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) ->
 
 
 def _wait(done: Event, seconds: float, wall: float) -> float:
-    """Until it is done or its time is up; the seconds that counted."""
+    """Wait until the call is done or its time is up; the seconds that counted."""
     began = REAL.now()
     meter = Meter(seconds, began, processor_seconds())
     # Not join(): interrupted by Ctrl-C, Python 3.11 takes the thread for ended.

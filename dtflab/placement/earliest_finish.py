@@ -1,7 +1,7 @@
 """Greedy placement by the earliest finish, over a simulated execution.
 
 Stands for section 3.2.1 of the TensorFlow white paper (2015), whose placer was never released. There a node is placed
-when the simulation comes to it; `ranked` takes the order of HEFT (Topcuoglu, 2002) instead: the longest way to the end
+when the simulation reaches it; `ranked` takes the order of HEFT (Topcuoglu, 2002) instead: the longest way to the end
 comes first.
 
 Rules: a unit goes where its first node that takes time would end soonest, the transfer of its inputs included; of equal
@@ -54,7 +54,7 @@ def mean_transfer(problem: Problem) -> tuple[float, float]:
 
 
 class _Greedy:
-    """The execution as far as it is simulated."""
+    """The execution, as far as it has been simulated."""
 
     def __init__(self, problem: Problem, ranks: list[float] | None) -> None:
         self.problem, self.plan, self.fabric = problem, problem.plan, problem.fabric
@@ -146,7 +146,7 @@ class _Greedy:
             self.come[key] = arrival
         return arrival
 
-    # -- what follows of it -------------------------------------------------------------------------------------
+    # -- consequences -------------------------------------------------------------------------------------
 
     def _settle(self, unit: int, device: int) -> None:
         self.assignment[unit] = device

@@ -23,7 +23,7 @@ from dtflab.ops.blas import BLAS
 
 
 class Work(Protocol):
-    """Something with nodes that are ready to run: an iteration of a frame of a partition."""
+    """A source of nodes that are ready to run: an iteration of a frame of a partition."""
 
     ready: deque[int]
 
@@ -35,7 +35,7 @@ S_co = TypeVar("S_co", bound="Step", covariant=True)
 
 
 class NewStep(Protocol[S_co]):
-    """What makes the runner of a step: a class of this room, or one that a test seeds."""
+    """Makes the runner of a step: a class of this room, or one that a test seeds."""
 
     def __call__(
         self, step_id: int, clock: Clock, timeout: float | None = None, trace: StepStatsCollector | None = None
@@ -43,7 +43,7 @@ class NewStep(Protocol[S_co]):
 
 
 class Step:
-    """One step, as the process that drives it sees it: what is ready, what is awaited, the first error.
+    """One step, as the process that drives it sees it: the ready nodes, the awaited results, the first error.
 
     `timeout` is in seconds; `trace` collects what ran when, if it is wanted.
     """
@@ -65,7 +65,7 @@ class Step:
         self._inner: set[Step] = set()  # of functions that kernels are calling now
         self._cancelled_by: Exception | None = None
         self.multiplies = False  # has nodes that use BLAS
-        self.inter_op = 0  # which of a device's inter-op pools runs costly kernels; -1: none, this thread does
+        self.inter_op = 0  # the device's inter-op pool that runs costly kernels; -1: none, this thread does
         self.careful = trace is not None  # ask `holds_back` before each node
         self.allow(timeout)
 
@@ -87,15 +87,15 @@ class Step:
 
     @property
     def idle(self) -> bool:
-        """Nothing else is ready or on its way: a costly kernel gains nothing from another thread."""
+        """True if nothing else is ready or on its way: a costly kernel then gains nothing from another thread."""
         return not self._queue and not self._inbox and not self.in_flight
 
     def expect(self) -> None:
-        """One more post will come."""
+        """Expect one more post."""
         self.in_flight += 1
 
     def on_cancel(self, callback: Callable[[Exception], object]) -> Callable[[], object]:
-        """Call `callback(error)` when the step fails; at once if it already has. The result takes that back."""
+        """Call `callback(error)` when the step fails; at once if it already has. Calling the result takes that back."""
         if self.error is not None:
             callback(self.error)
         self._on_cancel[callback] = None
@@ -130,7 +130,7 @@ class Step:
             raise self.error
 
     def drive_inner(self, inner: Step) -> None:
-        """Run the step of a function that a kernel calls: it has no more time than this one, and ends with it."""
+        """Run the step of a function that a kernel calls: it has this step's deadline, and ends with it."""
         inner._deadline, inner.inter_op, inner.careful = self._deadline, self.inter_op, self.careful
         self._inner.add(inner)
         try:

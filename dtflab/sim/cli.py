@@ -1,6 +1,6 @@
 """Command line of the simulator: `dtflab sim predict POINTS.json --json OUT.json`, `dtflab sim calibrate`, `report`.
 
-Rule: here is only what reads arguments, prints and writes files.
+Rule: this module only reads arguments, prints and writes files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The subcommands of `dtflab sim`."""
     commands = parser.add_subparsers(dest="sim_command", required=True)
     one = commands.add_parser("predict", help="predict published measurements from their setups")
-    one.add_argument("points", type=Path, help="a file of points; what it says was published is only compared with")
+    one.add_argument("points", type=Path, help="a file of points; the published results in it are only compared with")
     one.add_argument("--json", type=Path, metavar="OUT.json", help="where to write the predictions")
     one.add_argument("--parameters", type=Path, default=FILE, help="calibrated parameters (default: those shipped)")
     one = commands.add_parser("calibrate", help="fit the parameters to the points that are shipped, in minutes")
@@ -84,7 +84,7 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _check_folder(path: Path | None) -> None:
-    """ValueError, before minutes of work, if a file can't be written where it is asked for."""
+    """Raise ValueError, before minutes of work, if a file can't be written to its path."""
     if path is not None and not path.parent.is_dir():
         raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} in")
 

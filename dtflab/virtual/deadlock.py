@@ -1,4 +1,4 @@
-"""Deadlocks: when all wait and nothing is due, whether somebody may yet come, and what to say if not.
+"""Deadlocks: when every thread waits and no event is scheduled, whether a thread may yet come, and the error if not.
 
 Rule: no false alarm. A thread that is not known to wait for virtual time might still bring what the others wait for.
 """
@@ -17,18 +17,18 @@ PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out 
 
 
 class DeadlockError(errors.InternalError):
-    """Every thread waits, and nothing that is going to happen can wake one of them."""
+    """Every thread waits, and no scheduled event can wake one of them."""
 
 
 class Watch:
     """Looks at the threads of the process for one clock."""
 
     def __init__(self) -> None:
-        self._strangers = set(threading.enumerate())  # were there before: have nothing to do with the clock
-        maker = threading.current_thread()  # an own one that makes a cluster does a program's work; main waits for it
+        self._strangers = set(threading.enumerate())  # older threads, which have nothing to do with the clock
+        maker = threading.current_thread()  # a thread of a clock's own does a program's work; main waits for it
         self._main = maker if isinstance(maker, OwnThread) else threading.main_thread()
-        self._patience = -1, 0.0  # after how many events all stood still, and until when guests may come
-        self._told: tuple[float, str] | None = None  # when the last deadlock was, and its text
+        self._patience = -1, 0.0  # the number of events at the last standstill, and how long guests may still come
+        self._told: tuple[float, str] | None = None  # moment and text of the last deadlock
 
     def somebody_may_come(self, inside: Collection[Any], turned: int) -> bool:
         """True while the program's main thread is free to do something, or, for a while, one that might be a guest.
@@ -47,9 +47,9 @@ class Watch:
         return REAL.now() < self._patience[1]
 
     def text(self, now: float, lines: Iterable[str]) -> str:
-        """What the error says; at one moment what the first one did, when most still waited."""
+        """The error's text; at the same moment that of the first error, when most threads still waited."""
         if self._told is None or self._told[0] != now:
-            head = f"Deadlock at {now:.6g} s of virtual time: all wait, nothing is due."
+            head = f"Deadlock at {now:.6g} s of virtual time: every thread is waiting, and no event is scheduled."
             self._told = now, "\n  ".join([head, *lines])
         return self._told[1]
 
@@ -57,7 +57,7 @@ class Watch:
 def _joins(thread: Any) -> bool:
     """True if a thread is in a function of `threading`: it joins another one, or waits for one in real time.
 
-    The thread may be the program's own, which records nothing about itself; only its frame tells.
+    The thread may be the program's own, which records nothing about itself; only its frame shows it.
     """
     frame = current_frames().get(thread.ident or 0)
     return frame is not None and frame.f_globals is vars(threading)

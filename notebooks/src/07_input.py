@@ -352,8 +352,9 @@ except tf.errors.OpError as error:
 
 # %% [markdown]
 # The step waits for a batch that nobody will ever bring. In virtual time nothing else can happen any more, and this can be
-# *proved*, so it is an error that says who waits for what. On a real cluster, another program could still come and fill the
-# queue: there is no error, the program just stands still. Two things help to find out. A step can have a time limit:
+# *proved*, so it is an error that reports which op waits for what. On a real cluster, another program could still come
+# and fill the queue: there is no error, the program just stands still. Two things help to find out. A step can have a
+# time limit:
 
 # %%
 tf.reset_default_graph()

@@ -68,7 +68,7 @@ class Model:
 
 
 class Seen(NamedTuple):
-    """What an answer gave, after that many steps; whether that fits, and one more; whether it hid another error."""
+    """An answer's result, after that many steps; whether it fits, and one more; whether it hid another error."""
 
     most: int
     given: int
@@ -118,7 +118,7 @@ def _demand_largest(seen: Seen) -> None:
 
 
 def _features(random: Random) -> int:
-    """So many that some hundred examples fit, and a number that no answer guesses."""
+    """A number of features with which some hundred examples fit, and that no answer guesses."""
     return random.randrange(4000, 9000)
 
 
@@ -175,7 +175,7 @@ def other_errors(answer: Any, random: Random) -> None:
     seen = Seen(100, given, len(tries), fits=False, next_fits=False, hid_an_error=bool(tries))
     if not tries:
         raise Wrong(f"largest_batch gave {shown(given)}, and never called step.", seen)
-    raise Wrong(f"step raised {bad.__name__}, and nobody hears of it; largest_batch gave {shown(given)}.", seen)
+    raise Wrong(f"step raised {bad.__name__}, and the caller does not see it; largest_batch gave {shown(given)}.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

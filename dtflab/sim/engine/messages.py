@@ -1,6 +1,6 @@
 """Messages: the same job as `step_model` simulates, with every message an event on the engine of virtual time.
 
-Left out: nothing that `step_model` has; and here messages of different steps meet on a wire in the order of time.
+Left out: nothing that `step_model` has; unlike there, messages of different steps meet on a wire in order of time.
 
 Rules. A message's event is the moment at which it is sent: then it reserves its wires (the rule in `transfers`), and
 its arrival is known. A worker sends its pulls at one moment, one by one, so that those of several workers take turns.
@@ -62,9 +62,9 @@ def _ways(job: Job, flow: Flow) -> list[Way]:
 
 
 class _Run:
-    """Workers of one device each, that begin a step, pull, compute, push, and finish; what follows the rule says.
+    """Workers of one device each, that begin a step, pull, compute, push, and finish; the rule decides what follows.
 
-    Messages have the numbers that they have in the job's flows: item by item, and so is what is written down of them.
+    Messages have their numbers in the job's flows, item by item, and are recorded in that order.
     """
 
     rule: Rule
@@ -128,7 +128,9 @@ class _Run:
         self.read[worker] = self.send(self.inputs[worker])
 
     def send(self, way: Way) -> float:
-        """A message sets out now; when it arrives. `hardware/cut_through.pass_link`, written out: it is called most."""
+        """Send a message now; the moment of its arrival. `hardware/cut_through.pass_link`, written out: it is called
+        most.
+        """
         free = self.free
         start = end = self.engine.now
         for wire, service, overhead in way[0]:
@@ -147,7 +149,7 @@ class _Run:
         return end + way[1]
 
     def pull(self, number: int) -> None:
-        """One item sets out to its worker; the next follows at once."""
+        """Send one item to its worker; the next follows at once."""
         arrival = self.send(self.pulls[number])
         worker = number % self.workers
         self.pulled[self.row[worker] * self.count + number] = arrival
@@ -161,7 +163,7 @@ class _Run:
             self.engine.at(self.forward[worker] + self.slow[worker] * self.ready[worker], self.push, worker)
 
     def push(self, number: int) -> None:
-        """One gradient leaves; the next does when it is computed."""
+        """Send one gradient; the next follows when it is computed."""
         worker = number % self.workers
         self.leave(number, worker)
         number += self.workers
@@ -171,7 +173,7 @@ class _Run:
             self.engine.at(self.ended[worker], self.finish, worker)
 
     def leave(self, number: int, worker: int) -> None:
-        """A worker's gradient sets out to its server."""
+        """Send a worker's gradient to its server."""
         arrival = self.send(self.pushes[number])
         self.pushed[self.row[worker] * self.count + number] = arrival
         done = arrival + self.rule.waits_s[number // self.workers]
@@ -191,7 +193,7 @@ class _Run:
     # -- what is written down -----------------------------------------------------------------------------------
 
     def moments(self) -> Moments:
-        """All moments that are not in the log yet, or follow from others."""
+        """Fill in the moments that are not in the log yet, or follow from others."""
         pulled, pushed = self.shaped(self.pulled), self.shaped(self.pushed)[:, ::-1]
         ready = self.computed()
         return Moments(pulled, pulled, self.log.trace.computed_from, self.log.trace.forward, ready, ready, pushed)
@@ -237,7 +239,7 @@ class _Grouped(_Run):
             self.engine.at(self.engine.now, self.pull, number + self.workers)
 
     def hand_on(self, number: int) -> None:
-        """An item has come to a worker, and sets out to its devices."""
+        """An item has reached a worker, and goes on to its devices."""
         item, worker = divmod(number, self.workers)
         first, row = item * self.job.devices, self.row[worker] * len(self.there) // self.rows
         for device in self.devices(worker):
@@ -249,7 +251,7 @@ class _Grouped(_Run):
                 self.engine.at(self.forward[device] + self.slow[device] * self.ready[0], self.gather, 0, device)
 
     def gather(self, item: int, device: int) -> None:
-        """A device's gradient sets out to be summed; the next does when it is computed."""
+        """Send a device's gradient to be summed; the next follows when it is computed."""
         arrival = self.send(self.gathers[item * self.job.devices + device])
         worker = self.owner[device]
         number = item * self.workers + worker

@@ -1,6 +1,6 @@
-"""What networks of images are made of: layers that can be put behind and next to each other, and a classifier's loss.
+"""The parts of image networks: layers to put one after another or side by side, and a classifier's loss.
 
-Rule: a layer is a function from images [batch, height, width, channels] to others; `chain` and `beside` make larger
+Rule: a layer is a function from images [batch, height, width, channels] to images; `chain` and `beside` make larger
 ones of them, each in a variable scope of its own, so that names tell where in the network a variable is.
 """
 
@@ -58,7 +58,7 @@ def mean_pool(size: int, stride: int, padding: str = "same") -> Layer:
 
 
 def chain(*parts: Layer, name: str | None = None) -> Layer:
-    """One layer behind the other."""
+    """Layers one after the other."""
 
     def layer(x: Any) -> Any:
         with variable_scope(name, default_name="chain"):
@@ -70,7 +70,7 @@ def chain(*parts: Layer, name: str | None = None) -> Layer:
 
 
 def beside(*branches: Layer, name: str | None = None) -> Layer:
-    """Layers that are given the same images; their channels are put side by side."""
+    """Layers of the same images; their channels are put side by side."""
 
     def layer(x: Any) -> Any:
         with variable_scope(name, default_name="beside"):

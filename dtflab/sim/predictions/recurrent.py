@@ -4,7 +4,7 @@ Stands for the graph that tensorflow/nmt builds: layers in turns over GPUs, grad
 projection to the vocabulary on the last one. Left out: the cost of attention itself, and buckets of lengths.
 
 Rule: only the order of cells decides. Cell (layer, time) waits for the layer below at that time and for itself one
-time before. Attention that the top layer asks for closes a circle: the bottom layer waits for the top one, too. It is
+time before. Attention for the top layer closes a circle: the bottom layer waits for the top one, too. It is
 the same where only the bottom layer asks, but then nothing waits for the top.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dtflab.sim.predictions.layers import TIMES
 from dtflab.sim.predictions.points import Row
 
-BACKWARD = 2  # a way back multiplies matrices twice as often
+BACKWARD = 2  # the backward pass multiplies matrices twice as often
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Network:
 
     layers: int
     projection: float
-    circle: bool  # the top layer asks for attention
+    circle: bool  # attention is computed for the top layer
     both_ways: bool  # the encoder's first layer reads in both directions
 
 

@@ -3,8 +3,8 @@
 Stands for `Saver` of `python/training/saver.py`. Left out: eager mode, restoring the object-based checkpoints of
 TensorFlow 2's `tf.train.Checkpoint`, metrics.
 
-Rule: all work is done by operations of the graph (saver_builder.py), on the tasks that hold the variables; what is
-done here is the keeping of books: which checkpoints there are, and which are old enough to be deleted.
+Rule: all work is done by operations of the graph (saver_builder.py), on the tasks that hold the variables; this module
+only keeps account of the checkpoints: which there are, and which are old enough to be deleted.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Saver:
       allow_empty: a graph without variables is not an error; saving then writes a meta graph only.
       write_version: format of checkpoints: SaverDef.V2 or, as before TensorFlow 1.0, SaverDef.V1.
       pad_step_number: write step numbers with 8 digits.
-      save_relative_paths: let the file `checkpoint` name paths from its own directory on.
-      filename: prefix that is saved to if nobody feeds another one.
+      save_relative_paths: let the file `checkpoint` name paths relative to its own directory.
+      filename: the prefix to save to, unless another one is fed.
 
     Raises:
       TypeError: `var_list` is neither list nor dict.
@@ -151,11 +151,11 @@ class Saver:
 
         Args:
           sess: the session whose variables are saved.
-          save_path: prefix of the files; its directory must exist or be makeable in an existing one.
+          save_path: prefix of the files; its directory must exist, or its parent must.
           global_step: number, or a tensor or variable that holds it.
           latest_filename: the file that lists the checkpoints of the directory, "checkpoint" by default.
           meta_graph_suffix, write_meta_graph: also write the graph to `<prefix>.meta`.
-          write_state: also update `latest_filename`, and delete what is too old.
+          write_state: also update `latest_filename`, and delete checkpoints that are too old.
           strip_default_attrs: leave attributes that have their default value out of the meta graph.
           save_debug_info: has no effect.
         """
@@ -198,7 +198,7 @@ class Saver:
         return os.fsdecode(written)
 
     def _record(self, save_path: str, prefix: str, latest_filename: str, meta_graph_suffix: str) -> None:
-        """Note a new checkpoint, in `latest_filename` too, and delete what is beyond `max_to_keep`."""
+        """Record a new checkpoint, in `latest_filename` too, and delete those beyond `max_to_keep`."""
         if self.saver_def.max_to_keep:
             self._last_checkpoints = [item for item in self._last_checkpoints if item[0] != prefix]
             self._last_checkpoints.append((prefix, CURRENT.time()))
@@ -249,12 +249,12 @@ class Saver:
         return [prefix for prefix, _ in self._last_checkpoints]
 
     def set_last_checkpoints(self, last_checkpoints: Sequence[str]) -> None:
-        """Say which checkpoints there are. Their time counts as late: `keep_checkpoint_every_n_hours` keeps them."""
+        """Set the list of checkpoints. They count as recent: `keep_checkpoint_every_n_hours` keeps them."""
         assert isinstance(last_checkpoints, list)
         self._last_checkpoints = [(prefix, np.inf) for prefix in last_checkpoints]
 
     def set_last_checkpoints_with_time(self, last_checkpoints_with_time: Sequence[tuple[str, float]]) -> None:
-        """Say which checkpoints there are, and when they were written, in seconds since 1970."""
+        """Set the list of checkpoints with the times when they were written, in seconds since 1970."""
         assert isinstance(last_checkpoints_with_time, list)
         self._last_checkpoints = last_checkpoints_with_time
 

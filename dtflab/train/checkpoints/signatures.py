@@ -1,7 +1,7 @@
-"""Signatures: what a saved model takes and gives, under names that do not depend on its graph.
+"""Signatures: inputs and outputs of a saved model, under names that do not depend on its graph.
 
 Stands for `python/saved_model/{signature_constants,signature_def_utils_impl,utils_impl}.py`.
-Left out: signatures of training (Estimator), composite tensors but SparseTensor.
+Left out: signatures of training (Estimator), composite tensors other than SparseTensor.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""SessionRunHook: code that goes along with each `run` of a monitored session, and what it gets to see.
+"""SessionRunHook: code that runs around each `run` of a monitored session, and the objects that it gets.
 
 Stands for `python/training/session_run_hook.py`.
 
-Rule: a hook asks for tensors before the run and gets their values after it; all hooks' wishes and the program's own
-become one `Session.run`. A hook ends the training by `run_context.request_stop()`.
+Rule: a hook asks for tensors before the run and gets their values after it; the requests of all hooks and of the
+program become one `Session.run`. A hook ends the training by `run_context.request_stop()`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class SessionRunHook:
         """
 
     def fail(self, session: Any) -> None:
-        """Called in the place of `end` when the training ends with an error. TensorFlow's hooks are not told of it."""
+        """Called instead of `end` when the training ends with an error. TensorFlow's hooks do not learn of it."""
 
 
 class SessionRunArgs(NamedTuple):
-    """What a hook adds to a run: fetches, feeds and RunOptions, as `Session.run` takes them."""
+    """The additions of a hook to a run: fetches, feeds and RunOptions, as `Session.run` takes them."""
 
     fetches: Any
     feed_dict: Any = None
@@ -52,7 +52,7 @@ class SessionRunArgs(NamedTuple):
 
 
 class SessionRunValues(NamedTuple):
-    """What a run gave: the values of the hook's fetches in their form, the RunOptions used, the RunMetadata."""
+    """The results of a run: the values of the hook's fetches in their form, the RunOptions used, the RunMetadata."""
 
     results: Any
     options: Any
@@ -60,7 +60,7 @@ class SessionRunValues(NamedTuple):
 
 
 class SessionRunContext:
-    """The run that a hook goes along with."""
+    """The run that a hook belongs to."""
 
     def __init__(self, original_args: Any, session: Any) -> None:
         self._original_args = original_args
