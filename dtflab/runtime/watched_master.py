@@ -2,7 +2,7 @@
 
 Stands for nothing in TensorFlow.
 
-Rule: it is made for a call, and only if somebody watches then; what a local master can do besides is not told.
+Rule: it is made for a call, and only if somebody watches then; other methods of a local master are not reported.
 """
 
 from __future__ import annotations

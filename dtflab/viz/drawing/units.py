@@ -28,7 +28,7 @@ def ticks(total: float, most: float) -> Iterator[float]:
 
 
 def time_ticks(micros: float, wide: float) -> Iterator[tuple[float, str]]:
-    """Round moments within so many microseconds, and how they are written: as many as an axis `wide` has room for."""
+    """Round moments within this many microseconds, and how they are written: as many as an axis `wide` has room for."""
     unit, name = time_unit(micros)
     for tick in ticks(micros / unit, wide / 85):
         yield tick * unit, f"{tick:g} {name}" if tick else "0"
