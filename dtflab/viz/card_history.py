@@ -15,7 +15,7 @@ from dtflab.base.events import CardEvent
 from dtflab.base.text_table import plural, text_table
 from dtflab.machine.cards import MIB
 from dtflab.machine.smi import CardState, Smi
-from dtflab.viz.cards import by_arrival, host_of, program_look
+from dtflab.viz.cards import Program, by_arrival, host_of, program_look
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, Look
 from dtflab.viz.drawing.picture import Picture, Table
@@ -26,7 +26,7 @@ from dtflab.viz.drawing.units import duration
 MOST_EVENTS = 20  # that are drawn
 _PLOT, _LINE, _BELOW = 190.0, 18.0, 44.0
 _HEADROOM = 1.35  # of the capacity: what was asked for may stick out so far
-_PROGRAM = tuple[int, str]
+_Held = dict[Program, int]  # bytes of a card
 
 
 class _Rect(NamedTuple):
@@ -47,11 +47,11 @@ class _Moment(NamedTuple):
     """An event: which program held how much (bytes) just after it, and how many events it stands for."""
 
     event: CardEvent
-    held: dict[_PROGRAM, int]
+    held: _Held
     smaller: int = 0  # pieces that the same program was refused right after the first
 
     @property
-    def program(self) -> _PROGRAM:
+    def program(self) -> Program:
         return self.event.pid, self.event.program
 
 
@@ -82,7 +82,7 @@ def card_history(
 # -- data -------------------------------------------------------------------------------------------------------
 
 
-def _moments(events: Sequence[CardEvent], now: dict[_PROGRAM, int]) -> tuple[dict[_PROGRAM, int], list[_Moment]]:
+def _moments(events: Sequence[CardEvent], now: _Held) -> tuple[_Held, list[_Moment]]:
     """What each program held before the first event, and after each; consecutive refusals of one are one moment."""
     first = {(e.pid, e.program): e.before for e in reversed(events)}
     held = start = {who: size for who, size in (now | first).items() if size}
@@ -112,13 +112,7 @@ class _Drawing:
     """A plot of bands, a number below each event, and the list of events."""
 
     def __init__(
-        self,
-        card: CardState,
-        programs: Sequence[_PROGRAM],
-        start: dict[_PROGRAM, int],
-        moments: Sequence[_Moment],
-        width: float,
-        title: str,
+        self, card: CardState, programs: list[Program], start: _Held, moments: list[_Moment], width: float, title: str
     ) -> None:
         self.programs = programs
         self.card, self.moments, self.width, self.title = card, moments, width, title

@@ -23,6 +23,9 @@ from dtflab.viz.drawing.units import memory_size
 _BAR, _ROW, _BEHIND = 24.0, 36.0, 6.0
 
 
+Program = tuple[int, str]  # its process and its name
+
+
 class _Piece(NamedTuple):
     """A part of a card: whose (None: free), and how many bytes, of which tensors use some."""
 
@@ -36,7 +39,10 @@ class _Piece(NamedTuple):
         return f"{self.held // MIB if self.process is None else -(-self.held // MIB):,} MiB"
 
 
-def by_arrival(programs: Iterable[tuple[int, str]], events: Sequence[CardEvent]) -> list[tuple[int, str]]:
+_Pieces = dict[int, list[_Piece]]  # by card
+
+
+def by_arrival(programs: Iterable[Program], events: Sequence[CardEvent]) -> list[Program]:
     """(pid, name) of programs in the order in which they came: process numbers start over now and then."""
     came = {(event.pid, event.program): i for i, event in reversed(list(enumerate(events)))}
     return sorted(programs, key=lambda who: (came.get(who, -1), who))  # who came long ago has no event any more
@@ -97,7 +103,7 @@ def _free(piece: _Piece) -> str:
     return f"free {piece.size}"
 
 
-def _sentence(host: HostState, pieces: dict[int, list[_Piece]]) -> str:
+def _sentence(host: HostState, pieces: _Pieces) -> str:
     told = [f"card {index}: " + ", ".join(" ".join(_words(piece)[:2]) for piece in pieces[index]) for index in pieces]
     return f"Memory of the GPUs of {host.name}. {'; '.join(told)}."
 
@@ -109,12 +115,7 @@ class _Drawing:
     """A row for each card."""
 
     def __init__(
-        self,
-        states: Sequence[CardState],
-        pieces: dict[int, list[_Piece]],
-        looks: dict[tuple[int, str], Look],
-        top: float,
-        width: float,
+        self, states: Sequence[CardState], pieces: _Pieces, looks: dict[Program, Look], top: float, width: float
     ) -> None:
         self.states, self.pieces, self.looks, self.top = states, pieces, looks, top
         labels = [f"GPU {state.index}  {state.name}" for state in states]

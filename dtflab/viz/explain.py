@@ -38,9 +38,8 @@ def explain(fetches: Any, feed_dict: Any = None, session: BaseSession | None = N
     [['_arg_x_0_0'], ['y'], ['_retval_y_0_0']]
     """
     graph = next((fetch.graph for fetch in leaves(fetches) if hasattr(fetch, "graph")), scopes.get_default_graph())
-    found = session or next(
-        (s for s in (default_stacks.get_default_session(), last_session()) if s and s.graph is graph), None
-    )
+    there = (default_stacks.get_default_session(), last_session())
+    found = session or next((one for one in there if one and one.graph is graph), None)
     if found is not None:
         return Explanation(story(fetches, feed_tensors(graph, feed_dict or ()), found))
     with Session(graph=graph) as local:

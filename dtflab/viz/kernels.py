@@ -102,10 +102,8 @@ def _word(row: _Row, device: Device) -> str:
 def _sentence(rows: Sequence[_Row], devices: Sequence[Device], layers: Sequence[tuple[str, list[str]]]) -> str:
     without = [row.kind for row in rows if "GPU" not in row.types]
     limits = f"No GPU kernel: {', '.join(without)}. " if without else "All have GPU kernels. "
-    computing = "; ".join(
-        f"{look(d.name).label}: {library} on {hardware}"
-        for d, library, hardware in zip(devices, layers[0][1], layers[1][1], strict=True)
-    )
+    computers = zip(devices, layers[0][1], layers[1][1], strict=True)
+    computing = "; ".join(f"{look(d.name).label}: {library} on {hardware}" for d, library, hardware in computers)
     return f"Kernels of {plural(len(rows), 'kind')} of ops. {limits}{computing}."
 
 

@@ -159,10 +159,8 @@ class _Band:
                 yield tag("path", tag("title", text), d=path, fill=self.look.colour.fill,
                           fill_opacity=_shade(layer.number))  # fmt: skip
         levels = [self.usage.before + taken for taken in _bytes_at(self.usage.tensors, self.times)]
-        points = "".join(
-            f"H{number(self.x(moment))}V{number(self.level(level))}"
-            for moment, level in zip(self.times, levels, strict=True)
-        )
+        corners = zip(map(self.x, self.times), map(self.level, levels), strict=True)
+        points = "".join(f"H{number(x)}V{number(y)}" for x, y in corners)
         start = f"M{number(self.x(0))} {number(self.level(self.usage.before))}"
         yield tag("path", d=start + points, class_="total", stroke=self.look.colour.line)
 

@@ -115,11 +115,11 @@ class _Phases:
 
     def _after(self, names: Iterable[str]) -> set[str]:
         """All that follows, as far as it has no phase and is not a summary."""
-        return self._reached(
-            (after for name in names for after in self.after[name]),
-            self.after,
-            lambda name: name not in self.found and not self.ops[name].op.endswith("Summary"),
-        )
+
+        def passes(name: str) -> bool:
+            return name not in self.found and not self.ops[name].op.endswith("Summary")
+
+        return self._reached((after for name in names for after in self.after[name]), self.after, passes)
 
     def _only_for(self, phase: str) -> None:
         """Mark what is needed for this phase first; initializers and savers, and reads for nobody, don't count."""
@@ -138,11 +138,7 @@ class _Phases:
     def _model(self, losses: Sequence[str], needed: set[str]) -> None:
         """Tell input, forward and loss apart among what the losses need."""
         kind = self._kinds(needed)
-        uses = [
-            name
-            for name in needed
-            if kind[name] == "model" and any(kind.get(b) == "weights" for b in self.before[name])
-        ]
+        uses = [n for n in needed if kind[n] == "model" and any(kind.get(b) == "weights" for b in self.before[n])]
         inner = self._reached(uses, self.before, lambda name: name in needed)
         tail = {name for name in needed if kind[name] == "model" and name not in inner}
         joins = [name for name in tail if any(kind.get(b) == "input" for b in self.before[name])]
@@ -176,9 +172,8 @@ class _Phases:
         starts += [n for n in variables if trained and n not in trained]
         starts = starts or [n for n in needed if self.ops[n].op == "Const"]
         data = self._reached(starts, self.after, lambda name: name in needed)
-        summed = self._reached(
-            (n for n in weights - data if self.ops[n].op in _REDUCES), self.after, lambda n: n in weights - data
-        )
+        alone = weights - data
+        summed = self._reached((n for n in alone if self.ops[n].op in _REDUCES), self.after, alone.__contains__)
         return {
             name: "model" if name in weights & data
             else "input" if name in data

@@ -73,11 +73,8 @@ def _draw(random: Random, block_rows: int) -> Case:
     table = np.array([[random.random() for _ in range(COLUMNS)] for _ in range(count)], np.float32)
     while True:
         case = Case(tasks, block_rows, table, [random.randrange(count) for _ in range(random.randint(6, 9))])
-        wrongs = [
-            case.order_of_tasks,
-            _with_blocks(case, count // tasks),
-            _with_blocks(case, 1 if block_rows > 1 else 2),
-        ]
+        other_blocks = (count // tasks, 1 if block_rows > 1 else 2)
+        wrongs = [case.order_of_tasks, *(_with_blocks(case, rows) for rows in other_blocks)]
         homes = {case.home(row)[0] for row in case.ids}
         telling = all(wrong != case.ids for wrong in wrongs) and len(case.ids) * tasks != count
         if telling and len(homes) == tasks:

@@ -83,10 +83,8 @@ def courses(seen: Watch | Sequence[QueueEvent]) -> list[Course]:
     by_queue: dict[tuple[str, str], list[QueueEvent]] = {}
     for event in events:
         by_queue.setdefault((event.device, event.queue), []).append(event)
-    return [
-        Course(device, plain_name(name), own[-1].capacity, own, _waits(own, end))
-        for (device, name), own in by_queue.items()
-    ]
+    queues = by_queue.items()
+    return [Course(device, plain_name(name), own[-1].capacity, own, _waits(own, end)) for (device, name), own in queues]
 
 
 def _waits(events: Sequence[QueueEvent], end: float) -> list[Wait]:
