@@ -6,7 +6,7 @@ JOBS ?= 2# test files that run at the same time
 BIN := .venv/bin
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
-.PHONY: help lab test test-numeric test-gpu lint types bench bench-gpu notebooks gallery protos format clean
+.PHONY: help lab quick test record test-numeric test-gpu lint types bench bench-gpu notebooks gallery protos format clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -14,8 +14,14 @@ help: ## what there is
 lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-browser --port 8899" goes to it
 	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_welcome.ipynb $(ARGS)
 
+quick: .venv/.test ## the tests that need no TensorFlow, no processes and no browser: a minute
+	$(BIN)/python -m pytest --quick -n $(JOBS) --dist worksteal $(ARGS)
+
 test: lint types .venv-teacher/.done ## lint, types, and every test; ARGS="-k placer" goes to pytest, JOBS=4 runs four files at once
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+record: .venv/.test ## record TensorFlow's answers again, for `make quick`; ARGS="tests/ops/oracle/test_cond.py" records some
+	$(BIN)/python -m tests.oracle.record -n $(JOBS) $(ARGS)
 
 test-numeric: .venv/.test ## the tests that compare numbers, with the kernels that BLAS and NumPy have for other CPUs
 	$(BIN)/python -m tests.on_other_cpus -n $(JOBS) --dist loadfile $(ARGS)
@@ -50,7 +56,7 @@ format: .venv/.test ## let ruff lay out the code
 	$(BIN)/ruff check --fix
 
 clean: ## remove .venv and what runs left behind
-	rm -rf .venv .venv-teacher .*_cache .hypothesis tests/browser/node_modules tests/browser/shots
+	rm -rf .venv .venv-* .*_cache .hypothesis tests/browser/node_modules tests/browser/shots
 
 # What is installed, by whom it is needed. `test` holds all that `lab` does.
 .venv/.lab: EXTRAS := lab

@@ -1,4 +1,4 @@
-"""What holds for every test: its folder is its marker, nothing is left running, in CI nothing is missing."""
+"""What holds for every test: it begins without GPUs, in a fresh graph, and nothing is left running."""
 
 from __future__ import annotations
 
@@ -20,14 +20,8 @@ from dtflab.base.garbage import current_frames
 from dtflab.graph import default_stacks, scopes
 from dtflab.hardware import catalogue
 from dtflab.machine import cards, clock, hosts
-from tests.oracle import tensorflow1
-from tests.oracle.tensorflow1 import eager  # noqa: F401 (a fixture)
 
-HERE = Path(__file__).parent
-MARKERS = {
-    "oracle": "oracle", "interop": "interop", "browser": "browser", "notebooks": "notebook", "teacher": "teacher",
-}  # fmt: skip
-IN_CI = os.environ.get("CI") == "true"  # set by .ci/run
+pytest_plugins = ["tests.rings", "tests.durations", "tests.oracle.tensorflow1", "tests.oracle.answers"]
 
 # Before the first import of TensorFlow, by whichever test.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -44,39 +38,17 @@ os.environ["DTFLAB_GPUS"] = "0"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No deadline, and no complaint that examples are slow to make: the machine may be busy. In CI the same examples each
-# time, at home new ones.
-hypothesis.settings.register_profile(
-    "dtflab", deadline=None, derandomize=IN_CI, print_blob=True,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)  # fmt: skip
-hypothesis.settings.load_profile("dtflab")
 
+def pytest_configure(config: pytest.Config) -> None:
+    """No deadline, and no complaint that examples are slow to make: the machine may be busy.
 
-def marker_of(path: Path) -> str | None:
-    parts = path.relative_to(HERE).parts if path.is_relative_to(HERE) else ()
-    return next((MARKERS[part] for part in parts if part in MARKERS), None)
-
-
-def pytest_collectstart(collector: pytest.Collector) -> None:
-    if isinstance(collector, pytest.Module) and marker_of(collector.path) == "oracle":
-        tensorflow1.load()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if marker := marker_of(item.path):
-            item.add_marker(marker)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    return _missing_is_failure(item.path, (yield))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
-    return _missing_is_failure(collector.path, (yield))
+    In CI and in the quick ring the same examples each time, else new ones.
+    """
+    hypothesis.settings.register_profile(
+        "dtflab", deadline=None, derandomize=os.environ.get("CI") == "true" or config.getoption("quick"),
+        print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )  # fmt: skip
+    hypothesis.settings.load_profile("dtflab")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -88,14 +60,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for test, properties in measured.items():
         for name, value in properties:
             terminalreporter.write_line(f"{test.rpartition('::')[2]}: {name}: {value}")
-
-
-def _missing_is_failure(path, report):
-    """In CI TensorFlow, Chromium and Node are there: skipping for want of them would hide a fault."""
-    if IN_CI and report.skipped and not hasattr(report, "wasxfail") and marker_of(path):
-        report.outcome = "failed"
-        report.longrepr = f"skipped, but nothing may be missing in CI: {report.longrepr[-1]}"
-    return report
 
 
 # ---- GPUs ----
@@ -110,7 +74,7 @@ def gpu_registry(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True)
 def no_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A test begins without GPUs, and takes along those that it simulated. TensorFlow is kept off real ones."""
-    if marker_of(request.node.path) not in ("oracle", "interop"):
+    if not {"oracle", "interop"} & {mark.name for mark in request.node.iter_markers()}:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     yield
     hosts.simulate_gpus(None)
@@ -118,6 +82,17 @@ def no_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 # ---- nothing is left behind ----
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected stays until the end: to look for garbage in it takes two thirds of the collection's time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

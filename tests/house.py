@@ -33,7 +33,7 @@ def name(path: Path) -> str:
 
 @cache
 def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), name(path))
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 # ---- imports ----
@@ -84,7 +84,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
         yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
-    elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
+    elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__", "importorskip"):
         yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant))
 
 

@@ -95,8 +95,7 @@ def test_an_unknown_time_is_refused(step_stats):
         timeline.Timeline(step_stats).generate_chrome_trace_format(op_time="wall")
 
 
-def test_tensorflow_draws_the_same(step_stats):
-    pytest.importorskip("tensorflow")
+def test_tensorflow_draws_the_same(step_stats, real_tf):
     from tensorflow.core.framework.step_stats_pb2 import StepStats
     from tensorflow.python.client.timeline import Timeline
 

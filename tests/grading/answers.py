@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import jupytext
 import pytest
 
 from dtflab.grading.catalogue import all_questions
@@ -31,6 +30,8 @@ def source_of(question: Question) -> str:
 
 def answer_cell(question: Question) -> str:
     """The cell of the solution that answers the question."""
+    import jupytext  # takes seconds to load
+
     cells = [cell.source for cell in jupytext.reads(source_of(question), fmt="py:percent").cells]
     asks = next(i for i, cell in enumerate(cells) if f'dtflab.grade("{question.id}")' in cell)
     return next(cell for cell in reversed(cells[:asks]) if BEGIN in cell and END in cell)

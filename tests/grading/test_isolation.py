@@ -14,6 +14,8 @@ from tests.cluster.two_tasks import until
 from tests.grading.classroom import own_seconds, sleepers
 from tests.house import ROOT
 
+pytestmark = pytest.mark.processes
+
 SLEEPER = own_seconds(1)  # what processes that stay behind are known by
 LONG = isolation.Limits(seconds=20)
 

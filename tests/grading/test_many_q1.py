@@ -12,6 +12,8 @@ import dtflab as tf
 from dtflab.grading.programs import program_of, run_beside_each_other
 from dtflab.grading.questions import Wrong
 
+pytestmark = pytest.mark.processes
+
 Q1 = "many/q1"
 WIDTH = 10
 

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 
-import jupytext
 import pytest
 
 import dtflab as tf
@@ -44,6 +43,8 @@ def right(question: Question) -> str:
 
 
 def cells(text: str) -> list:
+    import jupytext  # takes seconds to load
+
     return jupytext.reads(text, fmt="py:percent").cells
 
 

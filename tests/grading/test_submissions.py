@@ -8,7 +8,6 @@ import json
 import os
 from pathlib import Path
 
-import jupytext
 import pytest
 
 from dtflab import course
@@ -39,6 +38,8 @@ raw
 
 
 def test_percent_files_have_the_cells_that_jupytext_finds(tmp_path):
+    import jupytext  # takes seconds to load
+
     path = tmp_path / "a.py"
     for text in (PERCENT, *(file.read_text(encoding="utf-8") for file in sorted((ROOT / "solutions").glob("ex*.py")))):
         path.write_text(text)

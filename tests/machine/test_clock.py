@@ -115,6 +115,7 @@ def test_threads_that_are_let_go_are_replaced():
     until(lambda: not pool._numbers and not pool._busy and not pool._idle, "the pool knows of none")
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own():

@@ -6,28 +6,26 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow.compat.v1 as real_tf
 
 import dtflab
-
-real_tf.disable_v2_behavior()
+from tests.oracle import answers
 
 NOT_COMPARED = {"_output_shapes", "_gradient_op_type"}  # the second is numbered by what ran before
 
 
 def both(program: Callable[[Any], Any]) -> tuple[Any, Any]:
     """What the program returns in a fresh graph of each."""
-    results = []
-    for tf in (real_tf, dtflab):
+
+    def answer(tf: Any) -> Any:
         with tf.Graph().as_default():
-            results.append(program(tf))
-    return results[0], results[1]
+            return program(tf)
+
+    return answers.both(answer)
 
 
 def assert_same_graph(program: Callable[[Any], Any], gradients: bool = False) -> None:
     """The program adds the same nodes in both; those of gradient scopes count only if asked for."""
-    theirs, ours = both(lambda tf: (program(tf), tf.get_default_graph().as_graph_def())[1])
-    want, got = nodes(theirs, gradients), nodes(ours, gradients)
+    want, got = both(lambda tf: (program(tf), nodes(tf.get_default_graph().as_graph_def(), gradients))[1])
     missing, extra = sorted(want.keys() - got.keys()), sorted(got.keys() - want.keys())
     assert not missing and not extra, f"missing {missing}, extra {extra}"
     for name, node in want.items():
@@ -36,7 +34,7 @@ def assert_same_graph(program: Callable[[Any], Any], gradients: bool = False) ->
 
 def nodes(graph_def: Any, gradients: bool = False) -> dict[str, Any]:
     """name → what is compared of a node."""
-    message = real_tf.GraphDef.FromString(graph_def.SerializeToString())
+    message = dtflab.GraphDef.FromString(graph_def.SerializeToString())
     return {
         node.name: facts(node)
         for node in message.node
@@ -51,7 +49,7 @@ def facts(node: Any) -> dict[str, Any]:
         "inputs": [_gradient_hidden(i) for i in node.input if not i.startswith("^")],
         "controls": sorted({_gradient_hidden(c) for c in controls}),
         "device": node.device,
-        "attrs": {key: _attr(value) for key, value in node.attr.items() if key not in NOT_COMPARED},
+        "attrs": {key: _attr(value) for key, value in sorted(node.attr.items()) if key not in NOT_COMPARED},
     }
 
 
@@ -62,6 +60,6 @@ def _gradient_hidden(name: str) -> str:
 
 def _attr(value: Any) -> Any:
     if value.HasField("tensor"):
-        array = real_tf.make_ndarray(value.tensor)
+        array = dtflab.make_ndarray(value.tensor)
         return str(array.dtype), array.shape, repr(np.asarray(array).tolist())  # as text a NaN equals a NaN
     return str(value)

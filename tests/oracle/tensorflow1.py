@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-import contextlib
+import importlib.util
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import pytest
 
+from tests import rings
 
-def load() -> None:
-    """Import TensorFlow for the tests of a module; if it is missing, they say so themselves."""
-    with contextlib.suppress(ImportError):
-        import tensorflow.compat.v1 as tf
 
-        tf.disable_v2_behavior()
+@cache
+def is_there() -> bool:
+    return importlib.util.find_spec("tensorflow") is not None
+
+
+@cache
+def load() -> Any:
+    import tensorflow.compat.v1 as tf
+
+    tf.disable_v2_behavior()
+    return tf
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[Any]:
+    """Before the first module that imports it, and where its greetings are captured."""
+    if isinstance(collector, pytest.Module) and rings.module_needs(collector.path) == "TensorFlow" and is_there():
+        load()
+    return (yield)
+
+
+@pytest.fixture(scope="session")
+def real_tf() -> Any:
+    """TensorFlow itself, for a test that does more than compare answers; such a test is not in the quick ring."""
+    pytest.importorskip("tensorflow")
+    return load()
 
 
 @pytest.fixture(scope="module")

@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow.compat.v1 as real_tf
 
-import dtflab
+from tests.oracle import answers
 
 Program = Callable[[Any, str], Any]
 
 
 def both(run: Program, folder: Path, in_order: bool = True) -> tuple[Any, Any]:
     """What the program answers and logs (in that order) on TensorFlow, and on dtflab."""
-    answers = []
-    for name, tf in (("tensorflow", real_tf), ("dtflab", dtflab)):
-        home = folder / name
+
+    def answer(tf: Any) -> Any:
+        home = folder / tf.__name__
         home.mkdir()
         with tf.Graph().as_default(), lines() as said:
-            answer = run(tf, str(home))
+            found = run(tf, str(home))
         tf.summary.FileWriterCache.clear()
-        answers.append(comparable([answer, said if in_order else set(said)], str(home)))
-    return answers[0], answers[1]
+        return comparable([found, said if in_order else set(said)], str(home))
+
+    return answers.both(answer)
 
 
 @contextlib.contextmanager

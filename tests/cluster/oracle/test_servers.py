@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import both
 from tests.oracle.programs import Programs
 

@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-
-import dtflab
 from tests.data.oracle.test_data import as_written, outcome, plain
+from tests.oracle.graph_defs import both
 from tests.oracle.input_files import write_records, write_texts
 from tests.oracle.programs import Programs
 
@@ -35,12 +32,12 @@ def files(tmp_path, monkeypatch):
 
 @program.each()
 def test_same_answer(run, files):
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            tf.set_random_seed(7)
-            answers.append(run(tf))
-    assert answers[1] == answers[0]
+    def seeded(tf):
+        tf.set_random_seed(7)
+        return run(tf)
+
+    theirs, ours = both(seeded)
+    assert ours == theirs
 
 
 def all_of(tf: Any, dataset: Any, most: int = 30) -> list[Any]:

@@ -6,15 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-from tensorflow.python.lib.io import file_io as real_file_io, tf_record as real_tf_record
-
-import dtflab
-import dtflab.files.tfrecord
-from dtflab.python.lib.io import file_io as our_file_io
+from dtflab.files import tfrecord
+from dtflab.python.lib.io import file_io
+from tests.oracle.answers import both, module_of
 from tests.oracle.programs import Programs
 
 program = Programs()
@@ -22,13 +16,14 @@ program = Programs()
 
 @program.each()
 def test_same_answer(run, tmp_path, monkeypatch):
-    answers = []
-    for tf in (real_tf, dtflab):
+    def answer(tf):
         folder = tmp_path / tf.__name__
         folder.mkdir()
         monkeypatch.chdir(folder)
-        answers.append(run(tf))
-    assert answers[1] == answers[0]
+        return run(tf)
+
+    theirs, ours = both(answer)
+    assert ours == theirs
 
 
 def tried(call: Callable[[], Any]) -> Any:
@@ -178,7 +173,7 @@ OPTIONS = [None, "", "GZIP", "ZLIB", 0, 1, 2]
 
 @program
 def whole_files_by_file_io(tf):
-    io = our_file_io if tf is dtflab else real_file_io
+    io = module_of(tf, "python.lib.io.file_io", file_io)
     io.write_string_to_file("a", "grün\n")
     io.write_string_to_file(b"b", b"gr\xc3\xbcn\n")
     io.atomic_write_string_to_file("c", "grau\nrot")
@@ -286,7 +281,7 @@ def a_writer_over_time(tf):
 
 @program
 def records_at_any_place(tf):
-    module = dtflab.files.tfrecord if tf is dtflab else real_tf_record
+    module = module_of(tf, "python.lib.io.tf_record", tfrecord)
     write_records(tf, "f", [b"one", b"", b"two22"])
     reader = module.tf_record_random_reader("f")
     seen = [tried(lambda offset=offset: reader.read(offset)) for offset in (0, 19, 35, 0, 3, 56)]

@@ -5,17 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-
 import dtflab
 from dtflab.graph import gradients as module
 from dtflab.graph.apply_op import apply_op
 from tests.evaluate import evaluate
 from tests.graph.oracle.test_graph import tried
 from tests.oracle.graph_defs import both
-
-real_tf.disable_v2_behavior()
 
 
 def names(grads):

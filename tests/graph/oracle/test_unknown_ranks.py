@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import both
 
 SHAPES = (None, [3, 3], [None, 3, 3], [2, None, None], [3, 2], [5, 3, 2])

@@ -7,9 +7,10 @@ import inspect
 import pytest
 
 pytest.importorskip("tensorflow")
+import tensorflow.compat.v1 as real_tf
 
 import dtflab as tf
-from tests.oracle.graph_defs import both, real_tf
+from tests.oracle.graph_defs import both
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated and will be removed:UserWarning")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import assert_same_graph, both
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated and will be:UserWarning")
@@ -331,7 +329,7 @@ def test_bad_arguments(kind, name):
     def error(tf):
         with pytest.raises(Exception) as caught:
             BAD[kind][name](tf, tf.ones([3, 3, 2]))
-        return type(caught.value)
+        return type(caught.value).__name__
 
     theirs, ours = both(error)
-    assert ours is theirs and ours in (ValueError, TypeError)
+    assert ours == theirs and ours in ("ValueError", "TypeError")

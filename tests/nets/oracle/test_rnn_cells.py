@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import assert_same_graph, both
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated and will be:UserWarning")
@@ -174,7 +172,7 @@ def test_bad_arguments(name):
     def error(tf):
         with pytest.raises(Exception) as caught:
             BAD[name](tf, tf.nn.rnn_cell)
-        return type(caught.value)
+        return type(caught.value).__name__
 
     theirs, ours = both(error)
-    assert ours is theirs and ours in (ValueError, TypeError, NotImplementedError)
+    assert ours == theirs and ours in ("ValueError", "TypeError", "NotImplementedError")

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-
 import dtflab
 from dtflab.graph.apply_op import apply_op
+from tests.oracle import answers
+from tests.oracle.answers import theirs
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 
@@ -183,7 +182,7 @@ def test_same_signatures(kind):
         return {n: str(inspect.signature(getattr(found, n))).partition(" ->")[0] for n in methods}
 
     ours = {name: strip_annotations(text) for name, text in signatures(dtflab).items()}
-    assert ours == signatures(real_tf)
+    assert ours == theirs(signatures)
 
 
 def strip_annotations(text: str) -> str:
@@ -273,11 +272,10 @@ def test_dense_accumulators_of_old_graphs():
         apply_op("AccumulatorTakeGradient", "take", handle=handle, num_required=2, dtype=dtflab.float32)
         apply_op("AccumulatorSetGlobalStep", "set", handle=handle, new_global_step=step)
         apply_op("AccumulatorNumAccumulated", "count", handle=handle)
-    theirs = real_tf.Graph()
-    with theirs.as_default():
-        real_tf.import_graph_def(real_tf.GraphDef.FromString(graph.as_graph_def().SerializeToString()), name="")
 
-    def run(tf, built):
+    def run(tf):
+        with tf.Graph().as_default() as built:
+            tf.import_graph_def(tf.GraphDef.FromString(graph.as_graph_def().SerializeToString()), name="")
         found = [built.get_tensor_by_name(f"{name}:0").shape.ndims for name in ("q", "take", "count")]
         with tf.Session(graph=built) as session:
             for at, gradient in ((0, [1, 2]), (0, [3, 4]), (0, [5]), (1, [7, 8])):
@@ -289,7 +287,8 @@ def test_dense_accumulators_of_old_graphs():
             session.run("add", {"step:0": 5, "value:0": [1, 1]})
             return plain([*found, session.run("count:0")])
 
-    assert run(dtflab, graph) == run(real_tf, theirs)
+    want, got = answers.both(run)
+    assert got == want
 
 
 # -- waiting ----------------------------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import both
 
 NAN = np.nan

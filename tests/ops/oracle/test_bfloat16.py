@@ -6,8 +6,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import both
 
 RANDOM = np.random.default_rng(5)

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import assert_same_graph, both
 
 TRUE = np.array([[0], [3], [7], [3]], np.int64)

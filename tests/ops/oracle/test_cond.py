@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
-
-pytest.importorskip("tensorflow")
 
 from tests.ops.oracle.test_variable_scope import tried
 from tests.oracle.graph_defs import assert_same_graph, both

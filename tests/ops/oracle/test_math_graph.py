@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
 from tests.oracle.graph_defs import assert_same_graph
 
 Program = Callable[[Any], Any]

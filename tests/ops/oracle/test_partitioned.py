@@ -5,21 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
-
-pytest.importorskip("tensorflow")
 
 from tests.ops.oracle.test_variable_scope import shown, tried
-from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.graph_defs import assert_same_graph
 from tests.oracle.programs import Programs
 
 program = Programs()
-
-
-@program.each()
-def test_same_answer(run):
-    theirs, ours = both(run)
-    assert ours == theirs
+test_same_answer = program.same_answers()
 
 
 @program.each()

@@ -7,22 +7,12 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
-pytest.importorskip("tensorflow")
-
 import dtflab
-from tests.oracle.graph_defs import both
 from tests.oracle.programs import Programs
 from tests.oracle.said import seen, tried
 
 program = Programs()
-
-
-@program.each()
-def test_same_answer(run):
-    theirs, ours = both(run)
-    assert ours == theirs
+test_same_answer = program.same_answers()
 
 
 def in_thread(call: Callable[[], Any]) -> Callable[[], Any]:

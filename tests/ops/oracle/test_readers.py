@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("tensorflow")
-
 import dtflab
 from dtflab.graph.apply_op import apply_op
 from tests.oracle.graph_defs import both

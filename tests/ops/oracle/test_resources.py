@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-from tensorflow.python.ops import resources as real_resources
-
-import dtflab
 from dtflab.ops import resources
+from tests.oracle.answers import module_of
 from tests.oracle.graph_defs import assert_same_graph, both
 
-MODULES = {real_tf: real_resources, dtflab: resources}
+
+def resources_of(tf):
+    return module_of(tf, "python.ops.resources", resources)
 
 
 def registered(tf, *shared):
     """A resource per flag, made of a variable that is in no collection."""
     for is_shared in shared:
         v = tf.Variable(1.0, name="shared" if is_shared else "local", use_resource=True, collections=[])
-        MODULES[tf].register_resource(v.handle, v.initializer, tf.is_variable_initialized(v), is_shared)
+        resources_of(tf).register_resource(v.handle, v.initializer, tf.is_variable_initialized(v), is_shared)
 
 
 @pytest.mark.parametrize("shared", [(), (True,), (False, True)])
@@ -48,7 +46,7 @@ def test_scaffold(shared):
 def test_functions():
     def program(tf):
         registered(tf, True, False)
-        module = MODULES[tf]
+        module = resources_of(tf)
         assert [r.handle.op.name for r in module.shared_resources() + module.local_resources()] == ["shared", "local"]
         v = tf.Variable(2.0, use_resource=True)
         module.initialize_resources([v, *module.local_resources()], name="some")

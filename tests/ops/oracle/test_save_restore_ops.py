@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-
-pytest.importorskip("tensorflow")
 from hypothesis import given, settings, strategies as st
 
 import dtflab

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("tensorflow")
 from tests.oracle.graph_defs import both
 
 

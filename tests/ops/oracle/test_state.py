@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-
+import dtflab
+from dtflab.ops.variables import functions as state
 from tests.ops.oracle.test_variable_scope import tried
+from tests.oracle.answers import module_of
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 
@@ -394,10 +396,7 @@ def a_handle_that_a_gradient_passes(tf):
     return tf.gradients([gathered], [values]), gathered.shape.as_list(), sizes
 
 
-@program.each()
-def test_same_answer(run):
-    theirs, ours = both(run)
-    assert ours == theirs
+test_same_answer = program.same_answers()
 
 
 def test_what_temporary_variables_refuse():
@@ -422,14 +421,8 @@ def test_what_temporary_variables_refuse():
 
 
 def test_bare_variables():
-    from tensorflow.python.ops import state_ops as theirs
-
-    from dtflab.ops.variables import functions as ours
-
-    modules = iter((theirs, ours))
-
     def run(tf):
-        state_ops = next(modules)
+        state_ops = module_of(tf, "python.ops.state_ops", state)
         old = state_ops.variable_op([1, 2], tf.float32, name="old", container="c", shared_name="s")
         unknown = state_ops.variable_op([1, 2], tf.float32, set_shape=False)
         new = state_ops.variable_op_v2([2], tf.int32)
@@ -444,9 +437,7 @@ def test_bare_variables():
     assert ours_seen == theirs_seen
 
 
-def test_a_resource_variable_has_no_copy():
-    import copy
-
-    for tf in both(lambda tf: tf):
+def test_a_resource_variable_has_no_copy(real_tf):
+    for tf in (real_tf, dtflab):
         with tf.Graph().as_default(), pytest.raises(NotImplementedError, match="__deepcopy__"):
             copy.deepcopy(tf.Variable(1.0, use_resource=True))

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
-
 import dtflab
 from dtflab.cluster.addresses import free_addresses
+from tests.oracle import answers
 from tests.oracle.programs import Programs
 
 program = Programs()
@@ -22,29 +20,29 @@ TASKS = ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1")
 
 
 @pytest.fixture(scope="module")
-def targets() -> Iterator[dict[str, dict[str, str]]]:
-    """By layout and library: the target of a session. In the clusters the master is the second worker's."""
+def targets() -> Iterator[dict[str, str]]:
+    """By layout: the target of a session. In the clusters the master is the second worker's."""
+    with dtflab.Cluster(ps=1, worker=2, config=dtflab.ConfigProto(device_count=CPUS)) as cluster:
+        yield {"local": "", "cluster": cluster.target_of("worker", 1)}
+
+
+@cache
+def their_servers(tf: Any) -> list[Any]:
     addresses = free_addresses(3)
     spec = {"ps": addresses[:1], "worker": addresses[1:]}
-    servers = [
-        real_tf.train.Server(spec, job, task, config=real_tf.ConfigProto(device_count=CPUS))
-        for job, tasks in spec.items()
-        for task in range(len(tasks))
-    ]
-    with dtflab.Cluster(ps=1, worker=2, config=dtflab.ConfigProto(device_count=CPUS)) as cluster:
-        yield {
-            "local": {"theirs": "", "ours": ""},
-            "cluster": {"theirs": servers[2].target, "ours": cluster.target_of("worker", 1)},
-        }
+    config = tf.ConfigProto(device_count=CPUS)
+    return [tf.train.Server(spec, job, task, config=config) for job in spec for task in range(len(spec[job]))]
 
 
 def where(layout: str) -> Callable[[int], str]:
     return (lambda i: f"/cpu:{i}") if layout == "local" else (lambda i: TASKS[i])
 
 
-def placed_by_tensorflow(function: Any, layout: str, target: str, soft: bool) -> dict[str, str]:
-    rewrites = RewriterConfig(disable_meta_optimizer=True)
+def placed_by_tensorflow(real_tf: Any, function: Any, layout: str, soft: bool) -> dict[str, str]:
+    messages = answers.module_of(real_tf, "core.protobuf.rewriter_config_pb2", None)
+    rewrites = messages.RewriterConfig(disable_meta_optimizer=True)
     unoptimized = real_tf.OptimizerOptions(opt_level=-1)
+    target = "" if layout == "local" else their_servers(real_tf)[2].target
     config = real_tf.ConfigProto(
         device_count=CPUS,
         allow_soft_placement=soft,
@@ -74,17 +72,20 @@ def placed_here(function: Any, layout: str, target: str, soft: bool) -> dict[str
 @pytest.mark.parametrize("layout", ["local", "cluster"])
 @program.each("function")
 def test_same_placement(function, layout, soft, targets):
+    def answer(tf):
+        try:
+            return placed_by_tensorflow(tf, function, layout, soft)
+        except tf.errors.OpError as error:
+            return type(error).__name__, re.findall("Cannot [A-Za-z ]+", error.message)[0]  # up to the first name
+
+    theirs = answers.theirs(answer)
     try:
-        theirs: Any = placed_by_tensorflow(function, layout, targets[layout]["theirs"], soft)
-    except real_tf.errors.OpError as error:
-        theirs = error
-    try:
-        ours: Any = placed_here(function, layout, targets[layout]["ours"], soft)
+        ours: Any = placed_here(function, layout, targets[layout], soft)
     except dtflab.errors.OpError as error:
         ours = error
-    if isinstance(theirs, Exception):
-        assert type(ours).__name__ == type(theirs).__name__, ours
-        sentence = re.findall("Cannot [A-Za-z ]+", theirs.message)[0]  # up to the first name
+    if isinstance(theirs, tuple):
+        kind, sentence = theirs
+        assert type(ours).__name__ == kind, ours
         assert sentence in ours.message
     else:
         assert not isinstance(ours, Exception), ours

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as tf
-
 import dtflab
+from tests.oracle import answers
 from tests.oracle.programs import Programs
 
 Where = Callable[[int], Any]  # a number → the device block that stands for it
@@ -30,14 +28,14 @@ FEEDS = {
 }
 
 
-def build(function: Callable[..., Any], where: Where) -> tuple[Any, list[Any]]:
+def build(tf: Any, function: Callable[..., Any], where: Where) -> tuple[Any, list[Any]]:
     """TensorFlow's graph of a program: placeholders x, n, yes, no are the arguments, tensors the result."""
     graph = tf.Graph()
     with graph.as_default(), tf.device(where(0)):
         x = tf.placeholder(tf.float32, [2, 2], name="x")
         n = tf.placeholder(tf.int32, [], name="n")
         yes, no = tf.placeholder(tf.bool, [], name="yes"), tf.placeholder(tf.bool, [], name="no")
-        fetches = [tf.identity(t) for t in function(where, x, n, yes, no)]
+        fetches = [tf.identity(t) for t in function(tf, where, x, n, yes, no)]
         tf.global_variables_initializer()
     return graph, fetches
 
@@ -52,19 +50,25 @@ def cluster() -> Iterator[Any]:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @program.each("function")
 def test_same_values(function, layout, cluster):
-    graph, fetches = build(function, LAYOUTS["one device"])
-    with tf.Session(graph=graph) as session:
-        session.run("init")
-        expected = [session.run(fetches, FEEDS) for _ in range(2)]
+    def values(tf):
+        graph, fetches = build(tf, function, LAYOUTS["one device"])
+        with tf.Session(graph=graph) as session:
+            session.run("init")
+            return [session.run(fetches, FEEDS) for _ in range(2)]
 
-    graph, fetches = build(function, LAYOUTS[layout])
+    def exported(tf):
+        graph, fetches = build(tf, function, LAYOUTS[layout])
+        return graph.as_graph_def().SerializeToString(deterministic=True), [t.name for t in fetches]
+
+    expected = answers.theirs(values)
+    graph_def, fetches = answers.theirs(exported)
     with dtflab.Graph().as_default() as ours:
-        dtflab.import_graph_def(graph.as_graph_def(), name="")
+        dtflab.import_graph_def(dtflab.GraphDef.FromString(graph_def), name="")
     config = dtflab.ConfigProto(device_count={"CPU": 3}, operation_timeout_in_ms=60_000)
     target = cluster.target if "task" in layout else ""
     with dtflab.Session(target, graph=ours, config=config) as session:
         session.run("init")
-        found = [session.run([t.name for t in fetches], FEEDS) for _ in range(2)]
+        found = [session.run(fetches, FEEDS) for _ in range(2)]
     for theirs, own in zip(expected, found, strict=True):
         for a, b in zip(theirs, own, strict=True):
             np.testing.assert_allclose(b, a, rtol=1e-5, strict=True)
@@ -75,12 +79,12 @@ def test_same_values(function, layout, cluster):
 
 
 @program
-def cond(where, x, n, yes, no):
+def cond(tf, where, x, n, yes, no):
     return [tf.cond(pred, lambda: x + 1.0, lambda: tf.matmul(x, x)) for pred in (yes, no)]
 
 
 @program
-def cond_with_branches_elsewhere(where, x, n, yes, no):
+def cond_with_branches_elsewhere(tf, where, x, n, yes, no):
     def then():
         with tf.device(where(1)):
             return tf.negative(x) * 3.0
@@ -93,7 +97,7 @@ def cond_with_branches_elsewhere(where, x, n, yes, no):
 
 
 @program
-def cond_of_several_values(where, x, n, yes, no):
+def cond_of_several_values(tf, where, x, n, yes, no):
     def swap():
         with tf.device(where(1)):
             return tf.identity(x[1]), tf.constant(5.0), n
@@ -103,7 +107,7 @@ def cond_of_several_values(where, x, n, yes, no):
 
 
 @program
-def cond_inside_cond(where, x, n, yes, no):
+def cond_inside_cond(tf, where, x, n, yes, no):
     def inner(pred):
         with tf.device(where(1)):
             return tf.cond(pred, lambda: x * 2.0, lambda: x * 3.0)
@@ -112,7 +116,7 @@ def cond_inside_cond(where, x, n, yes, no):
 
 
 @program
-def a_case_of_many(where, x, n, yes, no):
+def a_case_of_many(tf, where, x, n, yes, no):
     def branch(factor):
         def make():
             with tf.device(where(factor % 3)):
@@ -125,7 +129,7 @@ def a_case_of_many(where, x, n, yes, no):
 
 
 @program
-def a_branch_that_assigns(where, x, n, yes, no):
+def a_branch_that_assigns(tf, where, x, n, yes, no):
     with tf.device(where(1)):
         v = tf.Variable(tf.zeros([2, 2]), use_resource=False)
         r = tf.Variable(tf.ones([2, 2]), use_resource=True)
@@ -136,14 +140,14 @@ def a_branch_that_assigns(where, x, n, yes, no):
 
 
 @program
-def a_variable_chosen(where, x, n, yes, no):
+def a_variable_chosen(tf, where, x, n, yes, no):
     with tf.device(where(1)):
         a = tf.Variable(tf.fill([2, 2], 4.0), use_resource=False)
     return [tf.cond(pred, lambda: a, lambda: x) for pred in (yes, no)]
 
 
 @program
-def gradients_of_cond(where, x, n, yes, no):
+def gradients_of_cond(tf, where, x, n, yes, no):
     def square():
         with tf.device(where(1)):
             return tf.square(x)
@@ -152,9 +156,8 @@ def gradients_of_cond(where, x, n, yes, no):
 
 
 @program
-def switch_and_merge(where, x, n, yes, no):
-    from tensorflow.python.ops import control_flow_ops
-
+def switch_and_merge(tf, where, x, n, yes, no):
+    control_flow_ops = answers.module_of(tf, "python.ops.control_flow_ops", None)
     found = []
     for pred in (yes, no):
         otherwise, then = control_flow_ops.switch(x, pred)
@@ -168,12 +171,12 @@ def switch_and_merge(where, x, n, yes, no):
 
 
 @program
-def counting(where, x, n, yes, no):
+def counting(tf, where, x, n, yes, no):
     return [tf.while_loop(lambda i: i < n, lambda i: i + 1, [tf.constant(0)])]
 
 
 @program
-def no_turn_at_all(where, x, n, yes, no):
+def no_turn_at_all(tf, where, x, n, yes, no):
     def body(i, a):
         with tf.device(where(1)):
             return i + 1, a * 2.0
@@ -182,7 +185,7 @@ def no_turn_at_all(where, x, n, yes, no):
 
 
 @program
-def a_body_elsewhere(where, x, n, yes, no):
+def a_body_elsewhere(tf, where, x, n, yes, no):
     def body(i, a):
         with tf.device(where(1)):
             return i + 1, tf.tanh(tf.matmul(a, x))
@@ -191,7 +194,7 @@ def a_body_elsewhere(where, x, n, yes, no):
 
 
 @program
-def a_body_in_three_places(where, x, n, yes, no):
+def a_body_in_three_places(tf, where, x, n, yes, no):
     def body(i, a, b):
         with tf.device(where(1)):
             c = tf.tanh(a + b)
@@ -203,7 +206,7 @@ def a_body_in_three_places(where, x, n, yes, no):
 
 
 @program
-def a_condition_elsewhere(where, x, n, yes, no):
+def a_condition_elsewhere(tf, where, x, n, yes, no):
     def going(i, a):
         with tf.device(where(2)):
             return tf.reduce_sum(tf.abs(a)) < 1000.0
@@ -212,7 +215,7 @@ def a_condition_elsewhere(where, x, n, yes, no):
 
 
 @program
-def one_iteration_at_a_time(where, x, n, yes, no):
+def one_iteration_at_a_time(tf, where, x, n, yes, no):
     def body(i, a):
         with tf.device(where(1)):
             return i + 1, a + tf.cast(i, tf.float32)
@@ -221,7 +224,7 @@ def one_iteration_at_a_time(where, x, n, yes, no):
 
 
 @program
-def many_iterations(where, x, n, yes, no):
+def many_iterations(tf, where, x, n, yes, no):
     def body(i, a):
         with tf.device(where(1)):
             return i + 1, a * 1.01
@@ -230,7 +233,7 @@ def many_iterations(where, x, n, yes, no):
 
 
 @program
-def a_value_that_grows(where, x, n, yes, no):
+def a_value_that_grows(tf, where, x, n, yes, no):
     def body(i, a):
         with tf.device(where(1)):
             return i + 1, tf.concat([a, a[-1:]], 0)
@@ -240,7 +243,7 @@ def a_value_that_grows(where, x, n, yes, no):
 
 
 @program
-def loop_inside_loop(where, x, n, yes, no):
+def loop_inside_loop(tf, where, x, n, yes, no):
     def outer(i, a):
         def inner(j, b):
             with tf.device(where(2)):
@@ -254,7 +257,7 @@ def loop_inside_loop(where, x, n, yes, no):
 
 
 @program
-def three_loops_deep(where, x, n, yes, no):
+def three_loops_deep(tf, where, x, n, yes, no):
     def nest(depth, a):
         def body(i, b):
             with tf.device(where(depth)):
@@ -266,7 +269,7 @@ def three_loops_deep(where, x, n, yes, no):
 
 
 @program
-def cond_inside_loop(where, x, n, yes, no):
+def cond_inside_loop(tf, where, x, n, yes, no):
     def body(i, a):
         def even():
             with tf.device(where(1)):
@@ -282,7 +285,7 @@ def cond_inside_loop(where, x, n, yes, no):
 
 
 @program
-def loop_inside_cond(where, x, n, yes, no):
+def loop_inside_cond(tf, where, x, n, yes, no):
     def body(i, a):
         with tf.device(where(1)):
             return i + 1, tf.matmul(a, x)
@@ -294,7 +297,7 @@ def loop_inside_cond(where, x, n, yes, no):
 
 
 @program
-def loop_inside_cond_inside_loop(where, x, n, yes, no):
+def loop_inside_cond_inside_loop(tf, where, x, n, yes, no):
     def body(i, a):
         def inner(j, b):
             with tf.device(where(2)):
@@ -310,7 +313,7 @@ def loop_inside_cond_inside_loop(where, x, n, yes, no):
 
 
 @program
-def a_loop_that_assigns(where, x, n, yes, no):
+def a_loop_that_assigns(tf, where, x, n, yes, no):
     with tf.device(where(1)):
         v = tf.Variable(tf.zeros([2, 2]), use_resource=False)
         r = tf.Variable(tf.ones([2, 2]), use_resource=True)
@@ -325,7 +328,7 @@ def a_loop_that_assigns(where, x, n, yes, no):
 
 
 @program
-def loops_one_after_another(where, x, n, yes, no):
+def loops_one_after_another(tf, where, x, n, yes, no):
     for place in (1, 2, 0):
 
         def body(i, a, place=place):
@@ -337,7 +340,7 @@ def loops_one_after_another(where, x, n, yes, no):
 
 
 @program
-def a_loop_over_nested_values(where, x, n, yes, no):
+def a_loop_over_nested_values(tf, where, x, n, yes, no):
     def body(i, pair):
         with tf.device(where(1)):
             return i + 1, {"a": pair["b"], "b": (pair["a"][0] + 1.0, pair["a"][1])}

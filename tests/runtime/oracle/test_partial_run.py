@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-
 import dtflab
+from tests.oracle import answers
 from tests.oracle.programs import Programs
 
 program = Programs()
 
 
-@pytest.fixture(scope="module")
-def their_target() -> Iterator[str]:
-    server = real_tf.train.Server.create_local_server()
-    yield server.target
+@cache
+def their_target(tf: Any) -> str:
+    return tf.train.Server.create_local_server().target
 
 
 @pytest.mark.parametrize("where", ["local", "server"])
 @program.each()
-def test_same_answer(run, where, their_target):
-    with real_tf.Graph().as_default(), real_tf.Session(their_target) as sess:
-        theirs = run(real_tf, sess)
+def test_same_answer(run, where):
+    def on_a_server(tf):
+        with tf.Graph().as_default(), tf.Session(their_target(tf)) as sess:
+            return run(tf, sess)
+
+    theirs = answers.theirs(on_a_server)
     with dtflab.Graph().as_default():
         if where == "local":
             with dtflab.Session() as sess:

@@ -9,16 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
-
 import dtflab
 from dtflab.cluster.addresses import free_addresses
+from tests.oracle import answers
 from tests.oracle.programs import Programs
 
 program = Programs()
@@ -31,36 +29,40 @@ DEVICES = {
 
 
 @pytest.fixture(scope="module")
-def targets() -> Iterator[dict[str, dict[str, str]]]:
-    """By layout and library: the target of a session. In the clusters the master is the ps's."""
-    ps, worker = free_addresses(2)
-    spec = {"ps": [ps], "worker": [worker]}
-    servers = [
-        real_tf.train.Server(spec, job, 0, config=real_tf.ConfigProto(device_count=CPUS)) for job in ("ps", "worker")
-    ]
+def targets() -> Iterator[dict[str, str]]:
+    """By layout: the target of a session. In the clusters the master is the ps's."""
     with dtflab.Cluster(ps=1, worker=1, config=dtflab.ConfigProto(device_count=CPUS)) as cluster:
-        yield {
-            "local": {"theirs": "", "ours": ""},
-            "cluster": {"theirs": servers[0].target, "ours": cluster.target_of("ps", 0)},
-        }
+        yield {"local": "", "cluster": cluster.target_of("ps", 0)}
+
+
+@cache
+def their_servers(tf: Any) -> list[Any]:
+    ps, worker = free_addresses(2)
+    config = tf.ConfigProto(device_count=CPUS)
+    return [tf.train.Server({"ps": [ps], "worker": [worker]}, job, 0, config=config) for job in ("ps", "worker")]
 
 
 @pytest.mark.parametrize("layout", DEVICES)
 @program.each("function")
 def test_one_graph_per_device(function, layout, targets):
-    optimizer = {
-        "optimizer_options": real_tf.OptimizerOptions(opt_level=-1),
-        "rewrite_options": RewriterConfig(disable_meta_optimizer=True),
-    }
-    as_built = real_tf.GraphOptions(**optimizer)
-    theirs = Report(real_tf, function, DEVICES[layout], targets[layout]["theirs"], graph_options=as_built)
-    ours = Report(dtflab, function, DEVICES[layout], targets[layout]["ours"])
-    for report in (theirs, ours):
-        assert report.devices == sorted(set(report.devices)), "each device has a graph of its own"
-        assert report.unmatched() == Counter()
-    assert ours.devices == theirs.devices
-    assert ours.edges() == theirs.edges()
-    assert ours.transfers() == theirs.transfers()
+    def as_built(tf):
+        messages = answers.module_of(tf, "core.protobuf.rewriter_config_pb2", None)
+        options = tf.GraphOptions(
+            optimizer_options=tf.OptimizerOptions(opt_level=-1),
+            rewrite_options=messages.RewriterConfig(disable_meta_optimizer=True),
+        )
+        target = "" if layout == "local" else their_servers(tf)[0].target
+        return facts(Report(tf, function, DEVICES[layout], target, graph_options=options))
+
+    theirs, ours = answers.theirs(as_built), facts(Report(dtflab, function, DEVICES[layout], targets[layout]))
+    for their, our in zip(theirs, ours, strict=True):
+        assert our == their
+
+
+def facts(report: Report) -> Any:
+    assert report.devices == sorted(set(report.devices)), "each device has a graph of its own"
+    assert report.unmatched() == Counter()
+    return report.devices, report.edges(), report.transfers()
 
 
 def crossing(node: Any) -> bool:

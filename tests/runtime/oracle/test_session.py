@@ -10,10 +10,10 @@ import attr
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-
 import dtflab
 from dtflab.protos import config_pb2
+from dtflab.runtime import client
+from tests.oracle.answers import module_of
 from tests.oracle.graph_defs import both
 from tests.oracle.programs import Programs
 
@@ -387,7 +387,7 @@ def what_is_run_by_a_message(tf):
     v = tf.Variable(0.0)
     options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
     metadata = tf.RunMetadata()
-    messages = config_pb2 if tf is dtflab else _their_messages()
+    messages = module_of(tf, "core.protobuf.config_pb2", config_pb2)
     asked = messages.CallableOptions(
         feed=[p.name], fetch=[(p + 1.0).name], target=[v.initializer.name], run_options=options
     )
@@ -398,12 +398,6 @@ def what_is_run_by_a_message(tf):
             len(metadata.step_stats.dev_stats),
             seen(session.run(v)),
         ]
-
-
-def _their_messages() -> Any:
-    from tensorflow.core.protobuf import config_pb2
-
-    return config_pb2
 
 
 @program
@@ -442,11 +436,7 @@ def types_of_a_programs_own(tf):
 
 
 def _registration(tf: Any) -> Any:
-    if tf is dtflab:
-        from dtflab.runtime.client import register_session_run_conversion_functions
-    else:
-        from tensorflow.python.client.session import register_session_run_conversion_functions
-    return register_session_run_conversion_functions
+    return module_of(tf, "python.client.session", client).register_session_run_conversion_functions
 
 
 def test_a_second_interactive_session_warns():

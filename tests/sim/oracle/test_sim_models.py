@@ -8,9 +8,9 @@ import importlib
 import pytest
 
 pytest.importorskip("tensorflow")
+import tensorflow.compat.v1 as real_tf
 
 from dtflab.sim import models
-from tests.oracle.graph_defs import real_tf
 
 # tf_keras calls what TensorFlow deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated and will be removed:UserWarning")

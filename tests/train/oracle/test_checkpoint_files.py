@@ -8,13 +8,9 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-pytest.importorskip("tensorflow")
-from tensorflow.python.tools import inspect_checkpoint as real_inspect_checkpoint
-
-import dtflab
-from dtflab.python.tools import inspect_checkpoint as our_inspect_checkpoint
+from dtflab.python.tools import inspect_checkpoint
+from tests.oracle.answers import module_of
 from tests.oracle.checkpoints import assert_same_at_home, one_of_each, session, tried
 from tests.oracle.programs import Programs
 
@@ -163,7 +159,7 @@ def files_of_checkpoints(tf, home):
 
 @program
 def checkpoints_inspected(tf, home):
-    tool = our_inspect_checkpoint if tf is dtflab else real_inspect_checkpoint
+    tool = module_of(tf, "python.tools.inspect_checkpoint", inspect_checkpoint)
     tf.get_variable("v", [5, 2], partitioner=tf.fixed_size_partitioner(2), initializer=tf.ones_initializer())
     variables = {"a": tf.Variable([1, 2]), "b": tf.Variable(0.5), "text": tf.Variable("words")}
     with tf.Session() as sess:

@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-from tensorflow.python.training import moving_averages as real_moving_averages
-
-import dtflab
 from dtflab.train.optimizers import moving_averages
+from tests.oracle import answers
+from tests.oracle.answers import module_of
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 
@@ -121,14 +118,13 @@ FUNCTIONS = [f"train.{name}" for name in (
 
 @pytest.mark.parametrize("path", FUNCTIONS)
 def test_same_signature(path):
-    found = []
-    for library in (real_tf, dtflab):
-        function = library
+    def answer(function):
         for part in path.split("."):
             function = getattr(function, part)
-        parameters = inspect.signature(function).parameters.values()
-        found.append([(p.name, p.default) for p in parameters])
-    assert found[1] == found[0]
+        return [(p.name, repr(p.default)) for p in inspect.signature(function).parameters.values()]
+
+    theirs, ours = answers.both(answer)
+    assert ours == theirs
 
 
 # -- moving averages ------------------------------------------------------------------------------------------------
@@ -224,12 +220,10 @@ def on_parameter_servers(tf, use_resource):
 @pytest.mark.parametrize("truediv", [True, False])
 @both_kinds
 def test_weighted_moving_average(use_resource, truediv):
-    modules = {real_tf: real_moving_averages, dtflab: moving_averages}
-
     def program(tf):
         value, weight = tf.placeholder(tf.float32, [2]), tf.placeholder(tf.float32, [])
         with tf.variable_scope("scope", use_resource=use_resource):
-            average = modules[tf].weighted_moving_average(
+            average = module_of(tf, "python.training.moving_averages", moving_averages).weighted_moving_average(
                 value, 0.5, weight, truediv, None if truediv else [tf.GraphKeys.GLOBAL_VARIABLES, "mine"], "WMA"
             )
         return average, [{value: [3.0, 1.0], weight: 4.0}, {value: [11.0, -1.0], weight: 22.0}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import logging
@@ -15,22 +14,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-from tensorflow.python.platform import tf_logging as their_logging
-from tensorflow.python.training import training_util as their_training_util
-
 import dtflab
 from dtflab.base import tf_logging as our_logging
 from dtflab.train import training_util as our_training_util
+from dtflab.train.sessions import wrapped_session
+from tests.oracle.answers import both, module_of
 from tests.oracle.events import facts
 from tests.oracle.graph_defs import assert_same_graph
 from tests.oracle.programs import Programs
 
-BOTH = (real_tf, dtflab)
-HOOKED = {real_tf: "tensorflow.python.training.monitored_session", dtflab: "dtflab.train.sessions.wrapped_session"}
-TRAINING_UTIL = {real_tf: their_training_util, dtflab: our_training_util}
 program = Programs()
+
+
+def training_util(tf: Any) -> Any:
+    return module_of(tf, "python.training.training_util", our_training_util)
 
 
 class Lab:
@@ -60,7 +57,7 @@ class Lab:
     def step_and_train(self, by: int = 1) -> tuple[Any, Any]:
         """The global step, and an operation that increases it after hooks have read it."""
         step = self.tf.train.get_or_create_global_step()
-        with self.tf.control_dependencies([TRAINING_UTIL[self.tf]._get_or_create_global_step_read()]):
+        with self.tf.control_dependencies([training_util(self.tf)._get_or_create_global_step_read()]):
             return step, self.tf.assign_add(step, by)
 
     def hooked(self, session: Any, *hooks: Any, fresh: bool = True) -> Any:
@@ -69,7 +66,8 @@ class Lab:
             session.run(self.tf.global_variables_initializer())
         for hook in hooks:
             hook.after_create_session(session, None)
-        return importlib.import_module(HOOKED[self.tf])._HookedSession(session, hooks)
+        module = module_of(self.tf, "python.training.monitored_session", wrapped_session)
+        return module._HookedSession(session, hooks)
 
     def events(self) -> list[Any]:
         """What lies in the event files, in their order, since all writers were closed."""
@@ -88,7 +86,6 @@ class Lab:
 @pytest.fixture
 def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The lines that are logged, with those that come only a few times counted from nought."""
-    monkeypatch.setattr(their_logging, "_log_counter_per_token", {})
     monkeypatch.setattr(our_logging, "_calls", Counter())
     lines: list[str] = []
     handler = logging.Handler()
@@ -103,17 +100,22 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 @program.each()
 def test_same_answer(run, tmp_path, monkeypatch, logged):
-    answers = []
-    for tf in BOTH:
+    def answer(tf):
+        if tf is not dtflab:
+            logging_of_tf = module_of(tf, "python.platform.tf_logging", our_logging)
+            monkeypatch.setattr(logging_of_tf, "_log_counter_per_token", {})
         folder = tmp_path / tf.__name__.split(".")[0]
         folder.mkdir()
         lab = Lab(tf, folder, monkeypatch)
         lab.records = logged
         logged.clear()
         with tf.Graph().as_default():
-            answers.append((run(lab, tf), lab.lines()))
+            found = run(lab, tf), lab.lines()
         tf.summary.FileWriterCache.clear()
-    assert answers[1] == answers[0]
+        return found
+
+    theirs, ours = both(answer)
+    assert ours == theirs
 
 
 # -- when to act ---------------------------------------------------------------------------------------------------
@@ -472,14 +474,14 @@ def test_the_step_is_read_and_increased_by_tensorflows_nodes(use_resource):
         with tf.variable_scope("scope", use_resource=use_resource):
             tf.train.get_or_create_global_step()
         with tf.name_scope("elsewhere"):
-            read = TRAINING_UTIL[tf]._get_or_create_global_step_read()
-            TRAINING_UTIL[tf]._increment_global_step(2)
-        assert TRAINING_UTIL[tf]._get_or_create_global_step_read() is read
+            read = training_util(tf)._get_or_create_global_step_read()
+            training_util(tf)._increment_global_step(2)
+        assert training_util(tf)._get_or_create_global_step_read() is read
 
     assert_same_graph(build)
 
 
-def test_signatures_are_tensorflows():
+def test_signatures_are_tensorflows(real_tf):
     names = [n for n in dir(real_tf.train) if n.endswith(("Hook", "Listener", "Timer")) or n.startswith("SessionRun")]
     assert len(names) >= 16
     for name in names:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-
 import dtflab
+from tests.oracle import answers
+from tests.oracle.answers import module_of
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 
@@ -35,10 +34,11 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_same_signature(name):
-    theirs, ours = (inspect.signature(getattr(tf.train, name)) for tf in (real_tf, dtflab))
-    assert [(p.name, p.default) for p in ours.parameters.values()] == [
-        (p.name, p.default) for p in theirs.parameters.values()
-    ]
+    def signature(tf):
+        return [(p.name, repr(p.default)) for p in inspect.signature(getattr(tf.train, name)).parameters.values()]
+
+    theirs, ours = answers.both(signature)
+    assert ours == theirs
 
 
 def test_tf_io_has_the_matching_files_too():
@@ -172,40 +172,40 @@ def drained(tf: Any, fetched: Any, most: int = 12) -> list[Any]:
 
 @program.each("build")
 def test_same_examples(build):
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            tf.set_random_seed(1)
-            answers.append(drained(tf, build(tf)))
-    assert answers[1] == answers[0]
+    def seeded(tf):
+        tf.set_random_seed(1)
+        return drained(tf, build(tf))
+
+    theirs, ours = both(seeded)
+    assert ours == theirs
 
 
 @program.each("build")
 def test_same_static_shapes(build):
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            tensors = tf.nest.flatten(build(tf), expand_composites=True)
-            answers.append([(t.dtype.name, t.shape.as_list()) for t in tensors])
-    assert answers[1] == answers[0]
+    def answer(tf):
+        tensors = tf.nest.flatten(build(tf), expand_composites=True)
+        return [(t.dtype.name, t.shape.as_list()) for t in tensors]
+
+    theirs, ours = both(answer)
+    assert ours == theirs
 
 
 def test_static_shapes_of_sparse_tensors_of_unknown_rank():
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            unknown = tf.SparseTensor(tf.placeholder(tf.int64), tf.placeholder(tf.float32), tf.placeholder(tf.int64))
-            known = tf.SparseTensor([[0, 0]], [1.0], [1, 1])
-            keep = tf.placeholder(tf.bool, [])
-            batches = [
-                tf.train.batch([sparse], 2, enqueue_many=many) for sparse in (unknown, known) for many in (False, True)
-            ]
-            batches += [tf.train.batch({"x": tf.constant([1, 2])}, 2, enqueue_many=True)["x"]]
-            batches += [tf.train.maybe_batch([known], keep, 2, enqueue_many=True)]
-            batches += [tf.train.shuffle_batch_join([[unknown], [known]], 2, 5, 1)]
-            tensors = tf.nest.flatten(batches, expand_composites=True)
-            answers.append([(t.dtype.name, t.shape.as_list()) for t in tensors])
-    assert answers[1] == answers[0]
+    def answer(tf):
+        unknown = tf.SparseTensor(tf.placeholder(tf.int64), tf.placeholder(tf.float32), tf.placeholder(tf.int64))
+        known = tf.SparseTensor([[0, 0]], [1.0], [1, 1])
+        keep = tf.placeholder(tf.bool, [])
+        batches = [
+            tf.train.batch([sparse], 2, enqueue_many=many) for sparse in (unknown, known) for many in (False, True)
+        ]
+        batches += [tf.train.batch({"x": tf.constant([1, 2])}, 2, enqueue_many=True)["x"]]
+        batches += [tf.train.maybe_batch([known], keep, 2, enqueue_many=True)]
+        batches += [tf.train.shuffle_batch_join([[unknown], [known]], 2, 5, 1)]
+        tensors = tf.nest.flatten(batches, expand_composites=True)
+        return [(t.dtype.name, t.shape.as_list()) for t in tensors]
+
+    theirs, ours = both(answer)
+    assert ours == theirs
 
 
 @program
@@ -376,19 +376,21 @@ def test_same_examples_in_any_order(kind):
     assert ours == theirs
 
 
-def test_names_of_files_are_found_once(tmp_path):
+def test_names_of_files_are_found_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for name in ("b.txt", "a.txt", "c.csv"):
         (tmp_path / name).write_text(name)
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            names = tf.train.match_filenames_once(str(tmp_path / "*.txt"))
-            both = tf.train.match_filenames_once([str(tmp_path / "c*"), str(tmp_path / "a*")])
-            queue = tf.train.string_input_producer(names, num_epochs=1, shuffle=False)
-            _, text = tf.WholeFileReader().read(queue)
-            assert tf.get_collection(tf.GraphKeys.LOCAL_VARIABLES)[:2] == [names, both]
-            answers.append(drained(tf, [names, both, text]))
-    assert answers[1] == answers[0]
+
+    def answer(tf):
+        names = tf.train.match_filenames_once("*.txt")
+        of_two = tf.train.match_filenames_once(["c*", "a*"])
+        queue = tf.train.string_input_producer(names, num_epochs=1, shuffle=False)
+        _, text = tf.WholeFileReader().read(queue)
+        assert tf.get_collection(tf.GraphKeys.LOCAL_VARIABLES)[:2] == [names, of_two]
+        return drained(tf, [names, of_two, text])
+
+    theirs, ours = both(answer)
+    assert ours == theirs
 
 
 # -- errors -----------------------------------------------------------------------------------------------------
@@ -450,8 +452,7 @@ def test_a_capacity_that_is_too_small_is_said_at_once():
 
 
 def test_an_empty_list_of_names_is_an_error_of_the_step():
-    answers = []
-    for tf in (real_tf, dtflab):
+    def answer(tf):
         with tf.Graph().as_default(), tf.Session() as session:
             names = tf.placeholder_with_default(np.array([], object), [None])
             queue = tf.train.string_input_producer(names, num_epochs=1)
@@ -459,12 +460,14 @@ def test_an_empty_list_of_names_is_an_error_of_the_step():
             (runner,) = tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
             with pytest.raises(tf.errors.InvalidArgumentError, match="requires a non-null input tensor"):
                 session.run(runner.enqueue_ops[0])
-            answers.append(collections.Counter(type(op).__name__ for op in runner.enqueue_ops))
             assert queue.name == runner.name
-    assert answers[1] == answers[0]
+            return dict(collections.Counter(type(op).__name__ for op in runner.enqueue_ops))
+
+    theirs, ours = answers.both(answer)
+    assert ours == theirs
 
 
-def test_a_failing_example_is_raised_by_join():
+def test_a_failing_example_is_raised_by_join(real_tf):
     for tf in (real_tf, dtflab):
         with tf.Graph().as_default(), tf.Session() as session:
             number = counted(tf)
@@ -490,10 +493,8 @@ def op_of(tf: Any, op_type: str) -> Callable[..., Any]:
         from dtflab.graph.apply_op import apply_op
 
         return lambda **arguments: apply_op(op_type, **arguments)
-    from tensorflow.python.ops import gen_sparse_ops
-
     name = "".join(f"_{c.lower()}" if c.isupper() else c for c in op_type).lstrip("_")
-    return getattr(gen_sparse_ops, name)
+    return getattr(module_of(tf, "python.ops.gen_sparse_ops", None), name)
 
 
 def stored_and_taken(tf: Any, parts: list[Any], many: bool = False, dtype: Any = None, handles: Any = None) -> Any:
@@ -558,7 +559,7 @@ ROWS = ([[0, 1], [2, 0], [2, 1]], [1.0, 2.0, 3.0], [3, 2])
 )  # fmt: skip
 def test_sparse_tensors_by_number(parts, options):
     parts = [(np.zeros([0, 1]) if indices == [] else indices, values, shape) for indices, values, shape in parts]
-    theirs, ours = (stored_and_taken(tf, parts, **options) for tf in (real_tf, dtflab))
+    theirs, ours = answers.both(lambda tf: stored_and_taken(tf, parts, **options))
     if isinstance(ours, tuple):
         assert ours[0] == theirs[0]
         assert ours[1].partition("\n")[0] in theirs[1]
@@ -567,7 +568,7 @@ def test_sparse_tensors_by_number(parts, options):
 
 
 def test_a_sparse_tensor_is_taken_once_and_by_its_type():
-    twice = [stored_and_taken(tf, [ONE], handles=[0, 0]) for tf in (real_tf, dtflab)]
-    typed = [stored_and_taken(tf, [ONE], dtype=tf.int32) for tf in (real_tf, dtflab)]
+    twice = answers.both(lambda tf: stored_and_taken(tf, [ONE], handles=[0, 0]))
+    typed = answers.both(lambda tf: stored_and_taken(tf, [ONE], dtype=tf.int32))
     for theirs, ours in (twice, typed):
         assert isinstance(ours, tuple) and ours[0] == theirs[0] == "InvalidArgumentError"

@@ -9,9 +9,6 @@ import threading
 
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-
 import dtflab
 from tests.oracle.graph_defs import nodes
 from tests.oracle.programs import Programs
@@ -35,7 +32,7 @@ NAMES = ("ChiefSessionCreator MonitoredSession MonitoredTrainingSession Scaffold
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_same_signatures(name):
+def test_same_signatures(name, real_tf):
     expected, found = getattr(real_tf.train, name), getattr(dtflab.train, name)
     methods = [m for m, f in inspect.getmembers(expected, inspect.isfunction) if not m.startswith("_")]
     assert arguments(found) == arguments(expected)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-
 import dtflab
 from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
-from tests.oracle.graph_defs import assert_same_graph, both
+from dtflab.train.optimizers import slot_creator
+from tests.oracle import answers
+from tests.oracle.answers import module_of
+from tests.oracle.graph_defs import assert_same_graph, both, nodes
 from tests.oracle.programs import Programs
 
 # Name → how a program makes it. Rates are as a program has them: numbers, tensors, functions.
@@ -155,10 +155,7 @@ def slots_of_a_partitioned_variable(tf, use_resource):
 
 @program
 def slots_by_hand(tf, use_resource):
-    from importlib import import_module
-
-    ours, theirs = "dtflab.train.optimizers", "tensorflow.python.training"
-    creator = import_module(f"{theirs if 'tensorflow' in tf.__name__ else ours}.slot_creator")
+    creator = module_of(tf, "python.training.slot_creator", slot_creator)
     v = tf.Variable([1.0, 2.5], name="var", use_resource=use_resource)
     with tf.variable_scope("outer"):
         slots = [
@@ -332,19 +329,19 @@ def test_same_refusals(op_type, wrong, use_resource):
         for key, tensor in inputs.items()
         if isinstance(tensor, dtflab.Tensor) and tensor.op.type == "Placeholder"
     }
-    theirs = real_tf.Graph()
-    with theirs.as_default():
-        real_tf.import_graph_def(real_tf.GraphDef.FromString(graph.as_graph_def().SerializeToString()), name="")
-    found = []
-    for tf, built in ((real_tf, theirs), (dtflab, graph)):
-        with tf.Session(graph=built) as session:
+
+    def answer(tf):
+        with tf.Graph().as_default(), tf.Session() as session:
+            tf.import_graph_def(tf.GraphDef.FromString(graph.as_graph_def().SerializeToString()), name="")
             session.run(name)
             try:
                 session.run(op.name, feeds)
-                found.append("nothing")
             except Exception as error:
-                found.append((type(error).__name__, _said(str(error))))
-    assert found[1] == found[0]
+                return type(error).__name__, _said(str(error))
+            return "nothing"
+
+    theirs, ours = answers.both(answer)
+    assert ours == theirs
 
 
 def _said(text: str) -> str:
@@ -362,7 +359,7 @@ OF_NO_GRAPH = {name: make for name, make in OPTIMIZERS.items() if name not in ("
 
 
 def built_by_clients(tf: Any, make: Callable[[Any], Any], use_resource: bool, clients: int) -> list[Any]:
-    """What threads with a graph each build with one optimizer: the GraphDef, or the error's class.
+    """What threads with a graph each build with one optimizer: the nodes, or the error's class.
 
     The constraint is called between the updates of `a` and `b`. Each thread begins when the one before is there, and
     goes on when all are: each has prepared its settings, and none has used them for `b`.
@@ -381,7 +378,7 @@ def built_by_clients(tf: Any, make: Callable[[Any], Any], use_resource: bool, cl
                 a = tf.Variable([1.0], name="a", constraint=constraint, use_resource=use_resource)
                 b = tf.Variable([1.0], name="b", use_resource=use_resource)
                 optimizer.minimize(a * a + b * b)
-            found.append(graph.as_graph_def())
+            found.append(nodes(graph.as_graph_def(), gradients=True))
         except Exception as error:
             found.append(type(error).__name__)
         finally:

@@ -8,11 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-from tensorflow.core.protobuf import saved_model_pb2 as real_saved_model
 
 import dtflab
 from tests.oracle.checkpoints import at_home, plain, tried
@@ -95,7 +90,9 @@ def run_model(tf: Any, path: str) -> Any:
 
 
 @model.each("build")
-def test_what_is_written_and_who_loads_it(build, tmp_path, monkeypatch):
+def test_what_is_written_and_who_loads_it(build, tmp_path, monkeypatch, real_tf):
+    from tensorflow.core.protobuf import saved_model_pb2 as real_saved_model
+
     files, messages, values = [], [], []
     for tf in (real_tf, dtflab):
         home = tmp_path / tf.__name__
@@ -222,7 +219,7 @@ def names(tf, home):
     ]
 
 
-def test_numbers_are_those_of_the_session(tmp_path):
+def test_numbers_are_those_of_the_session(tmp_path, real_tf):
     """Not the initial ones."""
     path = str(tmp_path / "model")
     with dtflab.Graph().as_default(), dtflab.Session() as sess:

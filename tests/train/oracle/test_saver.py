@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-
 import dtflab
+from dtflab.train.checkpoints import saver as our_saver
+from tests.oracle.answers import module_of
 from tests.oracle.checkpoints import NEW_DTYPES, assert_same_at_home, one_of_each, plain, session, tried
 from tests.oracle.programs import Programs
 
@@ -269,11 +268,7 @@ def default_file_name(tf, home):
 
 @program
 def a_builder_of_ones_own(tf, home):
-    from tensorflow.python.training import saver as real_saver
-
-    from dtflab.train.checkpoints import saver as our_saver
-
-    module = real_saver if tf is real_tf else our_saver
+    module = module_of(tf, "python.training.saver", our_saver)
 
     class Builder(module.BaseSaverBuilder):  # type: ignore[misc,name-defined]
         def save_op(self, filename_tensor, saveables):
@@ -311,8 +306,10 @@ def a_builder_of_ones_own(tf, home):
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("split", [False, True], ids=["whole", "sharded"])
-@pytest.mark.parametrize(("writer", "reader"), [(real_tf, dtflab), (dtflab, real_tf)], ids=["reads", "is_read"])
-def test_across(writer, reader, split, version, tmp_path):
+@pytest.mark.parametrize("way", ["reads", "is_read"])
+def test_across(way, split, version, tmp_path, real_tf):
+    writer, reader = (real_tf, dtflab) if way == "reads" else (dtflab, real_tf)
+
     def build(tf: Any, shards: int) -> tuple[list[Any], Any, Any]:
         made = [v for v in one_of_each(tf) if version == 2 or v.dtype.base_dtype.name not in NEW_DTYPES]
         with tf.device("/cpu:1"):
@@ -358,7 +355,7 @@ def _restore_without_the_step(tf, home, steps):
     return str(it.value)
 
 
-def test_a_path_without_its_step_names_the_checkpoints_that_are_there(tmp_path):
+def test_a_path_without_its_step_names_the_checkpoints_that_are_there(tmp_path, real_tf):
     """The first line is TensorFlow's; the second tells the newest, in the order of their steps."""
     told = _restore_without_the_step(dtflab, tmp_path, [0, 9, 10, 2, 100, 30])
     assert told.splitlines()[0] == _restore_without_the_step(real_tf, tmp_path, [1])
@@ -371,7 +368,7 @@ def test_a_path_without_any_checkpoint_has_the_first_line_only(tmp_path):
 
 
 @pytest.mark.parametrize("sharded", [False, True])
-def test_a_save_over_the_last_one(sharded, tmp_path):
+def test_a_save_over_the_last_one(sharded, tmp_path, real_tf):
     """Names and bytes of its files are TensorFlow's, also after dtflab's own way of replacing them."""
     written = {}
     for tf in (real_tf, dtflab):

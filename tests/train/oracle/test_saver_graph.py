@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import assert_same_graph
 from tests.oracle.programs import Programs
 

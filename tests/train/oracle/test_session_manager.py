@@ -6,8 +6,6 @@ import threading
 
 import pytest
 
-pytest.importorskip("tensorflow")
-
 from tests.oracle.programs import Programs
 from tests.oracle.trainings import both, failure, heard, local_server
 

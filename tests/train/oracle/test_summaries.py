@@ -15,26 +15,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
-
 import dtflab
 from dtflab.protos.summary_pb2 import Summary
 from tests.oracle.events import decoded, facts, shown
-from tests.oracle.graph_defs import assert_same_graph
+from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 from tests.oracle.trainings import failure
 
-BOTH = (real_tf, dtflab)
 program = Programs()
 
 
 def answers(run: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
-    found = []
-    for tf in BOTH:
-        with tf.Graph().as_default():
-            found.append(run(tf, *arguments))
-    return found[0], found[1]
+    return both(lambda tf: run(tf, *arguments))
 
 
 @program.each()
@@ -131,7 +123,7 @@ def test_bad_color_is_checked():
         node = tf.NodeDef(name="s", op="ImageSummary", input=["tag", "image"])
         node.attr["T"].type, node.attr["max_images"].i = tf.float32.as_datatype_enum, 1
         if bad_color is not None:
-            node.attr["bad_color"].tensor.ParseFromString(real_tf.make_tensor_proto(bad_color).SerializeToString())
+            node.attr["bad_color"].tensor.ParseFromString(dtflab.make_tensor_proto(bad_color).SerializeToString())
         tf.import_graph_def(tf.GraphDef(node=[node]), {"tag": tag, "image": image}, name="")
         feed = {image: np.full((1, 1, 1, 3), np.nan), tag: "t"}
         with tf.Session() as session:
@@ -158,8 +150,8 @@ def summaries_merged(tf):
     ]  # fmt: skip
 
 
-def test_description_of_a_node():
-    for tf in BOTH:
+def test_description_of_a_node(real_tf):
+    for tf in (real_tf, dtflab):
         node = tf.NodeDef(op="TensorSummary")
         node.attr["description"].s = b'{"typeHint": "scalar"}'
         assert tf.summary.get_summary_description(node).type_hint == "scalar"
@@ -214,12 +206,12 @@ def read(tf: Any, logdir: Any) -> list[Any]:
     return list(tf.train.summary_iterator(str(path)))
 
 
-def test_events_are_tensorflows(tmp_path):
+def test_events_are_tensorflows(tmp_path, real_tf):
     """Read by either, what either wrote is the same."""
     found = []
-    for writer in BOTH:
+    for writer in (real_tf, dtflab):
         write(writer, str(tmp_path / writer.__name__))
-        found += [[facts(event) for event in read(reader, tmp_path / writer.__name__)] for reader in BOTH]
+        found += [[facts(event) for event in read(reader, tmp_path / writer.__name__)] for reader in (real_tf, dtflab)]
     assert found[1] == found[0] and found[3] == found[2], "read alike"
     assert found[2] == found[0], "written alike"
 
@@ -423,8 +415,8 @@ def test_flush_writes_what_handlers_hold(tmp_path):
 
 
 @pytest.mark.parametrize("namespace", ["summary", "logging"])
-def test_signatures_are_tensorflows(namespace):
-    theirs, ours = (getattr(tf, namespace) for tf in BOTH)
+def test_signatures_are_tensorflows(namespace, real_tf):
+    theirs, ours = (getattr(tf, namespace) for tf in (real_tf, dtflab))
     later = {"all_v2_summary_ops", "initialize"}  # of TensorFlow 2's writers in the graph
     names = [n for n in dir(theirs) if not n.startswith("_") and n not in later]
     assert [n for n in names if not hasattr(ours, n)] == []

@@ -5,10 +5,6 @@ from __future__ import annotations
 import os
 import threading
 
-import pytest
-
-pytest.importorskip("tensorflow")
-
 from tests.oracle.graph_defs import nodes
 from tests.oracle.programs import Programs
 from tests.oracle.trainings import both, failure, heard, local_server
