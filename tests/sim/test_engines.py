@@ -232,5 +232,5 @@ def test_idle_wires_change_nothing(seed):
 
 def test_routes_in_a_circle_are_refused():
     wires = [Wire("a", 1.0), Wire("b", 1.0)]
-    with pytest.raises(ValueError, match="go in a circle"):
+    with pytest.raises(ValueError, match="form a cycle"):
         Batch(wires, Flow([(0, 1), (1, 0)], np.ones(2), np.ones(2)))

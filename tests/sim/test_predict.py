@@ -414,7 +414,7 @@ def test_a_row_of_a_sparse_step_is_counted_in_words():
         ({"gpus": 2, "nodes": 3}, "can't be on 3 nodes"),
         ({"gpus": "several"}, "a number was expected"),
         ({"gpus": math.inf}, "a number was expected"),
-        ({"gpus": 1e30}, "counts nothing"),
+        ({"gpus": 1e30}, "can't be a count"),
         ({"metric": "scaling_efficiency_vs_8"}, "4 GPUs are fewer than the 8"),
         ({"unit": "K words/s"}, "a unit like 'images/s' or 'tokens/s', not 'K words/s'"),
         ({"unit": "weeks"}, "not 'weeks'"),
