@@ -183,7 +183,7 @@ def await_task(
 
 def _advice(address: str) -> str:
     if address.endswith(":0"):
-        return "Which free port a task with port 0 has, no other task can know: give it a port in the cluster spec."
+        return "No other task can know the free port of a task with port 0: give it a port in the cluster spec."
     return "Is that its address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…)."
 
 

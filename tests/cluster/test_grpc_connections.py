@@ -74,7 +74,7 @@ def test_a_target_where_nobody_listens_is_told_once(monkeypatch):
         session.run(tf.constant(1.0))
     first, _, advice = it.value.message.partition("). ")
     assert first == f"Task behind the session's target at {address} did not answer within 0.05 s (connection refused"
-    assert advice.startswith("Is it started") and advice.endswith("task_index=…).")
+    assert advice.startswith("Is that its address") and advice.endswith("task_index=…).")
 
 
 def test_the_reason_is_the_end_of_grpcs_chain_of_causes():

@@ -44,7 +44,7 @@ TOLD = {
     "exits": "Cell 1 was left out. It ended with exit status 3.",
     "leaves": "Cell 1: SystemExit: 1",
     "quits": "Cell 1: SystemExit: the cell called exit() or quit(), which ends a kernel. "
-    "Here only the rest of the cell was left out",
+    "Here only the rest of the cell was skipped",
     "crashes": "Cell 1 was left out. It crashed: signal SIGSEGV.",
     "slips": "Cell 1: SyntaxError in its line 1: expected ':'",
     "bombs": "Cell 1 was left out. Stopped: it started more than 64 processes.",
