@@ -1,4 +1,4 @@
-"""Which graph and which session are meant when a program names none; module-level forms of a graph's scopes.
+"""The default graph and session, for programs that name none; module-level forms of a graph's scopes.
 
 Stands for the default-graph stack of `python/framework/ops.py`. Both stacks are per thread, as in TensorFlow.
 """

@@ -76,7 +76,7 @@ def _is_device(name: str) -> bool:
 
 
 class Workload:
-    """The nodes of one step with their costs, by number; the first method that is called computes them, once."""
+    """The nodes of one step with their costs, by number; computed once, by the first method call."""
 
     def __init__(
         self,
@@ -169,8 +169,8 @@ def tasks_of(nodes: Iterable[Node], machines: Machines, **options: Any) -> list[
 def viewed(node: Node) -> int:
     """The number of the input in whose memory a node's outputs lie, or -1.
 
-    For what hands on a variable it is the first by reference; for an op that may pass on a view, the only one that is
-    of the output's type; and for what reads a resource, that.
+    For an op that hands on a variable it is the first by reference; for an op that may pass on a view, the only one
+    that is of the output's type; for an op that reads a resource, the resource.
     """
     op = op_registry.get(node.op)
     inputs, outputs = op.op_def.input_types(node.attrs), set(node.output_types)

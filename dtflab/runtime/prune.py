@@ -50,11 +50,11 @@ def prune(
 
 
 def _without_unread(nodes: Sequence[Node], targets: set[str]) -> list[Node]:
-    """Nodes whose value nobody reads, only waits for, become NoOps that wait for their inputs.
+    """Turn nodes that are waited for, but never read, into NoOps that wait for their inputs.
 
     TensorFlow's dependency optimizer (grappler) does it too. Gradients are full of them: what a layer would send back
-    to the data costs as much as the layer, and `tf.tuple` merely waits for it. What reads a Switch stays: it may be
-    dead, a Switch never is.
+    to the data costs as much as the layer, and `tf.tuple` merely waits for it. A node that reads a Switch stays: it may
+    be dead, a Switch never is.
     """
     readers = {node.name: 0 for node in nodes}
     choosers = {node.name for node in nodes if op_registry.get(node.op).control_flow}
@@ -101,7 +101,7 @@ def _fetch(name: str, edge: Edge, dtype: DType, device: str, i: int, partial: bo
 
 
 def client_key(name: str, device: str) -> Key:
-    """Under which the client of a partial run feeds or fetches tensor `name`."""
+    """The key under which the client of a partial run feeds or fetches tensor `name`."""
     return device, 0, device, name
 
 
@@ -115,7 +115,7 @@ def _to_client(name: str, device: str) -> dict[str, Any]:
 def _reachable(
     nodes: Mapping[str, Node], arguments: Mapping[str, Node], fed: Mapping[Edge, Node], wanted: Sequence[str]
 ) -> list[Node]:
-    """All that `wanted` depends on, with fed edges cut, in the order of the graph."""
+    """Everything that `wanted` depends on, with fed edges cut, in the order of the graph."""
     found: dict[str, Node] = {}
     stack = list(wanted)
     while stack:

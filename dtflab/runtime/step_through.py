@@ -2,7 +2,7 @@
 
 The loop is the executor's own. A node that became ready meanwhile is held back at the gate through which every node
 of a careful step goes; it counts as in flight for its iteration, so that no loop ends without it. `runtime/steps.py` is
-what a person holds in hand.
+the interface for people.
 
 Rule: every set is an order that the graph allows, so the values are those of a plain run. Where the graph leaves open
 whether a variable is read before an update, the update waits for one set, so that here, too, the read comes first.
@@ -26,8 +26,8 @@ Place = tuple[Iteration, int]  # a node in an iteration
 class StepThrough(Step):
     """`advance` runs one set: it started `ran`, and `came` are those of earlier sets that are done now.
 
-    `held` are the nodes of the next set, `waiting` those that are not done yet; `before` has the iterations that live,
-    with their counts before the set.
+    `held` are the nodes of the next set, `waiting` those that are not done yet; `before` has the live iterations with
+    their counts before the set.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class StepThrough(Step):
         self._latest: Place | None = None
 
     def advance(self, patient: bool = False) -> None:
-        """Run the set; what it starts on other threads is waited for, what waits for something outside is not.
+        """Run the set; wait for what it starts on other threads, but not for what needs an event outside.
 
         If there is nothing to run, a `patient` call waits for that, too.
         """

@@ -1,8 +1,8 @@
 """The picture of the wire: calls between tasks, one below the other, as a sequence chart.
 
-Clients and tasks are columns, time goes down. A call is an arrow from who calls to who is called; what comes back with
-data is a dashed arrow. Calls of the same kind that follow each other are one arrow with a count. A bar on a column is a
-step while its master works on it.
+Clients and tasks are columns, time goes down. A call is an arrow from caller to callee; an answer with data is a dashed
+arrow. Calls of the same kind that follow each other are one arrow with a count. A bar on a column is a step while its
+master works on it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_TABLE_ROWS = 1000
 _ROW, _LEFT, _LEAST_COLUMN = 28.0, 66.0, 96.0
 _MOST_NAMES, _LEAST_NAME = 3, 12.0  # of tensors on one arrow; room for what is left of a long name: …
 _OTHERS = "others"
-# Calls whose answers carry something; the others are only told, and answered at once.
+# Calls whose answers carry data; the others are answered at once.
 _ANSWERED = ("RecvTensor", "RunStep", "PartialRun", "PartialRunSetup", "CreateSession", "ExtendSession", "Reset")
 
 
@@ -91,7 +91,7 @@ class _Arrow(NamedTuple):
 
 
 def _arrows(calls: Sequence[Call]) -> list[_Arrow]:
-    """Requests and answers in the order of time; what follows each other and is of a kind is one."""
+    """Requests and answers in the order of time; consecutive ones of a kind are one row."""
     moments = [((call.at, call.turn), _Arrow(call.at, (call,), False)) for call in calls]
     moments += [
         ((call.ended, call.answered), _Arrow(call.ended, (call,), True))
@@ -136,7 +136,7 @@ class _Chart:
         return text
 
     def _places(self) -> dict[str, float]:
-        """The middle of each column; those who take part least share the last one."""
+        """The middle of each column; the least active participants share the last one."""
         counts = Counter(name for row in self.drawn for call in row.calls for name in (call.source, call.target))
         self._named = in_line(counts)
         most = max(2, int((self.width - _LEFT) / _LEAST_COLUMN))
@@ -193,13 +193,13 @@ class _Chart:
             yield tag("g", tag("title", self._told(row)), *self._arrow(row, self._y(i)))
 
     def _arrow(self, row: _Arrow, y: float) -> Iterator[Markup]:
-        """One line to the farthest end on each side, with a head at everyone whom it reaches."""
+        """One line to the farthest end on each side, with a head at each participant that it reaches."""
         call = row.calls[0]
         ends = dict.fromkeys(self._columns[each.target] for each in row.calls)
         source = self._columns[call.source]
         colour = party(call.target if row.answer else call.source).colour.line
         low, high = min(source, *ends), max(source, *ends)
-        if low == high:  # among those who share a column
+        if low == high:  # among those that share a column
             high = low + 30
             ends = {high: None}
         class_ = "call answer" if row.answer else "call"
@@ -237,7 +237,7 @@ class _Chart:
 
 
 def subject(call: Call) -> str:
-    """What a call is about, for people: the tensor of a RecvTensor, no handle of a graph."""
+    """The subject of a call, for people: the tensor of a RecvTensor, but not the handle of a graph."""
     if call.method == "RecvTensor" and call.detail:
         return re.sub(r"^edge_\d+_", "", call.detail.split(";")[3])
     return "" if call.method == "RunGraph" else call.detail

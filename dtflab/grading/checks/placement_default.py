@@ -27,7 +27,7 @@ KINDS = ("gpu", "cpu", "dragged")
 
 
 class Shown(NamedTuple):
-    """One op of an answer: which kind it is said to be, and what is so."""
+    """One op of an answer: the kind that the answer says, and the facts."""
 
     kind: str
     op: Operation
@@ -87,13 +87,13 @@ def _is_queue(op: Operation) -> bool:
 
 
 def _pinned_by_the_library(op: Operation) -> bool:
-    """Whether it is a queue, which TensorFlow pins to a CPU unasked, or next to one, and has that pin from there."""
+    """Whether it is a queue, which TensorFlow pins to a CPU unasked, or is next to one and got its pin."""
     beside = [op.graph.get_operation_by_name(group.decode().removeprefix("loc:@")) for group in op.colocation_groups()]
     return bool(op.device == "/device:CPU:*") and any(map(_is_queue, beside))
 
 
 def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, list[Operation]]:
-    """The answer's ops by kind; Wrong if they are no such."""
+    """The answer's ops by kind; Wrong if they are not ops."""
     expected = f"expected: a dict with lists of ops, for {', '.join(KINDS)}."
     if not isinstance(value, dict) or set(value) != set(KINDS):
         got = f"a dict with {', '.join(map(str, value))}" if isinstance(value, dict) else shown(value)
@@ -140,8 +140,9 @@ def _wrong(seen: Seen, kind: str) -> list[Shown]:
 
 @q3.mistake()
 def pins(seen: Seen) -> bool:
-    """With tf.device, or a colocation with an op that has a pin, you decide. Here the placer shall: leave out all
-    pins."""
+    """With tf.device, or a colocation with an op that has a pin, you decide. Here the placer should: leave out all
+    pins.
+    """
     return bool(seen.pinned)
 
 
@@ -154,8 +155,9 @@ def takes_integers_for_the_cpu(seen: Seen) -> bool:
 
 @q3.mistake()
 def drags_what_must_be_there(seen: Seen) -> bool:
-    """'dragged' shall have a GPU kernel, these ops have none. They are on the CPU for a reason of their own, not
-    because of another op."""
+    """'dragged' ops must have a GPU kernel, but these have none. They are on the CPU for that reason, not because of
+    another op.
+    """
     return any(one.on_cpu and not one.has_kernel for one in _wrong(seen, "dragged"))
 
 

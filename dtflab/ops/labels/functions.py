@@ -1,4 +1,4 @@
-"""Losses over very many classes and over sequences of labels, and what is done with such labels.
+"""Losses over very many classes and over sequences of labels, and functions of such labels.
 
 Stands for `python/ops/{candidate_sampling_ops,ctc_ops}.py` and their part of `nn_impl.py` and `array_ops.py`.
 
@@ -147,7 +147,7 @@ def nce_loss(
     """Noise-contrastive estimation, [batch]: tell the true classes from sampled noise, one yes-or-no question each.
 
     `weights` are [num_classes, dim] (or a list of parts), `biases` [num_classes], `labels` [batch, num_true] int64,
-    `inputs` [batch, dim]. `sampled_values` is what a candidate sampler gave, by default the log-uniform one.
+    `inputs` [batch, dim]. `sampled_values` is the result of a candidate sampler, by default the log-uniform one.
     """
     sampling = {"num_sampled": num_sampled, "num_true": num_true, "range_max": num_classes, "unique": True}
     ways = (sampled_values, remove_accidental_hits, partition_strategy, name)
@@ -305,7 +305,7 @@ def ctc_greedy_decoder(
 ) -> Decoded:
     """The best class of each step: ([sparse int64 [batch, labels]], [batch, 1] minus the sum of their logits).
 
-    `inputs` are [time, batch, classes]; blanks are left out, and with `merge_repeated` what is said in many steps
+    `inputs` are [time, batch, classes]; blanks are left out, and with `merge_repeated` a label that repeats itself
     without a blank between counts once.
     """
     blank = {} if blank_index is None else {"blank_index": blank_index}
@@ -319,7 +319,7 @@ def ctc_beam_search_decoder(
 ) -> Decoded:
     """The `top_paths` likeliest sequences of labels: (a sparse tensor for each, [batch, top_paths] their log p).
 
-    `beam_width` sequences are kept in each step. `merge_repeated` also merges labels that were said twice.
+    `beam_width` sequences are kept in each step. `merge_repeated` also merges repeated labels.
     """
     given = {"inputs": inputs, "sequence_length": sequence_length}
     ways = {"beam_width": beam_width, "top_paths": top_paths, "merge_repeated": merge_repeated}
@@ -328,7 +328,7 @@ def ctc_beam_search_decoder(
 
 
 def ctc_beam_search_decoder_v2(inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1) -> Decoded:
-    """`ctc_beam_search_decoder` that keeps labels that were said twice."""
+    """`ctc_beam_search_decoder` that keeps repeated labels."""
     return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, merge_repeated=False)
 
 

@@ -1,4 +1,4 @@
-"""By what ops are coloured: device, job, time or training phase; each way gives every op a look and says what it means.
+"""How ops are coloured: by device, job, time or training phase; each way gives every op a look and its meaning.
 
 Colour never stands alone: every look has a letter and a label, and the classes of time, which are ordered, have numbers
 from 1 (short) to 5 (long), and shades that get brighter.
@@ -62,7 +62,7 @@ class Colouring(NamedTuple):
 
     @property
     def columns(self) -> list[str]:
-        """The head of the column of tables that says what colours say, where that is not the device."""
+        """The head of the tables' column with the colour's meaning, where that is not the device."""
         return [] if self.by_device else [self.by]
 
 
