@@ -394,6 +394,7 @@ def built_by_clients(tf: Any, make: Callable[[Any], Any], use_resource: bool, cl
     return found
 
 
+@pytest.mark.live("clients race")
 @both_kinds
 @pytest.mark.parametrize("make", OF_NO_GRAPH.values(), ids=OF_NO_GRAPH)
 def test_clients_in_threads_may_share_an_optimizer(make, use_resource):
