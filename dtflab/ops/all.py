@@ -5,18 +5,18 @@ from __future__ import annotations
 import importlib
 
 PAGES = {
-    "arrays": "casting constant diagonal identity joining mirror_pad repeating reshaping space_batch stacking",
+    "arrays": "constant diagonal identity joining repeating reshaping space_batch stacking",
     "control": "flow_ops loop_gradients state_ops",
-    "conv": "convolution depthwise dilation patches",
+    "conv": "convolution depthwise dilation",
     "datasets": "batch calls iterator_ops order shuffle sources threads",
     "examples": "example_ops sequence_ops serialize_ops",
     "functional": "calls",
     "images": "boxes colors png resize",
-    "indexing": "arranging gathering partitioning positions slicing tensor_scatter",
+    "indexing": "arranging gathering partitioning slicing tensor_scatter",
     "labels": "candidate_sampling ctc_decoding ctc_loss edit_distance",
     "linalg": "eigen einsum factorizations fourier matmul matrices matrix_functions solving",
     "lists": "optional tensor_array_ops tensor_array_rows tensor_list tensor_list_rows",
-    "math": "binary complex_numbers division logic special unary zero_times",
+    "math": "binary complex_numbers division logic special unary",
     "nn": "activations batch_norm channels cross_entropy fake_quant fused losses quantize ranking",
     "pool": "fractional pooling",
     "queues": "accumulator_ops queue_ops reader_ops",

@@ -34,6 +34,16 @@ class StatefulOp(FreeOp):
     needs_ctx = True
 
 
+def per_input(count: int, index: int = 0) -> Callable[..., int]:
+    """`count` operations per element of that input."""
+    return lambda node, ins, outs: count * elements(ins[index])
+
+
+def per_output(count: int) -> Callable[..., int]:
+    """`count` operations per element of the first output."""
+    return lambda node, ins, outs: count * elements(outs[0])
+
+
 def of_first(node: Any, ins: Any, outs: Any) -> int:
     """One operation per element of the first input."""
     return elements(ins[0])

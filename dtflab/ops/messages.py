@@ -67,6 +67,12 @@ def op_error(error: BaseException, node: Node, device: str) -> errors.OpError:
     return errors.InternalError.of(f"{type(error).__name__} in the kernel of {node.op}: {error}{where}")
 
 
+def different_sizes(node: Node, first: Any, index: int, other: Any) -> errors.InvalidArgumentError:
+    """The error of a kernel whose inputs 0 and `index` should have one shape."""
+    start = f"Inputs to operation {node.name} of type {node.op} must have the same size and shape."
+    return invalid(f"{start}  Input 0: {shape_text(first)} != input {index}: {shape_text(other)}")
+
+
 def renamed(new_name: str, new: Any, old_name: str, old: Any) -> Any:
     """The value of an argument that may be given under its old name; ValueError if under both."""
     if old is None:

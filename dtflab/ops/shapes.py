@@ -8,12 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 
 
 def unchanged(op: Any) -> list[TensorShape]:
     """Every output has the shape of the first input."""
     return [op.inputs[0].shape] * len(op.outputs)
+
+
+def like(index: int) -> Callable[[Any], list[TensorShape]]:
+    """The rule of an op whose outputs have the shape of input `index`."""
+    return lambda op: [op.inputs[index].shape] * len(op.outputs)
+
+
+def given(index: int, rank: int | None = None) -> Callable[[Any], list[TensorShape]]:
+    """The rule of an op whose output has the shape that input `index` says, of that rank."""
+    return lambda op: [folded_shape(op.inputs[index]).with_rank(rank)]
 
 
 def scalar(op: Any) -> list[TensorShape]:

@@ -1,7 +1,6 @@
 """Values and their forms: constants and placeholders, shapes, casts, joining, padding.
 
-Pages: `functions` (what programs call), `constant` (constants, placeholders, ranges), `identity` (handing on, shapes),
-`casting` (Cast, Bitcast), `reshaping` (reshape, transpose), `joining` (concat), `stacking` (stack, unstack, split),
-`repeating` (broadcast, tile, pad), `mirror_pad` (padding by reflection), `diagonal` (diagonals, bands), `space_batch`
-(blocks of images).
+Pages: `functions` (what programs call), `constant` (constants, placeholders, ranges), `identity` (handing on, shapes,
+casts), `reshaping` (reshape, transpose), `joining` (concat), `stacking` (stack, unstack, split), `repeating`
+(broadcast, tile, pad), `diagonal` (diagonals, bands), `space_batch` (blocks of images).
 """

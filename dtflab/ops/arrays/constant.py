@@ -22,14 +22,15 @@ from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.arrays.functions import _convert_range
-from dtflab.ops.costs import free
+from dtflab.ops.arrays.identity import PassOn
+from dtflab.ops.costs import FreeOp
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import FLOAT, REAL_COMPLEX_BOOL
 
 
 @op("Const() -> (output: dtype) where value: tensor, dtype: type")
-class Const(Op):
+class Const(FreeOp):
     """A value written in the graph; running it costs nothing."""
 
     grad = no_gradient
@@ -43,27 +44,19 @@ class Const(Op):
             value = value[()]  # arithmetic is faster with NumPy's scalars than with arrays of one element
         return lambda: value
 
-    flops = bytes = free
 
-
-class _Fed(Op):
-    """What the placeholders share: the value comes from outside, or not at all."""
-
-    flops = bytes = free
+class _Fed(FreeOp):
+    """Base of the placeholders: the value comes from outside, or not at all."""
 
     def infer(op):
         return [op.attrs["shape"]]
 
-    def bind(node, xp):
-        def kernel():
-            shape = node["shape"]
-            where = f" and shape {shape_text(shape)}" if shape.ndims else ""
-            raise invalid(
-                f"You must feed a value for placeholder tensor '{node.name}' with dtype "
-                f"{dtype_text(node['dtype'])}{where}"
-            )
-
-        return kernel
+    def kernel(node, xp):
+        shape = node["shape"]
+        where = f" and shape {shape_text(shape)}" if shape.ndims else ""
+        raise invalid(
+            f"You must feed a value for placeholder tensor '{node.name}' with dtype {dtype_text(node['dtype'])}{where}"
+        )
 
 
 # Old graphs have PlaceholderV2 for Placeholder.
@@ -72,21 +65,12 @@ for _name, _shape in {"Placeholder": "shape = unknown", "PlaceholderV2": "shape"
 
 
 @op("PlaceholderWithDefault(input: dtype) -> (output: dtype) where dtype: type, shape: shape")
-class PlaceholderWithDefault(Op):
+class PlaceholderWithDefault(PassOn):
     """A value that a step may be given; otherwise the input."""
-
-    aliasing = True
-    flops = bytes = free
 
     def infer(op):
         op.inputs[0].shape.assert_is_compatible_with(op.attrs["shape"])
         return [op.attrs["shape"]]
-
-    def bind(node, xp):
-        return lambda x: x
-
-    def grad(op, dy):
-        return [dy]
 
 
 @op("ZerosLike(x: T) -> (y: T) where T: type")
@@ -152,15 +136,11 @@ class Range(Op):
             return [TensorShape([None])]
         return [TensorShape([_range_length(*values, error=ValueError)])]
 
-    def bind(node, xp):
+    def kernel(node, xp, *given):
         dtype = node["Tidx"].as_numpy_dtype
-
-        def kernel(*given):
-            start, limit, delta = (_only(x, what) for x, what in zip(given, ("start", "limit", "delta"), strict=True))
-            n = _range_length(start, limit, delta, error=invalid)
-            return (start[()] + xp.arange(n).astype(dtype) * delta[()]).astype(dtype)
-
-        return kernel
+        start, limit, delta = (_only(x, what) for x, what in zip(given, ("start", "limit", "delta"), strict=True))
+        n = _range_length(start, limit, delta, error=invalid)
+        return (start[()] + xp.arange(n).astype(dtype) * delta[()]).astype(dtype)
 
 
 def _only(x: Any, what: str) -> Any:
@@ -197,15 +177,11 @@ class LinSpace(Op):
             raise ValueError(f"Requires num > 0: {num}")
         return [TensorShape([None if num is None else int(num)])]
 
-    def bind(node, xp):
+    def kernel(node, xp, start, stop, num):
         dtype = node["T"].as_numpy_dtype
-
-        def kernel(start, stop, num):
-            if num <= 0:
-                raise invalid(f"Requires num > 0: {num}")
-            step = (stop - start) / dtype(max(num - 1, 1))
-            values = start + step * xp.arange(num).astype(dtype)
-            values[-1] = stop if num > 1 else start
-            return values
-
-        return kernel
+        if num <= 0:
+            raise invalid(f"Requires num > 0: {num}")
+        step = (stop - start) / dtype(max(num - 1, 1))
+        values = start + step * xp.arange(num).astype(dtype)
+        values[-1] = stop if num > 1 else start
+        return values

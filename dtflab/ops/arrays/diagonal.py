@@ -25,12 +25,8 @@ class Diag(Op):
         shape = op.inputs[0].shape.with_rank_at_least(1)
         return [shape.concatenate(shape)]
 
-    def bind(node, xp):
-        def kernel(diagonal):
-            flat = diagonal.reshape(-1)
-            return xp.diag(flat).reshape(diagonal.shape + diagonal.shape)
-
-        return kernel
+    def kernel(node, xp, diagonal):
+        return xp.diag(diagonal.reshape(-1)).reshape(diagonal.shape + diagonal.shape)
 
     def grad(op, dy):
         return [diag_part(dy)]
@@ -49,17 +45,14 @@ class DiagPart(Op):
         half = shape.ndims // 2
         return [shape[:half].merge_with(shape[half:])]
 
-    def bind(node, xp):
-        def kernel(x):
-            half = x.ndim // 2
-            if x.ndim % 2 or not half:
-                raise invalid(f"The rank of the tensor should be even and positive, got shape {shape_text(x.shape)}")
-            if x.shape[:half] != x.shape[half:]:
-                raise invalid(f"Invalid shape {shape_text(x.shape)}: dimensions 0 and {half} do not match.")
-            size = math.prod(x.shape[:half])
-            return x.reshape(size, size).diagonal().copy().reshape(x.shape[:half])
-
-        return kernel
+    def kernel(node, xp, x):
+        half = x.ndim // 2
+        if x.ndim % 2 or not half:
+            raise invalid(f"The rank of the tensor should be even and positive, got shape {shape_text(x.shape)}")
+        if x.shape[:half] != x.shape[half:]:
+            raise invalid(f"Invalid shape {shape_text(x.shape)}: dimensions 0 and {half} do not match.")
+        size = math.prod(x.shape[:half])
+        return x.reshape(size, size).diagonal().copy().reshape(x.shape[:half])
 
     def grad(op, dy):
         return [diag(dy)]
@@ -75,14 +68,11 @@ class MatrixBandPart(Op):
             tensor.shape.with_rank(0)
         return [op.inputs[0].shape]  # the kernel refuses less than matrices
 
-    def bind(node, xp):
-        def kernel(x, num_lower, num_upper):
-            rows, cols = _matrix_sizes(x)
-            low, high = _checked("lower", num_lower, rows, "rows"), _checked("upper", num_upper, cols, "columns")
-            below = xp.arange(rows)[:, None] - xp.arange(cols)
-            return xp.where((below <= low) & (-below <= high), x, xp.zeros((), x.dtype))
-
-        return kernel
+    def kernel(node, xp, x, num_lower, num_upper):
+        rows, cols = _matrix_sizes(x)
+        low, high = _checked("lower", num_lower, rows, "rows"), _checked("upper", num_upper, cols, "columns")
+        below = xp.arange(rows)[:, None] - xp.arange(cols)
+        return xp.where((below <= low) & (-below <= high), x, xp.zeros((), x.dtype))
 
     flops = free
 

@@ -18,7 +18,6 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor, register_tensor_conversion_function
-from dtflab.graph.dtypes import DType
 from dtflab.graph.indexed_slices import IndexedSlices, dense
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
@@ -65,7 +64,7 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Te
     return _filled("ones", shape, dtypes.as_dtype(dtype).base_dtype, name)
 
 
-def _filled(what: str, shape: Any, dtype: DType, name: str | None) -> Tensor:
+def _filled(what: str, shape: Any, dtype: dtypes.DType, name: str | None) -> Tensor:
     value: Any = 0 if what == "zeros" else 1
     if dtype == dtypes.bool:
         value = bool(value)
@@ -122,13 +121,12 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     if limit is None:
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
-        start = start if isinstance(start, Tensor) else convert_to_tensor(start, dtype, name="start")
-        limit = limit if isinstance(limit, Tensor) else convert_to_tensor(limit, dtype, name="limit")
-        delta = delta if isinstance(delta, Tensor) else convert_to_tensor(delta, dtype, name="delta")
+        given = {"start": start, "limit": limit, "delta": delta}
+        for what, x in given.items():
+            given[what] = x if isinstance(x, Tensor) else convert_to_tensor(x, dtype, name=what)
         if dtype is None:
-            dtype = max((t.dtype.base_dtype for t in (start, limit, delta)), key=_RANGE_TYPES.index)
-        start, limit, delta = (cast(t, dtype) for t in (start, limit, delta))
-        return apply_op("Range", scope, start=start, limit=limit, delta=delta)
+            dtype = max((t.dtype.base_dtype for t in given.values()), key=_RANGE_TYPES.index)
+        return apply_op("Range", scope, **{what: cast(t, dtype) for what, t in given.items()})
 
 
 def _convert_range(value: builtins.range, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Tensor:
@@ -281,7 +279,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         return apply_op("Cast", scope, x=x, DstT=dtype)
 
 
-def _to(dtype: DType, name: str) -> Callable[..., Any]:
+def _to(dtype: dtypes.DType, name: str) -> Callable[..., Any]:
     def function(x: Any, name: str = name) -> Any:
         return cast(x, dtype, name=name)
 
@@ -349,17 +347,15 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
     """`a` with its last two axes exchanged."""
     with name_scope(name, None, [a]):
         a = convert_to_tensor(a, name="a")
-        ndims = a.shape.ndims
-        perm: Any
-        if ndims is None:
+        count: Any = a.shape.ndims
+        if count is None:
             count = rank(a)
-            perm = concat((apply_op("Range", start=0, limit=count - 2, delta=1), [count - 1, count - 2]), 0)
-        elif ndims < 2:
-            raise ValueError(
-                f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` = {a} with shape: {a.shape}"
-            )
+            perm: Any = concat((apply_op("Range", start=0, limit=count - 2, delta=1), [count - 1, count - 2]), 0)
+        elif count < 2:
+            text = f"Received `a` = {a} with shape: {a.shape}"
+            raise ValueError(f"Argument `a` should be a (batch) matrix with rank >= 2. {text}")
         else:
-            perm = [*builtins.range(ndims - 2), ndims - 1, ndims - 2]
+            perm = [*builtins.range(count - 2), count - 1, count - 2]
         return transpose(a, perm=perm, conjugate=conjugate)
 
 
@@ -424,10 +420,8 @@ def split(
         return apply_op("Split", name, split_dim=axis, value=value, num_split=int(num_or_size_splits))
     sizes = convert_to_tensor(num_or_size_splits)
     if sizes.shape.ndims == 0:
-        raise ValueError(
-            "Rank-0 tensors are not supported as the num_or_size_splits argument to split. "
-            f"Argument provided: {num_or_size_splits}"
-        )
+        text = f"Argument provided: {num_or_size_splits}"
+        raise ValueError(f"Rank-0 tensors are not supported as the num_or_size_splits argument to split. {text}")
     if num is None:
         num = sizes.shape[0].value if sizes.shape.ndims else None
     if num is None:
@@ -553,16 +547,17 @@ def space_to_batch(
     input: Any, paddings: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
 ) -> Tensor:
     """`space_to_batch_nd` for images [batch, height, width, depth] and square blocks."""
-    size = renamed("block_shape", block_shape, "block_size", block_size)
-    result = space_to_batch_nd(input, np.array([size, size], np.int64), paddings, name)
-    result.set_shape(result.shape.with_rank(4))
-    return result
+    return _square_blocks(space_to_batch_nd, input, paddings, block_size, block_shape, name)
 
 
 def batch_to_space(input: Any, crops: Any, block_size: Any, name: str | None = None, block_shape: Any = None) -> Tensor:
     """The inverse of `space_to_batch`."""
-    size = renamed("block_shape", block_shape, "block_size", block_size)
-    result = batch_to_space_nd(input, np.array([size, size], np.int64), crops, name)
+    return _square_blocks(batch_to_space_nd, input, crops, block_size, block_shape, name)
+
+
+def _square_blocks(move: Callable[..., Tensor], input: Any, around: Any, size: Any, shape: Any, name: Any) -> Tensor:
+    size = renamed("block_shape", shape, "block_size", size)
+    result = move(input, np.array([size, size], np.int64), around, name)
     result.set_shape(result.shape.with_rank(4))
     return result
 

@@ -1,8 +1,10 @@
-"""Ops that pass a tensor on, and ops that give its shape.
+"""Ops that pass a tensor on, that give its shape, and that give it another dtype.
 
-Stands for `core/kernels/identity_op.cc`, `shape_ops.cc` and the matching part of `python/ops/array_ops.py`.
+Stands for `core/kernels/{identity_op,shape_ops,cast_op,bitcast_op}.cc` and the matching part of
+`python/ops/array_ops.py`. Left out: quantized types, the `Truncate` mode.
 
-Rule: a shape that is known when the graph is built becomes a constant instead of an op, as in TensorFlow.
+Rule: a shape that is known when the graph is built becomes a constant instead of an op, as in TensorFlow. A cast is
+C's: fractions are cut off, what does not fit wraps, the imaginary part is dropped.
 """
 
 from __future__ import annotations
@@ -11,14 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.costs import free
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.arrays.functions import cast
+from dtflab.ops.costs import FreeOp
+from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.type_sets import NUMBER
 
 
-class _PassOn(Op):
+class PassOn(FreeOp):
     """Base of the ops that pass their input on."""
 
     aliasing = True
@@ -26,8 +32,6 @@ class _PassOn(Op):
 
     def bind(node, xp):
         return lambda x: x
-
-    flops = bytes = free
 
     def grad(op, dy):
         return [dy]
@@ -41,11 +45,11 @@ _PASSED_ON: dict[str, dict[str, Any]] = {
 }
 
 for _name, _members in _PASSED_ON.items():
-    op(f"{_name}(input: T) -> (output: T) where T: type")(type(_name, (_PassOn,), _members))
+    op(f"{_name}(input: T) -> (output: T) where T: type")(type(_name, (PassOn,), _members))
 
 
 @op("PreventGradient(input: T) -> (output: T) where T: type, message: string = ''")
-class PreventGradient(_PassOn):
+class PreventGradient(PassOn):
     """The input; asking for a gradient through it is an error."""
 
     def grad(op, dy):
@@ -53,11 +57,10 @@ class PreventGradient(_PassOn):
 
 
 @op("IdentityN(input: T) -> (output: T) where T: list(type) >= 1")
-class IdentityN(Op):
+class IdentityN(FreeOp):
     """The inputs, once all of them are there."""
 
     aliasing = True
-    flops = bytes = free
 
     def infer(op):
         return [t.shape for t in op.inputs]
@@ -73,10 +76,9 @@ class IdentityN(Op):
 
 
 @op("Shape(input: T) -> (output: out_type) where T: type, out_type: {int32, int64} = int32")
-class Shape(Op):
+class Shape(FreeOp):
     """The sizes of the input, as a vector."""
 
-    flops = bytes = free
     grad = no_gradient
 
     def infer(op):
@@ -88,39 +90,34 @@ class Shape(Op):
 
 
 @op("ShapeN(input: N * T) -> (output: N * out_type) where N: int >= 1, T: type, out_type: {int32, int64} = int32")
-class ShapeN(Op):
+class ShapeN(FreeOp):
     """The shapes of several tensors."""
 
-    flops = bytes = free
     grad = no_gradient
 
     def infer(op):
         return [TensorShape([t.shape.ndims]) for t in op.inputs]
 
-    def bind(node, xp):
-        dtype = node["out_type"].as_numpy_dtype
-        return lambda *xs: [np.array(np.shape(x), dtype) for x in xs]
+    def kernel(node, xp, *xs):
+        return [np.array(np.shape(x), node["out_type"].as_numpy_dtype) for x in xs]
 
 
 @op("Size(input: T) -> (output: out_type) where T: type, out_type: {int32, int64} = int32")
-class Size(Op):
+class Size(FreeOp):
     """The number of elements."""
 
     infer = shapes.scalar
-    flops = bytes = free
     grad = no_gradient
 
-    def bind(node, xp):
-        dtype = node["out_type"].as_numpy_dtype
-        return lambda x: dtype(np.size(x))
+    def kernel(node, xp, x):
+        return node["out_type"].as_numpy_dtype(np.size(x))
 
 
 @op("Rank(input: T) -> (output: int32) where T: type")
-class Rank(Op):
+class Rank(FreeOp):
     """The number of dimensions."""
 
     infer = shapes.scalar
-    flops = bytes = free
     grad = no_gradient
 
     def bind(node, xp):
@@ -128,7 +125,7 @@ class Rank(Op):
 
 
 @op("EnsureShape(input: T) -> (output: T) where shape: shape, T: type")
-class EnsureShape(_PassOn):
+class EnsureShape(PassOn):
     """The input, checked when it runs to have the given (partly known) shape."""
 
     checks = True
@@ -136,15 +133,69 @@ class EnsureShape(_PassOn):
     def infer(op):
         return [op.attrs["shape"].merge_with(op.inputs[0].shape)]
 
-    def bind(node, xp):
+    def kernel(node, xp, x):
         expected = node["shape"]
+        if not expected.is_compatible_with(np.shape(x)):
+            text = f"is not compatible with expected shape {shape_text(expected)}."
+            raise invalid(f"Shape of tensor {node.inputs[0][0]} {shape_text(x)} {text}")
+        return x
 
-        def kernel(x):
-            if not expected.is_compatible_with(np.shape(x)):
-                raise invalid(
-                    f"Shape of tensor {node.inputs[0][0]} {shape_text(x)} is not compatible with expected "
-                    f"shape {shape_text(expected)}."
-                )
-            return x
 
-        return kernel
+# -- from one dtype to another ---------------------------------------------------------------------------
+
+
+@op("Cast(x: SrcT) -> (y: DstT) where SrcT: type, DstT: type, Truncate: bool = false")
+class Cast(Op):
+    """x in another dtype."""
+
+    aliasing = True  # where the dtype is the same
+    infer = shapes.unchanged
+
+    def bind(node, xp):
+        source, target = node["SrcT"], node["DstT"]
+        if dtypes.string in (source, target) and source != target:
+            raise errors.UnimplementedError.of(f"Cast {dtype_text(source)} to {dtype_text(target)} is not supported")
+        if source == target:
+            return lambda x: x
+        dtype = target.as_numpy_dtype
+        if source.is_complex and target.is_bool:
+            return lambda x: x != 0
+        if source.is_complex and not target.is_complex:
+            return lambda x: x.real.astype(dtype)  # a complex array would warn
+        return lambda x: x.astype(dtype)
+
+    def grad(op, dy):
+        source, target = op.inputs[0].dtype.base_dtype, dy.dtype.base_dtype
+        return [cast(dy, source) if _has_fractions(source) and _has_fractions(target) else None]
+
+
+def _has_fractions(dtype: dtypes.DType) -> bool:
+    return dtype.is_floating or dtype.is_complex
+
+
+@op(f"Bitcast(input: T) -> (output: type) where T: {NUMBER}, type: {NUMBER}")
+class Bitcast(FreeOp):
+    """The same bits, read as numbers of another dtype."""
+
+    aliasing = True
+
+    def infer(op):
+        shape, source, target = op.inputs[0].shape, op.inputs[0].dtype.size, op.get_attr("type").size
+        if source == target or shape.ndims is None:
+            return [shape]
+        if source > target:
+            return [shape.concatenate([source // target])]
+        if shape.ndims == 0 or shape[-1].value not in (None, target // source):
+            last = shape[-1].value if shape.ndims else 1
+            raise ValueError(
+                f"Cannot bitcast from {op.inputs[0].dtype.as_datatype_enum} to {op.get_attr('type').as_datatype_enum} "
+                f"due to shape. {last} does not match {target // source}"
+            )
+        return [shape[:-1]]
+
+    def kernel(node, xp, x):
+        source, target, dtype = node["T"].size, node["type"].size, node["type"].as_numpy_dtype
+        shape = x.shape if source == target else (*x.shape, source // target) if source > target else x.shape[:-1]
+        if source < target and (not x.ndim or x.shape[-1] != target // source):
+            raise invalid(f"Cannot bitcast from {node['T'].as_datatype_enum} to {node['type'].as_datatype_enum}")
+        return xp.ascontiguousarray(x).reshape(-1).view(dtype).reshape(shape)

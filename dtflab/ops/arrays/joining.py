@@ -18,8 +18,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.arrays.functions import concat, split
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
@@ -106,7 +105,7 @@ def _concat_grad(values: Any, axis: Tensor, dy: Any) -> list[Any]:
     sizes = _input_shapes(values)
     if len(sizes) > 16:  # TensorFlow found one Split faster than that many Slices
         along = indexing.slice(arrays.stack(sizes, axis=1), [positive_axis, 0], [1, -1])
-        return split(dy, arrays.squeeze(along), positive_axis)
+        return arrays.split(dy, arrays.squeeze(along), positive_axis)
     offsets = apply_op("ConcatOffset", concat_dim=positive_axis, shape=sizes)
     return [indexing.slice(dy, begin, size) for begin, size in zip(offsets, sizes)]
 
@@ -133,33 +132,29 @@ def _concat_grad_sparse(values: Any, axis: Tensor, positive_axis: Tensor, dy: In
         raise ValueError("Can only compute IndexedSlices gradient with statically-known concat_dim")
     if static_axis < 0:
         if values[0].shape.ndims is None:
-            raise ValueError(
-                "Can only compute IndexedSlices gradient with negative concat_dim when first value rank is "
-                "statically-known."
-            )
+            text = "when first value rank is statically-known."
+            raise ValueError(f"Can only compute IndexedSlices gradient with negative concat_dim {text}")
         static_axis %= values[0].shape.ndims
     sizes = [arrays.shape(v) for v in values]
-    if static_axis > 0:
-        return _columns_of(dy, sizes, positive_axis)
-    return _rows_of(dy, sizes, positive_axis)
+    return (_columns_of if static_axis > 0 else _rows_of)(dy, sizes, positive_axis)
 
 
 def _columns_of(dy: IndexedSlices, sizes: list[Tensor], axis: Tensor) -> list[Any]:
     """Joined along another axis than the rows: each value gets all rows, and of each its columns."""
     rank = arrays.shape(sizes[0])
     before = arrays.zeros(arrays.expand_dims(axis, 0), dtypes.int32)
-    mask = concat([before, [1], arrays.zeros(rank - axis - 1, dtypes.int32)], 0)
+    mask = arrays.concat([before, [1], arrays.zeros(rank - axis - 1, dtypes.int32)], 0)
     begin = arrays.zeros(rank, dtypes.int32)
     grads = []
     for size in sizes:
-        row_size = concat([[-1], indexing.slice(size, [1], [-1])], 0)
+        row_size = arrays.concat([[-1], indexing.slice(size, [1], [-1])], 0)
         grads.append(IndexedSlices(indexing.slice(dy.values, begin, row_size), dy.indices, size))
         begin = math.add(begin, size * mask)
     return grads
 
 
 def _rows_of(dy: IndexedSlices, sizes: list[Tensor], axis: Tensor) -> list[Any]:
-    """Joined along the rows: each value gets the rows that are its own."""
+    """Joined along the rows: each value gets its rows."""
     start = constant(0, dy.indices.dtype)
     grads = []
     for size in sizes:
@@ -173,19 +168,15 @@ def _rows_of(dy: IndexedSlices, sizes: list[Tensor], axis: Tensor) -> list[Any]:
 
 @op("""ConcatOffset(concat_dim: int32, shape: N * shape_type) -> (offset: N * shape_type)
        N: int >= 2, shape_type: {int32, int64} = int32""")
-class ConcatOffset(Op):
+class ConcatOffset(FreeOp):
     """Where each value begins in their concatenation."""
 
     grad = no_gradient
-    flops = bytes = free
 
     def infer(op):
         return [t.shape for t in op.inputs[1:]]
 
-    def bind(node, xp):
-        def kernel(axis, *all_shapes):
-            offsets = np.zeros((len(all_shapes), len(all_shapes[0])), all_shapes[0].dtype)
-            offsets[1:, int(axis)] = np.cumsum([s[int(axis)] for s in all_shapes[:-1]])
-            return list(offsets)
-
-        return kernel
+    def kernel(node, xp, axis, *all_shapes):
+        offsets = np.zeros((len(all_shapes), len(all_shapes[0])), all_shapes[0].dtype)
+        offsets[1:, int(axis)] = np.cumsum([s[int(axis)] for s in all_shapes[:-1]])
+        return list(offsets)

@@ -19,13 +19,12 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.arrays.functions import invert_permutation, reshape, reshape_to_input, transpose
-from dtflab.ops.costs import free
+from dtflab.ops.costs import FreeOp, free
 from dtflab.ops.messages import invalid, shape_text
 
 
 @op("Reshape(tensor: T, shape: Tshape) -> (output: T) where T: type, Tshape: {int32, int64} = int32")
-class Reshape(Op):
+class Reshape(FreeOp):
     """The same elements in another shape; one size may be -1."""
 
     aliasing = True
@@ -36,19 +35,14 @@ class Reshape(Op):
             return [new]
         return [_reshaped(old.as_list(), new.as_list())]
 
-    def bind(node, xp):
-        def kernel(x, shape):
-            sizes = shape.tolist()
-            if 0 in sizes and x.size == 0 and sizes.count(-1) == 1:
-                sizes[sizes.index(-1)] = 1  # as in TensorFlow: any size would do
-            try:
-                return x.reshape(sizes)
-            except ValueError:
-                raise _reshape_error(x, sizes) from None
-
-        return kernel
-
-    flops = bytes = free
+    def kernel(node, xp, x, shape):
+        sizes = shape.tolist()
+        if 0 in sizes and x.size == 0 and sizes.count(-1) == 1:
+            sizes[sizes.index(-1)] = 1  # as in TensorFlow: any size would do
+        try:
+            return x.reshape(sizes)
+        except ValueError:
+            raise _reshape_error(x, sizes) from None
 
     def grad(op, dy):
         dims = op.inputs[0].shape
@@ -57,7 +51,7 @@ class Reshape(Op):
             target = [-1 if d is None else d for d in dims.as_list()]
         if target is None or target.count(-1) != 1 or 0 in target:
             target = arrays.shape(op.inputs[0])
-        return [reshape(dense(dy), target), None]
+        return [arrays.reshape(dense(dy), target), None]
 
 
 def _reshaped(old: list[int | None], new: list[int | None]) -> TensorShape:
@@ -68,18 +62,18 @@ def _reshaped(old: list[int | None], new: list[int | None]) -> TensorShape:
         raise ValueError(f"Cannot reshape a tensor with {old_size} elements to {text}")
     if new.count(None) == 1 and None not in old:
         if new_size == 0 and old_size:
-            raise ValueError(
-                f"Cannot reshape a tensor with {old_size} elements to shape {shape_text(new)} (0 elements)"
-            )
+            text = f"shape {shape_text(new)} (0 elements)"
+            raise ValueError(f"Cannot reshape a tensor with {old_size} elements to {text}")
         if new_size:
-            free = _divided(old_size, new_size)
+            free = divided(old_size, new_size)
             return TensorShape([free if d is None else d for d in new])
     if old.count(None) == 1 and None not in new and old_size:
-        _divided(new_size, old_size)
+        divided(new_size, old_size)
     return TensorShape(new)
 
 
-def _divided(size: int, by: int) -> int:
+def divided(size: int, by: int) -> int:
+    """size / by; ValueError unless it is a whole number."""
     if size % by:
         raise ValueError(f"Dimension size must be evenly divisible by {by} but is {size}")
     return size // by
@@ -91,20 +85,18 @@ def _reshape_error(x: Any, shape: list[int]) -> Exception:
         first, second = [i for i, d in enumerate(shape) if d == -1][:2]
         return invalid(f"Only one input size may be -1, not both {first} and {second}")
     requires = "requires a multiple of" if -1 in shape else "has"
-    return invalid(
-        f"Input to reshape is a tensor with {np.size(x)} values, but the requested shape {requires} {wanted}"
-    )
+    text = f"but the requested shape {requires} {wanted}"
+    return invalid(f"Input to reshape is a tensor with {np.size(x)} values, {text}")
 
 
 @op("ExpandDims(input: T, dim: Tdim) -> (output: T) where T: type, Tdim: {int32, int64} = int32")
-class ExpandDims(Op):
+class ExpandDims(FreeOp):
     """A new axis of size 1 before axis `dim`."""
 
     aliasing = True
 
     def infer(op):
-        axis = folded_value(op.inputs[1])
-        shape = op.inputs[0].shape
+        shape, axis = op.inputs[0].shape, folded_value(op.inputs[1])
         if shape.ndims is None:
             return [TensorShape(None)]
         if axis is None:
@@ -116,24 +108,19 @@ class ExpandDims(Op):
         dims.insert(axis if axis >= 0 else axis + shape.ndims + 1, 1)
         return [TensorShape(dims)]
 
-    def bind(node, xp):
-        def kernel(x, dim):
-            shape, dim, ndim = list(x.shape), dim.item(), x.ndim
-            if not -ndim - 1 <= dim <= ndim:
-                raise invalid(f"Tried to expand dim index {dim} for tensor with {ndim} dimensions.")
-            shape.insert(dim if dim >= 0 else dim + ndim + 1, 1)
-            return x.reshape(shape)
-
-        return kernel
-
-    flops = bytes = free
+    def kernel(node, xp, x, dim):
+        shape, dim, ndim = list(x.shape), dim.item(), x.ndim
+        if not -ndim - 1 <= dim <= ndim:
+            raise invalid(f"Tried to expand dim index {dim} for tensor with {ndim} dimensions.")
+        shape.insert(dim if dim >= 0 else dim + ndim + 1, 1)
+        return x.reshape(shape)
 
     def grad(op, dy):
-        return [reshape_to_input(op, dy), None]
+        return [arrays.reshape_to_input(op, dy), None]
 
 
 @op("Squeeze(input: T) -> (output: T) where T: type, squeeze_dims: list(int) >= 0 = []")
-class Squeeze(Op):
+class Squeeze(FreeOp):
     """The input without its axes of size 1, or without those named."""
 
     aliasing = True
@@ -161,10 +148,8 @@ class Squeeze(Op):
 
         return kernel
 
-    flops = bytes = free
-
     def grad(op, dy):
-        return [reshape_to_input(op, dy)]
+        return [arrays.reshape_to_input(op, dy)]
 
 
 def _squeeze_error(axes: tuple[int, ...], shape: tuple[int, ...]) -> Exception:
@@ -215,7 +200,7 @@ def _transpose_op(name: str, conjugate: bool) -> None:
         return lambda x, perm: _permute(xp, x, perm)
 
     def grad(op: Any, dy: Any) -> list[Any]:
-        return [transpose(dy, invert_permutation(op.inputs[1]), conjugate=conjugate), None]
+        return [arrays.transpose(dy, arrays.invert_permutation(op.inputs[1]), conjugate=conjugate), None]
 
     members = {"infer": _permuted, "bind": bind, "grad": grad, "flops": free, "aliasing": True}
     op(f"""{name}(x: T, perm: Tperm) -> (y: T)
@@ -235,15 +220,12 @@ class InvertPermutation(Op):
     def infer(op):
         return [op.inputs[0].shape.with_rank(1)]
 
-    def bind(node, xp):
-        def kernel(x):
-            y = np.full_like(x, -1)
-            if ((x < 0) | (x >= len(x))).any():
-                bad = next(int(v) for v in x if not 0 <= v < len(x))
-                raise invalid(f"{bad} is not between 0 and {len(x)}")
-            y[x] = np.arange(len(x), dtype=x.dtype)
-            if (y < 0).any():
-                raise invalid(f"{np.argmax(np.bincount(x))} is duplicated in the input.")
-            return y
-
-        return kernel
+    def kernel(node, xp, x):
+        y = np.full_like(x, -1)
+        if ((x < 0) | (x >= len(x))).any():
+            bad = next(int(v) for v in x if not 0 <= v < len(x))
+            raise invalid(f"{bad} is not between 0 and {len(x)}")
+        y[x] = np.arange(len(x), dtype=x.dtype)
+        if (y < 0).any():
+            raise invalid(f"{np.argmax(np.bincount(x))} is duplicated in the input.")
+        return y

@@ -19,6 +19,7 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays.functions import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
+from dtflab.ops.arrays.reshaping import divided
 from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 
@@ -31,8 +32,7 @@ def _pairs_in_front(count: int, rank: int) -> list[int]:
 
 def _space_to_batch(xp: Any, x: Any, block: Sequence[int], paddings: Any) -> Any:
     count = _check_blocks("paddings", x, block, paddings)
-    rest = [(0, 0)] * (x.ndim - count - 1)
-    x = xp.pad(x, [(0, 0), *map(tuple, paddings), *rest])
+    x = xp.pad(x, [(0, 0), *map(tuple, paddings), *([(0, 0)] * (x.ndim - count - 1))])
     halves = []
     for axis, (size, b) in enumerate(zip(x.shape[1:], block)):
         if size % b:
@@ -40,17 +40,15 @@ def _space_to_batch(xp: Any, x: Any, block: Sequence[int], paddings: Any) -> Any
         halves += [size // b, b]
     x = x.reshape(x.shape[0], *halves, *x.shape[1 + count :])
     x = x.transpose(_pairs_in_front(count, x.ndim - count))
-    shape = x.shape
-    return x.reshape(int(np.prod(shape[: count + 1])), *shape[count + 1 :])
+    return x.reshape(int(np.prod(x.shape[: count + 1])), *x.shape[count + 1 :])
 
 
 def _batch_to_space(x: Any, block: Sequence[int], crops: Any) -> Any:
     count = _check_blocks("crops", x, block, crops)
     images, left = divmod(x.shape[0], int(np.prod(block)))
     if left:
-        raise invalid(
-            f"Input batch dimension ({x.shape[0]}) is not divisible by product of block sizes ({np.prod(block)})"
-        )
+        blocks = f"product of block sizes ({np.prod(block)})"
+        raise invalid(f"Input batch dimension ({x.shape[0]}) is not divisible by {blocks}")
     shape, rank = x.shape, x.ndim
     x = x.reshape(*block, images, *shape[1:])
     x = x.transpose(np.argsort(_pairs_in_front(count, rank)).tolist())
@@ -105,12 +103,6 @@ def _nd_shape(op: Any, what: str, batch_of: Any, size_of: Any) -> list[TensorSha
     return [TensorShape([None if batch is None else batch_of(batch, blocks), *new]).concatenate(shape[count + 1 :])]
 
 
-def _divided(size: int, by: int) -> int:
-    if size % by:
-        raise ValueError(f"Dimension size must be evenly divisible by {by} but is {size}")
-    return size // by
-
-
 def _cropped(size: int, crop: int) -> int:
     if size < crop:
         raise ValueError(f"Negative dimension size caused by subtracting {crop} from {size}")
@@ -128,7 +120,7 @@ class SpaceToBatchND(Op):
     flops = free
 
     def infer(op):
-        return _nd_shape(op, "paddings", lambda batch, b: batch * b, lambda n, b, pad: _divided(n + pad, b))
+        return _nd_shape(op, "paddings", lambda batch, b: batch * b, lambda n, b, pad: divided(n + pad, b))
 
     def bind(node, xp):
         return lambda x, block, paddings: _space_to_batch(xp, x, block.tolist(), paddings)
@@ -144,7 +136,7 @@ class BatchToSpaceND(Op):
     flops = free
 
     def infer(op):
-        return _nd_shape(op, "crops", _divided, lambda n, b, crop: _cropped(n * b, crop))
+        return _nd_shape(op, "crops", divided, lambda n, b, crop: _cropped(n * b, crop))
 
     def bind(node, xp):
         return lambda x, block, crops: _batch_to_space(x, block.tolist(), crops)
@@ -158,12 +150,9 @@ def _image_shape(op: Any, batch_of: Any, size_of: Any) -> list[TensorShape]:
     op.inputs[1].shape.assert_is_compatible_with(TensorShape([2, 2]))
     around = folded_value(op.inputs[1])
     batch, *sizes, depth = shape.as_list()
-    new = [None if n is None or around is None else size_of(n, b, int(a.sum())) for n, a in zip(sizes, _rows(around))]
+    rows = [None, None] if around is None else around
+    new = [None if n is None or around is None else size_of(n, b, int(a.sum())) for n, a in zip(sizes, rows)]
     return [TensorShape([None if batch is None else batch_of(batch, b * b), *new, depth])]
-
-
-def _rows(around: Any) -> Any:
-    return [None, None] if around is None else around
 
 
 @op("""SpaceToBatch(input: T, paddings: Tpaddings) -> (output: T)
@@ -174,15 +163,13 @@ class SpaceToBatch(Op):
     flops = free
 
     def infer(op):
-        return _image_shape(op, lambda batch, b: batch * b, lambda n, b, pad: _divided(n + pad, b))
+        return _image_shape(op, lambda batch, b: batch * b, lambda n, b, pad: divided(n + pad, b))
 
-    def bind(node, xp):
-        block = [node["block_size"]] * 2
-        return lambda x, paddings: _space_to_batch(xp, x, block, paddings)
+    def kernel(node, xp, x, paddings):
+        return _space_to_batch(xp, x, [node["block_size"]] * 2, paddings)
 
     def grad(op, dy):
-        size = op.get_attr("block_size")
-        return [apply_op("BatchToSpace", input=dy, crops=op.inputs[1], block_size=size), None]
+        return [apply_op("BatchToSpace", input=dy, crops=op.inputs[1], block_size=op.get_attr("block_size")), None]
 
 
 @op("""BatchToSpace(input: T, crops: Tidx) -> (output: T)
@@ -193,15 +180,13 @@ class BatchToSpace(Op):
     flops = free
 
     def infer(op):
-        return _image_shape(op, _divided, lambda n, b, crop: _cropped(n * b, crop))
+        return _image_shape(op, divided, lambda n, b, crop: _cropped(n * b, crop))
 
-    def bind(node, xp):
-        block = [node["block_size"]] * 2
-        return lambda x, crops: _batch_to_space(x, block, crops)
+    def kernel(node, xp, x, crops):
+        return _batch_to_space(x, [node["block_size"]] * 2, crops)
 
     def grad(op, dy):
-        size = op.get_attr("block_size")
-        return [apply_op("SpaceToBatch", input=dy, paddings=op.inputs[1], block_size=size), None]
+        return [apply_op("SpaceToBatch", input=dy, paddings=op.inputs[1], block_size=op.get_attr("block_size")), None]
 
 
 # -- channels -----------------------------------------------------------------------------------------
@@ -239,22 +224,18 @@ class SpaceToDepth(Op):
     flops = free
 
     def infer(op):
-        return _channels_shape(op, _divided, lambda depth, b: depth * b)
+        return _channels_shape(op, divided, lambda depth, b: depth * b)
 
-    def bind(node, xp):
+    def kernel(node, xp, x):
         b, height = node["block_size"], _height_of(node["data_format"])
-
-        def kernel(x):
-            rows, cols = x.shape[height : height + 2]
-            if cols % b or rows % b:
-                raise invalid(f"Image width {cols} and height {rows} should be divisible by block_size: {b}")
-            n, depth, out = len(x), x.shape[_channels_of(height)], (rows // b, cols // b)
-            halves = (out[0], b, out[1], b)
-            if height == 1:
-                return x.reshape(n, *halves, depth).transpose(0, 1, 3, 2, 4, 5).reshape(n, *out, b * b * depth)
-            return x.reshape(n, depth, *halves).transpose(0, 3, 5, 1, 2, 4).reshape(n, b * b * depth, *out)
-
-        return kernel
+        rows, cols = x.shape[height : height + 2]
+        if cols % b or rows % b:
+            raise invalid(f"Image width {cols} and height {rows} should be divisible by block_size: {b}")
+        n, depth, out = len(x), x.shape[_channels_of(height)], (rows // b, cols // b)
+        halves = (out[0], b, out[1], b)
+        if height == 1:
+            return x.reshape(n, *halves, depth).transpose(0, 1, 3, 2, 4, 5).reshape(n, *out, b * b * depth)
+        return x.reshape(n, depth, *halves).transpose(0, 3, 5, 1, 2, 4).reshape(n, b * b * depth, *out)
 
     def grad(op, dy):
         return [depth_to_space(dy, op.get_attr("block_size"), data_format=op.get_attr("data_format"))]
@@ -267,24 +248,17 @@ class DepthToSpace(Op):
     flops = free
 
     def infer(op):
-        return _channels_shape(op, lambda size, b: size * b, _divided)
+        return _channels_shape(op, lambda size, b: size * b, divided)
 
-    def bind(node, xp):
+    def kernel(node, xp, x):
         b, height = node["block_size"], _height_of(node["data_format"])
-
-        def kernel(x):
-            n, (rows, cols), depth = len(x), x.shape[height : height + 2], x.shape[_channels_of(height)]
-            if depth % (b * b):
-                raise invalid(f"Input depth dimension {depth} should be divisible by: {b * b}")
-            depth, out = depth // (b * b), (rows * b, cols * b)
-            if height == 1:
-                return x.reshape(n, rows, cols, b, b, depth).transpose(0, 1, 3, 2, 4, 5).reshape(n, *out, depth)
-            return x.reshape(n, b, b, depth, rows, cols).transpose(0, 3, 4, 1, 5, 2).reshape(n, depth, *out)
-
-        return kernel
+        n, (rows, cols), depth = len(x), x.shape[height : height + 2], x.shape[_channels_of(height)]
+        if depth % (b * b):
+            raise invalid(f"Input depth dimension {depth} should be divisible by: {b * b}")
+        depth, out = depth // (b * b), (rows * b, cols * b)
+        if height == 1:
+            return x.reshape(n, rows, cols, b, b, depth).transpose(0, 1, 3, 2, 4, 5).reshape(n, *out, depth)
+        return x.reshape(n, b, b, depth, rows, cols).transpose(0, 3, 4, 1, 5, 2).reshape(n, depth, *out)
 
     def grad(op, dy):
         return [space_to_depth(dy, op.get_attr("block_size"), data_format=op.get_attr("data_format"))]
-
-
-# -- functions ----------------------------------------------------------------------------------------

@@ -161,10 +161,8 @@ class Split(Op):
         def kernel(axis, value):
             axis = _checked_split_axis(axis, value)
             if value.shape[axis] % count:
-                raise invalid(
-                    "Number of ways to split should evenly divide the split dimension, but got split_dim "
-                    f"{axis} (size = {value.shape[axis]}) and num_split {count}"
-                )
+                text = f"but got split_dim {axis} (size = {value.shape[axis]}) and num_split {count}"
+                raise invalid(f"Number of ways to split should evenly divide the split dimension, {text}")
             return xp.split(value, count, axis)
 
         return kernel
@@ -210,19 +208,16 @@ class SplitV(Op):
                 raise ValueError(f"can't split axis of size {total} into pieces of size {shape_text(tuple(sizes))}")
         return _split_shapes(value, axis, [None if p == -1 else p for p in parts])
 
-    def bind(node, xp):
-        def kernel(value, sizes, axis):
-            axis = _checked_split_axis(axis, value)
-            parts = _filled_sizes(sizes.tolist(), value.shape[axis])
-            if sum(parts) != value.shape[axis] or min(parts) < 0:
-                raise invalid(
-                    "Determined shape must either match input shape along split_dim exactly if fully "
-                    "specified, or be less than the size of the input along split_dim if not fully "
-                    f"specified.  Got: {sum(parts)}"
-                )
-            return xp.split(value, np.cumsum(parts[:-1]), axis)
-
-        return kernel
+    def kernel(node, xp, value, sizes, axis):
+        axis = _checked_split_axis(axis, value)
+        parts = _filled_sizes(sizes.tolist(), value.shape[axis])
+        if sum(parts) != value.shape[axis] or min(parts) < 0:
+            raise invalid(
+                "Determined shape must either match input shape along split_dim exactly if fully "
+                "specified, or be less than the size of the input along split_dim if not fully "
+                f"specified.  Got: {sum(parts)}"
+            )
+        return xp.split(value, np.cumsum(parts[:-1]), axis)
 
     flops = free
 

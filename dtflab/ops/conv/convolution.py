@@ -19,23 +19,9 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import functions as arrays_functions
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.blas import Shard, alone
-from dtflab.ops.conv import windows
-from dtflab.ops.conv.kernels import (
-    as_asked,
-    axes_of,
-    by_groups,
-    channels_last,
-    check_gradient,
-    check_ranks,
-    convolve,
-    convolve_back,
-    correlate,
-    groups_of,
-    sizes_of,
-    wide,
-)
+from dtflab.ops.conv import kernels, windows
 from dtflab.ops.messages import invalid
 
 # -- around the kernels ---------------------------------------------------------------------------------------
@@ -46,27 +32,27 @@ from dtflab.ops.messages import invalid
 
 def _bind_forward(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
     def kernel(x: Any, w: Any) -> Any:
-        check_ranks(node, x, w)
-        x, w = channels_last(xp, node, x), wide(w)
-        axes = axes_of(node, x.shape[1:-1], w.shape[:-2])
-        groups = groups_of(x.shape[-1], *w.shape[-2:])
-        found = by_groups(xp, lambda x, w: convolve(xp, shard, x, w, axes), groups, x, w)
-        return as_asked(xp, node, found)
+        kernels.check_ranks(node, x, w)
+        x, w = kernels.channels_last(xp, node, x), kernels.wide(w)
+        axes = kernels.axes_of(node, x.shape[1:-1], w.shape[:-2])
+        groups = kernels.groups_of(x.shape[-1], *w.shape[-2:])
+        found = kernels.by_groups(xp, lambda x, w: kernels.convolve(xp, shard, x, w, axes), groups, x, w)
+        return kernels.as_asked(xp, node, found)
 
     return kernel
 
 
 def _bind_input(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
     def kernel(sizes: Any, w: Any, dy: Any) -> Any:
-        check_ranks(node, dy, w)
-        shape = sizes_of(node, sizes, dy, w)
-        dy, w = channels_last(xp, node, dy), wide(w)
-        axes = axes_of(node, windows.spatial(node, shape), w.shape[:-2])
+        kernels.check_ranks(node, dy, w)
+        shape = kernels.sizes_of(node, sizes, dy, w)
+        dy, w = kernels.channels_last(xp, node, dy), kernels.wide(w)
+        axes = kernels.axes_of(node, windows.spatial(node, shape), w.shape[:-2])
         depth = shape[1 if windows.is_channels_first(node) else -1]
-        check_gradient(dy, shape[0], axes, w.shape[-1])
-        groups = groups_of(depth, *w.shape[-2:])
-        found = by_groups(xp, lambda dy, w: convolve_back(xp, shard, dy, w, axes), groups, dy, w)
-        return as_asked(xp, node, found)
+        kernels.check_gradient(dy, shape[0], axes, w.shape[-1])
+        groups = kernels.groups_of(depth, *w.shape[-2:])
+        found = kernels.by_groups(xp, lambda dy, w: kernels.convolve_back(xp, shard, dy, w, axes), groups, dy, w)
+        return kernels.as_asked(xp, node, found)
 
     return kernel
 
@@ -76,22 +62,15 @@ def _bind_filter(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]
         shape = tuple(int(n) for n in sizes)
         if len(shape) != len(node["strides"]):
             raise invalid(f"filter_sizes must hold {len(node['strides'])} values, not {len(shape)}")
-        check_ranks(node, x, dy)
-        x, dy = channels_last(xp, node, x), channels_last(xp, node, dy)
-        axes = axes_of(node, x.shape[1:-1], shape[:-2])
-        check_gradient(dy, len(x), axes, shape[-1])
-        groups = groups_of(x.shape[-1], *shape[-2:])
-        found = by_groups(xp, lambda x, dy: correlate(xp, shard, x, dy, axes), groups, x, dy)
+        kernels.check_ranks(node, x, dy)
+        x, dy = kernels.channels_last(xp, node, x), kernels.channels_last(xp, node, dy)
+        axes = kernels.axes_of(node, x.shape[1:-1], shape[:-2])
+        kernels.check_gradient(dy, len(x), axes, shape[-1])
+        groups = kernels.groups_of(x.shape[-1], *shape[-2:])
+        found = kernels.by_groups(xp, lambda x, dy: kernels.correlate(xp, shard, x, dy, axes), groups, x, dy)
         return found.astype(node["T"].as_numpy_dtype, copy=False)
 
     return kernel
-
-
-class _Convolution(Op):
-    """What the ops share."""
-
-    blas = True
-    shards = True
 
 
 def _products(outputs: int, filter_shape: Sequence[Any]) -> int:
@@ -105,10 +84,8 @@ def _products(outputs: int, filter_shape: Sequence[Any]) -> int:
 def check_attrs(op: Any, ndims: int) -> None:
     """ValueError unless strides and dilations name each dimension."""
     where = "Conv2D on data format " + op.get_attr("data_format").decode() if ndims == 4 else "Conv3D"
-    for name, text in (
-        ("dilations", f"Conv{ndims - 2}D requires the dilation"),
-        ("strides", f"{where} requires the stride"),
-    ):
+    texts = {"dilations": f"Conv{ndims - 2}D requires the dilation", "strides": f"{where} requires the stride"}
+    for name, text in texts.items():
         if len(op.get_attr(name)) != ndims:
             raise ValueError(f"{text} attribute to contain {ndims} values, but got: {len(op.get_attr(name))}")
 
@@ -116,10 +93,8 @@ def check_attrs(op: Any, ndims: int) -> None:
 def output_sizes(op: Any, sizes: Sequence[Any], window: Sequence[Any], paddings: Any) -> list[int | None]:
     """The spatial sizes of a convolution's output."""
     ways = (windows.spatial(op, values) for values in (op.get_attr("strides"), op.get_attr("dilations"), paddings))
-    return [
-        windows.static_size(size, k, stride, dilation, op.get_attr("padding"), explicit)
-        for size, k, stride, dilation, explicit in zip(sizes, window, *ways)
-    ]
+    dims, padding = zip(sizes, window, *ways), op.get_attr("padding")
+    return [windows.static_size(*each, padding=padding, explicit=explicit) for *each, explicit in dims]
 
 
 def check_depths(depth: int | None, per_filter: int | None, filters: int | None) -> None:
@@ -138,14 +113,13 @@ def _output_shape(op: Any) -> list[TensorShape]:
     x, w = (t.shape.with_rank(ndims) for t in op.inputs[:2])
     check_attrs(op, ndims)
     sizes, filter_sizes = x.as_list(), w.as_list()
-    depth = sizes[1 if windows.is_channels_first(op) else -1]
-    check_depths(depth, *filter_sizes[-2:])
+    check_depths(sizes[1 if windows.is_channels_first(op) else -1], *filter_sizes[-2:])
     spatial = output_sizes(op, windows.spatial(op, sizes), filter_sizes, windows.static_paddings(op, ndims))
     return [windows.with_channels(op, sizes[0], spatial, filter_sizes[-1])]
 
 
 def _input_shape(op: Any) -> list[TensorShape]:
-    """What `input_sizes` says; of images the number is that of the gradients."""
+    """The shape in `input_sizes`; of images the number is that of the gradients."""
     ndims = 5 if "3D" in op.type else 4
     shape = folded_shape(op.inputs[0])
     if ndims == 5:
@@ -174,23 +148,24 @@ _ATTRS_3D = """
 _FLOAT = "T: {half, bfloat16, float, double}"
 
 
-class _Forward(_Convolution):
+class _Forward(Op):
     """Each output is the product of a filter with what it sees of the input."""
 
+    blas = shards = True
     bind = _bind_forward
     infer = _output_shape
 
     def flops(node: Any, ins: Any, outs: Any) -> int:
         try:
-            check_ranks(node, *ins)
-            axes = axes_of(node, windows.spatial(node, ins[0].shape), ins[1].shape[:-2])
+            kernels.check_ranks(node, *ins)
+            axes = kernels.axes_of(node, windows.spatial(node, ins[0].shape), ins[1].shape[:-2])
         except errors.OpError:
             return 0  # the kernel will say what is wrong
         return _products(ins[0].shape[0] * math.prod(windows.outs(axes)) * ins[1].shape[-1], ins[1].shape)
 
     def grad(op: Any, dy: Any) -> list[Any]:
         back, attrs = _family(op)
-        x_shape, w_shape = arrays_functions.shape_n(op.inputs)
+        x_shape, w_shape = arrays.shape_n(op.inputs)
         return [
             apply_op(back[0], input_sizes=x_shape, filter=op.inputs[1], out_backprop=dy, **attrs),
             apply_op(back[1], input=op.inputs[0], filter_sizes=w_shape, out_backprop=dy, **attrs),
@@ -199,14 +174,18 @@ class _Forward(_Convolution):
 
 def _family(op: Any) -> tuple[tuple[str, str, str], dict[str, Any]]:
     """The names of the ops back to the input, back to the filter and forward, and their common attributes."""
+    if "Depthwise" in op.type:
+        forward = "DepthwiseConv2dNative"
+        return (f"{forward}BackpropInput", f"{forward}BackpropFilter", forward), ways(op, "explicit_paddings")
     if "2D" in op.type:
         return ("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv2D"), ways(op, *_2D)
     return ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2", "Conv3D"), ways(op)
 
 
-class _BackToInput(_Convolution):
+class BackToInput(Op):
     """The gradient of a convolution by its input."""
 
+    blas = shards = True
     bind = _bind_input
     infer = _input_shape
 
@@ -218,14 +197,15 @@ class _BackToInput(_Convolution):
         _, w, dy = op.inputs
         return [
             None,
-            apply_op(to_filter, input=d, filter_sizes=arrays_functions.shape(w), out_backprop=dy, **attrs),
+            apply_op(to_filter, input=d, filter_sizes=arrays.shape(w), out_backprop=dy, **attrs),
             apply_op(forward, input=d, filter=w, **attrs),
         ]
 
 
-class _BackToFilter(_Convolution):
+class BackToFilter(Op):
     """The gradient of a convolution by its filter."""
 
+    blas = shards = True
     bind = _bind_filter
 
     def infer(op: Any) -> list[TensorShape]:
@@ -238,7 +218,7 @@ class _BackToFilter(_Convolution):
         (to_input, _, forward), attrs = _family(op)
         x, _, dy = op.inputs
         return [
-            apply_op(to_input, input_sizes=arrays_functions.shape(x), filter=d, out_backprop=dy, **attrs),
+            apply_op(to_input, input_sizes=arrays.shape(x), filter=d, out_backprop=dy, **attrs),
             None,
             apply_op(forward, input=x, filter=d, **attrs),
         ]
@@ -251,13 +231,13 @@ class Conv2D(_Forward):
 
 @op(f"""Conv2DBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> (output: T)
         T: {{half, bfloat16, float, double, int32}}{_ATTRS_2D}""")
-class Conv2DBackpropInput(_BackToInput):
+class Conv2DBackpropInput(BackToInput):
     """Conv2D's gradient by the images."""
 
 
 @op(f"""Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> (output: T)
         {_FLOAT}{_ATTRS_2D}""")
-class Conv2DBackpropFilter(_BackToFilter):
+class Conv2DBackpropFilter(BackToFilter):
     """Conv2D's gradient by the filters."""
 
 
@@ -270,11 +250,11 @@ class Conv3D(_Forward):
 @op(f"""Conv3DBackpropInputV2(input_sizes: Tshape, filter: T, out_backprop: T) -> (output: T)
         {_FLOAT}{_ATTRS_3D}
         Tshape: {{int32, int64}} = int32""")
-class Conv3DBackpropInputV2(_BackToInput):
+class Conv3DBackpropInputV2(BackToInput):
     """Conv3D's gradient by the volumes."""
 
 
 @op(f"""Conv3DBackpropFilterV2(input: T, filter_sizes: int32, out_backprop: T) -> (output: T)
         {_FLOAT}{_ATTRS_3D}""")
-class Conv3DBackpropFilterV2(_BackToFilter):
+class Conv3DBackpropFilterV2(BackToFilter):
     """Conv3D's gradient by the filters."""

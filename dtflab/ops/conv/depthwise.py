@@ -16,7 +16,6 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.conv import convolution as conv, kernels, windows
-from dtflab.ops.conv.windows import Axis
 from dtflab.ops.messages import invalid
 
 _ATTRS = """
@@ -30,7 +29,7 @@ def _apart(x: Any, w_shape: Sequence[int]) -> Any:
     return x.reshape(*x.shape[:-1], *w_shape[-2:])
 
 
-def convolve(xp: Any, x: Any, w: Any, axes: Sequence[Axis]) -> Any:
+def convolve(xp: Any, x: Any, w: Any, axes: Sequence[windows.Axis]) -> Any:
     """Each channel of `x` [batch, sizes, channels] times its filters: [batch, outs, channels · filters]."""
     channels, filters = w.shape[-2:]
     y = xp.zeros((len(x), *windows.outs(axes), channels, filters), x.dtype)
@@ -39,7 +38,7 @@ def convolve(xp: Any, x: Any, w: Any, axes: Sequence[Axis]) -> Any:
     return y.reshape(*y.shape[:-2], channels * filters)
 
 
-def convolve_back(xp: Any, dy: Any, w: Any, axes: Sequence[Axis]) -> Any:
+def convolve_back(xp: Any, dy: Any, w: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient by the input."""
     dy = _apart(dy, w.shape)
     dx = xp.zeros((len(dy), *(a.size for a in axes), w.shape[-2]), dy.dtype)
@@ -48,7 +47,7 @@ def convolve_back(xp: Any, dy: Any, w: Any, axes: Sequence[Axis]) -> Any:
     return dx
 
 
-def correlate(xp: Any, x: Any, dy: Any, axes: Sequence[Axis], shape: Sequence[int]) -> Any:
+def correlate(xp: Any, x: Any, dy: Any, axes: Sequence[windows.Axis], shape: Sequence[int]) -> Any:
     """The gradient by the filters."""
     dy, dw = _apart(dy, shape), xp.zeros(shape, x.dtype)
     for place, there, here in windows.positions(axes):
@@ -94,24 +93,13 @@ def _bind_filter(node: Any, xp: Any) -> Callable[..., Any]:
 
 def _output_shape(op: Any) -> list[TensorShape]:
     x, w = (t.shape.with_rank(4) for t in op.inputs[:2])
-    if len(op.get_attr("strides")) != 4:
-        found = len(op.get_attr("strides"))
-        raise ValueError(f"DepthwiseConv2D requires the stride attribute to contain 4 values, but got: {found}")
-    if len(op.get_attr("dilations")) != 4:
-        found = len(op.get_attr("dilations"))
-        raise ValueError(f"DepthwiseConv2D requires the dilations attribute to contain 4 values, but got: {found}")
+    for name, text in {"strides": "stride", "dilations": "dilations"}.items():
+        if (found := len(op.get_attr(name))) != 4:
+            raise ValueError(f"DepthwiseConv2D requires the {text} attribute to contain 4 values, but got: {found}")
     channels = x[1 if windows.is_channels_first(op) else -1].merge_with(w[2])
     sizes = windows.spatial(op, x.as_list())
     spatial = conv.output_sizes(op, sizes, w.as_list(), windows.static_paddings(op, 4))
     return [windows.with_channels(op, x[0], spatial, channels * w[3])]
-
-
-def _ways(op: Any) -> dict[str, Any]:
-    return conv.ways(op, "explicit_paddings")
-
-
-_FORWARD = "DepthwiseConv2dNative"
-_TO_INPUT, _TO_FILTER = f"{_FORWARD}BackpropInput", f"{_FORWARD}BackpropFilter"
 
 
 @op("DepthwiseConv2dNative(input: T, filter: T) -> (output: T)" + _ATTRS)
@@ -125,17 +113,16 @@ class DepthwiseConv2dNative(Op):
         return 2 * math.prod(ins[1].shape[:2]) * elements(outs[0])
 
     def grad(op, dy):
-        (x, w), attrs = op.inputs, _ways(op)
-        return [
-            apply_op(_TO_INPUT, input_sizes=arrays.shape(x), filter=w, out_backprop=dy, **attrs),
-            apply_op(_TO_FILTER, input=x, filter_sizes=arrays.shape(w), out_backprop=dy, **attrs),
-        ]
+        (x, w), attrs = op.inputs, {"out_backprop": dy, **conv.ways(op, "explicit_paddings")}
+        dx = apply_op(f"{op.type}BackpropInput", input_sizes=arrays.shape(x), filter=w, **attrs)
+        return [dx, apply_op(f"{op.type}BackpropFilter", input=x, filter_sizes=arrays.shape(w), **attrs)]
 
 
 @op("DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> (output: T)" + _ATTRS)
-class DepthwiseConv2dNativeBackpropInput(Op):
+class DepthwiseConv2dNativeBackpropInput(conv.BackToInput):
     """Its gradient by the images."""
 
+    blas = shards = False
     bind = _bind_input
 
     def infer(op):
@@ -144,34 +131,13 @@ class DepthwiseConv2dNativeBackpropInput(Op):
     def flops(node, ins, outs):
         return 2 * math.prod(ins[1].shape[:2]) * elements(ins[2])
 
-    def grad(op, d):
-        (_, w, dy), attrs = op.inputs, _ways(op)
-        return [
-            None,
-            apply_op(_TO_FILTER, input=d, filter_sizes=arrays.shape(w), out_backprop=dy, **attrs),
-            apply_op(_FORWARD, input=d, filter=w, **attrs),
-        ]
-
 
 @op("DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> (output: T)" + _ATTRS)
-class DepthwiseConv2dNativeBackpropFilter(Op):
+class DepthwiseConv2dNativeBackpropFilter(conv.BackToFilter):
     """Its gradient by the filters."""
 
+    blas = shards = False
     bind = _bind_filter
-
-    def infer(op):
-        return [windows.given_shape(op, 1)]
 
     def flops(node, ins, outs):
         return 2 * math.prod(outs[0].shape[:2]) * elements(ins[2])
-
-    def grad(op, d):
-        (x, _, dy), attrs = op.inputs, _ways(op)
-        return [
-            apply_op(_TO_INPUT, input_sizes=arrays.shape(x), filter=d, out_backprop=dy, **attrs),
-            None,
-            apply_op(_FORWARD, input=x, filter=d, **attrs),
-        ]
-
-
-# -- functions of tf.nn ---------------------------------------------------------------------------------------

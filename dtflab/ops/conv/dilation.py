@@ -1,6 +1,7 @@
-"""Grey-scale dilation of images (the largest of pixel plus filter), and erosion.
+"""Windows without products: dilation of images (the largest of pixel plus filter), and patches.
 
-Stands for `core/kernels/dilation_ops.cc` and its part of `nn_ops.py`.
+Stands for `core/kernels/{dilation_ops,extract_image_patches_op}.cc` and their part of `nn_ops.py` and `array_grad.py`.
+Left out: ExtractVolumePatches.
 
 Rule: one pass over the images per position in the filter; of several equal largest values the first one counts.
 """
@@ -11,19 +12,27 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import as_dtype
+from dtflab.graph.indexed_slices import dense
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.conv import windows
-from dtflab.ops.conv.windows import Axis
+from dtflab.ops.conv.windows import axis, patches
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.reduce import functions as reduce
+from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
 
 _ATTRS = "\nT: realnumbertype, strides: list(int) >= 4, rates: list(int) >= 4, padding: {'SAME', 'VALID'}"
 _ALL = slice(None)
 
 
-def _dilated(xp: Any, x: Any, w: Any, axes: Sequence[Axis]) -> Any:
+def _dilated(xp: Any, x: Any, w: Any, axes: Sequence[windows.Axis]) -> Any:
     y = xp.full((len(x), *windows.outs(axes), x.shape[-1]), as_dtype(x.dtype).min, x.dtype)
     for place, there, here in windows.positions(axes):
         part = y[(_ALL, *here)]
@@ -31,7 +40,7 @@ def _dilated(xp: Any, x: Any, w: Any, axes: Sequence[Axis]) -> Any:
     return y
 
 
-def _each_chosen(xp: Any, x: Any, w: Any, axes: Sequence[Axis]) -> Iterator[tuple[Any, Any, Any, Any]]:
+def _each_chosen(xp: Any, x: Any, w: Any, axes: Sequence[windows.Axis]) -> Iterator[tuple[Any, Any, Any, Any]]:
     """For each position in the filter: places in it, in x and in y, and where the largest value was found there."""
     y = _dilated(xp, x, w, axes)
     free = xp.ones(y.shape, bool)
@@ -64,14 +73,14 @@ def _with_axes(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return bind
 
 
-def _to_input(xp: Any, x: Any, w: Any, dy: Any, axes: Sequence[Axis]) -> Any:
+def _to_input(xp: Any, x: Any, w: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     dx = xp.zeros_like(x)
     for _, there, here, chosen in _each_chosen(xp, x, w, axes):
         dx[there] += windows.masked(chosen, dy[here])
     return dx
 
 
-def _to_filter(xp: Any, x: Any, w: Any, dy: Any, axes: Sequence[Axis]) -> Any:
+def _to_filter(xp: Any, x: Any, w: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     dw = xp.zeros_like(w)
     for place, _, here, chosen in _each_chosen(xp, x, w, axes):
         dw[place] = windows.masked(chosen, dy[here]).sum(axis=(0, 1, 2), dtype=dy.dtype)
@@ -112,9 +121,7 @@ class Dilation2DBackpropInput(Op):
     grad = None
     bind = _with_axes(_to_input)
     flops = _flops
-
-    def infer(op):
-        return [op.inputs[0].shape]
+    infer = shapes.unchanged
 
 
 @op("Dilation2DBackpropFilter(input: T, filter: T, out_backprop: T) -> (filter_backprop: T)" + _ATTRS)
@@ -124,6 +131,64 @@ class Dilation2DBackpropFilter(Op):
     grad = None
     bind = _with_axes(_to_filter)
     flops = _flops
+    infer = shapes.like(1)
+
+
+# -- patches: each window as one pixel -------------------------------------------------------------------
+
+
+def _sides(attrs: Any) -> list[list[int]]:
+    """For height and width: size of the window, how far it moves, how far apart its pixels are."""
+    return [[attrs[name][i] for name in ("ksizes", "strides", "rates")] for i in (1, 2)]
+
+
+def _windows(size: int, window: int, stride: int, rate: int, padding: bytes) -> int:
+    try:
+        return axis(size, window, stride, rate, padding).out
+    except errors.InvalidArgumentError as error:
+        raise ValueError(error.message) from None
+
+
+@op(f"""ExtractImagePatches(images: T) -> (patches: T)
+        ksizes: list(int) >= 4, strides: list(int) >= 4, rates: list(int) >= 4, T: {REAL_COMPLEX_BOOL}
+        padding: {{'SAME', 'VALID'}}""")
+class ExtractImagePatches(Op):
+    """For each window its pixels, row by row, one after the other in the channels."""
+
+    flops = free
 
     def infer(op):
-        return [op.inputs[1].shape]
+        batch, *sizes, depth = op.inputs[0].shape.with_rank(4).as_list()
+        ways, padding = _sides(op.attrs), op.get_attr("padding")
+        outs = [None, None] if None in sizes else [_windows(size, *way, padding) for size, way in zip(sizes, ways)]
+        return [TensorShape([batch, *outs, None if depth is None else depth * ways[0][0] * ways[1][0]])]
+
+    def bind(node, xp):
+        ways, padding = _sides(node.attrs), node["padding"]
+
+        def kernel(images):
+            if images.ndim != 4:
+                raise invalid(f"input must be 4-dimensional{shape_text(images)}")
+            axes = [axis(size, *way, padding) for size, way in zip(images.shape[1:3], ways)]
+            depth = images.shape[3] * axes[0].window * axes[1].window
+            return patches(xp, images, axes).reshape(len(images), *(a.out for a in axes), depth)
+
+        return kernel
+
+    def grad(op, dy):
+        batch, rows, cols, channels = arrays.unstack(arrays.shape(op.inputs[0], out_type=dtypes.int64))
+        sizes: Any = arrays.shape(op.outputs[0], out_type=dtypes.int64)
+        rows_out, cols_out = arrays.unstack(sizes[1:3])
+        _, high, wide, _ = op.get_attr("ksizes")
+        pixels = rows * cols
+        # Each pixel has a number from 1; the patches of the numbers tell where each element of a patch came from.
+        numbers = arrays.reshape(arrays.range(1, pixels + 1, dtype=dtypes.float32), (1, rows, cols, 1))
+        attrs = {name: op.get_attr(name) for name in ("ksizes", "strides", "rates", "padding")}
+        origin = arrays.cast(apply_op("ExtractImagePatches", images=numbers, **attrs), dtypes.int64)
+        parts = arrays.reshape(dense(dy), (batch, rows_out, cols_out, high, wide, channels))
+        parts = arrays.transpose(parts, (1, 2, 3, 4, 0, 5))
+        parts = arrays.reshape(parts, (-1, batch * channels))
+        origin = arrays.reshape(origin, [-1]) - 1  # padding is -1: of no segment
+        total = reduce.unsorted_segment_sum(parts, origin, pixels)
+        total = arrays.reshape(total, (rows, cols, batch, channels))
+        return [arrays.transpose(total, (2, 0, 1, 3))]

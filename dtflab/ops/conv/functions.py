@@ -21,7 +21,6 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.conv import windows
 from dtflab.ops.conv.atrous import checked_ways, with_space_to_batch
-from dtflab.ops.conv.windows import converted_padding, is_first, per_dimension
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
 
@@ -118,13 +117,13 @@ def _transpose2d(
 
 def _ways(padding: Any, strides: Any, dilations: Any, data_format: str | None, spatial: int) -> dict[str, Any]:
     """How a filter moves, as attributes of an op."""
-    first = is_first(data_format)
-    kind, explicit = converted_padding(padding) if spatial == 2 else (padding, [])
+    first = windows.is_first(data_format)
+    kind, explicit = windows.converted_padding(padding) if spatial == 2 else (padding, [])
     found = {
-        "strides": per_dimension(strides, spatial, first, "strides"),
+        "strides": windows.per_dimension(strides, spatial, first, "strides"),
         "padding": kind,
         "data_format": data_format,
-        "dilations": per_dimension(dilations, spatial, first, "dilations"),
+        "dilations": windows.per_dimension(dilations, spatial, first, "dilations"),
     }
     return found | {"explicit_paddings": explicit} if spatial == 2 else found
 
@@ -143,20 +142,19 @@ def squeeze_batch_dims(inp: Any, op: Callable[[Tensor], Tensor], inner_rank: int
     """`op` on a batch with several batch dimensions, as if they were one."""
     with name_scope(name, "squeeze_batch_dims", [inp]):
         inp = convert_to_tensor(inp, name="input")
-        inner: Any = inp.shape[-inner_rank:]
-        inner = inner if inner.is_fully_defined() else arrays.shape(inp)[-inner_rank:]
-        batch: Any = inp.shape[:-inner_rank]
-        batch = batch if batch.is_fully_defined() else arrays.shape(inp)[:-inner_rank]
-        if isinstance(inner, TensorShape):
-            flat = arrays.reshape(inp, [-1, *inner.as_list()])
-        else:
-            flat = arrays.reshape(inp, arrays.concat(([-1], inner), axis=-1))
-        result = op(flat)
-        after: Any = result.shape[-inner_rank:]
-        after = after if after.is_fully_defined() else arrays.shape(result)[-inner_rank:]
+        inner, batch = _known_or_later(inp, slice(-inner_rank, None)), _known_or_later(inp, slice(-inner_rank))
+        known = isinstance(inner, TensorShape)
+        result = op(arrays.reshape(inp, [-1, *inner.as_list()] if known else arrays.concat(([-1], inner), axis=-1)))
+        after = _known_or_later(result, slice(-inner_rank, None))
         out = arrays.reshape(result, arrays.concat((batch, after), axis=-1))
         out.set_shape(inp.shape[:-inner_rank].concatenate(out.shape[-inner_rank:]))
         return out
+
+
+def _known_or_later(x: Tensor, part: slice) -> Any:
+    """That part of the shape, which is static if it is all known."""
+    known = x.shape[part]
+    return known if known.is_fully_defined() else arrays.shape(x)[part]
 
 
 # ---- one dimension: two, of which one has size 1 ----
@@ -182,17 +180,18 @@ def conv1d(
         if data_format not in _FORMATS_1D:
             raise ValueError(f"`data_format` must be 'NWC' or 'NCW'. Received: data_format={data_format}")
         data_format = _FORMATS_1D[data_format]
-        first = is_first(data_format)
-        ways = {
-            "strides": [1, *per_dimension(stride, 1, first, "stride")],
-            "dilations": [1, *per_dimension(dilations, 1, first, "dilations")],
-            "padding": padding,
-            "data_format": data_format,
-            "use_cudnn_on_gpu": use_cudnn_on_gpu,
-        }
-        height = -2 if first else -3
+        ways = {**_ways_1d(stride, dilations, padding, data_format), "use_cudnn_on_gpu": use_cudnn_on_gpu}
+        height = -2 if windows.is_first(data_format) else -3
         value, filters = arrays.expand_dims(value, height), arrays.expand_dims(filters, 0)
         return arrays.squeeze(_forward("Conv2D", value, filters, scope, ways), [height])
+
+
+def _ways_1d(stride: Any, dilations: Any, padding: Any, data_format: str) -> dict[str, Any]:
+    """How a filter moves over sequences, as attributes of an op over images of height 1."""
+    first = windows.is_first(data_format)
+    stride = [1, *windows.per_dimension(stride, 1, first, "stride")]
+    dilations = [1, *windows.per_dimension(dilations, 1, first, "dilations")]
+    return {"strides": stride, "dilations": dilations, "padding": padding, "data_format": data_format}
 
 
 def conv1d_transpose(
@@ -210,18 +209,13 @@ def conv1d_transpose(
         if data_format not in (None, "NWC", "NCW"):
             raise ValueError(f"`data_format` must be 'NWC' or 'NCW'. Received: data_format={data_format}")
         data_format = _FORMATS_1D[data_format]
-        first = is_first(data_format)
-        height = 2 if first else 1
-        ways = {
-            "strides": [1, *per_dimension(strides, 1, first, "stride")],
-            "dilations": [1, *per_dimension(dilations, 1, first, "dilations")],
-        }
+        ways = _ways_1d(strides, dilations, padding, data_format)
+        height = 2 if windows.is_first(data_format) else 1
         input, filters = arrays.expand_dims(input, height), arrays.expand_dims(filters, 0)
         shape = output_shape if isinstance(output_shape, Tensor) else list(output_shape)
         sizes = arrays.concat([shape[:height], [1], shape[height:]], 0)
         given = {"input_sizes": sizes, "filter": filters, "out_backprop": input}
-        result = apply_op("Conv2DBackpropInput", scope, **given, padding=padding, data_format=data_format, **ways)
-        return arrays.squeeze(result, height)
+        return arrays.squeeze(apply_op("Conv2DBackpropInput", scope, **given, **ways), height)
 
 
 # ---- three dimensions ----
@@ -239,8 +233,12 @@ def conv3d(
 ) -> Tensor:
     """`filter` [depth, height, width, channels, filters] moved over volumes [batch, depth, height, width, channels]."""
     filter = renamed("filters", filters, "filter", filter)
-    ways = {"strides": list(strides), "padding": padding, "data_format": data_format, "dilations": list(dilations)}
-    return apply_op("Conv3D", name, input=input, filter=filter, **ways)
+    return apply_op("Conv3D", name, input=input, filter=filter, **_volumes(strides, padding, data_format, dilations))
+
+
+def _volumes(strides: Any, padding: Any, data_format: str, dilations: Any) -> dict[str, Any]:
+    """How a filter moves over volumes, as attributes of an op."""
+    return {"strides": list(strides), "padding": padding, "data_format": data_format, "dilations": list(dilations)}
 
 
 def conv3d_backprop_filter_v2(
@@ -255,8 +253,7 @@ def conv3d_backprop_filter_v2(
 ) -> Tensor:
     """The gradient of `conv3d` by its filter of shape `filter_sizes`."""
     given = {"input": input, "filter_sizes": filter_sizes, "out_backprop": out_backprop}
-    ways = {"strides": list(strides), "padding": padding, "data_format": data_format, "dilations": list(dilations)}
-    return apply_op("Conv3DBackpropFilterV2", name, **given, **ways)
+    return apply_op("Conv3DBackpropFilterV2", name, **given, **_volumes(strides, padding, data_format, dilations))
 
 
 def conv3d_transpose(
@@ -300,16 +297,11 @@ def convolution(
     """
     filter = renamed("filters", filters, "filter", filter)
     rates = renamed("dilations", dilations, "dilation_rate", dilation_rate)
-    if not isinstance(filter, Tensor):
-        with name_scope("convolution_internal"):
-            filter = convert_to_tensor(filter, name="filters")
-    if not isinstance(input, Tensor):
-        with name_scope("convolution_internal"):
-            input = convert_to_tensor(input, name="input")
+    filter, input = _converted(filter, "filters"), _converted(input, "input")
     spatial = _spatial_dimensions(input.shape, filter.shape)
-    first = is_first(data_format)
-    rates = per_dimension(rates, spatial, first, "dilations")
-    strides = per_dimension(strides, spatial, first, "strides")
+    first = windows.is_first(data_format)
+    rates = windows.per_dimension(rates, spatial, first, "dilations")
+    strides = windows.per_dimension(strides, spatial, first, "strides")
     with name_scope(name, "convolution", [input, filter]) as scope:
         if any(rate != 1 for rate in rates):
             return dilated(input, filter, padding, strides, rates, scope, data_format, spatial)
@@ -319,13 +311,18 @@ def convolution(
         return _forward(f"Conv{spatial}D", input, filter, scope, ways)
 
 
+def _converted(x: Any, name: str) -> Tensor:
+    if isinstance(x, Tensor):
+        return x
+    with name_scope("convolution_internal"):
+        return convert_to_tensor(x, name=name)
+
+
 def _spatial_dimensions(input_shape: TensorShape, filter_shape: TensorShape) -> int:
-    if filter_shape.ndims:
-        spatial = filter_shape.ndims - 2
-    elif input_shape.ndims:
-        spatial = input_shape.ndims - 2
-    else:
+    ndims = filter_shape.ndims or input_shape.ndims
+    if not ndims:
         raise ValueError("The rank of `input` or of `filter` must be known: they determine the number of dimensions.")
+    spatial = ndims - 2
     if spatial not in (1, 2, 3):
         raise ValueError(f"`num_spatial_dims` must be 1, 2, or 3. Received: num_spatial_dims={spatial}.")
     return spatial
@@ -342,14 +339,14 @@ def dilated(
     spatial: int,
 ) -> Tensor:
     """The convolution of `tf.nn.convolution` if not all rates are 1; there is one per dimension of the array."""
-    inner = slice(2, None) if is_first(data_format) else slice(1, -1)
+    inner = slice(2, None) if windows.is_first(data_format) else slice(1, -1)
     stride, rate = checked_ways(spatial, strides[inner], rates[inner])
 
     def plain(moved: Tensor, _: int, padding: Any) -> Tensor:
         if spatial == 1:
             return conv1d(moved, filter, stride[0], padding, data_format=data_format, name=name)
         conv = conv2d if spatial == 2 else conv3d
-        ways = windows.per_dimension(stride.tolist(), spatial, is_first(data_format), "strides")
+        ways = windows.per_dimension(stride.tolist(), spatial, windows.is_first(data_format), "strides")
         form = data_format or ("NHWC" if spatial == 2 else "NDHWC")
         return conv(moved, filter, ways, padding, data_format=form, name=name)
 
@@ -373,14 +370,11 @@ def conv_transpose(
         elif isinstance(output_shape, Sized):
             spatial = len(output_shape) - 2
         else:
-            raise ValueError(
-                f"`output_shape` must be a tensor or sized collection. Received: output_shape={output_shape}"
-            )
+            text = f"Received: output_shape={output_shape}"
+            raise ValueError(f"`output_shape` must be a tensor or sized collection. {text}")
         if not 1 <= spatial <= 3:
-            raise ValueError(
-                f"`output_shape` must be of length 3, 4 or 5. "
-                f"Received: output_shape={output_shape} of length {spatial + 2}."
-            )
+            text = f"Received: output_shape={output_shape} of length {spatial + 2}."
+            raise ValueError(f"`output_shape` must be of length 3, 4 or 5. {text}")
         more = {"padding": padding, "data_format": data_format, "dilations": dilations, "name": scope}
         if spatial == 1:
             return conv1d_transpose(input, filters, output_shape, strides, **more)
@@ -434,7 +428,7 @@ def _transposed_sizes(filters: Tensor, output_shape: Any, rate: int, padding: st
 
 
 def _attrs(strides: Any, padding: Any, data_format: str | None, dilations: Any) -> dict[str, Any]:
-    padding, explicit = converted_padding(padding)
+    padding, explicit = windows.converted_padding(padding)
     ways = {"strides": strides, "padding": padding, "explicit_paddings": explicit}
     return {**ways, "data_format": data_format, "dilations": list(dilations)}
 

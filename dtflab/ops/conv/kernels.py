@@ -1,7 +1,7 @@
 """The kernels of convolutions, over arrays [batch, sizes, channels]: convolve, back to the input, back to the filter.
 
-Stands for `core/kernels/eigen_spatial_convolutions-inl.h` and its neighbours; the ops are in `conv.py`. Left out:
-direct and Winograd's algorithms.
+Stands for `core/kernels/eigen_spatial_convolutions-inl.h` and its neighbours; the ops are in `convolution.py`. Left
+out: direct and Winograd's algorithms.
 
 Rule: a convolution is a product of matrices per block of images, of which the windows are laid out side by side;
 the intra-op threads share the images, or the rows of a single one.
@@ -17,7 +17,6 @@ import numpy as np
 
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
 from dtflab.ops.conv import windows
-from dtflab.ops.conv.windows import Axis
 from dtflab.ops.messages import invalid, shape_text
 
 SCRATCH = 1 << 22  # bytes of windows that are laid out at a time; with less, threads wait for Python's lock
@@ -26,7 +25,9 @@ SCRATCH = 1 << 22  # bytes of windows that are laid out at a time; with less, th
 class _Plan:
     """How a convolution becomes products: sizes of the matrices, and the blocks of units (images, mostly)."""
 
-    def __init__(self, xp: Any, axes: Sequence[Axis], places: int, depth: int, filters: int, itemsize: int) -> None:
+    def __init__(
+        self, xp: Any, axes: Sequence[windows.Axis], places: int, depth: int, filters: int, itemsize: int
+    ) -> None:
         self.places = places  # windows per unit
         self.positions = math.prod(a.window for a in axes)
         self.inner = self.positions * depth
@@ -41,8 +42,8 @@ class _Plan:
             yield some, (some.stop - i) * self.places
 
 
-def _units(axes: Sequence[Axis], seen: Any, other: Any) -> tuple[Any, Any, int]:
-    """What threads share, of the windows and of an array with the outs: images, or the rows of a single one.
+def _units(axes: Sequence[windows.Axis], seen: Any, other: Any) -> tuple[Any, Any, int]:
+    """The units that threads share, of the windows and of an array with the outs: images, or the rows of a single one.
 
     And how many windows are in each.
     """
@@ -52,7 +53,7 @@ def _units(axes: Sequence[Axis], seen: Any, other: Any) -> tuple[Any, Any, int]:
     return seen, other, first * math.prod(rest)
 
 
-def convolve(xp: Any, shard: Shard, x: Any, w: Any, axes: Sequence[Axis]) -> Any:
+def convolve(xp: Any, shard: Shard, x: Any, w: Any, axes: Sequence[windows.Axis]) -> Any:
     """Each window of `x` times the filters: [batch, outs, filters]."""
     depth, filters = w.shape[-2:]
     out = xp.empty((len(x), *windows.outs(axes), filters), x.dtype)
@@ -68,7 +69,7 @@ def convolve(xp: Any, shard: Shard, x: Any, w: Any, axes: Sequence[Axis]) -> Any
     return out
 
 
-def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[Axis]) -> Any:
+def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient by the input: what each output sends back through its window, added up.
 
     Where the filter moves in steps of 1, that is a convolution again, with the filter turned round, and faster.
@@ -93,7 +94,7 @@ def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[Axis]) 
     return dx
 
 
-def correlate(xp: Any, shard: Shard, x: Any, dy: Any, axes: Sequence[Axis]) -> Any:
+def correlate(xp: Any, shard: Shard, x: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient by the filters: all windows, transposed, times the gradients of their outputs."""
     depth, filters = x.shape[-1], dy.shape[-1]
     seen, told, places = _units(axes, windows.patches(xp, x, axes), dy)
@@ -126,15 +127,13 @@ def wide(w: Any) -> Any:
     return w.astype(np.float32) if w.dtype.itemsize == 2 else w
 
 
-def axes_of(node: Any, sizes: Sequence[int], window: Sequence[int]) -> list[Axis]:
+def axes_of(node: Any, sizes: Sequence[int], window: Sequence[int]) -> list[windows.Axis]:
     """How the filter of `node` moves; InvalidArgumentError or UnimplementedError if it can't."""
     windows.check_not_over_batch_and_depth(node)
     paddings = windows.pairs(node.attrs.get("explicit_paddings") or [], len(sizes) + 2)
     ways = (windows.spatial(node, values) for values in (node["strides"], node["dilations"], paddings))
-    return [
-        windows.axis(size, k, stride, dilation, node["padding"], explicit)
-        for size, k, stride, dilation, explicit in zip(sizes, window, *ways)
-    ]
+    dims, padding = zip(sizes, window, *ways), node["padding"]
+    return [windows.axis(*each, padding=padding, explicit=explicit) for *each, explicit in dims]
 
 
 def check_ranks(node: Any, x: Any, w: Any) -> None:
@@ -163,13 +162,12 @@ def by_groups(xp: Any, kernel: Callable[..., Any], groups: int, *arrays: Any) ->
     return xp.concatenate([kernel(*some) for some in zip(*parts)], axis=-1)
 
 
-def check_gradient(dy: Any, batch: int, axes: Sequence[Axis], filters: int) -> None:
+def check_gradient(dy: Any, batch: int, axes: Sequence[windows.Axis], filters: int) -> None:
     """InvalidArgumentError unless `dy` [batch, outs, filters] is what the convolution gave."""
     wanted = (batch, *windows.outs(axes), filters)
     if dy.shape != wanted:
-        raise invalid(
-            f"out_backprop must be of the shape of the convolution, {shape_text(wanted)}, got {shape_text(dy)}"
-        )
+        text = f"{shape_text(wanted)}, got {shape_text(dy)}"
+        raise invalid(f"out_backprop must be of the shape of the convolution, {text}")
 
 
 def sizes_of(node: Any, sizes: Any, dy: Any, w: Any) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """Windows that move over an array: where they stand, and what they see.
 
-What convolutions and pooling share. Stands for `GetWindowedOutputSizeVerbose` in `core/framework/kernel_shape_util.cc`
+Convolutions and pooling share them. Stands for `GetWindowedOutputSizeVerbose` in `core/framework/kernel_shape_util.cc`
 and for the checks of `common_shape_fns.cc`. Left out: the format NCHW_VECT_C.
 
 Rule: a kernel walks over the positions *in* the window, and does for each one operation on whole arrays, on those
@@ -63,10 +63,8 @@ def axis(size: int, window: int, stride: int, dilation: int, padding: bytes, exp
         before, after = explicit if padding == b"EXPLICIT" else (0, 0)
         out = (size + before + after - effective + stride) // stride
     if out < 0:
-        raise invalid(
-            f"Computed output size would be negative: {out} "
-            f"[input_size: {size}, effective_filter_size: {effective}, stride: {stride}]"
-        )
+        text = f"[input_size: {size}, effective_filter_size: {effective}, stride: {stride}]"
+        raise invalid(f"Computed output size would be negative: {out} {text}")
     return Axis(size, window, stride, dilation, before, after, out)
 
 
@@ -97,8 +95,7 @@ def patches(xp: Any, x: Any, axes: Sequence[Axis]) -> Any:
 
 def masked(chosen: Any, values: Any) -> Any:
     """The values where `chosen`, else 0: by their bits, four times as fast as `where`; infinities leave no NaN."""
-    bits = values.view(f"i{values.itemsize}") & -chosen.view("i1")
-    return bits.view(values.dtype)
+    return (values.view(f"i{values.itemsize}") & -chosen.view("i1")).view(values.dtype)
 
 
 # -- attributes of a node -------------------------------------------------------------------------------------
@@ -121,11 +118,10 @@ def pairs(values: Sequence[int], ndims: int) -> list[tuple[int, int]]:
 
 def check_not_over_batch_and_depth(node: Any) -> None:
     """The error of a kernel that would have to stride over images or channels."""
-    for name, kind in (("strides", UnimplementedError), ("dilations", None)):
+    for name, error in {"strides": UnimplementedError.of, "dilations": invalid}.items():
         values = node.attrs.get(name)
         if values and math.prod(values) != math.prod(spatial(node, values)):
-            text = f"Current implementation does not yet support {name} in the batch and depth dimensions."
-            raise invalid(text) if kind is None else kind(None, None, text)
+            raise error(f"Current implementation does not yet support {name} in the batch and depth dimensions.")
 
 
 # -- static shapes --------------------------------------------------------------------------------------------
@@ -187,10 +183,8 @@ def per_dimension(value: Any, spatial: int, channels_first: bool, name: str) -> 
     if len(values) == spatial + 2:
         return values
     if len(values) not in (1, spatial):
-        raise ValueError(
-            f"{name} should be of length 1, {spatial} or {spatial + 2}. "
-            f"Received: {name}={values} of length {len(values)}"
-        )
+        text = f"Received: {name}={values} of length {len(values)}"
+        raise ValueError(f"{name} should be of length 1, {spatial} or {spatial + 2}. {text}")
     values = values * spatial if len(values) == 1 else values
     return [1, 1, *values] if channels_first else [1, *values, 1]
 
@@ -198,22 +192,19 @@ def per_dimension(value: Any, spatial: int, channels_first: bool, name: str) -> 
 def converted_padding(padding: Any, expected_length: int = 4) -> tuple[Any, list[int]]:
     """`padding` and `explicit_paddings` of an op: a list of pairs, one per dimension, means EXPLICIT."""
     if padding == "EXPLICIT":
-        raise ValueError(
-            "'EXPLICIT' is not a valid value for `padding`. To use explicit padding, `padding` must be a list."
-        )
+        text = "To use explicit padding, `padding` must be a list."
+        raise ValueError(f"'EXPLICIT' is not a valid value for `padding`. {text}")
     if not isinstance(padding, list | tuple):
         return padding, []
     for i, pair in enumerate(padding):
-        start = "When `padding` is a list, each element of `padding` must be a list/tuple of size 2. "
-        if not isinstance(pair, list | tuple):
-            raise ValueError(f"{start}Received: padding={padding} with element at index {i} of type {type(pair)}")
-        if len(pair) != 2:
-            raise ValueError(f"{start}Received: padding={padding} with element at index {i} of size {len(pair)}")
+        is_list = isinstance(pair, list | tuple)
+        if not is_list or len(pair) != 2:
+            start = "When `padding` is a list, each element of `padding` must be a list/tuple of size 2."
+            found = f"size {len(pair)}" if is_list else f"type {type(pair)}"
+            raise ValueError(f"{start} Received: padding={padding} with element at index {i} of {found}")
     if len(padding) != expected_length:
-        raise ValueError(
-            f"When padding is a list, it must be of size {expected_length}. "
-            f"Received: padding={padding} of size {len(padding)}"
-        )
+        found = f"Received: padding={padding} of size {len(padding)}"
+        raise ValueError(f"When padding is a list, it must be of size {expected_length}. {found}")
     return "EXPLICIT", [n for pair in padding for n in pair]
 
 

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from dtflab.base.errors import OutOfRangeError
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.static_value import folded_shape, folded_value
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.static_value import folded_value
+from dtflab.ops import shapes
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import per_input, per_output
 from dtflab.ops.messages import invalid, shape_text
 
 _METHODS = "{'bilinear', 'nearest'} = 'bilinear'"
@@ -82,6 +84,8 @@ def _check_image(shape: tuple[int, ...], text: str) -> None:
 class CropAndResize(Op):
     """For each box its part of the image that `box_ind` names, in `crop_size`."""
 
+    flops = per_output(8)
+
     def infer(op):
         image, boxes, box_ind, crop_size = (t.shape for t in op.inputs)
         depth, size = image.with_rank(4)[3], folded_value(op.inputs[3])
@@ -90,29 +94,22 @@ class CropAndResize(Op):
         sizes = [None, None] if size is None else [int(s) for s in size]
         return [count.concatenate([*sizes, depth])]
 
-    def bind(node, xp):
+    def kernel(node, xp, image, boxes, box_ind, crop_size):
         nearest, outside = node["method"] == b"nearest", node["extrapolation_value"]
-
-        def kernel(image, boxes, box_ind, crop_size):
-            _check_image(image.shape, "input image")
-            if crop_size.shape != (2,):
-                raise invalid(f"crop_size must have two elements{shape_text(crop_size)}")
-            if min(crop_size.tolist()) <= 0:
-                raise invalid("crop dimensions must be positive")
-            _check(xp, boxes, box_ind, len(image))
-            down, across, inside = _grid(xp, boxes, crop_size, image.shape[1:3])
-            which = box_ind[:, None, None]
-            if nearest:
-                values = image[which, _nearest(down), _nearest(across)].astype(xp.float32)
-            else:
-                corners = _corners(xp, image, which, down, across)
-                values = _between(_between(*corners[:2], across.part), _between(*corners[2:], across.part), down.part)
-            return xp.where(inside, values, xp.float32(outside))
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return 8 * elements(outs[0])
+        _check_image(image.shape, "input image")
+        if crop_size.shape != (2,):
+            raise invalid(f"crop_size must have two elements{shape_text(crop_size)}")
+        if min(crop_size.tolist()) <= 0:
+            raise invalid("crop dimensions must be positive")
+        _check(xp, boxes, box_ind, len(image))
+        down, across, inside = _grid(xp, boxes, crop_size, image.shape[1:3])
+        which = box_ind[:, None, None]
+        if nearest:
+            values = image[which, _nearest(down), _nearest(across)].astype(xp.float32)
+        else:
+            corners = _corners(xp, image, which, down, across)
+            values = _between(_between(*corners[:2], across.part), _between(*corners[2:], across.part), down.part)
+        return xp.where(inside, values, xp.float32(outside))
 
     def grad(op, dy):
         image, boxes, box_ind, _ = op.inputs
@@ -141,32 +138,26 @@ def _between(low: Any, high: Any, part: Any) -> Any:
 class CropAndResizeGradImage(Op):
     """The gradients of the crops, added up at the pixels that they came from."""
 
-    def infer(op):
-        return [folded_shape(op.inputs[3]).with_rank(4)]
+    flops = per_input(8)
 
-    def bind(node, xp):
+    infer = shapes.given(3, rank=4)
+
+    def kernel(node, xp, grads, boxes, box_ind, image_size):
         nearest, dtype = node["method"] == b"nearest", node["T"].as_numpy_dtype
-
-        def kernel(grads, boxes, box_ind, image_size):
-            shape = tuple(image_size.tolist())
-            _check_image(shape, "image_size")
-            _check(xp, boxes, box_ind, shape[0])
-            down, across, inside = _grid(xp, boxes, grads.shape[1:3], shape[1:3])
-            which, grads = box_ind[:, None, None], xp.where(inside, grads, 0)
-            out = xp.zeros(shape, dtype)
-            if nearest:
-                scatterer(xp, "add")(out, (which, _nearest(down), _nearest(across)), grads.astype(dtype))
-                return out
-            for y, by_y in ((down.low, 1 - down.part), (down.high, down.part)):
-                for x, by_x in ((across.low, 1 - across.part), (across.high, across.part)):
-                    values = (by_x[..., None] * (by_y[..., None] * grads)).astype(dtype)
-                    scatterer(xp, "add")(out, (which, y, x), values)
+        shape = tuple(image_size.tolist())
+        _check_image(shape, "image_size")
+        _check(xp, boxes, box_ind, shape[0])
+        down, across, inside = _grid(xp, boxes, grads.shape[1:3], shape[1:3])
+        which, grads = box_ind[:, None, None], xp.where(inside, grads, 0)
+        out = xp.zeros(shape, dtype)
+        if nearest:
+            scatterer(xp, "add")(out, (which, _nearest(down), _nearest(across)), grads.astype(dtype))
             return out
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return 8 * elements(ins[0])
+        for y, by_y in ((down.low, 1 - down.part), (down.high, down.part)):
+            for x, by_x in ((across.low, 1 - across.part), (across.high, across.part)):
+                values = (by_x[..., None] * (by_y[..., None] * grads)).astype(dtype)
+                scatterer(xp, "add")(out, (which, y, x), values)
+        return out
 
 
 @op("""CropAndResizeGradBoxes(grads: float, image: T, boxes: float, box_ind: int32) -> (output: float)
@@ -174,25 +165,19 @@ class CropAndResizeGradImage(Op):
 class CropAndResizeGradBoxes(Op):
     """How the crops change as the edges of the boxes move."""
 
-    def infer(op):
-        return [op.inputs[2].shape]
+    flops = per_input(20)
+    infer = shapes.like(2)
 
-    def bind(node, xp):
-        def kernel(grads, image, boxes, box_ind):
-            _check_image(image.shape, "input image")
-            _check(xp, boxes, box_ind, len(image))
-            down, across, inside = _grid(xp, boxes, grads.shape[1:3], image.shape[1:3])
-            a, b, c, d = _corners(xp, image, box_ind[:, None, None], down, across)
-            grads = xp.where(inside, grads, 0)
-            by_y = (_between(c - a, d - b, across.part) * grads).sum((2, 3))
-            by_x = (_between(b - a, d - c, down.part) * grads).sum((1, 3))
-            edges = [_by_edges(xp, by, size) for by, size in ((by_y, image.shape[1]), (by_x, image.shape[2]))]
-            return xp.stack([edges[0][0], edges[1][0], edges[0][1], edges[1][1]], -1)
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return 20 * elements(ins[0])
+    def kernel(node, xp, grads, image, boxes, box_ind):
+        _check_image(image.shape, "input image")
+        _check(xp, boxes, box_ind, len(image))
+        down, across, inside = _grid(xp, boxes, grads.shape[1:3], image.shape[1:3])
+        a, b, c, d = _corners(xp, image, box_ind[:, None, None], down, across)
+        grads = xp.where(inside, grads, 0)
+        by_y = (_between(c - a, d - b, across.part) * grads).sum((2, 3))
+        by_x = (_between(b - a, d - c, down.part) * grads).sum((1, 3))
+        edges = [_by_edges(xp, by, size) for by, size in ((by_y, image.shape[1]), (by_x, image.shape[2]))]
+        return xp.stack([edges[0][0], edges[1][0], edges[0][1], edges[1][1]], -1)
 
 
 def _by_edges(xp: Any, by_points: Any, size: int) -> tuple[Any, Any]:

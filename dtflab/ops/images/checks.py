@@ -1,4 +1,4 @@
-"""What functions on images ask of their arguments: statically if the shapes are known, else in the step.
+"""Checks that functions on images make of their arguments: statically if the shapes are known, else in the step.
 
 Stands for the helpers at the top of `python/ops/image_ops_impl.py`.
 
@@ -61,12 +61,9 @@ def grayscale(image: Tensor) -> list[Operation]:
     if known.is_fully_defined():
         return require(known.as_list()[-1] == 1, one_channel)
     sizes: Any = arrays.shape(image)
-    return [
-        assertions.assert_equal(sizes[-1], 1, message=one_channel),
-        assertions.assert_greater_equal(
-            arrays.rank(image), 3, message="A grayscale image must be at least two-dimensional."
-        ),
-    ]
+    two_dimensional = "A grayscale image must be at least two-dimensional."
+    one = assertions.assert_equal(sizes[-1], 1, message=one_channel)
+    return [one, assertions.assert_greater_equal(arrays.rank(image), 3, message=two_dimensional)]
 
 
 def checked(image: Tensor) -> Tensor:

@@ -12,10 +12,11 @@ from typing import Any
 
 from dtflab.base.errors import FailedPreconditionError
 from dtflab.graph.dtypes import DType
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import per_input
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
@@ -26,13 +27,12 @@ from dtflab.ops.type_sets import FLOAT
 class _OnImages(Op):
     """An op on images and a scalar."""
 
+    flops = per_input(10)
+
     def infer(op):
         images, scalar = op.inputs
         scalar.shape.with_rank(0)
         return [images.shape.with_rank_at_least(3)]
-
-    def flops(node, ins, outs):
-        return 10 * elements(ins[0])
 
 
 def _check(images: Any, scalar: Any, what: str, channels: int | None) -> None:
@@ -48,46 +48,37 @@ def _check(images: Any, scalar: Any, what: str, channels: int | None) -> None:
 class AdjustContrastv2(_OnImages):
     """(x - mean) * factor + mean, the mean being that of the image's channel."""
 
-    def bind(node, xp):
-        def kernel(images, factor):
-            _check(images, factor, "contrast_factor", None)
-            x = images.astype(xp.float32)
-            mean = x.mean((-3, -2), keepdims=True) if x.size else x
-            return ((x - mean) * factor + mean).astype(images.dtype)
-
-        return kernel
+    def kernel(node, xp, images, factor):
+        _check(images, factor, "contrast_factor", None)
+        x = images.astype(xp.float32)
+        mean = x.mean((-3, -2), keepdims=True) if x.size else x
+        return ((x - mean) * factor + mean).astype(images.dtype)
 
 
 @op("AdjustHue(images: T, delta: float) -> (output: T) where T: {half, float} = float")
 class AdjustHue(_OnImages):
     """Each colour turned by delta around the circle of hues; its darkest and brightest channel stay as they are."""
 
-    def bind(node, xp):
-        def kernel(images, delta):
-            _check(images, delta, "delta", 3)
-            colors = images.astype(xp.float32)
-            low, high = colors.min(-1), colors.max(-1)
-            hue = (_hue(xp, colors, low, high) + delta * 6) % 6
-            return (low[..., None] + (high - low)[..., None] * _pure(xp, hue)).astype(images.dtype)
-
-        return kernel
+    def kernel(node, xp, images, delta):
+        _check(images, delta, "delta", 3)
+        colors = images.astype(xp.float32)
+        low, high = colors.min(-1), colors.max(-1)
+        hue = (_hue(xp, colors, low, high) + delta * 6) % 6
+        return (low[..., None] + (high - low)[..., None] * _pure(xp, hue)).astype(images.dtype)
 
 
 @op("AdjustSaturation(images: T, scale: float) -> (output: T) where T: {half, float} = float")
 class AdjustSaturation(_OnImages):
     """Each colour with its saturation times a scale, at most 1; hue and value stay as they are."""
 
-    def bind(node, xp):
-        def kernel(images, scale):
-            _check(images, scale, "scale", 3)
-            colors = images.astype(xp.float32)
-            low, value = colors.min(-1), colors.max(-1)
-            saturation = xp.clip(_saturation(xp, low, value) * scale, 0, 1)
-            chroma = saturation * value
-            pure = _pure(xp, _hue(xp, colors, low, value))
-            return ((value - chroma)[..., None] + chroma[..., None] * pure).astype(images.dtype)
-
-        return kernel
+    def kernel(node, xp, images, scale):
+        _check(images, scale, "scale", 3)
+        colors = images.astype(xp.float32)
+        low, value = colors.min(-1), colors.max(-1)
+        saturation = xp.clip(_saturation(xp, low, value) * scale, 0, 1)
+        chroma = saturation * value
+        pure = _pure(xp, _hue(xp, colors, low, value))
+        return ((value - chroma)[..., None] + chroma[..., None] * pure).astype(images.dtype)
 
 
 def _saturation(xp: Any, low: Any, value: Any) -> Any:
@@ -101,10 +92,8 @@ def _hue(xp: Any, colors: Any, low: Any, high: Any) -> Any:
     red, green, blue = colors[..., 0], colors[..., 1], colors[..., 2]
     colored = high > low
     per = 1 / xp.where(colored, high - low, 1)
-    hue = xp.where(
-        red == high, (green - blue) * per, xp.where(green == high, (blue - red) * per + 2, (red - green) * per + 4)
-    )
-    hue = xp.where(colored, hue, 0)
+    others = xp.where(green == high, (blue - red) * per + 2, (red - green) * per + 4)
+    hue = xp.where(colored, xp.where(red == high, (green - blue) * per, others), 0)
     return xp.where(hue < 0, hue + 6, hue)
 
 
@@ -117,13 +106,12 @@ def _pure(xp: Any, hue: Any) -> Any:
 class _BetweenSpaces(Op):
     """An op from colours to colours."""
 
+    flops = per_input(10)
+
     def infer(op):
         shape = op.inputs[0].shape.with_rank_at_least(1)
         shape[-1].assert_is_compatible_with(3)
         return [shape[:-1].concatenate(TensorShape([3]))]
-
-    def flops(node, ins, outs):
-        return 10 * elements(ins[0])
 
 
 def _check_channels(x: Any) -> None:
@@ -138,14 +126,11 @@ def _check_channels(x: Any) -> None:
 class RGBToHSV(_BetweenSpaces):
     """Hue, saturation and value, all from 0 to 1."""
 
-    def bind(node, xp):
-        def kernel(images):
-            _check_channels(images)
-            low, value = images.min(-1), images.max(-1)
-            hue = _hue(xp, images, low, value) / 6
-            return xp.stack([hue, _saturation(xp, low, value), value], -1).astype(images.dtype)
-
-        return kernel
+    def kernel(node, xp, images):
+        _check_channels(images)
+        low, value = images.min(-1), images.max(-1)
+        hue = _hue(xp, images, low, value) / 6
+        return xp.stack([hue, _saturation(xp, low, value), value], -1).astype(images.dtype)
 
     def grad(op, dy):
         x = op.inputs[0]
@@ -179,11 +164,8 @@ class HSVToRGB(_BetweenSpaces):
 
     grad = no_gradient
 
-    def bind(node, xp):
-        def kernel(images):
-            _check_channels(images)
-            hue, saturation, value = (images[..., i, None] for i in range(3))
-            pure = _pure(xp, hue[..., 0] * 6)
-            return ((1 - saturation + saturation * pure) * value).astype(images.dtype)
-
-        return kernel
+    def kernel(node, xp, images):
+        _check_channels(images)
+        hue, saturation, value = (images[..., i, None] for i in range(3))
+        pure = _pure(xp, hue[..., 0] * 6)
+        return ((1 - saturation + saturation * pure) * value).astype(images.dtype)

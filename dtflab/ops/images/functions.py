@@ -10,6 +10,7 @@ the image's type again.
 
 from __future__ import annotations
 
+import functools
 import math as numbers
 from collections.abc import Callable
 from typing import Any
@@ -32,8 +33,8 @@ from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
-from dtflab.ops.reduce import functions as reduce, functions as statistics
-from dtflab.ops.sampling import functions as random, functions as sampling
+from dtflab.ops.reduce import functions as reduce
+from dtflab.ops.sampling import functions as sampling
 
 # ---- numbers for pixels ----
 
@@ -50,8 +51,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
         if not kind.is_floating and not kind.is_integer:
             raise AttributeError(f"{what} must be either floating point or integer")
     if dtype == image.dtype:
-        same: Tensor = arrays.identity(image, name=name)
-        return same
+        return arrays.identity(image, name=name)
     cast = math.saturate_cast if saturate else arrays.cast
     with name_scope(name, "convert_image", [image]) as scope:
         if dtype.is_integer:
@@ -88,9 +88,9 @@ def per_image_standardization(image: Any) -> Tensor:
         image = checked(convert_to_tensor(image, name="image"))
         image = arrays.cast(image, dtypes.float32)
         sizes: Any = arrays.shape(image)
-        count = statistics.reduce_prod(sizes[-3:])
-        mean = statistics.reduce_mean(image, axis=[-1, -2, -3], keepdims=True)
-        deviation = statistics.reduce_std(image, axis=[-1, -2, -3], keepdims=True)
+        count = reduce.reduce_prod(sizes[-3:])
+        mean = reduce.reduce_mean(image, axis=[-1, -2, -3], keepdims=True)
+        deviation = reduce.reduce_std(image, axis=[-1, -2, -3], keepdims=True)
         least = math.rsqrt(arrays.cast(count, dtypes.float32))
         deviation = math.maximum(deviation, least)
         image -= mean
@@ -111,9 +111,13 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
 
 def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_brightness` by a random amount in [-max_delta, max_delta)."""
-    if max_delta < 0:
+    return adjust_brightness(image, _random_amount(max_delta, seed))
+
+
+def _random_amount(most: float, seed: int | None) -> Tensor:
+    if most < 0:
         raise ValueError("max_delta must be non-negative.")
-    return adjust_brightness(image, sampling.random_uniform([], -max_delta, max_delta, seed=seed))
+    return sampling.random_uniform([], -most, most, seed=seed)
 
 
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
@@ -146,9 +150,7 @@ def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_hue` by a random amount in [-max_delta, max_delta); `max_delta` is at most 0.5."""
     if max_delta > 0.5:
         raise ValueError("max_delta must be <= 0.5.")
-    if max_delta < 0:
-        raise ValueError("max_delta must be non-negative.")
-    return adjust_hue(image, sampling.random_uniform([], -max_delta, max_delta, seed=seed))
+    return adjust_hue(image, _random_amount(max_delta, seed))
 
 
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
@@ -235,11 +237,8 @@ def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
 def _flip(image: Any, axis: int, scope: str) -> Tensor:
     with name_scope(None, scope, [image]):
         image = checked(convert_to_tensor(image, name="image"))
-        return by_rank(
-            image,
-            lambda: _with_shape_of(image, arrays.reverse(image, [axis])),
-            lambda: arrays.reverse(image, [axis + 1]),
-        )
+        one = functools.partial(arrays.reverse, image, [axis])
+        return by_rank(image, lambda: _with_shape_of(image, one()), lambda: arrays.reverse(image, [axis + 1]))
 
 
 def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
@@ -252,11 +251,9 @@ def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
             return _with_shape_of(image, flipped)
 
         def batch() -> Tensor:
-            sizes: Any = arrays.shape(image)
-            count = sizes[0]
+            count = arrays.shape(image)[0]
             chances = sampling.random_uniform([count], 0, 1.0, seed=seed)
-            flips: Any = math.round(arrays.reshape(chances, [count, 1, 1, 1]))
-            flips = arrays.cast(flips, image.dtype)
+            flips = arrays.cast(math.round(arrays.reshape(chances, [count, 1, 1, 1])), image.dtype)
             flipped = arrays.reverse(image, [axis + 1])
             return flips * flipped + (1 - flips) * image
 
@@ -298,11 +295,8 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
     """`image` [height, width, channels], or each of a batch, with height and width exchanged."""
     with name_scope(name, "transpose", [image]):
         image = checked(convert_to_tensor(image, name="image"))
-        return by_rank(
-            image,
-            lambda: arrays.transpose(image, [1, 0, 2], name=name),
-            lambda: arrays.transpose(image, [0, 2, 1, 3], name=name),
-        )
+        exchanged = functools.partial(arrays.transpose, image, name=name)
+        return by_rank(image, lambda: exchanged([1, 0, 2]), lambda: exchanged([0, 2, 1, 3]))
 
 
 # ---- measures ----
@@ -319,7 +313,7 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
             raise ValueError("'images' must be either 3 or 4-dimensional.")
         axis = None if ndims == 3 else [1, 2, 3]
         differences = [_difference(images, ndims - 3), _difference(images, ndims - 2)]
-        down, across = (statistics.reduce_sum(math.abs(d), axis=axis) for d in differences)
+        down, across = (reduce.reduce_sum(math.abs(d), axis=axis) for d in differences)
         return down + across
 
 
@@ -372,7 +366,7 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "PSNR", [a, b]):
         largest = convert_image_dtype(arrays.cast(max_val, a.dtype), dtypes.float32)
         a, b = (convert_image_dtype(image, dtypes.float32) for image in (a, b))
-        error: Any = statistics.reduce_mean(math.squared_difference(a, b), [-3, -2, -1])
+        error: Any = reduce.reduce_mean(math.squared_difference(a, b), [-3, -2, -1])
         peak = 20 * math.log(largest) / math.log(10.0)
         ratio = math.subtract(peak, np.float32(10 / numbers.log(10)) * math.log(error), name="psnr")
         with control_dependencies(_of_equal_shapes(a, b)):
@@ -389,7 +383,7 @@ def _of_equal_shapes(a: Tensor, b: Tensor) -> list[Operation]:
             raise ValueError(f"Two images are not compatible: {known[0]} and {known[1]}")
     shapes: Any = arrays.shape_n([a, b])
     deep = assertions.Assert(math.greater_equal(arrays.size(shapes[0]), 3), shapes, summarize=10)
-    equal = statistics.reduce_all(math.equal(shapes[0][-3:], shapes[1][-3:]))
+    equal = reduce.reduce_all(math.equal(shapes[0][-3:], shapes[1][-3:]))
     return [deep, assertions.Assert(equal, shapes, summarize=10)]
 
 
@@ -478,5 +472,7 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
         fits = reduce.reduce_all(shape >= wanted)
         check = assertions.Assert(fits, ["Need value.shape >= size, got ", shape, wanted], summarize=1000)
         shape = with_dependencies([check], shape)
-        places: Any = random.random_uniform(arrays.shape(shape), maxval=wanted.dtype.max, dtype=wanted.dtype, seed=seed)
+        places: Any = sampling.random_uniform(
+            arrays.shape(shape), maxval=wanted.dtype.max, dtype=wanted.dtype, seed=seed
+        )
         return indexing.slice(value, places % (shape - wanted + 1), wanted, name=scope)

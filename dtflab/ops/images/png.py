@@ -22,21 +22,17 @@ class DecodePng(Op):
         operation.inputs[0].shape.with_rank(0)
         return [TensorShape([None, None, operation.get_attr("channels") or None])]
 
-    def bind(node, xp):
+    def kernel(node, xp, contents):
         channels, wide = node["channels"], node["dtype"] == dtypes.uint16
-
-        def decode(contents):
-            if channels not in (0, 1, 3, 4):
-                raise invalid(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
-            if contents.ndim:
-                raise invalid(f"contents must be a scalar but got shape {shape_text(contents)}")
-            try:
-                image = png.decode_png(contents.item())
-            except ValueError as error:
-                raise invalid(f"Invalid PNG data, size {len(contents.item())}: {error}") from None
-            return _in_depth(_in_channels(image, channels), wide)
-
-        return decode
+        if channels not in (0, 1, 3, 4):
+            raise invalid(f"`channels` must be 0, 1, 3 or 4 but got {channels}")
+        if contents.ndim:
+            raise invalid(f"contents must be a scalar but got shape {shape_text(contents)}")
+        try:
+            image = png.decode_png(contents.item())
+        except ValueError as error:
+            raise invalid(f"Invalid PNG data, size {len(contents.item())}: {error}") from None
+        return _in_depth(_in_channels(image, channels), wide)
 
 
 def _in_channels(image: Any, channels: int) -> Any:
@@ -78,17 +74,13 @@ class EncodePng(Op):
             raise ValueError(f"Shape must be at least rank 3 but is rank {shape.ndims}")
         return [shape[:-3]]
 
-    def bind(node, xp):
+    def kernel(node, xp, image):
         level = node["compression"]
-
-        def encode(image):
-            if not -1 <= level <= 9:
-                raise invalid(f"compression should be in [-1,9], got {level}")
-            if image.ndim < 3:
-                raise invalid(f"image must be at least rank 3 but got shape {shape_text(image)}")
-            if not 1 <= image.shape[-1] <= 4:
-                raise invalid(f"image must have 1, 2, 3, or 4 channels, got {image.shape[-1]}")
-            files = [png.encode_png(one, level) for one in image.reshape(-1, *image.shape[-3:])]
-            return np.array(files, object).reshape(image.shape[:-3])
-
-        return encode
+        if not -1 <= level <= 9:
+            raise invalid(f"compression should be in [-1,9], got {level}")
+        if image.ndim < 3:
+            raise invalid(f"image must be at least rank 3 but got shape {shape_text(image)}")
+        if not 1 <= image.shape[-1] <= 4:
+            raise invalid(f"image must have 1, 2, 3, or 4 channels, got {image.shape[-1]}")
+        files = [png.encode_png(one, level) for one in image.reshape(-1, *image.shape[-3:])]
+        return np.array(files, object).reshape(image.shape[:-3])

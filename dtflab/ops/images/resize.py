@@ -13,12 +13,13 @@ from typing import Any
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType, float32, float64
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import free, per_input, per_output
 from dtflab.ops.images import resampling
-from dtflab.ops.images.resampling import Axis
 from dtflab.ops.messages import invalid, shape_text
 
 _PIXELS = "{int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}"
@@ -33,10 +34,10 @@ def _sized(op: Any) -> list[TensorShape]:
     return [TensorShape([batch, height, width, channels])]
 
 
-def _axes(node: Any, before: Any, after: Any) -> tuple[Axis, Axis]:
+def _axes(node: Any, before: Any, after: Any) -> tuple[resampling.Axis, resampling.Axis]:
     """Height and width, from and to."""
     ways = node.attrs.get("align_corners", False), node.attrs.get("half_pixel_centers", False)
-    return Axis(int(before[0]), int(after[0]), *ways), Axis(int(before[1]), int(after[1]), *ways)
+    return resampling.Axis(int(before[0]), int(after[0]), *ways), resampling.Axis(int(before[1]), int(after[1]), *ways)
 
 
 def _check_ways(node: Any) -> None:
@@ -44,7 +45,7 @@ def _check_ways(node: Any) -> None:
         raise invalid("If half_pixel_centers is True, align_corners must be False.")
 
 
-def _checked_axes(node: Any, images: Any, size: Any) -> tuple[Axis, Axis]:
+def _checked_axes(node: Any, images: Any, size: Any) -> tuple[resampling.Axis, resampling.Axis]:
     """Height and width of a forward op; InvalidArgumentError if the images or the size do not allow it."""
     _check_ways(node)
     if images.ndim != 4:
@@ -63,17 +64,14 @@ def _checked_size(size: Any, positive: str) -> list[int]:
         raise invalid(f"shape_t must have two elements{shape_text(size)}")
     if min(size.tolist()) <= 0:
         raise invalid(positive)
-    sizes: list[int] = size.tolist()
-    return sizes
+    return size.tolist()
 
 
 class _Resize(Op):
     """An op from images and a size to resized images."""
 
     infer = _sized
-
-    def flops(node, ins, outs):
-        return 8 * elements(outs[0])
+    flops = per_output(8)
 
 
 _RESIZE = f"(images: T, size: int32) -> (resized_images: float) where T: {_PIXELS}, align_corners: bool = false"
@@ -85,21 +83,16 @@ _HALF_PIXELS = "half_pixel_centers: bool = false"
 class ResizeNearestNeighbor(_Resize):
     """Each new pixel is an old one."""
 
-    def bind(node, xp):
-        def kernel(images, size):
-            rows, columns = (resampling.nearest(xp, axis) for axis in _checked_axes(node, images, size))
-            return images.take(rows, 1).take(columns, 2)
+    flops = free
 
-        return kernel
-
-    def flops(node, ins, outs):
-        return 0
+    def kernel(node, xp, images, size):
+        rows, columns = (resampling.nearest(xp, axis) for axis in _checked_axes(node, images, size))
+        return images.take(rows, 1).take(columns, 2)
 
     def grad(op, dy):
         known = op.inputs[0].shape[1:3]
         sizes: Any = known if known.is_fully_defined() else arrays.shape(op.inputs[0])[1:3]
-        ways = {name: op.get_attr(name) for name in ("align_corners", "half_pixel_centers")}
-        return [apply_op("ResizeNearestNeighborGrad", grads=dy, size=sizes, **ways), None]
+        return [apply_op("ResizeNearestNeighborGrad", grads=dy, size=sizes, **_ways(op)), None]
 
 
 @op(f"""ResizeNearestNeighborGrad(grads: T, size: int32) -> (output: T)
@@ -107,17 +100,13 @@ class ResizeNearestNeighbor(_Resize):
 class ResizeNearestNeighborGrad(_Resize):
     """The gradients added up at the old pixels."""
 
-    def bind(node, xp):
-        def kernel(grads, size):
-            if grads.ndim != 4:
-                raise invalid(f"input must be 4-dimensional{shape_text(grads)}")
-            sizes = _checked_size(size, "shape_t's elements must be positive")
-            axes = _axes(node, sizes, grads.shape[1:3])
-            one = xp.ones((), grads.dtype)
-            taps = [[(resampling.nearest(xp, axis), one)] for axis in axes]
-            return _back(xp, node["T"], grads, taps, sizes)
-
-        return kernel
+    def kernel(node, xp, grads, size):
+        if grads.ndim != 4:
+            raise invalid(f"input must be 4-dimensional{shape_text(grads)}")
+        sizes = _checked_size(size, "shape_t's elements must be positive")
+        one = xp.ones((), grads.dtype)
+        taps = [[(resampling.nearest(xp, axis), one)] for axis in _axes(node, sizes, grads.shape[1:3])]
+        return _back(xp, node["T"], grads, taps, sizes)
 
 
 @op(f"""ResizeBilinear{_RESIZE}
@@ -125,18 +114,15 @@ class ResizeNearestNeighborGrad(_Resize):
 class ResizeBilinear(_Resize):
     """Each new pixel lies between four old ones."""
 
-    def bind(node, xp):
-        def kernel(images, size):
-            rows, columns = _checked_axes(node, images, size)
-            return _between(xp, _between(xp, images, columns, 2), rows, 1)
-
-        return kernel
+    def kernel(node, xp, images, size):
+        rows, columns = _checked_axes(node, images, size)
+        return _between(xp, _between(xp, images, columns, 2), rows, 1)
 
     def grad(op, dy):
         return [_grad_of(op, "ResizeBilinearGrad", dy), None]
 
 
-def _between(xp: Any, x: Any, way: Axis, axis: int) -> Any:
+def _between(xp: Any, x: Any, way: resampling.Axis, axis: int) -> Any:
     """Written as low + (high - low) * part, one colour stays that colour to the last bit."""
     lower, upper, part = resampling.bilinear(xp, way)
     low, high = x.take(lower, axis).astype(xp.float32), x.take(upper, axis).astype(xp.float32)
@@ -148,16 +134,12 @@ def _between(xp: Any, x: Any, way: Axis, axis: int) -> Any:
 class ResizeBicubic(_Resize):
     """Each new pixel is a cubic function of sixteen old ones."""
 
-    def bind(node, xp):
-        def kernel(images, size):
-            rows, columns = _checked_axes(node, images, size)
-            x = resampling.weighted(images, resampling.bicubic_taps(xp, rows), 1)
-            return resampling.weighted(x, resampling.bicubic_taps(xp, columns), 2)
+    flops = per_output(40)
 
-        return kernel
-
-    def flops(node, ins, outs):
-        return 40 * elements(outs[0])
+    def kernel(node, xp, images, size):
+        rows, columns = _checked_axes(node, images, size)
+        x = resampling.weighted(images, resampling.bicubic_taps(xp, rows), 1)
+        return resampling.weighted(x, resampling.bicubic_taps(xp, columns), 2)
 
     def grad(op, dy):
         if op.inputs[0].dtype not in (float32, float64):
@@ -166,32 +148,29 @@ class ResizeBicubic(_Resize):
 
 
 def _grad_of(op: Any, grad_type: str, dy: Any) -> Any:
-    ways = {name: op.get_attr(name) for name in ("align_corners", "half_pixel_centers")}
-    return apply_op(grad_type, grads=dy, original_image=op.inputs[0], **ways)
+    return apply_op(grad_type, grads=dy, original_image=op.inputs[0], **_ways(op))
+
+
+def _ways(op: Any) -> dict[str, Any]:
+    return {name: op.get_attr(name) for name in ("align_corners", "half_pixel_centers")}
 
 
 @op(_RESIZE.replace("(images", "ResizeArea(images", 1))
 class ResizeArea(_Resize):
     """Each new pixel is the mean of the area of old ones that it covers."""
 
-    def bind(node, xp):
-        def kernel(images, size):
-            rows, columns = _checked_axes(node, images, size)
-            x = resampling.weighted(images, resampling.area_taps(xp, columns), 2)
-            x = resampling.weighted(x, resampling.area_taps(xp, rows), 1)
-            return x * (1 / (rows.scale * columns.scale))
-
-        return kernel
+    def kernel(node, xp, images, size):
+        rows, columns = _checked_axes(node, images, size)
+        x = resampling.weighted(images, resampling.area_taps(xp, columns), 2)
+        x = resampling.weighted(x, resampling.area_taps(xp, rows), 1)
+        return x * (1 / (rows.scale * columns.scale))
 
 
 class _GradOfResize(Op):
     """An op from the gradients of resized images to those of the images."""
 
-    def infer(op):
-        return [op.inputs[1].shape]
-
-    def flops(node, ins, outs):
-        return 8 * elements(ins[0])
+    infer = shapes.like(1)
+    flops = per_input(8)
 
 
 def _gradient_kernel(node: Any, xp: Any, taps_of: Any) -> Any:

@@ -19,16 +19,8 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value, constant_value_as_shape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.functions import with_dependencies
-from dtflab.ops.images.checks import (
-    as_batch,
-    at_least_3d,
-    checked,
-    dimensions,
-    is_tensor,
-    known_sizes,
-    like_given,
-    require,
-)
+from dtflab.ops.images import checks
+from dtflab.ops.images.checks import is_tensor, require
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 
@@ -42,27 +34,28 @@ def crop_to_bounding_box(
     (InvalidArgumentError in the step, if sizes are not known before).
     """
     with name_scope(None, "crop_to_bounding_box", [image]):
-        images, was_batch = as_batch(convert_to_tensor(image, name="image"))
-        required = at_least_3d(images)
-        batch, height, width, depth = dimensions(images, 4)
+        images, was_batch = checks.as_batch(convert_to_tensor(image, name="image"))
+        required = checks.at_least_3d(images)
+        batch, height, width, depth = checks.dimensions(images, 4)
         required += require(offset_width >= 0, "offset_width must be >= 0.")
         required += require(offset_height >= 0, "offset_height must be >= 0.")
-        required += require(target_width > 0, "target_width must be > 0.")
-        required += require(target_height > 0, "target_height must be > 0.")
+        required += _positive(target_height, target_width)
         required += require(width >= target_width + offset_width, "width must be >= target + offset.")
         required += require(height >= target_height + offset_height, "height must be >= target + offset.")
         images = with_dependencies(required, images)
         begin = arrays.stack([0, offset_height, offset_width, 0])
         images_in, channels = (_size(images, i) for i in (0, 3))
         cropped = indexing.slice(images, begin, arrays.stack([images_in, target_height, target_width, channels]))
-        cropped.set_shape(known_sizes([batch, target_height, target_width, depth]))
-        return like_given(cropped, was_batch)
+        cropped.set_shape(checks.known_sizes([batch, target_height, target_width, depth]))
+        return checks.like_given(cropped, was_batch)
+
+
+def _positive(height: Any, width: Any) -> list[Operation]:
+    return require(width > 0, "target_width must be > 0.") + require(height > 0, "target_height must be > 0.")
 
 
 def _size(image: Tensor, axis: int) -> Tensor:
-    sizes: Any = arrays.shape(image)
-    size: Tensor = sizes[axis]
-    return size
+    return arrays.shape(image)[axis]
 
 
 def pad_to_bounding_box(
@@ -74,11 +67,11 @@ def pad_to_bounding_box(
     the step, if sizes are not known before).
     """
     with name_scope(None, "pad_to_bounding_box", [image]):
-        images, was_batch = as_batch(convert_to_tensor(image, name="image"))
-        batch, height, width, depth = dimensions(images, 4)
+        images, was_batch = checks.as_batch(convert_to_tensor(image, name="image"))
+        batch, height, width, depth = checks.dimensions(images, 4)
         right = target_width - offset_width - width
         below = target_height - offset_height - height
-        required = at_least_3d(images)
+        required = checks.at_least_3d(images)
         required += require(offset_height >= 0, "offset_height must be >= 0")
         required += require(offset_width >= 0, "offset_width must be >= 0")
         required += require(right >= 0, "width must be <= target - offset")
@@ -86,8 +79,8 @@ def pad_to_bounding_box(
         images = with_dependencies(required, images)
         margins = arrays.stack([0, 0, offset_height, below, offset_width, right, 0, 0])
         padded = arrays.pad(images, arrays.reshape(margins, [4, 2]))
-        padded.set_shape(known_sizes([batch, target_height, target_width, depth]))
-        return like_given(padded, was_batch)
+        padded.set_shape(checks.known_sizes([batch, target_height, target_width, depth]))
+        return checks.like_given(padded, was_batch)
 
 
 def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
@@ -96,22 +89,20 @@ def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: 
     `image` is [height, width, channels] or a batch of these. ValueError for sizes that are not positive.
     """
     with name_scope(None, "resize_image_with_crop_or_pad", [image]):
-        images, was_batch = as_batch(convert_to_tensor(image, name="image"))
-        required = at_least_3d(images)
-        required += require(target_width > 0, "target_width must be > 0.")
-        required += require(target_height > 0, "target_height must be > 0.")
+        images, was_batch = checks.as_batch(convert_to_tensor(image, name="image"))
+        required = checks.at_least_3d(images) + _positive(target_height, target_width)
         images = with_dependencies(required, images)
         target_height, target_width = _after(required, target_height), _after(required, target_width)
-        _, height, width, _ = dimensions(images, 4)
+        _, height, width, _ = checks.dimensions(images, 4)
         crop_width, pad_width = _cut_and_margin(target_width, width)
         crop_height, pad_height = _cut_and_margin(target_height, height)
         smaller = (_smaller(target_height, height), _smaller(target_width, width))
         cropped = crop_to_bounding_box(images, crop_height, crop_width, *smaller)
         resized = pad_to_bounding_box(cropped, pad_height, pad_width, target_height, target_width)
-        _, height, width, _ = dimensions(resized, 4)
+        _, height, width, _ = checks.dimensions(resized, 4)
         required = require(_equal(height, target_height), "resized height is not correct.")
         required += require(_equal(width, target_width), "resized width is not correct.")
-        return like_given(with_dependencies(required, resized), was_batch)
+        return checks.like_given(with_dependencies(required, resized), was_batch)
 
 
 def _after(required: list[Operation], size: Any) -> Any:
@@ -152,11 +143,10 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
             raise ValueError("central_fraction must be within (0, 1]")
         elif known == 1.0:
             return image
-        checked(image)
+        checks.checked(image)
         if image.shape.ndims not in (3, 4):
-            raise ValueError(
-                f"`image` should either be a Tensor with rank = 3 or rank = 4. Had rank = {image.shape.ndims}."
-            )
+            ranks = "rank = 3 or rank = 4"
+            raise ValueError(f"`image` should either be a Tensor with {ranks}. Had rank = {image.shape.ndims}.")
         return _middle(image, central_fraction, known)
 
 
@@ -168,7 +158,7 @@ def _middle(image: Tensor, fraction: Any, known: Any) -> Tensor:
     kept = [size - start * 2 for size, start in zip(sizes, starts)]
     begin = arrays.stack([*[0] * first, *starts, 0])
     piece = indexing.slice(image, begin, arrays.stack([*[-1] * first, *kept, -1]))
-    piece.set_shape([*batch, *known_sizes(kept), depth])
+    piece.set_shape([*batch, *checks.known_sizes(kept), depth])
     return piece
 
 
@@ -220,7 +210,7 @@ def resize_images(
             raise ValueError("'images' contains no shape.")
         if images.shape.ndims not in (3, 4):
             raise ValueError("'images' must have either 3 or 4 dimensions.")
-        images, was_batch = as_batch(images)
+        images, was_batch = checks.as_batch(images)
         size = _checked(size)
         if preserve_aspect_ratio:
             size = _largest_inside(images, size)
@@ -228,7 +218,7 @@ def resize_images(
         if before != after or None in before:
             images = _resized(images, size, method, align_corners)
             images.set_shape([None, *after, None])
-        return like_given(images, was_batch)
+        return checks.like_given(images, was_batch)
 
 
 def _checked(size: Any) -> Tensor:
@@ -249,7 +239,7 @@ def _resized(images: Tensor, size: Tensor, method: Any, align_corners: bool) -> 
 
 def _largest_inside(images: Tensor, size: Any) -> Tensor:
     """The largest size within `size` that is as high relative to its width as the images are."""
-    before = dimensions(images, 4)[1:3]
+    before = checks.dimensions(images, 4)[1:3]
     ratios = [arrays.cast(size[i], dtypes.float32) / arrays.cast(b, dtypes.float32) for i, b in enumerate(before)]
     ratio: Any = math.minimum(*ratios)
     scaled = [arrays.cast(math.round(ratio * arrays.cast(b, dtypes.float32)), dtypes.int32) for b in before]
@@ -261,21 +251,18 @@ def resize_image_with_pad(
 ) -> Tensor:
     """`image` [height, width, channels], or a batch, resized as a whole, with a black margin to the target size."""
     with name_scope(None, "resize_image_with_pad", [image]):
-        images, was_batch = as_batch(convert_to_tensor(image, name="image"))
-        required = at_least_3d(images)
-        required += require(target_width > 0, "target_width must be > 0.")
-        required += require(target_height > 0, "target_height must be > 0.")
-        images = with_dependencies(required, images)
+        images, was_batch = checks.as_batch(convert_to_tensor(image, name="image"))
+        images = with_dependencies(checks.at_least_3d(images) + _positive(target_height, target_width), images)
         (height, width), (high, wide) = _inside(images, target_height, target_width)
         resized = resize_images(images, [height, width], method, align_corners=align_corners)
         padded = pad_to_bounding_box(resized, high, wide, target_height, target_width)
-        dimensions(padded, 4)
-        return like_given(padded, was_batch)
+        checks.dimensions(padded, 4)
+        return checks.like_given(padded, was_batch)
 
 
 def _inside(images: Tensor, *target: Any) -> tuple[list[Any], list[Any]]:
     """The size of the images so that they just fit into the target, and the margins above and to the left."""
-    before = [arrays.cast(size, dtypes.float32) for size in dimensions(images, 4)[1:3]]
+    before = [arrays.cast(size, dtypes.float32) for size in checks.dimensions(images, 4)[1:3]]
     goal = [arrays.cast(size, dtypes.float32) for size in target]
     by_width, by_height = before[1] / goal[1], before[0] / goal[0]
     ratio = larger(by_width, by_height)

@@ -2,5 +2,5 @@
 
 Pages: `functions` (what programs call), `getitem` (tensor[…]), `strides` (masks as NumPy's index), `slicing` (slices of
 both kinds), `gathering` (gather, scatter), `tensor_scatter` (copies with slices written), `partitioning` (stitch,
-partition, unique), `positions` (bounds, one-hot vectors), `arranging` (roll, reversed sequences).
+partition, unique), `arranging` (roll, reversed sequences, bounds, one-hot vectors).
 """

@@ -78,8 +78,7 @@ def gather(
         return apply_op("GatherV2", name, params=params, indices=indices, axis=axis, batch_dims=batch_dims)
     sparse_read = getattr(params, "sparse_read", None)
     if sparse_read is not None:
-        result: Tensor = sparse_read(indices, name=name)
-        return result
+        return sparse_read(indices, name=name)
     return apply_op("GatherV2", name, params=params, indices=indices, axis=axis)
 
 
@@ -94,16 +93,14 @@ def gather_nd(
         return batch_gather_nd(params, indices, batch_dims, name, bad_indices_policy)
     read = getattr(params, "gather_nd", None)
     if read is not None:
-        result: Tensor = read(indices, name=name)
-        return result
+        return read(indices, name=name)
     return apply_op("GatherNd", name, params=params, indices=indices, bad_indices_policy=bad_indices_policy)
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: Any = "", name: str | None = None) -> Tensor:
     """Zeros of `shape`, with `updates` added at the positions in `indices`."""
-    return apply_op(
-        "ScatterNd", name, indices=indices, updates=updates, shape=shape, bad_indices_policy=bad_indices_policy
-    )
+    given = {"indices": indices, "updates": updates, "shape": shape}
+    return apply_op("ScatterNd", name, **given, bad_indices_policy=bad_indices_policy)
 
 
 def one_hot(
@@ -144,8 +141,7 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
 def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
     """`gather` along the last axis of `indices`; the axes before it go together with those of `params`."""
     with name_scope(name, "BatchGather", [params, indices]):
-        indices = convert_to_tensor(indices, name="indices")
-        params = convert_to_tensor(params, name="params")
+        indices, params = convert_to_tensor(indices, name="indices"), convert_to_tensor(params, name="params")
         if indices.shape.ndims is None:
             raise ValueError("batch_gather does not allow indices with unknown shape.")
         batch = indices.shape.ndims - 1
@@ -160,8 +156,7 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
 def _batch_gather(params: Tensor, indices: Tensor, batch: int) -> Tensor:
     """One gather along the rows, with the elements of the batch stacked on top of each other."""
     indices_shape, params_shape = arrays.shape(indices), arrays.shape(params)
-    rows = _rows_of_all(params_shape, indices, batch)
-    flat = arrays.reshape(rows, [-1])
+    flat = arrays.reshape(_rows_of_all(params_shape, indices, batch), [-1])
     rest: Any = params_shape[batch + 1 :]
     count = apply_op("Prod", input=params_shape[: batch + 1], reduction_indices=[0], keep_dims=False)
     below = arrays.reshape(params, arrays.concat([[count], rest], axis=0))
@@ -193,11 +188,9 @@ def batch_gather_nd(
 ) -> Tensor:
     """The slices of `params` at positions, where the first `batch_dims` axes go together with those of `indices`."""
     with name_scope(name, "BatchGatherND", [params, indices]):
-        indices = convert_to_tensor(indices, name="indices")
-        params = convert_to_tensor(params, name="params")
+        indices, params = convert_to_tensor(indices, name="indices"), convert_to_tensor(params, name="params")
         _check_batch_dims(batch_dims, params, indices)
-        params_shape: Any = arrays.shape(params)
-        indices_shape: Any = arrays.shape(indices)
+        params_shape, indices_shape = arrays.shape(params), arrays.shape(indices)
         batch = params_shape[:batch_dims]
         count = apply_op("Prod", input=batch, reduction_indices=[0])
         places = _places_in_batch(batch, indices, indices_shape, batch_dims)
@@ -292,16 +285,13 @@ def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
     """The elements (or rows) of `tensor` where `mask` is true."""
     with name_scope(name, None, [tensor, mask]):
-        tensor = convert_to_tensor(tensor, name="tensor")
-        mask = convert_to_tensor(mask, name="mask")
+        tensor, mask = convert_to_tensor(tensor, name="tensor"), convert_to_tensor(mask, name="mask")
         ndims = mask.shape.ndims
         if ndims == 0:
             raise ValueError("mask cannot be scalar.")
         if ndims is None:
-            raise ValueError(
-                "Number of mask dimensions must be specified, even if some dimensions are None.  "
-                "E.g. shape=[None] is ok, but shape=None is not."
-            )
+            text = "E.g. shape=[None] is ok, but shape=None is not."
+            raise ValueError(f"Number of mask dimensions must be specified, even if some dimensions are None.  {text}")
         axis = 0 if axis is None else int(axis)
         static = tensor.shape
         static[axis : axis + ndims].assert_is_compatible_with(mask.shape)
@@ -353,9 +343,8 @@ def argsort(
 
 def _sorted(values: Any, axis: Any, direction: str, places: bool) -> Tensor:
     if direction not in ("ASCENDING", "DESCENDING"):
-        raise ValueError(
-            f"Argument `direction` should be one of ASCENDING, DESCENDING. Received: direction={direction}"
-        )
+        text = f"Received: direction={direction}"
+        raise ValueError(f"Argument `direction` should be one of ASCENDING, DESCENDING. {text}")
     axis = convert_to_tensor(axis, name="axis")
     known = constant_value(axis)
     if axis.shape.ndims not in (None, 0) or known is None:
@@ -382,8 +371,7 @@ def _descending(values: Tensor, axis: Any, places: bool) -> Tensor:
     if axis < 0:
         axis += ndims or rank
     to_the_end = _exchange_with_last(axis, rank, ndims)
-    found = apply_op("TopKV2", input=arrays.transpose(values, to_the_end), k=k)[places]
-    return arrays.transpose(found, to_the_end)
+    return arrays.transpose(apply_op("TopKV2", input=arrays.transpose(values, to_the_end), k=k)[places], to_the_end)
 
 
 def _exchange_with_last(axis: Any, rank: Any, ndims: int | None) -> Tensor:
@@ -414,9 +402,8 @@ def reverse_sequence(
     """
     seq_axis = renamed("seq_axis", seq_axis, "seq_dim", seq_dim)
     batch_axis = renamed("batch_axis", batch_axis, "batch_dim", batch_dim)
-    return apply_op(
-        "ReverseSequence", name, input=input, seq_lengths=seq_lengths, seq_dim=seq_axis, batch_dim=batch_axis or 0
-    )
+    axes = {"seq_dim": seq_axis, "batch_dim": batch_axis or 0}
+    return apply_op("ReverseSequence", name, input=input, seq_lengths=seq_lengths, **axes)
 
 
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
@@ -440,10 +427,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
         else:
             maxlen = convert_to_tensor(maxlen)
         if maxlen.shape.ndims not in (None, 0):
-            raise ValueError(
-                f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {maxlen} "
-                f"with shape '{maxlen.shape}' instead"
-            )
+            text = f"received `maxlen` = {maxlen} with shape '{maxlen.shape}' instead"
+            raise ValueError(f"Argument `maxlen` must be scalar for sequence_mask, {text}")
         row: Any = apply_op("Range", start=constant(0, maxlen.dtype), limit=maxlen, delta=constant(1, maxlen.dtype))
         column = apply_op("Cast", x=arrays.expand_dims(lengths, -1), DstT=maxlen.dtype)
         mask: Tensor = row < column
@@ -530,13 +515,10 @@ def _each_its_times(data: Tensor, times: Tensor, axis: int) -> Tensor:
     mask = sequence_mask(times, most)
     result = boolean_mask(_tiled(data, axis, most), mask)
     if axis:
-        size = apply_op("Sum", input=of_slice, reduction_indices=_range_of_rank(of_slice))
+        every = apply_op("Range", start=0, limit=arrays.rank(of_slice), delta=1)
+        size = apply_op("Sum", input=of_slice, reduction_indices=every)
         result = arrays.reshape(result, arrays.concat([shape[:axis], [size], shape[axis + 1 :]], axis=0))
     if data.shape.ndims is not None:
         length = 0 if times.shape[0].value == 0 else None
         result.set_shape(data.shape[:axis].concatenate([length]).concatenate(data.shape[axis + 1 :]))
     return result
-
-
-def _range_of_rank(x: Tensor) -> Tensor:
-    return apply_op("Range", start=0, limit=arrays.rank(x), delta=1)

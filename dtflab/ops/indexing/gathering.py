@@ -17,14 +17,14 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import IndexedSlices, dense
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with
 from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.costs import free, of_part
+from dtflab.ops.costs import free, of_part, per_input
 from dtflab.ops.indexing.functions import gather, gather_nd, scatter_nd
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
@@ -157,8 +157,7 @@ def _dense_gather_grad(dy: Any, indices: Tensor, axis: Tensor, params_shape: Any
     values = arrays.transpose(values, to_rows)
     shape = gather(params_shape, to_rows)
     dparams = _batch_gather_grad(shape, values, indices, batch_dims, params_shape[axis])
-    back = arrays.concat([outer_batches, batch_axes + 1, [batch_dims], inner_axes], 0)
-    return arrays.transpose(dparams, back)
+    return arrays.transpose(dparams, arrays.concat([outer_batches, batch_axes + 1, [batch_dims], inner_axes], 0))
 
 
 def _batch_gather_grad(params_shape: Any, values: Any, indices: Any, batch_dims: int, rows: Any) -> Tensor:
@@ -187,9 +186,8 @@ def _with_batch_offsets(params_shape: Tensor, indices: Tensor, batch_dims: int) 
         offsets: Any = arrays.range(arrays.zeros((), dtype), size, arrays.ones((), dtype))
         offsets *= stride
 
-        shape = arrays.concat(
-            [arrays.tile([1], [dim - 1]), [size], arrays.tile([1], [arrays.rank(indices) - dim])], axis=0
-        )
+        sizes_here = [arrays.tile([1], [dim - 1]), [size], arrays.tile([1], [arrays.rank(indices) - dim])]
+        shape = arrays.concat(sizes_here, axis=0)
         result += arrays.reshape(offsets, shape)
     return result
 
@@ -207,10 +205,8 @@ def _coordinates(node: Any, indices: Any, shape: tuple[int, ...], what: str) -> 
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         text, position = ",".join(map(str, where)), ", ".join(map(str, indices[where].tolist()))
         of_params = what == "param"
-        raise invalid(
-            f"indices[{text}] = [{position}] does not index into {'param ' if of_params else ''}shape "
-            f"{shape_text(shape)}{f', node name: {node.name}' if of_params else ''}"
-        )
+        into = f"param shape {shape_text(shape)}, node name: {node.name}" if of_params else f"shape {shape_text(shape)}"
+        raise invalid(f"indices[{text}] = [{position}] does not index into {into}")
     return tuple(np.moveaxis(indices, -1, 0))
 
 
@@ -225,9 +221,8 @@ class GatherNd(Op):
             return [TensorShape(None)]
         depth = indices[-1].value
         if params.ndims is not None and depth > params.ndims:
-            raise ValueError(
-                f"indices.shape[-1] must be <= params.rank, but saw indices shape: {indices} and params shape: {params}"
-            )
+            text = f"but saw indices shape: {indices} and params shape: {params}"
+            raise ValueError(f"indices.shape[-1] must be <= params.rank, {text}")
         return [indices[:-1].concatenate(params[depth:])]
 
     def bind(node, xp):
@@ -254,24 +249,18 @@ class GatherNd(Op):
 class ScatterNd(Op):
     """Zeros, with the updates added at positions."""
 
+    flops = per_input(1, index=1)
+
     def infer(op):
         shape = folded_shape(op.inputs[2])
         check_static_slices(shape, op.inputs[0].shape, op.inputs[1].shape)
         return [shape]
 
-    def bind(node, xp):
-        dtype = node["T"].as_numpy_dtype
-
-        def kernel(indices, updates, shape):
-            out = blank(xp, shape.tolist(), dtype)
-            check_output(out.shape, indices, updates)
-            scatterer(xp, "add")(out, _coordinates(node, indices, out.shape, "output"), updates)
-            return out
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return elements(ins[1])
+    def kernel(node, xp, indices, updates, shape):
+        out = blank(xp, shape.tolist(), node["T"].as_numpy_dtype)
+        check_output(out.shape, indices, updates)
+        scatterer(xp, "add")(out, _coordinates(node, indices, out.shape, "output"), updates)
+        return out
 
     def grad(op, dy):
         return [None, gather_nd(dy, op.inputs[0]), None]

@@ -23,10 +23,7 @@ from dtflab.ops.indexing.strides import MASKS
 _INDEX_DTYPES = (dtypes.int16, dtypes.int32, dtypes.int64)
 
 
-_INDEX_ERROR = (
-    "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors "
-    "are valid indices"
-)
+_INDICES = "integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors"
 
 
 def _check_index(index: Any) -> None:
@@ -35,7 +32,7 @@ def _check_index(index: Any) -> None:
     dtype = getattr(index, "dtype", None)
     ok = dtype is not None and dtypes.as_dtype(dtype).base_dtype in _INDEX_DTYPES
     if not ok or (index.shape and len(index.shape) == 1):
-        raise TypeError(f"{_INDEX_ERROR}, got {index!r}")
+        raise TypeError(f"Only {_INDICES} are valid indices, got {index!r}")
 
 
 def getitem(tensor: Any, key: Any, var: Any = None) -> Tensor:
@@ -59,7 +56,7 @@ def getitem(tensor: Any, key: Any, var: Any = None) -> Tensor:
             return strided_slice(tensor, empty, empty, empty, var=var, name=scope, **masks)
         packed = [arrays.stack(values) for values in (begin, end, strides)]
         if any(p.dtype == dtypes.int64 for p in packed):
-            packed = [p if p.dtype == dtypes.int64 else arrays.cast(p, dtypes.int64) for p in packed]
+            packed = [arrays.cast(p, dtypes.int64) for p in packed]
         first, last, step = packed
         return strided_slice(tensor, first, last, step, var=var, name=scope, **masks)
 

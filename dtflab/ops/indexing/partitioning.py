@@ -13,6 +13,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import free, of_inputs
 from dtflab.ops.indexing.functions import dynamic_partition, dynamic_stitch, gather
@@ -39,21 +40,17 @@ class DynamicStitch(Op):
                 rest = rest.merge_with(d.shape[i.shape.ndims :])
         return [TensorShape([rows]).concatenate(rest)]
 
-    def bind(node, xp):
+    def kernel(node, xp, *inputs):
         n, dtype = node["N"], node["T"].as_numpy_dtype
-
-        def kernel(*inputs):
-            indices, data = inputs[:n], inputs[n:]
-            rest = np.shape(data[0])[np.ndim(indices[0]) :]
-            rows = max((int(i.max()) for i in indices if i.size), default=-1) + 1
-            merged = blank(xp, (rows, *rest), dtype)
-            for i, d in zip(indices, data):
-                if np.shape(d) != np.shape(i) + rest:
-                    raise invalid(f"data shape {shape_text(d)} does not fit indices shape {shape_text(i)}")
-                merged[xp.asarray(i), ...] = d  # the dots: an object is not taken for what it holds
-            return merged
-
-        return kernel
+        indices, data = inputs[:n], inputs[n:]
+        rest = np.shape(data[0])[np.ndim(indices[0]) :]
+        rows = max((int(i.max()) for i in indices if i.size), default=-1) + 1
+        merged = blank(xp, (rows, *rest), dtype)
+        for i, d in zip(indices, data):
+            if np.shape(d) != np.shape(i) + rest:
+                raise invalid(f"data shape {shape_text(d)} does not fit indices shape {shape_text(i)}")
+            merged[xp.asarray(i), ...] = d  # the dots: an object is not taken for what it holds
+        return merged
 
     flops = free
 
@@ -82,14 +79,10 @@ class DynamicPartition(Op):
         data[: partitions.ndims].assert_is_compatible_with(partitions)
         return [TensorShape([None]).concatenate(data[partitions.ndims :])] * len(op.outputs)
 
-    def bind(node, xp):
+    def kernel(node, xp, data, partitions):
         count = node["num_partitions"]
-
-        def kernel(data, partitions):
-            check_range(partitions, count, "partitions")
-            return [data[partitions == k] for k in range(count)]
-
-        return kernel
+        check_range(partitions, count, "partitions")
+        return [data[partitions == k] for k in range(count)]
 
     flops = free
 
@@ -98,8 +91,7 @@ class DynamicPartition(Op):
         shape = arrays.shape(partitions)
         positions = arrays.reshape(arrays.range(reduce.reduce_prod(shape)), shape)
         dealt = dynamic_partition(positions, partitions, op.get_attr("num_partitions"))
-        back = dynamic_stitch(dealt, list(dys))
-        return [arrays.reshape(back, arrays.shape(data)), None]
+        return [arrays.reshape(dynamic_stitch(dealt, list(dys)), arrays.shape(data)), None]
 
 
 @op("ListDiff(x: T, y: T) -> (out: T, idx: out_idx) where T: type, out_idx: {int32, int64} = int32")
@@ -108,17 +100,11 @@ class ListDiff(Op):
 
     flops = of_inputs
 
-    def infer(op):
-        return [TensorShape([None]), TensorShape([None])]
+    infer = shapes.fixed([None], [None])
 
-    def bind(node, xp):
-        dtype = node["out_idx"].as_numpy_dtype
-
-        def kernel(x, y):
-            kept = np.flatnonzero([v not in y for v in x] if x.dtype == object else ~np.isin(x, y))
-            return x[kept], kept.astype(dtype)
-
-        return kernel
+    def kernel(node, xp, x, y):
+        kept = np.flatnonzero([v not in y for v in x] if x.dtype == object else ~np.isin(x, y))
+        return x[kept], kept.astype(node["out_idx"].as_numpy_dtype)
 
 
 @op("Unique(x: T) -> (y: T, idx: out_idx) where T: type, out_idx: {int32, int64} = int32")
@@ -131,16 +117,12 @@ class Unique(Op):
         op.inputs[0].shape.assert_has_rank(1)
         return [TensorShape([None]), op.inputs[0].shape]
 
-    def bind(node, xp):
+    def kernel(node, xp, x):
         dtype = node["out_idx"].as_numpy_dtype
-
-        def kernel(x):
-            if np.ndim(x) != 1:
-                raise invalid("unique expects a 1D vector.")
-            first, idx = _distinct_words(x) if x.dtype == object else _distinct(xp, x)
-            return x[first], idx.astype(dtype)
-
-        return kernel
+        if np.ndim(x) != 1:
+            raise invalid("unique expects a 1D vector.")
+        first, idx = _distinct_words(x) if x.dtype == object else _distinct(xp, x)
+        return x[first], idx.astype(dtype)
 
 
 def _distinct_words(x: Any) -> tuple[Any, Any]:

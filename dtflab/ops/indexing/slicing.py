@@ -1,7 +1,7 @@
 """Parts of arrays: slice, strided slice, and `tensor[…]`.
 
 Stands for `core/kernels/slice_op.cc`, `strided_slice_op.cc`, `core/util/strided_slice_op.cc` and
-`python/ops/tensor_getitem_override.py`. What assigns to slices of variables is in `slice_assign.py`.
+`python/ops/tensor_getitem_override.py`. Assigning to slices of variables is in `slice_assign.py`.
 
 Rule: a StridedSlice is NumPy's basic indexing in other words; one function turns its masks into that index,
 for the shape rule, the kernel and the gradient alike.
@@ -18,6 +18,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import free, of_part
 from dtflab.ops.indexing.functions import strided_slice
@@ -47,30 +48,24 @@ class Slice(Op):
             if size is None and static is not None and dim is not None and first is not None:
                 size = dim - first
             if None not in (dim, first, size) and not 0 <= first <= first + size <= dim:
-                raise ValueError(
-                    f"Expected begin[{axis}] in [0, {dim}] and size within it, but got {first}, size {size}"
-                )
+                text = f"but got {first}, size {size}"
+                raise ValueError(f"Expected begin[{axis}] in [0, {dim}] and size within it, {text}")
             result.append(size)
         return [TensorShape(result)]
 
-    def bind(node, xp):
-        def kernel(x, begin, size):
-            begin, size = begin.tolist(), size.tolist()
-            if not len(begin) == len(size) == x.ndim:
-                raise invalid(
-                    f"Expected begin and size arguments to be 1-D tensors of size {x.ndim}, "
-                    f"but got shapes [{len(begin)}] and [{len(size)}] instead."
-                )
-            cut = []
-            for axis, (b, s, dim) in enumerate(zip(begin, size, x.shape)):
-                if not 0 <= b <= dim:
-                    raise invalid(f"Expected begin[{axis}] in [0, {dim}], but got {b}")
-                if not -1 <= s <= dim - b:
-                    raise invalid(f"Expected size[{axis}] in [0, {dim - b}], but got {s}")
-                cut.append(builtins.slice(b, None if s == -1 else b + s))
-            return x[tuple(cut)]
-
-        return kernel
+    def kernel(node, xp, x, begin, size):
+        begin, size = begin.tolist(), size.tolist()
+        if not len(begin) == len(size) == x.ndim:
+            text = f"but got shapes [{len(begin)}] and [{len(size)}] instead."
+            raise invalid(f"Expected begin and size arguments to be 1-D tensors of size {x.ndim}, {text}")
+        cut = []
+        for axis, (b, s, dim) in enumerate(zip(begin, size, x.shape)):
+            if not 0 <= b <= dim:
+                raise invalid(f"Expected begin[{axis}] in [0, {dim}], but got {b}")
+            if not -1 <= s <= dim - b:
+                raise invalid(f"Expected size[{axis}] in [0, {dim - b}], but got {s}")
+            cut.append(builtins.slice(b, None if s == -1 else b + s))
+        return x[tuple(cut)]
 
     flops = free
     bytes = of_part
@@ -126,17 +121,8 @@ class StridedSlice(Op):
         shape: Any = arrays.shape(x, out_type=op.inputs[1].dtype)
         static = constant_value(shape)
         masks = {mask: op.get_attr(mask) for mask in MASKS}
-        begin, end, strides = bounds
-        dx = apply_op(
-            "StridedSliceGrad",
-            shape=shape if static is None else static,
-            begin=begin,
-            end=end,
-            strides=strides,
-            dy=dy,
-            **masks,
-        )
-        return [dx, None, None, None]
+        given = dict(zip(("begin", "end", "strides"), bounds), shape=shape if static is None else static)
+        return [apply_op("StridedSliceGrad", **given, dy=dy, **masks), None, None, None]
 
 
 @op(f"""StridedSliceGrad(shape: Index, begin: Index, end: Index, strides: Index, dy: T) -> (output: T)
@@ -144,8 +130,7 @@ class StridedSlice(Op):
 class StridedSliceGrad(Op):
     """Zeros of the given shape, with dy where a strided slice was taken."""
 
-    def infer(op):
-        return [folded_shape(op.inputs[0])]
+    infer = shapes.given(0)
 
     def bind(node, xp):
         attrs, dtype = node.attrs, node["T"].as_numpy_dtype

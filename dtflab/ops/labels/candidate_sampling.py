@@ -19,15 +19,7 @@ import numpy as np
 from dtflab.files.paths import local, reported
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.labels.range_samplers import (
-    FixedUnigramSampler,
-    LogUniformSampler,
-    UniformSampler,
-    UnigramSampler,
-    expected_count,
-    sample,
-    unigram_weights,
-)
+from dtflab.ops.labels import range_samplers
 from dtflab.ops.messages import invalid
 from dtflab.ops.sampling.philox import PhiloxStream
 
@@ -35,7 +27,7 @@ _COUNTERS_PER_SAMPLE = 2048 // 4  # what TensorFlow sets aside for each sample, 
 
 
 class _State:
-    """What a kernel keeps from step to step: its random numbers, and its sampler, which may count."""
+    """The state that a kernel keeps from step to step: its random numbers, and its sampler, which may count."""
 
     def __init__(self, node: Any, make: Callable[[Any], Any]) -> None:
         self._stream = PhiloxStream(node["seed"], node["seed2"])
@@ -54,12 +46,11 @@ class _State:
             return at(np.arange(-(-n // 4), dtype=np.uint64)).reshape(-1)[:n]
 
         with self._lock:
-            samples, tries = sample(sampler, words, count, unique)
-            of_true, of_samples = (
-                expected_count(sampler.probability(c), count, tries) for c in (true_classes, samples)
-            )
-            if isinstance(sampler, UnigramSampler):
+            samples, tries = range_samplers.sample(sampler, words, count, unique)
+            probabilities = [sampler.probability(classes) for classes in (true_classes, samples)]
+            if isinstance(sampler, range_samplers.UnigramSampler):
                 sampler.update(true_classes.reshape(-1))
+        of_true, of_samples = (range_samplers.expected_count(p, count, tries) for p in probabilities)
         return samples, of_true, of_samples
 
 
@@ -77,10 +68,9 @@ def _check_true_classes(true_classes: Any, num_true: int) -> None:
 
 
 class _CandidateSampler(Op):
-    """What the samplers share; `sampler(node)` makes the one that draws."""
+    """Base of the samplers; `sampler(node)` makes the one that draws."""
 
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
     sampler: Callable[[Any], Any]
 
     def infer(op: Any) -> list[TensorShape]:
@@ -94,8 +84,7 @@ class _CandidateSampler(Op):
 
         def kernel(ctx: Any, true_classes: Any) -> Any:
             _check_true_classes(true_classes, num_true)
-            state = ctx.state(node.name, lambda: _State(node, make))
-            return state.draw(true_classes, count, unique)
+            return ctx.state(node.name, lambda: _State(node, make)).draw(true_classes, count, unique)
 
         return kernel
 
@@ -107,33 +96,25 @@ _SEEDS = "seed: int = 0, seed2: int = 0"
 _IN_RANGE = f"{_OUTPUTS}\nrange_max: int >= 1\n{_SEEDS}"
 
 
-def _unigram(node: Any) -> UnigramSampler:
+def _of_range(sampler: Callable[[int], Any]) -> Callable[[Any], Any]:
+    return lambda node: sampler(node["range_max"])
+
+
+def _unigram(node: Any) -> range_samplers.UnigramSampler:
     limit = np.iinfo(np.int32).max
     if node["range_max"] >= limit:
         raise invalid(f"range_max must be less than {limit} for unigram samplers, got {node['range_max']}")
-    return UnigramSampler(node["range_max"])
+    return range_samplers.UnigramSampler(node["range_max"])
 
 
-@op(f"UniformCandidateSampler{_IN_RANGE}")
-class UniformCandidateSampler(_CandidateSampler):
-    def sampler(node):
-        return UniformSampler(node["range_max"])
-
-
-@op(f"LogUniformCandidateSampler{_IN_RANGE}")
-class LogUniformCandidateSampler(_CandidateSampler):
-    def sampler(node):
-        return LogUniformSampler(node["range_max"])
-
-
-@op(f"LearnedUnigramCandidateSampler{_IN_RANGE}")
-class LearnedUnigramCandidateSampler(_CandidateSampler):
-    sampler = _unigram
-
-
-@op(f"ThreadUnsafeUnigramCandidateSampler{_IN_RANGE}")
-class ThreadUnsafeUnigramCandidateSampler(_CandidateSampler):
-    sampler = _unigram
+for _how, _sampler in {
+    "Uniform": _of_range(range_samplers.UniformSampler),
+    "LogUniform": _of_range(range_samplers.LogUniformSampler),
+    "LearnedUnigram": _unigram,
+    "ThreadUnsafeUnigram": _unigram,
+}.items():
+    _name = f"{_how}CandidateSampler"
+    op(f"{_name}{_IN_RANGE}")(type(_name, (_CandidateSampler,), {"sampler": _sampler}))
 
 
 @op(f"""FixedUnigramCandidateSampler{_OUTPUTS}
@@ -153,12 +134,11 @@ class FixedUnigramCandidateSampler(_CandidateSampler):
         if path and unigrams:
             raise invalid("Must only provide one of vocab_file and unigrams.")
         counts = _last_fields(path.decode()) if path else unigrams
-        weights = unigram_weights(
-            counts, node["distortion"], node["num_reserved_ids"], node["num_shards"], node["shard"]
-        )
+        ways = [node[name] for name in ("distortion", "num_reserved_ids", "num_shards", "shard")]
+        weights = range_samplers.unigram_weights(counts, *ways)
         if len(weights) != node["range_max"]:
             raise invalid(f"range is {node['range_max']} must be equal to weights size  {len(weights)}")
-        return FixedUnigramSampler(weights)
+        return range_samplers.FixedUnigramSampler(weights)
 
 
 def _last_fields(path: str) -> list[float]:
@@ -181,16 +161,11 @@ class AllCandidateSampler(Op):
     stateful = True
     infer = _CandidateSampler.infer
 
-    def bind(node, xp):
+    def kernel(node, xp, true_classes):
         count, num_true = node["num_sampled"], node["num_true"]
-
-        def kernel(true_classes):
-            _check_true_classes(true_classes, num_true)
-            _check_range(true_classes, count)
-            ones = np.ones(count, np.float32)
-            return np.arange(count), np.ones(true_classes.shape, np.float32), ones
-
-        return kernel
+        _check_true_classes(true_classes, num_true)
+        _check_range(true_classes, count)
+        return np.arange(count), np.ones(true_classes.shape, np.float32), np.ones(count, np.float32)
 
 
 @op(f"""ComputeAccidentalHits(true_classes: int64, sampled_candidates: int64) ->
@@ -205,22 +180,15 @@ class ComputeAccidentalHits(Op):
         op.inputs[1].shape.with_rank(1)
         return [TensorShape([None])] * 3
 
-    def bind(node, xp):
+    def kernel(node, xp, true_classes, sampled):
         num_true = node["num_true"]
-
-        def kernel(true_classes, sampled):
-            if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
-                raise invalid("true_candidates must be a batch_size * num_true matrix")
-            if sampled.ndim != 1:
-                raise invalid("sampled_candidates must be a vector, which is typically an output from CandidateSampler")
-            order = np.argsort(sampled, kind="stable")
-            last = np.searchsorted(sampled, true_classes.reshape(-1), side="right", sorter=order) - 1
-            places = order[last] if len(order) else last
-            hits = np.flatnonzero((last >= 0) & (sampled[places] == true_classes.reshape(-1))) if len(order) else order
-            weights = np.full(len(hits), np.finfo(np.float32).min, np.float32)
-            return (hits // num_true).astype(np.int32), places[hits].astype(np.int64), weights
-
-        return kernel
-
-
-# -- functions ----------------------------------------------------------------------------------------
+        if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
+            raise invalid("true_candidates must be a batch_size * num_true matrix")
+        if sampled.ndim != 1:
+            raise invalid("sampled_candidates must be a vector, which is typically an output from CandidateSampler")
+        order = np.argsort(sampled, kind="stable")
+        last = np.searchsorted(sampled, true_classes.reshape(-1), side="right", sorter=order) - 1
+        places = order[last] if len(order) else last
+        hits = np.flatnonzero((last >= 0) & (sampled[places] == true_classes.reshape(-1))) if len(order) else order
+        weights = np.full(len(hits), np.finfo(np.float32).min, np.float32)
+        return (hits // num_true).astype(np.int32), places[hits].astype(np.int64), weights

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.costs import of_first
 from dtflab.ops.messages import invalid
 
 
@@ -35,9 +36,8 @@ def _check(inputs: Any, lengths: Any) -> None:
         raise invalid("sequence_length is not a vector")
     max_time, batch, _ = inputs.shape
     if len(lengths) != batch:
-        raise errors.FailedPreconditionError.of(
-            f"len(sequence_length) != batch_size.  len(sequence_length):  {len(lengths)} batch_size: {batch}"
-        )
+        text = f"len(sequence_length):  {len(lengths)} batch_size: {batch}"
+        raise errors.FailedPreconditionError.of(f"len(sequence_length) != batch_size.  {text}")
     for b, length in enumerate(lengths.tolist()):
         if length > max_time:
             raise errors.FailedPreconditionError.of(f"sequence_length({b}) <= {max_time}")
@@ -63,31 +63,25 @@ def _sparse(sequences: list[list[int]]) -> tuple[Any, Any, Any]:
        merge_repeated: bool = false, blank_index: int = -1, T: {float, double} = float""")
 class CTCGreedyDecoder(Op):
     grad = no_gradient
+    flops = of_first
 
     def infer(op):
         return _shapes(op, 1)
 
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+    def kernel(node: Any, xp: Any, inputs: Any, lengths: Any) -> Any:
         merge, blank_index = node["merge_repeated"], node["blank_index"]
-
-        def kernel(inputs: Any, lengths: Any) -> Any:
-            _check(inputs, lengths)
-            classes = inputs.shape[2]
-            if not -classes <= blank_index < classes:
-                raise invalid(f"blank_index expected to be between {-classes} and {classes - 1} but was {blank_index}")
-            best, score = inputs.argmax(2), inputs.max(2)
-            said = np.arange(len(inputs))[:, None] < lengths
-            kept = said & (best != blank_index % classes)
-            if merge:
-                kept[1:] &= best[1:] != best[:-1]
-            sequences = [best[kept[:, b], b].tolist() for b in range(inputs.shape[1])]
-            scores = -np.where(said, score, 0).sum(0).astype(inputs.dtype)
-            return *_sparse(sequences), scores[:, None]
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return elements(ins[0])
+        _check(inputs, lengths)
+        classes = inputs.shape[2]
+        if not -classes <= blank_index < classes:
+            raise invalid(f"blank_index expected to be between {-classes} and {classes - 1} but was {blank_index}")
+        best, score = inputs.argmax(2), inputs.max(2)
+        said = np.arange(len(inputs))[:, None] < lengths
+        kept = said & (best != blank_index % classes)
+        if merge:
+            kept[1:] &= best[1:] != best[:-1]
+        sequences = [best[kept[:, b], b].tolist() for b in range(inputs.shape[1])]
+        scores = -np.where(said, score, 0).sum(0).astype(inputs.dtype)
+        return *_sparse(sequences), scores[:, None]
 
 
 # -- the search ---------------------------------------------------------------------------------------
@@ -205,20 +199,16 @@ class CTCBeamSearchDecoder(Op):
     def infer(op):
         return _shapes(op, op.get_attr("top_paths"))
 
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+    def kernel(node: Any, xp: Any, inputs: Any, lengths: Any) -> Any:
         width, paths, merge = node["beam_width"], node["top_paths"], node["merge_repeated"]
-
-        def kernel(inputs: Any, lengths: Any) -> Any:
-            _check(inputs, lengths)
-            log_p = inputs.astype(np.float64)
-            log_p -= log_p.max(2, keepdims=True)
-            log_p -= np.log(np.exp(log_p).sum(2, keepdims=True))
-            found = [_best(_search(log_p[:n, b], width), paths, width) for b, n in enumerate(lengths.tolist())]
-            parts = [_sparse([beams[p].sequence(merge) for beams in found]) for p in range(paths)]
-            scores = np.array([[beam.new.total for beam in beams] for beams in found], inputs.dtype)
-            return [*(part[k] for k in range(3) for part in parts), scores]
-
-        return kernel
+        _check(inputs, lengths)
+        log_p = inputs.astype(np.float64)
+        log_p -= log_p.max(2, keepdims=True)
+        log_p -= np.log(np.exp(log_p).sum(2, keepdims=True))
+        found = [_best(_search(log_p[:n, b], width), paths, width) for b, n in enumerate(lengths.tolist())]
+        parts = [_sparse([beams[p].sequence(merge) for beams in found]) for p in range(paths)]
+        scores = np.array([[beam.new.total for beam in beams] for beams in found], inputs.dtype)
+        return [*(part[k] for k in range(3) for part in parts), scores]
 
     def flops(node, ins, outs):
         return 100 * node["beam_width"] * elements(ins[0])
@@ -230,6 +220,3 @@ def _best(beams: list[_Beam], paths: int, width: int) -> list[_Beam]:
     if paths > len(beams):
         raise invalid("Less leaves in the beam search than requested.")
     return beams[:paths]
-
-
-# -- functions ----------------------------------------------------------------------------------------

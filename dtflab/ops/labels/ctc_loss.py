@@ -13,14 +13,14 @@ second output.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import per_input
 from dtflab.ops.messages import invalid
 
 
@@ -28,6 +28,8 @@ from dtflab.ops.messages import invalid
        preprocess_collapse_repeated: bool = false, ctc_merge_repeated: bool = true
        ignore_longer_outputs_than_inputs: bool = false, T: {float, double} = float""")
 class CTCLoss(Op):
+    flops = per_input(30)
+
     def infer(op):
         inputs, indices, values, lengths = (x.shape for x in op.inputs)
         inputs, indices = inputs.with_rank(3), indices.with_rank(2)
@@ -35,28 +37,19 @@ class CTCLoss(Op):
         batch = inputs[1].merge_with(lengths.with_rank(1)[0])
         return [TensorShape([batch]), TensorShape([inputs[0], batch, inputs[2]])]
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def kernel(node: Any, xp: Any, inputs: Any, indices: Any, values: Any, lengths: Any) -> Any:
         collapse, merge = node["preprocess_collapse_repeated"], node["ctc_merge_repeated"]
         ignore = node["ignore_longer_outputs_than_inputs"]
-
-        def kernel(inputs: Any, indices: Any, values: Any, lengths: Any) -> Any:
-            labels = _by_example(inputs, indices, values, lengths)
-            states, counts = _states(labels, lengths, inputs.shape[2], collapse, ignore)
-            too_long = np.array([len(each) for each in labels]) > lengths
-            return _loss_and_gradient(inputs, states, counts, lengths * ~too_long, merge)
-
-        return kernel
+        labels = _by_example(inputs, indices, values, lengths)
+        states, counts = _states(labels, lengths, inputs.shape[2], collapse, ignore)
+        too_long = np.array([len(each) for each in labels]) > lengths
+        return _loss_and_gradient(inputs, states, counts, lengths * ~too_long, merge)
 
     def grad(op, dloss, _):
-        message = (
-            "Currently there is no way to take the second  derivative of ctc_loss due to the fused implementation's "
-            "interaction  with tf.gradients()"
-        )
+        fused = "due to the fused implementation's interaction  with tf.gradients()"
+        message = f"Currently there is no way to take the second  derivative of ctc_loss {fused}"
         gradient = arrays.prevent_gradient(op.outputs[1], message=message)
         return [arrays.expand_dims(dloss, -1) * gradient, None, None, None]
-
-    def flops(node, ins, outs):
-        return 30 * elements(ins[0])
 
 
 def _by_example(inputs: Any, indices: Any, values: Any, lengths: Any) -> list[list[int]]:
@@ -110,10 +103,8 @@ def _target(b: int, label: list[int], blank: int, collapse: bool) -> list[int]:
     kept = [x for i, x in enumerate(label) if i == 0 or not collapse or x != label[i - 1]]
     target = [x for x in kept if x < blank]
     if kept[: len(target)] != target:
-        raise invalid(
-            f"Saw a non-null label (index >= num_classes - 1) following a null label, batch: {b} "
-            f"num_classes: {blank + 1} labels: {','.join(map(str, label))}"
-        )
+        text = f"batch: {b} num_classes: {blank + 1} labels: {','.join(map(str, label))}"
+        raise invalid(f"Saw a non-null label (index >= num_classes - 1) following a null label, {text}")
     if min(target, default=0) < 0:
         raise invalid(f"All labels must be nonnegative integers, batch: {b} labels: {','.join(map(str, target))}")
     return target
@@ -169,6 +160,3 @@ def _reversal(counts: Any, lengths: Any, shape: tuple[int, ...]) -> tuple[Any, A
 
     times, places = turned(shape[0], lengths).T, turned(shape[2], counts)
     return times[..., None], np.arange(shape[1])[None, :, None], places[None]
-
-
-# -- functions ----------------------------------------------------------------------------------------

@@ -54,21 +54,15 @@ class EditDistance(Op):
             raise ValueError(text)
         return [TensorShape(np.maximum(one, other)[:-1].tolist())]
 
-    def bind(node, xp):
+    def kernel(node, xp, indices, values, shape, truth_indices, truth_values, truth_shape):
         normalize = node["normalize"]
-
-        def kernel(indices, values, shape, truth_indices, truth_values, truth_shape):
-            if len(shape) != len(truth_shape) or len(shape) < 2:
-                raise invalid(
-                    "truth_shape and hypothesis_shape must be vectors of one length, 2 at least: "
-                    f"{shape_text(truth_shape.tolist())} and {shape_text(shape.tolist())}"
-                )
-            out = np.zeros(np.maximum(shape, truth_shape)[:-1].tolist(), np.float32)
-            truths, hypotheses = _sequences(truth_indices, truth_values), _sequences(indices, values)
-            for place in {**truths, **hypotheses}:
-                truth, hypothesis = truths.get(place, []), hypotheses.get(place, [])
-                steps = levenshtein(truth, hypothesis)
-                out[place] = steps if not normalize else steps / len(truth) if truth else np.inf
-            return out
-
-        return kernel
+        if len(shape) != len(truth_shape) or len(shape) < 2:
+            given = f"{shape_text(truth_shape.tolist())} and {shape_text(shape.tolist())}"
+            raise invalid(f"truth_shape and hypothesis_shape must be vectors of one length, 2 at least: {given}")
+        out = np.zeros(np.maximum(shape, truth_shape)[:-1].tolist(), np.float32)
+        truths, hypotheses = _sequences(truth_indices, truth_values), _sequences(indices, values)
+        for place in {**truths, **hypotheses}:
+            truth, hypothesis = truths.get(place, []), hypotheses.get(place, [])
+            steps = levenshtein(truth, hypothesis)
+            out[place] = steps if not normalize else steps / len(truth) if truth else np.inf
+        return out

@@ -20,9 +20,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.arrays.functions import stack
 from dtflab.ops.indexing import functions as indexing
-from dtflab.ops.indexing.functions import boolean_mask, sequence_mask
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
@@ -105,14 +103,7 @@ def all_candidate_sampler(
 
 
 def _sampled(
-    how: str,
-    true_classes: Any,
-    num_true: int,
-    num_sampled: int,
-    unique: bool,
-    seed: Any,
-    name: str | None,
-    **attrs: Any,
+    how: str, true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Any, name: Any, **attrs: Any
 ) -> Any:
     attrs |= {"num_true": num_true, "num_sampled": num_sampled, "unique": unique}
     attrs["seed"], attrs["seed2"] = random_seed.get_seed(seed)
@@ -150,8 +141,8 @@ def nce_loss(
     `inputs` [batch, dim]. `sampled_values` is the result of a candidate sampler, by default the log-uniform one.
     """
     sampling = {"num_sampled": num_sampled, "num_true": num_true, "range_max": num_classes, "unique": True}
-    ways = (sampled_values, remove_accidental_hits, partition_strategy, name)
-    logits, targets = _compute_sampled_logits(weights, biases, labels, inputs, sampling, *ways)
+    ways = sampled_values, remove_accidental_hits, partition_strategy
+    logits, targets = _compute_sampled_logits(weights, biases, labels, inputs, sampling, ways, name)
     return _sum_rows(sigmoid_cross_entropy_with_logits(labels=targets, logits=logits, name="sampled_losses"))
 
 
@@ -170,27 +161,20 @@ def sampled_softmax_loss(
     seed: Any = None,
 ) -> Tensor:
     """The softmax cross entropy over the true and the sampled classes alone, [batch]; arguments as of `nce_loss`."""
-    sampling = {"num_sampled": num_sampled, "num_true": num_true, "range_max": num_classes, "unique": True}
-    ways = (sampled_values, remove_accidental_hits, partition_strategy, name)
-    logits, targets = _compute_sampled_logits(weights, biases, labels, inputs, {**sampling, "seed": seed}, *ways)
+    classes = {"num_sampled": num_sampled, "num_true": num_true, "range_max": num_classes}
+    sampling = {**classes, "unique": True, "seed": seed}
+    ways = sampled_values, remove_accidental_hits, partition_strategy
+    logits, targets = _compute_sampled_logits(weights, biases, labels, inputs, sampling, ways, name)
     targets = arrays.stop_gradient(targets, name="labels_stop_gradient")
     return softmax_cross_entropy_with_logits_v2(labels=targets, logits=logits)
 
 
 def _compute_sampled_logits(
-    weights: Any,
-    biases: Any,
-    labels: Any,
-    inputs: Any,
-    sampling: dict[str, Any],
-    sampled_values: Any,
-    remove_accidental_hits: bool,
-    partition_strategy: str,
-    name: str | None,
+    weights: Any, biases: Any, labels: Any, inputs: Any, sampling: dict[str, Any], ways: tuple[Any, ...], name: str
 ) -> tuple[Tensor, Tensor]:
     """Logits and labels, [batch, num_true + num_sampled] each; `sampling` says how to sample if there are no values."""
     weights = list(weights) if isinstance(weights, PartitionedVariable | list) else [weights]
-    num_true = sampling["num_true"]
+    num_true, (sampled_values, remove_accidental_hits, partition_strategy) = sampling["num_true"], ways
     with name_scope(name, "compute_sampled_logits", [*weights, biases, inputs, labels]):
         if labels.dtype != dtypes.int64:
             labels = arrays.cast(labels, dtypes.int64)
@@ -215,8 +199,8 @@ def _logits(
     """Logits of the true classes, [batch, num_true], and of the samples, [batch, num_sampled]; one look-up for both."""
     ids = arrays.concat([flat, sampled], 0)
     rows = _looked_up(weights, ids, strategy, inputs.dtype)
-    true_rows = indexing.slice(rows, [0, 0], stack([arrays.shape(flat)[0], -1]))
-    sampled_rows = indexing.slice(rows, stack([arrays.shape(flat)[0], 0]), [-1, -1])
+    true_rows = indexing.slice(rows, [0, 0], arrays.stack([arrays.shape(flat)[0], -1]))
+    sampled_rows = indexing.slice(rows, arrays.stack([arrays.shape(flat)[0], 0]), [-1, -1])
     others = matmul(inputs, sampled_rows, transpose_b=True)
     offsets = _looked_up(biases, ids, strategy, inputs.dtype)
     true_offsets = indexing.slice(offsets, [0], arrays.shape(flat))
@@ -227,8 +211,7 @@ def _logits(
 
 def _looked_up(params: Any, ids: Tensor, strategy: str, dtype: Any) -> Tensor:
     found = embedding_lookup(params, ids, partition_strategy=strategy)
-    cast: Tensor = arrays.cast(found, dtype) if found.dtype != dtype else found
-    return cast
+    return arrays.cast(found, dtype) if found.dtype != dtype else found
 
 
 def _dot_products(inputs: Any, true_rows: Tensor, num_true: int) -> Tensor:
@@ -242,7 +225,7 @@ def _dot_products(inputs: Any, true_rows: Tensor, num_true: int) -> Tensor:
 
 def _sum_rows(x: Tensor) -> Tensor:
     """The sum of each row, as a product with ones, which was faster than a reduction."""
-    ones = arrays.ones(stack([arrays.shape(x)[1], 1]), x.dtype)
+    ones = arrays.ones(arrays.stack([arrays.shape(x)[1], 1]), x.dtype)
     return arrays.reshape(matmul(x, ones), [-1])
 
 
@@ -277,10 +260,8 @@ def ctc_loss(
     the blank.
     """
     if not isinstance(labels, SparseTensor):
-        raise TypeError(
-            f"Expected argument `labels` to be a SparseTensor. Received labels={labels} "
-            f"of type: {type(labels).__name__}"
-        )
+        text = f"Received labels={labels} of type: {type(labels).__name__}"
+        raise TypeError(f"Expected argument `labels` to be a SparseTensor. {text}")
     inputs = convert_to_tensor(renamed("logits", logits, "inputs", inputs), name="logits")
     if not time_major:
         inputs = arrays.transpose(inputs, [1, 0, 2])
@@ -335,14 +316,13 @@ def ctc_beam_search_decoder_v2(inputs: Any, sequence_length: Any, beam_width: in
 def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """[batch, time] labels of which runs of equal ones count once, shifted to the left, 0 behind; and their lengths."""
     with name_scope(name, "collapse_repeated_labels", [labels, seq_length]):
-        labels = convert_to_tensor(labels, name="labels")
-        seq_length = convert_to_tensor(seq_length, name="seq_length")
+        labels, seq_length = convert_to_tensor(labels, name="labels"), convert_to_tensor(seq_length, name="seq_length")
         first = arrays.ones_like(labels[:, :1], dtypes.bool)
         kept = arrays.concat([first, math.not_equal(labels[:, 1:], labels[:, :-1])], axis=1)
-        kept = math.logical_and(kept, sequence_mask(seq_length, maxlen=_size(labels, 1)))
+        kept = math.logical_and(kept, indexing.sequence_mask(seq_length, maxlen=_size(labels, 1)))
         lengths = reduce.reduce_sum(arrays.cast(kept, dtypes.int32), axis=1)
         longest = reduce.reduce_max(lengths)
-        moved = _moved(labels, kept, sequence_mask(lengths, maxlen=longest))
+        moved = _moved(labels, kept, indexing.sequence_mask(lengths, maxlen=longest))
         return arrays.reshape(moved, [_size(labels, 0), longest]), arrays.cast(lengths, seq_length.dtype)
 
 
@@ -350,11 +330,8 @@ def _moved(labels: Tensor, kept: Tensor, goals: Tensor) -> Tensor:
     """The labels that are kept, at the places that are goals: both in the order of rows; as a vector."""
     labels, kept, goals = (arrays.reshape(x, [-1]) for x in (labels, kept, goals))
     places = arrays.range(_size(goals, 0))
-    return indexing.scatter_nd(
-        indices=arrays.expand_dims(boolean_mask(places, goals), axis=1),
-        updates=boolean_mask(labels, kept),
-        shape=arrays.shape(goals),
-    )
+    goal_rows = arrays.expand_dims(indexing.boolean_mask(places, goals), axis=1)
+    return indexing.scatter_nd(goal_rows, indexing.boolean_mask(labels, kept), arrays.shape(goals))
 
 
 def _size(tensor: Tensor, axis: int) -> Any:

@@ -3,7 +3,7 @@
 Stands for `core/kernels/linalg/{svd,self_adjoint_eig_v2,eig}_op*` and their parts of `python/ops/linalg_grad.py`. Left
 out: SelfAdjointEig, eigenvalues of tridiagonal matrices.
 
-Rule: LAPACK's numbers. A vector of theirs may be TensorFlow's the other way round, and general eigenvalues come in
+Rule: LAPACK's numbers. Its vectors may have the opposite sign of TensorFlow's, and general eigenvalues come in
 another order; what does not depend on that agrees.
 """
 
@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
@@ -21,12 +19,9 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import cubic, matrices
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.linalg.functions import adjoint, eig, matrix_solve, self_adjoint_eig, svd
-from dtflab.ops.linalg.solving import in_lapack, square_shape
+from dtflab.ops.linalg.solving import TYPES, computed_in, in_lapack, square_shape
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid
-
-_TYPES = "{double, float, half, complex64, complex128}"
 
 
 def _safe_reciprocal(x: Any) -> Any:
@@ -44,7 +39,13 @@ def _eigen(values: int, vectors: int) -> Callable[..., int]:
     return lambda node, ins, outs: cubic(vectors if node["compute_v"] else values, 3)(node, ins, outs)
 
 
-@op(f"SelfAdjointEigV2(input: T) -> (e: T, v: T) where compute_v: bool = true, T: {_TYPES}")
+def _decomposed(xp: Any, node: Any, x: Any) -> Any:
+    if node["compute_v"]:
+        return tuple(xp.linalg.eigh(x, UPLO="L"))
+    return xp.linalg.eigvalsh(x, UPLO="L"), xp.empty(0, x.dtype)
+
+
+@op(f"SelfAdjointEigV2(input: T) -> (e: T, v: T) where compute_v: bool = true, T: {TYPES}")
 class SelfAdjointEigV2(Op):
     """Eigenvalues, rising, and eigenvectors of Hermitian matrices, of which the lower triangle is read."""
 
@@ -53,18 +54,10 @@ class SelfAdjointEigV2(Op):
 
     def infer(op):
         shape = square_shape(op)
-        if shape.ndims is None:
-            return [shape, shape if op.get_attr("compute_v") else TensorShape([0])]
-        return [shape[:-1], shape if op.get_attr("compute_v") else TensorShape([0])]
+        vectors = shape if op.get_attr("compute_v") else TensorShape([0])
+        return [shape if shape.ndims is None else shape[:-1], vectors]
 
-    def bind(node, xp):
-        def decompose(xp, node, x):
-            if node["compute_v"]:
-                values, vectors = xp.linalg.eigh(x, UPLO="L")
-                return values, vectors
-            return xp.linalg.eigvalsh(x, UPLO="L"), xp.empty(0, x.dtype)
-
-        return in_lapack(decompose, "Self-adjoint eigen decomposition was not successful.")(node, xp)
+    bind = in_lapack(_decomposed, "Self-adjoint eigen decomposition was not successful.")
 
     def grad(op, de, dv):
         e = op.outputs[0]
@@ -73,10 +66,10 @@ class SelfAdjointEigV2(Op):
                 v = op.outputs[1]
                 middle = linalg.matrix_diag(de) + _gaps(e, e) * linalg.matmul(v, dv, adjoint_a=True)
             else:
-                v = self_adjoint_eig(op.inputs[0])[1]
+                v = linalg.self_adjoint_eig(op.inputs[0])[1]
                 middle = linalg.matrix_diag(de)
             dx = linalg.matmul(v, linalg.matmul(middle, v, adjoint_b=True))
-            dx = arrays.matrix_band_part(dx + adjoint(dx), -1, 0)
+            dx = arrays.matrix_band_part(dx + linalg.adjoint(dx), -1, 0)
             return [linalg.matrix_set_diag(dx, 0.5 * linalg.matrix_diag_part(dx))]
 
 
@@ -89,40 +82,31 @@ class Eig(Op):
     flops = _eigen(values=30, vectors=75)
     infer = SelfAdjointEigV2.infer
 
-    def bind(node, xp):
-        target = node["Tout"].as_numpy_dtype
-
-        def decompose(xp, node, x):
-            if node["compute_v"]:
-                return tuple(xp.linalg.eig(x))
-            return xp.linalg.eigvals(x), xp.empty(0, target)
-
-        def kernel(x):
-            if x.shape[-1] != x.shape[-2]:
-                raise invalid(f"Input matrix must be square, got shape {list(x.shape)}")
-            return tuple(part.astype(target) for part in decompose(xp, node, x))
-
-        return kernel
+    def kernel(node, xp, x):
+        if x.shape[-1] != x.shape[-2]:
+            raise invalid(f"Input matrix must be square, got shape {list(x.shape)}")
+        parts = xp.linalg.eig(x) if node["compute_v"] else (xp.linalg.eigvals(x), xp.empty(0))
+        return tuple(part.astype(node["Tout"].as_numpy_dtype) for part in parts)
 
     def grad(op, de, dv):
         e = op.outputs[0]
         with control_dependencies([de, dv]):
             if op.get_attr("compute_v"):
                 v = op.outputs[1]
-                vt = adjoint(v)
+                vt = linalg.adjoint(v)
                 f = math.conj(_gaps(e, e))
                 vdv = linalg.matmul(vt, dv)
                 real = linalg.matrix_diag_part(arrays.cast(math.real(vdv), vdv.dtype))
                 middle = linalg.matrix_diag(de)
                 middle += f * (vdv - linalg.matmul(linalg.matmul(vt, v), linalg.matrix_diag(real)))
-                dx = matrix_solve(vt, linalg.matmul(middle, vt))
+                dx = linalg.matrix_solve(vt, linalg.matmul(middle, vt))
             else:
-                vt = adjoint(eig(op.inputs[0])[1])
-                dx = matrix_solve(vt, linalg.matmul(linalg.matrix_diag(de), vt))
+                vt = linalg.adjoint(linalg.eig(op.inputs[0])[1])
+                dx = linalg.matrix_solve(vt, linalg.matmul(linalg.matrix_diag(de), vt))
             return [arrays.cast(dx, op.inputs[0].dtype)]
 
 
-@op(f"Svd(input: T) -> (s: T, u: T, v: T) where compute_uv: bool = true, full_matrices: bool = false, T: {_TYPES}")
+@op(f"Svd(input: T) -> (s: T, u: T, v: T) where compute_uv: bool = true, full_matrices: bool = false, T: {TYPES}")
 class Svd(Op):
     """Singular values, falling, and the vectors on both sides: input = u · diag(s) · vᴴ."""
 
@@ -140,18 +124,13 @@ class Svd(Op):
         columns = (m, n) if op.get_attr("full_matrices") else (least, least)
         return [batch.concatenate([least]), batch.concatenate([m, columns[0]]), batch.concatenate([n, columns[1]])]
 
-    def bind(node, xp):
-        dtype, full = node["T"].as_numpy_dtype, node["full_matrices"]
-        computed = np.float32 if dtype == np.float16 else dtype
-
-        def kernel(x):
-            if not node["compute_uv"]:
-                s = xp.linalg.svd(x.astype(computed), compute_uv=False)
-                return s.astype(dtype), xp.empty(0, dtype), xp.empty(0, dtype)
-            u, s, vh = xp.linalg.svd(x.astype(computed), full_matrices=full)
-            return s.astype(dtype), u.astype(dtype), vh.conj().swapaxes(-1, -2).astype(dtype)
-
-        return kernel
+    def kernel(node, xp, x):
+        dtype = node["T"].as_numpy_dtype
+        x = x.astype(computed_in(dtype))
+        if not node["compute_uv"]:
+            return xp.linalg.svd(x, compute_uv=False).astype(dtype), xp.empty(0, dtype), xp.empty(0, dtype)
+        u, s, vh = xp.linalg.svd(x, full_matrices=node["full_matrices"])
+        return s.astype(dtype), u.astype(dtype), vh.conj().swapaxes(-1, -2).astype(dtype)
 
     def flops(node, ins, outs):
         """As Golub and Van Loan count the algorithm of Golub and Reinsch."""
@@ -163,7 +142,7 @@ class Svd(Op):
         a = op.inputs[0]
         ds = linalg.matrix_diag(arrays.cast(ds, a.dtype))
         if not op.get_attr("compute_uv"):
-            _, u, v = svd(a, compute_uv=True)
+            _, u, v = linalg.svd(a, compute_uv=True)
             return [linalg.matmul(u, linalg.matmul(ds, v, adjoint_b=True))]
         return [_svd_gradient(op, a, ds, du, dv)]
 
@@ -194,15 +173,15 @@ def _svd_gradient_wide(
     fu = gaps * linalg.matmul(u, du, adjoint_a=True)
     vdv = linalg.matmul(v1, dv1, adjoint_a=True)
     fv = gaps * vdv
-    middle = ds + linalg.matmul(fu + adjoint(fu), linalg.matrix_diag(s))
-    middle += linalg.matmul(linalg.matrix_diag(s), fv + adjoint(fv))
+    middle = ds + linalg.matmul(fu + linalg.adjoint(fu), linalg.matrix_diag(s))
+    middle += linalg.matmul(linalg.matrix_diag(s), fv + linalg.adjoint(fv))
     if u.dtype.is_complex:
         own = linalg.matrix_diag(linalg.matrix_diag_part(vdv))
-        middle += 0.5 * linalg.matmul(inverse, adjoint(own) - own)
+        middle += 0.5 * linalg.matmul(inverse, linalg.adjoint(own) - own)
     found = linalg.matmul(u, linalg.matmul(middle, v1, adjoint_b=True))
     if m == n:
         return found
-    dv1h = adjoint(dv1)
+    dv1h = linalg.adjoint(dv1)
     rest = dv1h - linalg.matmul(linalg.matmul(dv1h, v1), v1, adjoint_b=True)
     if full:
         rest -= linalg.matmul(linalg.matmul(v1, dv[..., m:n], adjoint_a=True), v[..., m:n], adjoint_b=True)

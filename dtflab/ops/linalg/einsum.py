@@ -49,10 +49,8 @@ class Einsum(Op):
             if short is not None:
                 operands = [x.astype(np.float32) for x in operands]
             unique = "".join(dict.fromkeys(out))
-            if len(operands) == 1:
-                found = _one(operands[0], labels[0], unique)
-            else:
-                found = _two(xp, operands, labels, unique)
+            one = len(operands) == 1
+            found = _one(operands[0], labels[0], unique) if one else _two(xp, operands, labels, unique)
             found = _spread(xp, found, unique, out, sizes)
             return found if short is None else found.astype(short)
 
@@ -168,10 +166,9 @@ def _merged(a: Any, b: Any) -> Any:
 def _from_labels(equation: str, output: str, sizes: dict[str, Any], dots: TensorShape) -> TensorShape:
     before, found, after = output.partition("...")
     if not found and dots.ndims:
-        raise ValueError(
-            f"Shape must be at most rank 0 but is rank {dots.ndims}\n\t for einsum equation '{equation}' without "
-            "ellipsis (...) in the output subscripts where input(s) have non-empty broadcasting shape"
-        )
+        text = "without ellipsis (...) in the output subscripts where input(s) have non-empty broadcasting shape"
+        where = f"for einsum equation '{equation}' {text}"
+        raise ValueError(f"Shape must be at most rank 0 but is rank {dots.ndims}\n\t {where}")
     if found and dots.ndims is None:
         return dots
     middle = list(dots) if found else []
@@ -203,8 +200,7 @@ def _gradients(op: Any, dz: Tensor) -> list[Any]:
 
 
 def _apply(inputs: list[Tensor], equation: str) -> Tensor:
-    result: Tensor = apply_op("Einsum", inputs=inputs, equation=equation)
-    return result
+    return apply_op("Einsum", inputs=inputs, equation=equation)
 
 
 def _only_in(subscripts: str, others: str) -> str:
@@ -234,8 +230,7 @@ def _repeated(dz: Tensor, out: str, subs: str, shape: Any, lost: str) -> Tensor:
         return arrays.broadcast_to(arrays.reshape(dz, kept), shape)
     full = arrays.concat([dims, arrays.shape(dz)], axis=0)
     kept = arrays.concat([arrays.ones(len(lost), dtype=dtypes.int32), arrays.shape(dz)], axis=0)
-    spread = arrays.broadcast_to(arrays.reshape(dz, kept), full)
-    return _apply([spread], f"{lost + out}->{subs}")
+    return _apply([arrays.broadcast_to(arrays.reshape(dz, kept), full)], f"{lost + out}->{subs}")
 
 
 def _dots(subs: str) -> tuple[int, int | None]:

@@ -20,11 +20,17 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import cubic, matrices
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.linalg.functions import adjoint, matrix_inverse, matrix_triangular_solve
-from dtflab.ops.linalg.solving import in_lapack, square_shape, square_shapes
+from dtflab.ops.linalg.solving import (
+    TYPES,
+    check_square,
+    computed_in,
+    conjugate_transposed,
+    in_lapack,
+    square_shape,
+    square_shapes,
+)
 from dtflab.ops.math import functions as math
-from dtflab.ops.messages import invalid, shape_text
-
-_TYPES = "{double, float, half, complex64, complex128}"
+from dtflab.ops.messages import invalid
 
 
 def _cholesky(xp: Any, x: Any) -> Any:
@@ -39,7 +45,7 @@ def _cholesky(xp: Any, x: Any) -> Any:
         return xp.stack([_cholesky(xp, one) for one in x])
 
 
-@op(f"Cholesky(input: T) -> (output: T) where T: {_TYPES}")
+@op(f"Cholesky(input: T) -> (output: T) where T: {TYPES}")
 class Cholesky(Op):
     """The lower triangle whose product with its adjoint is the positive definite matrix."""
 
@@ -76,7 +82,7 @@ def _times_inverse(op: Any, scale: Any, like: Any) -> Tensor:
     return arrays.reshape(scale, ones) * inverse
 
 
-@op(f"MatrixDeterminant(input: T) -> (output: T) where T: {_TYPES}")
+@op(f"MatrixDeterminant(input: T) -> (output: T) where T: {TYPES}")
 class MatrixDeterminant(_Determinant):
     """The determinant of each matrix."""
 
@@ -88,7 +94,7 @@ class MatrixDeterminant(_Determinant):
         return [arrays.reshape(dy * y, arrays.concat([arrays.shape(y), [1, 1]], 0)) * inverse]
 
 
-@op(f"LogMatrixDeterminant(input: T) -> (sign: T, log_abs_determinant: T) where T: {_TYPES}")
+@op(f"LogMatrixDeterminant(input: T) -> (sign: T, log_abs_determinant: T) where T: {TYPES}")
 class LogMatrixDeterminant(_Determinant):
     """The sign of each determinant and the logarithm of its magnitude."""
 
@@ -98,7 +104,7 @@ class LogMatrixDeterminant(_Determinant):
         return [_times_inverse(op, d_log, op.outputs[1])]
 
 
-@op(f"Lu(input: T) -> (lu: T, p: output_idx_type) where T: {_TYPES}, output_idx_type: {{int32, int64}} = int32")
+@op(f"Lu(input: T) -> (lu: T, p: output_idx_type) where T: {TYPES}, output_idx_type: {{int32, int64}} = int32")
 class Lu(Op):
     """Lower and upper triangle in one matrix, and the order of rows, with the largest pivot in each column."""
 
@@ -109,17 +115,11 @@ class Lu(Op):
         shape = square_shape(op)
         return [shape, shape if shape.ndims is None else shape[:-1]]
 
-    def bind(node, xp):
+    def kernel(node, xp, x):
         dtype, order_type = node["T"].as_numpy_dtype, node["output_idx_type"].as_numpy_dtype
-        computed = np.float32 if dtype == np.float16 else dtype
-
-        def kernel(x):
-            if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-                raise invalid(f"Input matrix must be square, got shape {shape_text(x)}")
-            lu, order = _eliminated(xp, x.astype(computed).reshape((-1, *x.shape[-2:])))
-            return lu.reshape(x.shape).astype(dtype), order.reshape(x.shape[:-1]).astype(order_type)
-
-        return kernel
+        check_square(x)
+        lu, order = _eliminated(xp, x.astype(computed_in(dtype)).reshape((-1, *x.shape[-2:])))
+        return lu.reshape(x.shape).astype(dtype), order.reshape(x.shape[:-1]).astype(order_type)
 
 
 def _eliminated(xp: Any, a: Any) -> tuple[Any, Any]:
@@ -161,16 +161,10 @@ class Qr(Op):
         p = None if m is None or n is None else min(m, n)
         return [batch.concatenate([m, p]), batch.concatenate([p, n])]
 
-    def bind(node, xp):
+    def kernel(node, xp, x):
         mode, dtype = ("complete" if node["full_matrices"] else "reduced"), node["T"].as_numpy_dtype
-        # LAPACK has no float16.
-        computed = xp.float32 if dtype == xp.float16 else dtype
-
-        def kernel(x):
-            q, r = xp.linalg.qr(x.astype(computed), mode)
-            return q.astype(dtype), r.astype(dtype)
-
-        return kernel
+        q, r = xp.linalg.qr(x.astype(computed_in(dtype)), mode)
+        return q.astype(dtype), r.astype(dtype)
 
     def flops(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
         """Householder's reflections to r, and as many to q; as Golub and Van Loan count."""
@@ -211,6 +205,11 @@ def _adjoint(matrix: Any) -> Any:
     return arrays.matrix_transpose(matrix, conjugate=True)
 
 
+def _inverse(xp: Any, node: Any, x: Any) -> Any:
+    found = xp.linalg.inv(x)
+    return conjugate_transposed(found) if node["adjoint"] else found
+
+
 def _lower(matrix: Any) -> Any:
     """The matrix with zeros above its diagonal."""
     steps = arrays.range(matrix.shape[-1].value)
@@ -223,32 +222,11 @@ class MatrixInverse(Op):
     """The inverse of each matrix, or its adjoint."""
 
     blas = True
-
-    def infer(op):
-        shape = op.inputs[0].shape.with_rank_at_least(2)
-        if shape.ndims is None:
-            return [shape]
-        side = shape[-2].merge_with(shape[-1])
-        return [shape[:-2].concatenate([side, side])]
-
-    def bind(node, xp):
-        adjoint, dtype = node["adjoint"], node["T"].as_numpy_dtype
-        computed = xp.float32 if dtype == xp.float16 else dtype
-
-        def kernel(x):
-            if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-                raise invalid(f"Input matrix must be square, got shape {shape_text(x.shape)}")
-            try:
-                found = xp.linalg.inv(x.astype(computed)).astype(dtype)
-            except np.linalg.LinAlgError:
-                raise invalid("Input is not invertible.") from None
-            return found.conj().swapaxes(-1, -2) if adjoint else found
-
-        return kernel
+    infer = square_shapes
+    flops = cubic(2)
+    bind = in_lapack(_inverse, "Input is not invertible.")
 
     def grad(op, dy):
         inverse, adjoint = op.outputs[0], op.get_attr("adjoint")
         inner = linalg.matmul(dy, inverse, adjoint_a=adjoint, adjoint_b=not adjoint)
         return [-linalg.matmul(inverse, inner, adjoint_a=not adjoint)]
-
-    flops = cubic(2)

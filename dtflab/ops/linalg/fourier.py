@@ -24,7 +24,6 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.linalg.spectral import irfft, irfft2d, rfft, rfft2d
 from dtflab.ops.math import functions as math
-from dtflab.ops.math.functions import floormod
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 
@@ -80,11 +79,6 @@ def _register_complex(name: str, rank: int, inverse: bool) -> None:
 
     members = {"infer": infer, "bind": bind, "flops": _flops(rank), "grad": _gradient(name, rank, inverse)}
     op(f"{name}(input: Tcomplex) -> (output: Tcomplex) where {_COMPLEX}")(type(name, (Op,), members))
-
-
-for _rank, _end in enumerate(("", "2D", "3D"), 1):
-    _register_complex(f"FFT{_end}", _rank, False)
-    _register_complex(f"IFFT{_end}", _rank, True)
 
 
 # -- of real numbers --------------------------------------------------------------------------------------------------
@@ -171,7 +165,7 @@ def _inverse_gradient(rank: int) -> Callable[..., Any]:
         length: Any = constant_value(op.inputs[1])
         length = op.inputs[1] if length is None else length
         kind = dtypes.complex64 if dy.dtype == dtypes.float32 else dtypes.complex128
-        odd = floormod(length[-1], 2, name="mod")
+        odd = math.floormod(length[-1], 2, name="mod")
         stored = arrays.shape(op.inputs[0])[-1]
         twins = 2.0 * arrays.ones([stored - 2 + odd], dy.dtype)
         mask = arrays.concat([[1.0], twins, arrays.ones([1 - odd], dy.dtype)], 0)
@@ -191,5 +185,7 @@ def _register_real(name: str, rank: int, inverse: bool) -> None:
 
 
 for _rank, _end in enumerate(("", "2D", "3D"), 1):
+    _register_complex(f"FFT{_end}", _rank, False)
+    _register_complex(f"IFFT{_end}", _rank, True)
     _register_real(f"RFFT{_end}", _rank, False)
     _register_real(f"IRFFT{_end}", _rank, True)

@@ -1,7 +1,7 @@
 """The functions of `tf.linalg` and the products of `tf.math`.
 
-Stands for `python/ops/{linalg_ops,math_ops,special_math_ops,gradients_impl}.py` and `linalg/linalg_impl.py`. What an LU
-decomposition is good for is in `lu_solving.py`, the exponential in `matrix_exponential.py`, Fourier transforms are in
+Stands for `python/ops/{linalg_ops,math_ops,special_math_ops,gradients_impl}.py` and `linalg/linalg_impl.py`. Uses of an
+LU decomposition are in `lu_solving.py`, the exponential is in `matrix_exponential.py`, Fourier transforms are in
 `spectral.py`.
 """
 
@@ -53,10 +53,8 @@ def matmul(
     with name_scope(name, "MatMul", [a, b]) as scope:
         for which, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
             if transpose and adjoint:
-                raise ValueError(
-                    f"Only one of `transpose_{which}` and `adjoint_{which}` can be True. "
-                    f"Received `transpose_{which}`={transpose}, `adjoint_{which}`={adjoint}."
-                )
+                text = f"Received `transpose_{which}`={transpose}, `adjoint_{which}`={adjoint}."
+                raise ValueError(f"Only one of `transpose_{which}` and `adjoint_{which}` can be True. {text}")
         a = convert_to_tensor(a, name="a")
         b = convert_to_tensor(b, dtype_hint=a.dtype.base_dtype, name="b")
         if output_type is not None and any(dtypes.as_dtype(output_type) != t.dtype.base_dtype for t in (a, b)):
@@ -66,13 +64,11 @@ def matmul(
             adjoints = {"adj_x": adjoint_a or transpose_a, "adj_y": adjoint_b or transpose_b}
             return apply_op("BatchMatMulV2", scope, x=a, y=b, **adjoints, grad_x=grad_a, grad_y=grad_b)
         a, b = math.conj(a) if adjoint_a else a, math.conj(b) if adjoint_b else b
+        flags = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
         if _for_sparse(a, b, a_is_sparse or b_is_sparse):
-            flags = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
             found = apply_op("SparseMatMul", scope, a=a, b=b, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, **flags)
             return arrays.cast(found, dtypes.bfloat16) if a.dtype == b.dtype == dtypes.bfloat16 else found
-        return _mat_mul(
-            a, b, transpose_a or adjoint_a, transpose_b or adjoint_b, name=scope, grad_a=grad_a, grad_b=grad_b
-        )
+        return apply_op("MatMul", scope, a=a, b=b, **flags, grad_a=grad_a, grad_b=grad_b)
 
 
 def _for_sparse(a: Tensor, b: Tensor, hinted: bool) -> bool:
@@ -241,18 +237,20 @@ def matrix_diag(
     align: Any = "RIGHT_LEFT",
 ) -> Tensor:
     """Matrices that have `diagonal` as their k-th diagonal and `padding_value` elsewhere."""
-    if isinstance(diagonal, Tensor) and diagonal.dtype.base_dtype == dtypes.bool:
-        padding_value = bool(padding_value)
-    band = {"diagonal": diagonal, "k": k, "padding_value": padding_value, "align": align}
+    band = {"diagonal": diagonal, "k": k, "padding_value": _of_bools(diagonal, padding_value), "align": align}
     return apply_op("MatrixDiagV3", name, num_rows=num_rows, num_cols=num_cols, **band)
+
+
+def _of_bools(tensor: Any, padding: Any) -> Any:
+    """The padding, which is written as a number even for bools."""
+    return bool(padding) if isinstance(tensor, Tensor) and tensor.dtype.base_dtype == dtypes.bool else padding
 
 
 def matrix_diag_part(
     input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: Any = "RIGHT_LEFT"
 ) -> Tensor:
     """The k-th diagonal of each matrix."""
-    if isinstance(input, Tensor) and input.dtype.base_dtype == dtypes.bool:
-        padding_value = bool(padding_value)
+    padding_value = _of_bools(input, padding_value)
     return apply_op("MatrixDiagPartV3", name, input=input, k=k, padding_value=padding_value, align=align)
 
 
@@ -270,7 +268,7 @@ def eye(
 ) -> Tensor:
     """Ones on the diagonal, zeros elsewhere."""
     with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
-        square = num_columns is None or (num_rows is num_columns if isinstance(num_rows, Tensor) else False)
+        square = num_columns is None or (isinstance(num_rows, Tensor) and num_rows is num_columns)
         num_columns = num_rows if num_columns is None else num_columns
         batch: Any = [] if batch_shape is None else batch_shape
         size: Any
@@ -341,7 +339,6 @@ def _kept_norm(x: Tensor, ord: Any, axes: Any, of_matrix: bool) -> Tensor:
 
 def _spectral_norm(x: Tensor, axes: Any) -> Tensor:
     """The largest singular value of the matrices on `axes`, which are kept."""
-    from dtflab.ops.control.cond import cond
     from dtflab.ops.functional.functions import map_fn
 
     ndims = arrays.rank(x)
@@ -451,16 +448,11 @@ def matrix_solve_ls(
     if not fast or _many_small(matrix):
         return apply_op("MatrixSolveLs", name, matrix=matrix, rhs=rhs, l2_regularizer=l2_regularizer, fast=fast)
     with name_scope(name, "matrix_solve_ls", [matrix, rhs, l2_regularizer]):
-        shape = matrix.shape[-2:]
+        shape, given = matrix.shape[-2:], (matrix, rhs, l2_regularizer)
         if shape.is_fully_defined():
-            return (_tall if shape[-2] >= shape[-1] else _wide)(matrix, rhs, l2_regularizer)
+            return (_tall if shape[-2] >= shape[-1] else _wide)(*given)
         sizes = arrays.shape(matrix)[-2:]
-        result: Tensor = cond(
-            sizes[-2] >= sizes[-1],
-            lambda: _tall(matrix, rhs, l2_regularizer),
-            lambda: _wide(matrix, rhs, l2_regularizer),
-        )
-        return result
+        return cond(sizes[-2] >= sizes[-1], lambda: _tall(*given), lambda: _wide(*given))
 
 
 def _many_small(matrix: Tensor) -> bool:
@@ -495,22 +487,19 @@ def _gram_cholesky(matrix: Tensor, l2: Any, first_kind: bool) -> Tensor:
 
 def self_adjoint_eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(eigenvalues, rising; eigenvectors as columns) of Hermitian matrices, of which the lower triangle is read."""
-    e, v = apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=True)
-    return e, v
+    return tuple(apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=True))
 
 
 def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
     """The eigenvalues of Hermitian matrices, rising."""
-    result: Tensor = apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=False)[0]
-    return result
+    return apply_op("SelfAdjointEigV2", name, input=tensor, compute_v=False)[0]
 
 
 def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(eigenvalues, eigenvectors as columns) of square matrices, complex and in no order."""
     wide = tensor.dtype in (dtypes.float64, dtypes.complex128)
     kind = dtypes.complex128 if wide else dtypes.complex64
-    e, v = apply_op("Eig", name, input=tensor, compute_v=True, Tout=kind)
-    return e, v
+    return tuple(apply_op("Eig", name, input=tensor, compute_v=True, Tout=kind))
 
 
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
@@ -548,13 +537,9 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
         a = _real_matrix(a)
         kind = a.dtype.as_numpy_dtype
         if rcond is None:
-            rows, columns = a.shape[-2].value, a.shape[-1].value
-            if rows is None or columns is None:
-                rows = arrays.shape(a)[-2] if rows is None else rows
-                columns = arrays.shape(a)[-1] if columns is None else columns
-                largest = arrays.cast(math.maximum(rows, columns), a.dtype)
-            else:
-                largest = float(max(rows, columns))
+            sides: Any = [arrays.shape(a)[i] if (n := a.shape[i].value) is None else n for i in (-2, -1)]
+            known = a.shape[-2:].is_fully_defined()
+            largest = float(max(sides)) if known else arrays.cast(math.maximum(sides[0], sides[1]), a.dtype)
             rcond = 10.0 * largest * np.finfo(kind).eps
         rcond = convert_to_tensor(rcond, a.dtype, name="rcond")
         s, u, v = svd(a, full_matrices=False, compute_uv=True)

@@ -1,4 +1,4 @@
-"""What an LU decomposition is good for: systems, inverses, and the matrix again.
+"""Uses of an LU decomposition: systems, inverses, and the matrix again.
 
 Stands for `lu_solve`, `lu_matrix_inverse` and `lu_reconstruct` in `python/ops/linalg/linalg_impl.py`. Left out: the
 assertions of `validate_args`.
@@ -13,11 +13,9 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.arrays.functions import matrix_band_part
 from dtflab.ops.functional.functions import map_fn
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.linalg.functions import matmul, matrix_triangular_solve
 from dtflab.ops.reduce import functions as reduce
 
 
@@ -35,7 +33,7 @@ def _given(lower_upper: Any, perm: Any) -> tuple[Tensor, Tensor]:
 def _lower(lower_upper: Tensor, shape: Any) -> Tensor:
     """The lower triangle, with the ones that are not stored."""
     ones = arrays.ones(shape[:-1], dtype=lower_upper.dtype)
-    return linalg.matrix_set_diag(matrix_band_part(lower_upper, num_lower=-1, num_upper=0), ones)
+    return linalg.matrix_set_diag(arrays.matrix_band_part(lower_upper, num_lower=-1, num_upper=0), ones)
 
 
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
@@ -48,7 +46,7 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
         else:
             rows = _rows_in_order(rhs, perm)
         lower = _lower(lower_upper, arrays.shape(lower_upper))
-        return matrix_triangular_solve(lower_upper, matrix_triangular_solve(lower, rows), lower=False)
+        return linalg.matrix_triangular_solve(lower_upper, linalg.matrix_triangular_solve(lower, rows), lower=False)
 
 
 def _rows_in_order(rhs: Tensor, perm: Tensor) -> Tensor:
@@ -79,7 +77,7 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
         lower_upper, perm = _given(lower_upper, perm)
         shape: Any = arrays.shape(lower_upper)
         lower = _lower(lower_upper, shape)
-        x = matmul(lower, matrix_band_part(lower_upper, num_lower=0, num_upper=-1))
+        x = linalg.matmul(lower, arrays.matrix_band_part(lower_upper, num_lower=0, num_upper=-1))
         if lower_upper.shape.ndims == 2:
             x = indexing.gather(x, arrays.invert_permutation(perm))
         else:

@@ -24,7 +24,6 @@ from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.linalg.functions import _mat_mul, matmul
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
@@ -33,14 +32,14 @@ from dtflab.ops.type_sets import FLOAT_COMPLEX
 ONE_BLOCK = 1 << 20  # multiplications that are never worth a second thread (20 µs)
 
 
-def product_shape(op: Any) -> TensorShape:
+def product_shape(op: Any) -> list[TensorShape]:
     """The static shape of the product of two matrices."""
     a, b = op.inputs[0].shape.with_rank(2), op.inputs[1].shape.with_rank(2)
     ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
     inner_a, inner_b = a[0 if ta else 1], b[1 if tb else 0]
     if not inner_a.is_compatible_with(inner_b):
         raise ValueError(f"Dimensions must be equal, but are {inner_a} and {inner_b}")
-    return TensorShape([a[1 if ta else 0], b[0 if tb else 1]])
+    return [TensorShape([a[1 if ta else 0], b[0 if tb else 1]])]
 
 
 def _is_short(dtype: Any, xp: Any) -> bool:
@@ -107,19 +106,16 @@ def product_flops(node: Any, ins: Any, outs: Any) -> int:
 class MatMul(Op):
     """The product of two matrices."""
 
-    blas = True
-    shards = True
+    blas = shards = True
+    infer = product_shape
     bind = product
     flops = product_flops
-
-    def infer(op):
-        return [product_shape(op)]
 
     def grad(op, dy):
         ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
         a, b = math.conj(op.inputs[0]), math.conj(op.inputs[1])
-        da = _mat_mul(b, dy, tb, True, grad_a=True) if ta else _mat_mul(dy, b, False, not tb, grad_a=True)
-        db = _mat_mul(dy, a, True, ta, grad_b=True) if tb else _mat_mul(a, dy, not ta, False, grad_b=True)
+        da = linalg._mat_mul(b, dy, tb, True, grad_a=True) if ta else linalg._mat_mul(dy, b, False, not tb, grad_a=True)
+        db = linalg._mat_mul(dy, a, True, ta, grad_b=True) if tb else linalg._mat_mul(a, dy, not ta, False, grad_b=True)
         return [da, db]
 
 
@@ -130,10 +126,9 @@ _BATCH_ATTRS = "adj_x: bool = false\nadj_y: bool = false\ngrad_x: bool = false\n
 
 
 class _BatchProduct(Op):
-    """What the batch products share."""
+    """Base of the batch products."""
 
-    blas = True
-    shards = True
+    blas = shards = True
 
     def infer(op):
         x, y = (t.shape.with_rank_at_least(2) for t in op.inputs)
@@ -143,10 +138,7 @@ class _BatchProduct(Op):
         inner_y, columns = (y[-1], y[-2]) if op.get_attr("adj_y") else (y[-2], y[-1])
         if not inner_x.is_compatible_with(inner_y):
             raise ValueError(f"Dimensions must be equal, but are {inner_x} and {inner_y}")
-        if op.type == "BatchMatMul":
-            batch = x[:-2].merge_with(y[:-2])
-        else:
-            batch = infer_broadcast(x[:-2], y[:-2])
+        batch = x[:-2].merge_with(y[:-2]) if op.type == "BatchMatMul" else infer_broadcast(x[:-2], y[:-2])
         return [batch.concatenate([rows, columns])]
 
     def bind(node, xp, shard=None):
@@ -180,13 +172,13 @@ class _BatchProduct(Op):
         adj_x, adj_y = op.get_attr("adj_x"), op.get_attr("adj_y")
         marks: list[dict[str, Any]] = [{}, {}] if op.type == "BatchMatMul" else [{"grad_a": True}, {"grad_b": True}]
         if adj_x:
-            dx = matmul(y, dy, adjoint_a=adj_y, adjoint_b=True, **marks[0])
+            dx = linalg.matmul(y, dy, adjoint_a=adj_y, adjoint_b=True, **marks[0])
         else:
-            dx = matmul(dy, y, adjoint_b=not adj_y, **marks[0])
+            dx = linalg.matmul(dy, y, adjoint_b=not adj_y, **marks[0])
         if adj_y:
-            dy_ = matmul(dy, x, adjoint_a=True, adjoint_b=adj_x, **marks[1])
+            dy_ = linalg.matmul(dy, x, adjoint_a=True, adjoint_b=adj_x, **marks[1])
         else:
-            dy_ = matmul(x, dy, adjoint_a=not adj_x, **marks[1])
+            dy_ = linalg.matmul(x, dy, adjoint_a=not adj_x, **marks[1])
         return _reduce_batches(op, dx, dy_)
 
 
@@ -198,8 +190,7 @@ def _reduce_batches(op: Any, dx: Tensor, dy: Tensor) -> list[Any]:
     same = batch_x.is_fully_defined() and batch_y.is_fully_defined() and batch_x == batch_y
     if op.type == "BatchMatMul" or matrices or same:
         return [dx, dy]
-    sx: Any = arrays.shape(x)
-    sy: Any = arrays.shape(y)
+    sx, sy = arrays.shape(x), arrays.shape(y)
     rx, ry = arrays.broadcast_gradient_args(sx[:-2], sy[:-2])
     return [arrays.reshape(reduce.reduce_sum(dx, rx), sx), arrays.reshape(reduce.reduce_sum(dy, ry), sy)]
 
@@ -225,21 +216,15 @@ class SparseMatMul(Op):
     """The product of two matrices in float32."""
 
     blas = True
+    infer = product_shape
     flops = product_flops
 
-    def infer(op):
-        return [product_shape(op)]
-
-    def bind(node, xp):
+    def kernel(node, xp, a, b):
         ta, tb = node["transpose_a"], node["transpose_b"]
-
-        def kernel(a, b):
-            left, right = (a.T if ta else a), (b.T if tb else b)
-            if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
-                raise invalid(f"Matrix size incompatible: a: {shape_text(a)}, b: {shape_text(b)}")
-            return xp.matmul(left.astype(np.float32), right.astype(np.float32))
-
-        return kernel
+        left, right = (a.T if ta else a), (b.T if tb else b)
+        if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
+            raise invalid(f"Matrix size incompatible: a: {shape_text(a)}, b: {shape_text(b)}")
+        return xp.matmul(left.astype(np.float32), right.astype(np.float32))
 
     def grad(op, dy):
         a, b = op.inputs

@@ -83,21 +83,17 @@ class MatrixDiagV3(Op):
             return [batch.concatenate([None, None])]
         return [batch.concatenate(_matrix_size(longest, low, high, int(values[1]), int(values[2])))]
 
-    def bind(node, xp):
+    def kernel(node, xp, diagonal, k, num_rows, num_cols, padding):
         align, dtype = node["align"], node["T"].as_numpy_dtype
-
-        def kernel(diagonal, k, num_rows, num_cols, padding):
-            low, high = _band(k)
-            band = _as_band(diagonal, low, high)
-            rows, cols = _matrix_size(band.shape[-1], low, high, int(num_rows), int(num_cols))
-            if band.shape[-1] != _longest(rows, cols, low, high) or band.shape[-2] != high - low + 1:
-                raise invalid(f"The diagonals {shape_text(diagonal)} do not fit a {rows}x{cols} matrix.")
-            out = xp.full((*band.shape[:-2], rows, cols), padding, dtype)
-            for row, place, i, j in _places(rows, cols, low, high, align, xp):
-                out[..., i, j] = band[..., row, place]
-            return out
-
-        return kernel
+        low, high = _band(k)
+        band = _as_band(diagonal, low, high)
+        rows, cols = _matrix_size(band.shape[-1], low, high, int(num_rows), int(num_cols))
+        if band.shape[-1] != _longest(rows, cols, low, high) or band.shape[-2] != high - low + 1:
+            raise invalid(f"The diagonals {shape_text(diagonal)} do not fit a {rows}x{cols} matrix.")
+        out = xp.full((*band.shape[:-2], rows, cols), padding, dtype)
+        for row, place, i, j in _places(rows, cols, low, high, align, xp):
+            out[..., i, j] = band[..., row, place]
+        return out
 
     def grad(op, dy):
         return [matrix_diag_part(dy, k=op.inputs[1], align=op.get_attr("align"))] + [None] * 4
@@ -124,18 +120,14 @@ class MatrixDiagPartV3(Op):
         longest = None if rows is None or cols is None else _longest(rows, cols, low, high)
         return [shape[:-2].concatenate([longest] if low == high else [high - low + 1, longest])]
 
-    def bind(node, xp):
+    def kernel(node, xp, x, k, padding):
         align, dtype = node["align"], node["T"].as_numpy_dtype
-
-        def kernel(x, k, padding):
-            rows, cols = x.shape[-2:]
-            low, high = _checked_band(k, rows, cols)
-            out = xp.full((*x.shape[:-2], high - low + 1, _longest(rows, cols, low, high)), padding, dtype)
-            for row, place, i, j in _places(rows, cols, low, high, align, xp):
-                out[..., row, place] = x[..., i, j]
-            return out[..., 0, :] if low == high else out
-
-        return kernel
+        rows, cols = x.shape[-2:]
+        low, high = _checked_band(k, rows, cols)
+        out = xp.full((*x.shape[:-2], high - low + 1, _longest(rows, cols, low, high)), padding, dtype)
+        for row, place, i, j in _places(rows, cols, low, high, align, xp):
+            out[..., row, place] = x[..., i, j]
+        return out[..., 0, :] if low == high else out
 
     def grad(op, dy):
         x, k = op.inputs[:2]
@@ -159,19 +151,15 @@ class MatrixSetDiagV3(Op):
         batch = diagonal[: -1 if low == high else -2]
         return [x.merge_with(batch.concatenate([None, None]))]
 
-    def bind(node, xp):
+    def kernel(node, xp, x, diagonal, k):
         align = node["align"]
-
-        def kernel(x, diagonal, k):
-            rows, cols = x.shape[-2:]
-            low, high = _checked_band(k, rows, cols)
-            band = _as_band(diagonal, low, high)
-            out = x.copy()
-            for row, place, i, j in _places(rows, cols, low, high, align, xp):
-                out[..., i, j] = band[..., row, place]
-            return out
-
-        return kernel
+        rows, cols = x.shape[-2:]
+        low, high = _checked_band(k, rows, cols)
+        band = _as_band(diagonal, low, high)
+        out = x.copy()
+        for row, place, i, j in _places(rows, cols, low, high, align, xp):
+            out[..., i, j] = band[..., row, place]
+        return out
 
     def grad(op, dy):
         _, diagonal, k = op.inputs
@@ -189,14 +177,11 @@ class Cross(Op):
 
     infer = shapes.merged
 
-    def bind(node, xp):
-        def kernel(a, b):
-            if a.shape != b.shape or a.shape[-1:] != (3,):
-                raise invalid(f"inputs must have one shape that ends with 3: {shape_text(a)}, {shape_text(b)}")
-            after, before = xp.asarray([1, 2, 0]), xp.asarray([2, 0, 1])
-            return a[..., after] * b[..., before] - a[..., before] * b[..., after]
-
-        return kernel
+    def kernel(node, xp, a, b):
+        if a.shape != b.shape or a.shape[-1:] != (3,):
+            raise invalid(f"inputs must have one shape that ends with 3: {shape_text(a)}, {shape_text(b)}")
+        after, before = xp.asarray([1, 2, 0]), xp.asarray([2, 0, 1])
+        return a[..., after] * b[..., before] - a[..., before] * b[..., after]
 
     def grad(op, dy):
         a, b = op.inputs

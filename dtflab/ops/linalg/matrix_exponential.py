@@ -20,7 +20,6 @@ from dtflab.ops.control.cond import cond
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.linalg.functions import matmul, matrix_solve
 from dtflab.ops.math import functions as math
 from dtflab.ops.reduce import functions as reduce
 
@@ -88,21 +87,20 @@ def _less(norm: Tensor, bound: float) -> Tensor:
 
 
 def _identity(matrix: Tensor) -> Tensor:
-    shape = arrays.shape(matrix)
-    return linalg.eye(shape[-2], batch_shape=arrays.shape(matrix)[:-2], dtype=matrix.dtype)
+    return linalg.eye(arrays.shape(matrix)[-2], batch_shape=arrays.shape(matrix)[:-2], dtype=matrix.dtype)
 
 
 def _pade(matrix: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     """Odd and even powers of the numerator, for the degrees without a shortcut."""
     b = [constant(x, matrix.dtype) for x in _PADE[degree]]
     identity = _identity(matrix)
-    powers = [matmul(matrix, matrix)]
+    powers = [linalg.matmul(matrix, matrix)]
     for _ in range(degree // 2 - 1):
-        powers.append(matmul(powers[-1], powers[0]))
+        powers.append(linalg.matmul(powers[-1], powers[0]))
     odd = powers[-1]
     for k in range(len(powers) - 2, -1, -1):
         odd += b[2 * k + 3] * powers[k]
-    u = matmul(matrix, odd + b[1] * identity)
+    u = linalg.matmul(matrix, odd + b[1] * identity)
     even = b[-1] * powers[-1]
     for k in range(len(powers) - 2, -1, -1):
         even += b[2 * k + 2] * powers[k]
@@ -112,27 +110,26 @@ def _pade(matrix: Tensor, degree: int) -> tuple[Tensor, Tensor]:
 def _pade_13(matrix: Tensor) -> tuple[Tensor, Tensor]:
     b = [constant(x, matrix.dtype) for x in map(float, _PADE_13.split())]
     identity = _identity(matrix)
-    m2 = matmul(matrix, matrix)
-    m4 = matmul(m2, m2)
-    m6 = matmul(m4, m2)
-    odd = matmul(m6, m6 + b[11] * m4 + b[9] * m2) + b[7] * m6 + b[5] * m4 + b[3] * m2 + b[1] * identity
-    u = matmul(matrix, odd)
+    m2 = linalg.matmul(matrix, matrix)
+    m4 = linalg.matmul(m2, m2)
+    m6 = linalg.matmul(m4, m2)
+    odd = linalg.matmul(m6, m6 + b[11] * m4 + b[9] * m2) + b[7] * m6 + b[5] * m4 + b[3] * m2 + b[1] * identity
+    u = linalg.matmul(matrix, odd)
     even = b[12] * m6 + b[10] * m4 + b[8] * m2
-    return u, matmul(m6, even) + b[6] * m6 + b[4] * m4 + b[2] * m2 + b[0] * identity
+    return u, linalg.matmul(m6, even) + b[6] * m6 + b[4] * m4 + b[2] * m2 + b[0] * identity
 
 
 def _squared(matrix: Tensor, norm: Tensor, u: Tensor, v: Tensor, squarings: Tensor) -> Tensor:
     """The quotient, squared as often as each matrix had been halved."""
     finite = math.is_finite(reduce.reduce_max(norm))
     nan = constant(np.nan, matrix.dtype)
-    result = cond(finite, lambda: matrix_solve(-u + v, u + v), lambda: arrays.fill(arrays.shape(matrix), nan))
+    result = cond(finite, lambda: linalg.matrix_solve(-u + v, u + v), lambda: arrays.fill(arrays.shape(matrix), nan))
     most = reduce.reduce_max(squarings)
 
     def more(i: Any, _: Any) -> Any:
         return cond(finite, lambda: math.less(i, most), lambda: constant(False))
 
     def square(i: Any, r: Any) -> Any:
-        return i + 1, indexing.where_v2(math.less(i, squarings), matmul(r, r), r)
+        return i + 1, indexing.where_v2(math.less(i, squarings), linalg.matmul(r, r), r)
 
-    found: Tensor = while_loop(more, square, [constant(0.0, norm.dtype), result])[1]
-    return found
+    return while_loop(more, square, [constant(0.0, norm.dtype), result])[1]

@@ -15,12 +15,9 @@ from dtflab.graph.operation import Tensor
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import cubic
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.linalg.functions import matrix_solve
-from dtflab.ops.linalg.solving import conjugate_transposed, in_lapack, square_shapes
+from dtflab.ops.linalg.solving import TYPES, conjugate_transposed, in_lapack, square_shapes
 from dtflab.ops.math import functions as math
 from dtflab.ops.reduce import functions as reduce
-
-_TYPES = "{double, float, half, complex64, complex128}"
 
 
 def _of_triangle(function: Any) -> Any:
@@ -74,7 +71,7 @@ def _logarithm(xp: Any, x: Any) -> Any:
     return 2 * times * total
 
 
-@op(f"MatrixSquareRoot(input: T) -> (output: T) where T: {_TYPES}")
+@op(f"MatrixSquareRoot(input: T) -> (output: T) where T: {TYPES}")
 class MatrixSquareRoot(Op):
     """The matrix whose square is the input."""
 
@@ -92,7 +89,7 @@ class MatrixSquareRoot(Op):
         both = math.add(_kronecker(eyes, arrays.matrix_transpose(root)), _kronecker(root, eyes))
         outer = shape[:-2]
         flat = arrays.reshape(arrays.matrix_transpose(dy), arrays.concat([outer, [order * order], [1]], 0))
-        return [arrays.matrix_transpose(arrays.reshape(matrix_solve(both, flat), shape))]
+        return [arrays.matrix_transpose(arrays.reshape(linalg.matrix_solve(both, flat), shape))]
 
 
 def _kronecker(a: Tensor, b: Tensor) -> Tensor:

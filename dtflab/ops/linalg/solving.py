@@ -21,11 +21,10 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import cond
 from dtflab.ops.costs import matrices
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.linalg.functions import _gram_cholesky, cholesky_solve, matrix_solve, matrix_triangular_solve
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 
-_TYPES = "{double, float, half, complex64, complex128}"
+TYPES = "{double, float, half, complex64, complex128}"  # that LAPACK's ops take
 
 
 def square_shape(op: Any) -> TensorShape:
@@ -42,16 +41,26 @@ def square_shapes(op: Any) -> list[TensorShape]:
     return [square_shape(op)] * len(op.outputs)
 
 
+def computed_in(dtype: Any) -> Any:
+    """The NumPy dtype in which LAPACK computes for `dtype`: it has no float16."""
+    return np.float32 if dtype == np.float16 else dtype
+
+
+def check_square(x: Any) -> None:
+    """InvalidArgumentError unless x holds square matrices."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise invalid(f"Input matrix must be square, got shape {shape_text(x)}")
+
+
 def in_lapack(function: Callable[..., Any], failure: str) -> Any:
     """A `bind` rule: `function(xp, node, …)` of square matrices in a dtype that LAPACK has."""
 
     def bind(node: Any, xp: Any) -> Any:
         dtype = node["T"].as_numpy_dtype
-        computed = np.float32 if dtype == np.float16 else dtype
+        computed = computed_in(dtype)
 
         def kernel(x: Any, *others: Any) -> Any:
-            if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-                raise invalid(f"Input matrix must be square, got shape {shape_text(x)}")
+            check_square(x)
             try:
                 found = function(xp, node, x.astype(computed), *(o.astype(computed) for o in others))
             except np.linalg.LinAlgError:
@@ -83,13 +92,12 @@ def _solved(times: int, divisor: int = 1) -> Callable[..., int]:
 
     def flops(node: Any, ins: Any, outs: Any) -> int:
         count, n, _ = matrices(ins[0])
-        triangles = 2 if times else 1
-        return count * times * n**3 // divisor + triangles * n * elements(outs[0] if outs else ins[1])
+        return count * times * n**3 // divisor + (2 if times else 1) * n * elements(outs[0] if outs else ins[1])
 
     return flops
 
 
-@op(f"MatrixSolve(matrix: T, rhs: T) -> (output: T) where adjoint: bool = false, T: {_TYPES}")
+@op(f"MatrixSolve(matrix: T, rhs: T) -> (output: T) where adjoint: bool = false, T: {TYPES}")
 class MatrixSolve(Op):
     """The x with matrix·x = rhs."""
 
@@ -103,7 +111,7 @@ class MatrixSolve(Op):
 
     def grad(op, dy):
         turned = op.get_attr("adjoint")
-        d_rhs = matrix_solve(op.inputs[0], dy, adjoint=not turned)
+        d_rhs = linalg.matrix_solve(op.inputs[0], dy, adjoint=not turned)
         return [_of_matrix(op.outputs[0], d_rhs, turned), d_rhs]
 
 
@@ -147,13 +155,12 @@ class MatrixTriangularSolve(Op):
         matrix, rhs = square_shape(op), op.inputs[1].shape.with_rank_at_least(2)
         if matrix.ndims is None or rhs.ndims is None:
             return [TensorShape(None)]
-        batch = infer_broadcast(matrix[:-2], rhs[:-2])
-        return [batch.concatenate([matrix[-1].merge_with(rhs[-2]), rhs[-1]])]
+        return [infer_broadcast(matrix[:-2], rhs[:-2]).concatenate([matrix[-1].merge_with(rhs[-2]), rhs[-1]])]
 
     def grad(op, dy):
         matrix, rhs = op.inputs
         turned, lower = op.get_attr("adjoint"), op.get_attr("lower")
-        d_rhs = matrix_triangular_solve(matrix, dy, lower=lower, adjoint=not turned)
+        d_rhs = linalg.matrix_triangular_solve(matrix, dy, lower=lower, adjoint=not turned)
         d_matrix = _of_matrix(op.outputs[0], d_rhs, turned)
         d_matrix = arrays.matrix_band_part(d_matrix, *((-1, 0) if lower else (0, -1)))
         known = matrix.shape.is_fully_defined() and rhs.shape.is_fully_defined()
@@ -171,7 +178,7 @@ def _fitted(node: Any, ins: Any, outs: Any) -> int:
     return count * (m * n * n + 2 * m * n * k + n**3 // 3 + 2 * n * n * k)
 
 
-@op(f"MatrixSolveLs(matrix: T, rhs: T, l2_regularizer: double) -> (output: T) where T: {_TYPES}, fast: bool = true")
+@op(f"MatrixSolveLs(matrix: T, rhs: T, l2_regularizer: double) -> (output: T) where T: {TYPES}, fast: bool = true")
 class MatrixSolveLs(Op):
     """The x for which matrix·x is nearest to rhs; of several the smallest."""
 
@@ -183,26 +190,19 @@ class MatrixSolveLs(Op):
         matrix[-2].merge_with(rhs[-2])
         return [matrix[:-2].merge_with(rhs[:-2]).concatenate([matrix[-1], rhs[-1]])]
 
-    def bind(node, xp):
-        dtype, fast = node["T"].as_numpy_dtype, node["fast"]
-        computed = np.float32 if dtype == np.float16 else dtype
-
-        def kernel(matrix, rhs, l2):
-            a, b = matrix.astype(computed), rhs.astype(computed)
-            return (_least_squares(xp, a, b, l2) if fast else xp.linalg.pinv(a) @ b).astype(dtype)
-
-        return kernel
+    def kernel(node, xp, matrix, rhs, l2):
+        dtype = node["T"].as_numpy_dtype
+        a, b = (x.astype(computed_in(dtype)) for x in (matrix, rhs))
+        return (_least_squares(xp, a, b, l2) if node["fast"] else xp.linalg.pinv(a) @ b).astype(dtype)
 
     def grad(op, dy):
         if not op.get_attr("fast"):
             raise ValueError("Gradient not defined for fast=False")
         shape = op.inputs[0].shape[-2:]
         if shape.is_fully_defined():
-            return (_tall_gradient if shape[-2] >= shape[-1] else _wide_gradient)(op, dy)
+            return [*(_tall_gradient if shape[-2] >= shape[-1] else _wide_gradient)(op, dy), None]
         sizes = arrays.shape(op.inputs[0])[-2:]
-        found = cond.cond(
-            sizes[-2] >= sizes[-1], lambda: _tall_gradient(op, dy)[:2], lambda: _wide_gradient(op, dy)[:2]
-        )
+        found = cond.cond(sizes[-2] >= sizes[-1], lambda: _tall_gradient(op, dy), lambda: _wide_gradient(op, dy))
         return [*found, None]
 
 
@@ -221,21 +221,21 @@ def _least_squares(xp: Any, a: Any, b: Any, l2: Any) -> Any:
 def _tall_gradient(op: Any, dy: Any) -> list[Any]:
     a, b, _ = op.inputs
     x = op.outputs[0]
-    chol = _gram_cholesky(a, arrays.cast(op.inputs[2], a.dtype.base_dtype), first_kind=True)
-    z = cholesky_solve(chol, dy)
+    chol = linalg._gram_cholesky(a, arrays.cast(op.inputs[2], a.dtype.base_dtype), first_kind=True)
+    z = linalg.cholesky_solve(chol, dy)
     product = linalg.matmul(x, z, adjoint_b=True)
     both = product + arrays.matrix_transpose(product)
-    return [-linalg.matmul(a, both) + linalg.matmul(b, z, adjoint_b=True), linalg.matmul(a, z), None]
+    return [-linalg.matmul(a, both) + linalg.matmul(b, z, adjoint_b=True), linalg.matmul(a, z)]
 
 
 def _wide_gradient(op: Any, dy: Any) -> list[Any]:
     a, b, _ = op.inputs
-    chol = _gram_cholesky(a, arrays.cast(op.inputs[2], a.dtype.base_dtype), first_kind=False)
-    db = cholesky_solve(chol, linalg.matmul(a, dy))
-    tmp = cholesky_solve(chol, b)
+    chol = linalg._gram_cholesky(a, arrays.cast(op.inputs[2], a.dtype.base_dtype), first_kind=False)
+    db = linalg.cholesky_solve(chol, linalg.matmul(a, dy))
+    tmp = linalg.cholesky_solve(chol, b)
     first = -linalg.matmul(db, linalg.matmul(tmp, a, adjoint_a=True))
     second = linalg.matmul(tmp, dy - linalg.matmul(a, db, adjoint_a=True), adjoint_b=True)
-    return [first + second, db, None]
+    return [first + second, db]
 
 
 # -- functions --------------------------------------------------------------------------------------------------------

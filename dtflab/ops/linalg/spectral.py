@@ -28,9 +28,7 @@ def _of_complex(op_type: str, summary: str) -> Callable[..., Tensor]:
     def function(input: Any, name: str | None = None) -> Tensor:
         return apply_op(op_type, name, input=input)
 
-    function.__name__ = function.__qualname__ = op_type.lower()
-    function.__doc__ = summary
-    return function
+    return arrays.described(function, op_type.lower(), summary)
 
 
 fft = _of_complex("FFT", "The Fourier transform along the last axis.")
@@ -63,9 +61,7 @@ def _of_real(op_type: str, rank: int, inverse: bool, summary: str) -> Callable[.
             pair = {"Treal": _REAL_TYPES[wide], "Tcomplex": _COMPLEX_TYPES[wide]}
             return apply_op(op_type, scope, input=x, fft_length=length, **pair)
 
-    function.__name__ = function.__qualname__ = op_type.lower()
-    function.__doc__ = summary
-    return function
+    return arrays.described(function, op_type.lower(), summary)
 
 
 def _length(x: Tensor, rank: int, inverse: bool) -> Any:

@@ -17,12 +17,12 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import per_output
 from dtflab.ops.gradient_rules import Grad, reduce_to_inputs, same_static_shapes, summed
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.math.elementwise import Bind, binary, into, ufunc
-from dtflab.ops.math.functions import multiply, pow, scalar_mul
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import different_sizes, invalid, shape_text
 from dtflab.ops.type_sets import FLOAT, NUMBER, NUMBER_VARIANT, REAL, REAL_COMPLEX, SIGNED_COMPLEX
 
 
@@ -39,15 +39,15 @@ def _difference_grad(op: Any, dz: Any) -> list[Any]:
 def _product_grad(op: Any, dz: Any) -> list[Any]:
     x, y = op.inputs
     if same_static_shapes(x, y, dz) and dz.dtype in (dtypes.int32, dtypes.float32):
-        return [multiply(dz, y), multiply(dz, x)]
-    dx, dy = multiply(dz, math.conj(y)), multiply(math.conj(x), dz)
+        return [math.multiply(dz, y), math.multiply(dz, x)]
+    dx, dy = math.multiply(dz, math.conj(y)), math.multiply(math.conj(x), dz)
     return reduce_to_inputs(x, y, dx, dy)
 
 
 def _power_grad(op: Any, dz: Any) -> list[Any]:
     x, y = op.inputs
     cx, cy = math.conj(x), math.conj(y)
-    dx = dz * cy * pow(cx, cy - 1)
+    dx = dz * cy * math.pow(cx, cy - 1)
     mask = math.not_equal(cx, 0) if x.dtype.is_complex else cx > 0
     safe_x = indexing.where(mask, cx, arrays.ones_like(x))  # so that no NaN arises in an element that is not taken
     log_x = indexing.where(mask, math.log(safe_x), arrays.zeros_like(x))
@@ -76,7 +76,7 @@ def _atan2_grad(op: Any, dz: Any) -> list[Any]:
 def _distance_grad(op: Any, dz: Any) -> list[Any]:
     x, y = op.inputs
     with control_dependencies([dz]):
-        dx = scalar_mul(2.0, dz) * (x - y)
+        dx = math.scalar_mul(2.0, dz) * (x - y)
     return [dx, -dx] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dx, -dx)
 
 
@@ -104,10 +104,6 @@ def _distance(node: Any, xp: Any) -> Callable[..., Any]:
     return lambda x, y: xp.square(xp.subtract(x, y))
 
 
-def _two_per_element(node: Any, ins: Any, outs: Any) -> int:
-    return 2 * elements(outs[0])
-
-
 _ADDED = "{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}"
 _DISTANCES = "{bfloat16, half, float, double, int32, int64, complex64, complex128}"
 
@@ -119,7 +115,7 @@ _BINARY: dict[str, tuple[str, str | Bind, Grad, dict[str, Any]]] = {  # types, k
     "Pow(x: T, y: T)": (SIGNED_COMPLEX, _power, _power_grad, {}),
     "Maximum(x: T, y: T)": (REAL, "maximum", _extreme_grad(math.greater_equal), {"into": into("maximum")}),
     "Minimum(x: T, y: T)": (REAL, "minimum", _extreme_grad(math.less_equal), {"into": into("minimum")}),
-    "SquaredDifference(x: T, y: T)": (_DISTANCES, _distance, _distance_grad, {"flops": _two_per_element}),
+    "SquaredDifference(x: T, y: T)": (_DISTANCES, _distance, _distance_grad, {"flops": per_output(2)}),
     "Atan2(y: T, x: T)": (FLOAT, "arctan2", _atan2_grad, {}),
 }
 
@@ -142,10 +138,7 @@ class AddN(Op):
             shape = first.shape
             for i, x in enumerate(rest):
                 if x.shape != shape:
-                    raise invalid(
-                        f"Inputs to operation {node.name} of type AddN must have the same size and shape.  "
-                        f"Input 0: {shape_text(shape)} != input {i + 1}: {shape_text(x)}"
-                    )
+                    raise different_sizes(node, shape, i + 1, x)
             total = xp.add(first, rest[0])
             for x in rest[1:]:
                 total += x
@@ -195,7 +188,7 @@ class ClipByValue(Op):
 
         return kernel
 
-    flops = _two_per_element
+    flops = per_output(2)
 
     def grad(op, dy):
         t, low, high = op.inputs

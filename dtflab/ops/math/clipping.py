@@ -110,5 +110,4 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Ten
         axes = arrays.range(arrays.rank(t))
         inverse = math.rsqrt(reduce.reduce_sum(t * t, axes))
         scaled = t * clip_norm * math.minimum(inverse * count, constant(1.0) / clip_norm)
-        result: Tensor = arrays.identity(scaled, name=scope)
-        return result
+        return arrays.identity(scaled, name=scope)

@@ -26,15 +26,10 @@ class Complex(Op):
 
     infer = shapes.broadcast
 
-    def bind(node, xp):
-        dtype = node["Tout"].as_numpy_dtype
-
-        def kernel(real, imag):
-            out = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), dtype)
-            out.real[...], out.imag[...] = real, imag
-            return out
-
-        return kernel
+    def kernel(node, xp, real, imag):
+        out = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), node["Tout"].as_numpy_dtype)
+        out.real[...], out.imag[...] = real, imag
+        return out
 
     def grad(op, dy):
         x, y = op.inputs
@@ -67,8 +62,7 @@ def _conj_grad(op: Any, dy: Any) -> list[Any]:
 
 def _abs_grad(op: Any, dy: Any) -> list[Any]:
     x, y = op.inputs[0], op.outputs[0]
-    numerator = math.complex(dy, arrays.zeros_like(dy)) * x
-    return [math.div_no_nan(numerator, math.complex(y, arrays.zeros_like(y)))]
+    return [math.div_no_nan(math.complex(dy, arrays.zeros_like(dy)) * x, math.complex(y, arrays.zeros_like(y)))]
 
 
 def _angle_grad(op: Any, dy: Any) -> list[Any]:
@@ -91,6 +85,4 @@ _unary("Real(input: T) -> (output: Tout)", _real, _real_grad, _TO_REAL, aliasing
 _unary("Imag(input: T) -> (output: Tout)", _imag, _imag_grad, _TO_REAL, aliasing=True)
 _unary("ComplexAbs(x: T) -> (y: Tout)", ufunc("absolute"), _abs_grad, _TO_REAL)
 _unary("Angle(input: T) -> (output: Tout)", ufunc("angle"), _angle_grad, _TO_REAL)
-_unary(
-    "Conj(input: T) -> (output: T)", ufunc("conjugate"), _conj_grad, "T: {complex64, complex128, variant} = complex64"
-)
+_unary("Conj(input: T) -> (output: T)", ufunc("conjugate"), _conj_grad, _CONJ)

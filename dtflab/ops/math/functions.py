@@ -106,16 +106,12 @@ def add_n(inputs: Iterable[Any], name: str | None = None) -> Tensor:
 
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
     """As `add_n`, for tensors only."""
-    if not isinstance(inputs, list | tuple) or not inputs:
-        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
-    tensors = [convert_to_tensor(x) for x in inputs]
-    if any(t.dtype.base_dtype != tensors[0].dtype.base_dtype for t in tensors):
+    tensors = [convert_to_tensor(x) for x in inputs] if isinstance(inputs, list | tuple) else []
+    if len({t.dtype.base_dtype for t in tensors}) != 1:
         raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
     if tensor_dtype is not None and tensor_dtype != tensors[0].dtype:
-        raise TypeError(
-            f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype}. "
-            "These must be equal. Try casting the input to the desired type."
-        )
+        text = f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype}."
+        raise TypeError(f"{text} These must be equal. Try casting the input to the desired type.")
     return add_n(tensors, name=name)
 
 
@@ -187,8 +183,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
         return truediv(x, y, name)
     if not isinstance(x, Tensor):
         x = convert_to_tensor(x, y.dtype.base_dtype if isinstance(y, Tensor) else None)
-    result: Tensor = x / y
-    return result
+    return x / y
 
 
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -338,8 +333,7 @@ right_shift = _binary("RightShift", "x with its bits moved down by y places; of 
 
 def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
     """x or y, but not both."""
-    either = logical_or(x, y)
-    return logical_and(either, logical_not(logical_and(x, y)), name=name)
+    return logical_and(logical_or(x, y), logical_not(logical_and(x, y)), name=name)
 
 
 # -- complex numbers ------------------------------------------------------------------------------------
@@ -347,18 +341,12 @@ def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
 
 def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     """The complex numbers with these parts."""
-    real = convert_to_tensor(real, name="real")
-    imag = convert_to_tensor(imag, name="imag")
+    real, imag = convert_to_tensor(real, name="real"), convert_to_tensor(imag, name="imag")
     with name_scope(name, "Complex", [real, imag]) as scope:
-        if (
-            real.dtype.base_dtype != imag.dtype.base_dtype
-            or real.dtype.size not in (4, 8)
-            or not real.dtype.is_floating
-        ):
-            raise TypeError(
-                f"The `real` and `imag` components have incorrect types: {real.dtype.name} "
-                f"{imag.dtype.name}. They must be consistent, and one of {[dtypes.float32, dtypes.float64]}"
-            )
+        kinds = [dtypes.float32, dtypes.float64]
+        if real.dtype.base_dtype != imag.dtype.base_dtype or real.dtype.base_dtype not in kinds:
+            found = f"{real.dtype.name} {imag.dtype.name}. They must be consistent, and one of {kinds}"
+            raise TypeError(f"The `real` and `imag` components have incorrect types: {found}")
         out = dtypes.complex64 if real.dtype.size == 4 else dtypes.complex128
         return apply_op("Complex", scope, real=real, imag=imag, Tout=out)
 
@@ -369,9 +357,9 @@ def real(input: Any, name: str | None = None) -> Tensor:
         input = convert_to_tensor(input, name="input")
         if input.dtype.is_complex:
             return apply_op("Real", scope, input=input, Tout=input.dtype.real_dtype)
-        if input.dtype.is_numeric:
-            return input
-        raise TypeError(f"input must be a numeric tensor, but got tensor with dtype {input.dtype}")
+        if not input.dtype.is_numeric:
+            raise TypeError(f"input must be a numeric tensor, but got tensor with dtype {input.dtype}")
+        return input
 
 
 def imag(input: Any, name: str | None = None) -> Tensor:

@@ -22,7 +22,7 @@ from dtflab.ops.costs import of_inputs
 from dtflab.ops.gradient_rules import reduce_to_inputs
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math.elementwise import Bind, binary, ufunc
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import different_sizes, invalid, shape_text
 from dtflab.ops.type_sets import INTEGER, NUMBER_BOOL
 
 
@@ -62,18 +62,13 @@ class PopulationCount(Op):
     infer = shapes.unchanged
     grad = no_gradient
 
-    def bind(node, xp):
-        size = node["T"].size
-
-        def kernel(x):
-            bits = xp.unpackbits(xp.ascontiguousarray(x).reshape(-1).view(np.uint8))
-            return bits.reshape((*x.shape, 8 * size)).sum(-1, dtype=np.uint8)
-
-        return kernel
+    def kernel(node, xp, x):
+        bits = xp.unpackbits(xp.ascontiguousarray(x).reshape(-1).view(np.uint8))
+        return bits.reshape((*x.shape, 8 * node["T"].size)).sum(-1, dtype=np.uint8)
 
 
 class _Equality(Op):
-    """What Equal and NotEqual share: every dtype; shapes that do not fit may count as different."""
+    """Base of Equal and NotEqual: they take every dtype; shapes that do not fit may count as different."""
 
     grad = no_gradient
 
@@ -130,21 +125,15 @@ class Select(Op):
             return [result]
         return [result.merge_with(condition)]
 
-    def bind(node, xp):
-        def kernel(condition, t, e):
-            if t.shape != e.shape:
-                text = f"{shape_text(t)} vs. {shape_text(e)}"
-                raise invalid(f"'then' and 'else' must have the same size, but received: {text}")
-            if condition.shape != t.shape and condition.ndim == 1 and t.ndim > 1 and len(condition) == len(t):
-                condition = condition.reshape((-1,) + (1,) * (t.ndim - 1))
-            elif condition.shape != t.shape and condition.ndim:
-                raise invalid(
-                    f"Inputs to operation {node.name} of type Select must have the same size and shape.  "
-                    f"Input 0: {shape_text(condition)} != input 1: {shape_text(t)}"
-                )
-            return xp.where(condition, t, e)
-
-        return kernel
+    def kernel(node, xp, condition, t, e):
+        if t.shape != e.shape:
+            text = f"{shape_text(t)} vs. {shape_text(e)}"
+            raise invalid(f"'then' and 'else' must have the same size, but received: {text}")
+        if condition.shape != t.shape and condition.ndim == 1 and t.ndim > 1 and len(condition) == len(t):
+            condition = condition.reshape((-1,) + (1,) * (t.ndim - 1))
+        elif condition.shape != t.shape and condition.ndim:
+            raise different_sizes(node, condition, 1, t)
+        return xp.where(condition, t, e)
 
     def grad(op, dy):
         condition, t, _ = op.inputs

@@ -3,7 +3,7 @@
 Stands for their parts of `core/kernels/cwise_op_*.cc`, `betainc_op.cc`, `python/ops/math_ops.py`,
 `special_math_ops.py`, `math_grad.py` and `random_grad.py`. Left out: `tf.math.special` (Dawson, Fresnel, …).
 
-Rule: the numbers are made in float64 by `gamma_functions.py`, `bessel.py` and `approximations.py`, whatever the dtype.
+Rule: the numbers are made in float64 by `gamma_functions.py` and `approximations.py`, whatever the dtype.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from dtflab.ops.gradient_rules import from_input, summed
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import approximations, functions as math, gamma_functions
 from dtflab.ops.math.elementwise import binary, unary
-from dtflab.ops.math.functions import bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, lgamma, polygamma, zeta
-from dtflab.ops.math.gamma_functions import random_gamma_grad
 from dtflab.ops.messages import invalid
 from dtflab.ops.type_sets import FLOAT
 
@@ -59,13 +57,13 @@ def _when_there(rule: Callable[[Any, Any], Any]) -> Any:
 def _i1_grad(op: Any, dy: Any) -> Tensor:
     x, y = op.inputs[0], op.outputs[0]
     one = arrays.cast(1.0, x.dtype)
-    return dy * indexing.where_v2(math.equal(x, 0.0), one, bessel_i0(x) - math.div(y, x))
+    return dy * indexing.where_v2(math.equal(x, 0.0), one, math.bessel_i0(x) - math.div(y, x))
 
 
 def _i1e_grad(op: Any, dy: Any) -> Tensor:
     x, y = op.inputs[0], op.outputs[0]
     half = arrays.cast(0.5, x.dtype)
-    slope = bessel_i0e(x) - y * (math.sign(x) + math.reciprocal(x))
+    slope = math.bessel_i0e(x) - y * (math.sign(x) + math.reciprocal(x))
     return dy * indexing.where_v2(math.equal(x, 0.0), half, slope)
 
 
@@ -82,12 +80,12 @@ def _ndtri_grad(op: Any, dy: Any) -> list[Any]:
 
 
 def _digamma_grad(x: Tensor, dy: Tensor) -> Tensor:
-    return dy * polygamma(constant(1, x.dtype.base_dtype), x)
+    return dy * math.polygamma(constant(1, x.dtype.base_dtype), x)
 
 
 def _i0e_grad(op: Any, dy: Any) -> Tensor:
     x, y = op.inputs[0], op.outputs[0]
-    return dy * (bessel_i1e(x) - math.sign(x) * y)
+    return dy * (math.bessel_i1e(x) - math.sign(x) * y)
 
 
 for _name, _function, _grad in (
@@ -97,7 +95,7 @@ for _name, _function, _grad in (
     ("Ndtri", approximations.ndtri, _ndtri_grad),
     ("BesselI0e", approximations.i0e, _when_there(_i0e_grad)),
     ("BesselI1e", approximations.i1e, _when_there(_i1e_grad)),
-    ("BesselI0", _scaled_back(approximations.i0e), _when_there(lambda op, dy: dy * bessel_i1(op.inputs[0]))),
+    ("BesselI0", _scaled_back(approximations.i0e), _when_there(lambda op, dy: dy * math.bessel_i1(op.inputs[0]))),
     ("BesselI1", _scaled_back(approximations.i1e), _when_there(_i1_grad)),
 ):
     unary(_name, FLOAT, _in_double(_function), _grad)
@@ -122,7 +120,7 @@ def _igamma_grad(op: Any, dy: Any) -> list[Any]:
     sa, sx, ra, rx = _sides(a, x)
     with control_dependencies([dy]):
         by_a = apply_op("IgammaGradA", a=a, x=x)
-        by_x = math.exp(-x + (a - 1) * math.log(x) - lgamma(a))
+        by_x = math.exp(-x + (a - 1) * math.log(x) - math.lgamma(a))
         return [summed(by_a * dy, ra, sa), summed(by_x * dy, rx, sx)]
 
 
@@ -134,18 +132,14 @@ def _zeta_grad(op: Any, dy: Any) -> list[Any]:
     x, q = op.inputs
     _, sq, _, rq = _sides(x, q)
     with control_dependencies([dy]):
-        return [None, summed(-x * zeta(x + 1, q) * dy, rq, sq)]
+        return [None, summed(-x * math.zeta(x + 1, q) * dy, rq, sq)]
 
 
 def _polygamma_grad(op: Any, dy: Any) -> list[Any]:
     n, x = op.inputs
     _, sx, _, rx = _sides(n, x)
     with control_dependencies([dy]):
-        return [None, summed(polygamma(n + 1, x) * dy, rx, sx)]
-
-
-def _next_after(node: Any, xp: Any) -> Callable[..., Any]:
-    return xp.nextafter
+        return [None, summed(math.polygamma(n + 1, x) * dy, rx, sx)]
 
 
 def _next_after_grad(op: Any, dy: Any) -> list[Any]:
@@ -160,10 +154,15 @@ for _interface, _types, _kernel, _grad in (
     ("Igamma(a: T, x: T) -> (z: T)", FLOAT, _in_double(gamma_functions.igamma), _igamma_grad),
     ("Igammac(a: T, x: T) -> (z: T)", FLOAT, _in_double(gamma_functions.igammac), _igammac_grad),
     ("IgammaGradA(a: T, x: T) -> (z: T)", "{float, double}", _in_double(gamma_functions.igamma_grad_a), None),
-    ("RandomGammaGrad(alpha: T, sample: T) -> (output: T)", "{float, double}", _in_double(random_gamma_grad), None),
+    (
+        "RandomGammaGrad(alpha: T, sample: T) -> (output: T)",
+        "{float, double}",
+        _in_double(gamma_functions.random_gamma_grad),
+        None,
+    ),
     ("Zeta(x: T, q: T) -> (z: T)", "{float, double}", _in_double(gamma_functions.zeta), _zeta_grad),
     ("Polygamma(a: T, x: T) -> (z: T)", "{float, double}", _in_double(gamma_functions.polygamma), _polygamma_grad),
-    ("NextAfter(x1: T, x2: T) -> (output: T)", "{double, float} = float", _next_after, _next_after_grad),
+    ("NextAfter(x1: T, x2: T) -> (output: T)", "{double, float} = float", "nextafter", _next_after_grad),
 ):
     binary(f"{_interface}\nT: {_types}", _kernel, _grad, flops=_flops)
 
@@ -194,6 +193,6 @@ class Betainc(Op):
     def grad(op, dy):
         a, b, x = op.inputs
         _, sx, _, rx = _sides(a, x)
-        log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
+        log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
         log_density = math.xlog1py(b - 1, -x) + math.xlogy(a - 1, x)
         return [None, None, summed(math.exp(log_density - log_beta) * dy, rx, sx)]

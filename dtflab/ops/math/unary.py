@@ -22,6 +22,7 @@ from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.array_module import special_function
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import per_output
 from dtflab.ops.gradient_rules import Grad, from_input, from_output, no_slope
 from dtflab.ops.math import functions as math
 from dtflab.ops.math.elementwise import ufunc, unary
@@ -38,6 +39,10 @@ def _second(rule: Callable[[Tensor, Tensor, Tensor], list[Any]]) -> Grad:
             return rule(math.conj(op.inputs[0]), op.inputs[1], dz)
 
     return grad
+
+
+def _tanh_second(y: Tensor, dy: Tensor, dz: Tensor) -> list[Any]:
+    return [dz * -2.0 * math.conj(dy) * y, math.tanh_grad(y, dz)]
 
 
 def _sigmoid_second(y: Tensor, dy: Tensor, dz: Tensor) -> list[Any]:
@@ -68,10 +73,7 @@ def _reciprocal_slope(xp: Any, y: Any, dy: Any) -> Any:
 
 
 _GRADIENT_OPS: dict[str, tuple[Callable[..., Any], Grad]] = {  # kernel(xp, y, dy), and the gradient of that
-    "TanhGrad": (
-        lambda xp, y, dy: dy * (1 - xp.square(y)),
-        _second(lambda y, dy, dz: [dz * -2.0 * math.conj(dy) * y, math.tanh_grad(y, dz)]),
-    ),
+    "TanhGrad": (lambda xp, y, dy: dy * (1 - xp.square(y)), _second(_tanh_second)),
     "SigmoidGrad": (lambda xp, y, dy: dy * y * (1 - y), _second(_sigmoid_second)),
     "SqrtGrad": (lambda xp, y, dy: dy * y.dtype.type(0.5) / _c(y), _sqrt_second),
     "RsqrtGrad": (lambda xp, y, dy: dy * y.dtype.type(-0.5) * _c(y) * xp.square(_c(y)), _second(_rsqrt_second)),
@@ -86,7 +88,7 @@ def _gradient_op(op_name: str, kernel: Callable[..., Any], grad: Grad) -> None:
         "infer": shapes.unchanged,
         "bind": lambda node, xp: lambda y, dy: kernel(xp, y, dy),
         "grad": grad,
-        "flops": lambda node, ins, outs: 3 * int(np.prod(outs[0].shape)),
+        "flops": per_output(3),
     }
     op(f"{op_name}(y: T, dy: T) -> (z: T) where T: {FLOAT_COMPLEX}")(type(op_name, (Op,), members))
 
@@ -134,8 +136,7 @@ def _by(gradient: Callable[..., Tensor]) -> Grad:
 
 
 def _square_grad(x: Tensor, dy: Tensor) -> Tensor:
-    two = constant(2.0, x.dtype.base_dtype)
-    return apply_op("Mul", x=dy, y=apply_op("Mul", x=x, y=two))
+    return apply_op("Mul", x=dy, y=apply_op("Mul", x=x, y=constant(2.0, x.dtype.base_dtype)))
 
 
 def _over(dy: Tensor, denominator: Tensor) -> Tensor:
@@ -143,8 +144,7 @@ def _over(dy: Tensor, denominator: Tensor) -> Tensor:
 
 
 def _times_exp(x: Tensor, dy: Tensor) -> Tensor:
-    y = math.exp(x)
-    return dy * y
+    return dy * math.exp(x)
 
 
 def _arc(sign: int) -> Callable[[Tensor, Tensor], Tensor]:

@@ -1,4 +1,4 @@
-"""What layers of networks compute: activations, losses, normalization, embeddings, eight bits.
+"""The computations of layers of networks: activations, losses, normalization, embeddings, eight bits.
 
 Pages: `functions` (layers, and a function per op), `cross_entropy` (its functions), `embedding` (rows by number),
 `moments` (means and variances), `weights_broadcast` (do weights fit values?).

@@ -15,253 +15,209 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import per_output
+from dtflab.ops.gradient_rules import Grad
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
-from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.messages import different_sizes
 
 _REAL = "T: realnumbertype"
-_RELU = "{float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}"
 _FLOAT = "T: {half, bfloat16, float, double}"
-_TO = "(features: T) -> (activations: T)\n"
-_BACK = "(gradients: T, features: T) -> (backprops: T)\n"
-_BACK_FROM_OUTPUT = "(gradients: T, outputs: T) -> (backprops: T)\n"
-
-Bind = Callable[[Any, Any], Callable[..., Any]]
 
 
-def forward(compute: Callable[..., Any]) -> Bind:
-    """A `bind` rule from `compute(xp, x, num)`, where `num(v)` is the number v in the dtype of x."""
+def _forward(name: str, attrs: str, **members: Any) -> None:
+    """Register `name(features) -> activations`."""
+    interface = f"{name}(features: T) -> (activations: T) where {attrs}"
+    op(interface)(type(name, (Op,), {"infer": shapes.unchanged} | members))
+
+
+def _backward(name: str, given: str, attrs: str, **members: Any) -> None:
+    """Register `name(gradients, given) -> backprops`, where `given` is `features` or `outputs`."""
+    interface = f"{name}(gradients: T, {given}: T) -> (backprops: T) where {attrs}"
+    op(interface)(type(name, (Op,), {"infer": shapes.merged} | members))
+
+
+def _number(node: Any) -> Any:
+    """A function that makes numbers of the node's dtype."""
+    return np.dtype(node["T"].as_numpy_dtype).type
+
+
+def _of_features(kernel: Callable[..., Any]) -> Any:
+    """A `bind` rule from `kernel(xp, x, num)`, where `num(v)` is the number v in the dtype of x."""
 
     def bind(node: Any, xp: Any) -> Callable[[Any], Any]:
-        num = np.dtype(node["T"].as_numpy_dtype).type
-        return lambda x: compute(xp, x, num)
+        num = _number(node)
+        return lambda x: kernel(xp, x, num)
 
     return bind
 
 
-def backward(compute: Callable[..., Any]) -> Bind:
-    """A `bind` rule from `compute(xp, dy, x, num)`, for inputs of one shape."""
+def _of_gradients(kernel: Callable[..., Any]) -> Any:
+    """A `bind` rule from `kernel(xp, dy, x, num)`, for inputs of one shape."""
 
     def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
-        num = np.dtype(node["T"].as_numpy_dtype).type
+        num = _number(node)
 
-        def kernel(dy: Any, x: Any) -> Any:
+        def checked(dy: Any, x: Any) -> Any:
             if dy.shape != x.shape:
-                raise invalid(
-                    f"Inputs to operation {node.name} of type {node.op} must have the same size and shape.  "
-                    f"Input 0: {shape_text(dy)} != input 1: {shape_text(x)}"
-                )
-            return compute(xp, dy, x, num)
+                raise different_sizes(node, dy, 1, x)
+            return kernel(xp, dy, x, num)
 
-        return kernel
+        return checked
 
     return bind
 
 
-def _flops(count: int) -> Callable[..., int]:
-    """That many operations per element."""
-    return lambda node, ins, outs: count * elements(outs[0])
+# -- kernels ----------------------------------------------------------------------------------------------
 
 
-# -- cut off below zero -------------------------------------------------------------------------------
+def _relu(node: Any, xp: Any) -> Callable[..., Any]:
+    num = _number(node)
 
+    def kernel(x: Any, out: Any = None) -> Any:
+        if not x.ndim:
+            return xp.maximum(x, num(0))
+        zeros = xp.zeros(x.shape, num)  # the larger of two arrays takes NumPy a third of the time of array and 0
+        return xp.maximum(x, zeros, out=zeros if out is None else out)
 
-@op(f"Relu{_TO}T: {_RELU}")
-class Relu(Op):
-    infer = shapes.unchanged
-
-    def bind(node, xp):
-        dtype = np.dtype(node["T"].as_numpy_dtype)
-
-        def kernel(x, out=None):
-            if not x.ndim:
-                return xp.maximum(x, dtype.type(0))
-            zeros = xp.zeros(x.shape, dtype)  # the larger of two arrays takes NumPy a third of the time of array and 0
-            return xp.maximum(x, zeros, out=zeros if out is None else out)
-
-        return kernel
-
-    into = bind
-
-    def grad(op, dy):
-        return [apply_op("ReluGrad", gradients=dy, features=op.outputs[0])]
+    return kernel
 
 
 def _times(xp: Any, dy: Any, mask: Any) -> Any:
-    """dy * mask, in the place of the mask."""
+    """dy * mask, in the place of the mask; as in TensorFlow inf * 0 is NaN."""
     return xp.multiply(dy, mask, out=mask) if mask.ndim else dy * mask
 
 
-@op(f"ReluGrad{_BACK}{_REAL}")
-class ReluGrad(Op):
-    infer = shapes.merged
-    bind = backward(lambda xp, dy, x, num: _times(xp, dy, (x > num(0)).astype(num)))  # as TensorFlow: inf * 0 is NaN
-
-    def grad(op, dz):
-        return _piecewise_linear(op, dz, "ReluGrad")
+def _relu_back(xp: Any, dy: Any, x: Any, num: Any) -> Any:
+    return _times(xp, dy, (x > num(0)).astype(num))
 
 
-def _piecewise_linear(operation: Any, dz: Any, op_type: str, **attrs: Any) -> list[Tensor]:
-    """The gradient of a gradient that depends on the features only through where their kinks are."""
-    x = operation.inputs[1]
-    return [apply_op(op_type, gradients=dz, features=x, **attrs), arrays.zeros_like(x)]
+def _relu6(xp: Any, x: Any, num: Any) -> Any:
+    return xp.minimum(xp.maximum(x, num(0)), num(6))
 
 
-@op(f"Relu6{_TO}{_REAL}")
-class Relu6(Op):
-    infer = shapes.unchanged
-    bind = forward(lambda xp, x, num: xp.minimum(xp.maximum(x, num(0)), num(6)))
-    flops = _flops(2)
-
-    def grad(op, dy):
-        return [apply_op("Relu6Grad", gradients=dy, features=op.outputs[0])]
+def _relu6_back(xp: Any, dy: Any, x: Any, num: Any) -> Any:
+    return _times(xp, dy, ((x > num(0)) & (x < num(6))).astype(num))
 
 
-@op(f"Relu6Grad{_BACK}{_REAL}")
-class Relu6Grad(Op):
-    infer = shapes.merged
-    bind = backward(lambda xp, dy, x, num: _times(xp, dy, ((x > num(0)) & (x < num(6))).astype(num)))
-    flops = _flops(2)
-
-    def grad(op, dz):
-        return _piecewise_linear(op, dz, "Relu6Grad")
+def _leaky_relu(node: Any, xp: Any) -> Callable[..., Any]:
+    alpha = _number(node)(node["alpha"])
+    return lambda x: xp.where(x > 0, x, x * alpha)
 
 
-_LEAK = "alpha: float = 0.2\nT: {half, bfloat16, float, double} = float"
+def _leaky_relu_back(node: Any, xp: Any) -> Callable[..., Any]:
+    alpha = node["alpha"]
+    return _of_gradients(lambda xp, dy, x, num: xp.where(x > num(0), dy, dy * num(alpha)))(node, xp)
 
 
-@op(f"LeakyRelu{_TO}{_LEAK}")
-class LeakyRelu(Op):
-    infer = shapes.unchanged
-    flops = _flops(2)
-
-    def bind(node, xp):
-        alpha = np.dtype(node["T"].as_numpy_dtype).type(node["alpha"])
-        return lambda x: xp.where(x > 0, x, x * alpha)
-
-    def grad(op, dy):
-        x, alpha = op.inputs[0], op.get_attr("alpha")
-        return [apply_op("LeakyReluGrad", gradients=dy, features=x, alpha=alpha)]
+def _elu(xp: Any, x: Any, num: Any) -> Any:
+    return xp.where(x < num(0), xp.expm1(x), x)
 
 
-@op(f"LeakyReluGrad{_BACK}{_LEAK}")
-class LeakyReluGrad(Op):
-    infer = shapes.merged
-    flops = _flops(2)
-
-    def bind(node, xp):
-        alpha = node["alpha"]
-        return backward(lambda xp, dy, x, num: xp.where(x > num(0), dy, dy * num(alpha)))(node, xp)
-
-    def grad(op, dz):
-        return _piecewise_linear(op, dz, "LeakyReluGrad", alpha=op.get_attr("alpha"))
+def _elu_back(xp: Any, dy: Any, y: Any, num: Any) -> Any:
+    return xp.where(y < num(0), (y + num(1)) * dy, dy)
 
 
-# -- exponential below zero ---------------------------------------------------------------------------
-
-_SELU_SCALE = 1.0507009873554804934193349852946
-_SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
+_SCALE = 1.0507009873554804934193349852946
+_SCALE_ALPHA = 1.7580993408473768599402175208123
 
 
-@op(f"Elu{_TO}{_FLOAT}")
-class Elu(Op):
-    infer = shapes.unchanged
-    bind = forward(lambda xp, x, num: xp.where(x < num(0), xp.expm1(x), x))
-    flops = _flops(2)
-
-    def grad(op, dy):
-        return [apply_op("EluGrad", gradients=dy, outputs=op.outputs[0])]
+def _selu(xp: Any, x: Any, num: Any) -> Any:
+    return xp.where(x < num(0), num(_SCALE_ALPHA) * xp.expm1(x), num(_SCALE) * x)
 
 
-@op(f"EluGrad{_BACK_FROM_OUTPUT}{_FLOAT}")
-class EluGrad(Op):
-    infer = shapes.merged
-    bind = backward(lambda xp, dy, y, num: xp.where(y < num(0), (y + num(1)) * dy, dy))
-    flops = _flops(2)
-
-    def grad(op, dz):
-        return _exponential(op, dz, "EluGrad", 0)
+def _selu_back(xp: Any, dy: Any, y: Any, num: Any) -> Any:
+    return xp.where(y < num(0), dy * (y + num(_SCALE_ALPHA)), dy * num(_SCALE))
 
 
-@op(f"Selu{_TO}{_FLOAT}")
-class Selu(Op):
-    infer = shapes.unchanged
-    bind = forward(lambda xp, x, num: xp.where(x < num(0), num(_SELU_SCALE_ALPHA) * xp.expm1(x), num(_SELU_SCALE) * x))
-    flops = _flops(3)
-
-    def grad(op, dy):
-        return [apply_op("SeluGrad", gradients=dy, outputs=op.outputs[0])]
-
-
-@op(f"SeluGrad{_BACK_FROM_OUTPUT}{_FLOAT}")
-class SeluGrad(Op):
-    infer = shapes.merged
-    bind = backward(
-        lambda xp, dy, y, num: xp.where(y < num(0), dy * (y + num(_SELU_SCALE_ALPHA)), dy * num(_SELU_SCALE))
-    )
-    flops = _flops(2)
-
-    def grad(op, dz):
-        return _exponential(op, dz, "SeluGrad", 0.0)
-
-
-def _exponential(operation: Any, dz: Any, op_type: str, zero: Any) -> list[Tensor]:
-    dy, y = operation.inputs
-    again = apply_op(op_type, gradients=dz, outputs=y)
-    return [again, indexing.where(math.less(y, zero), dz * dy, arrays.zeros_like(y))]
-
-
-# -- smooth -------------------------------------------------------------------------------------------
-
-
-@op(f"Softplus{_TO}{_FLOAT}")
-class Softplus(Op):
+def _softplus(xp: Any, x: Any, num: Any) -> Any:
     """log(1 + exp(x)), without overflow."""
-
-    infer = shapes.unchanged
-    bind = forward(lambda xp, x, num: xp.logaddexp(x, num(0)))
-    flops = _flops(3)
-
-    def grad(op, dy):
-        return [dy * apply_op("Sigmoid", x=op.inputs[0])]
+    return xp.logaddexp(x, num(0))
 
 
-@op(f"SoftplusGrad{_BACK}{_FLOAT}")
-class SoftplusGrad(Op):
-    infer = shapes.merged
-    bind = backward(lambda xp, dy, x, num: dy / (xp.exp(-x) + num(1)))
-    flops = _flops(3)
-
-    def grad(op, dz):
-        dy, x = op.inputs
-        with control_dependencies([dz]):
-            ddy = apply_op("SoftplusGrad", gradients=dz, features=x)
-            d2x = dz * dy / (apply_op("Exp", x=-x) + 2.0 + apply_op("Exp", x=x))
-            return [ddy, d2x]
+def _softplus_back(xp: Any, dy: Any, x: Any, num: Any) -> Any:
+    return dy / (xp.exp(-x) + num(1))
 
 
-@op(f"Softsign{_TO}{_FLOAT}")
-class Softsign(Op):
-    """x / (1 + |x|)"""
-
-    infer = shapes.unchanged
-    bind = forward(lambda xp, x, num: x / (num(1) + xp.abs(x)))
-    flops = _flops(3)
-
-    def grad(op, dy):
-        return [apply_op("SoftsignGrad", gradients=dy, features=op.inputs[0])]
+def _softsign(xp: Any, x: Any, num: Any) -> Any:
+    return x / (num(1) + xp.abs(x))
 
 
-@op(f"SoftsignGrad{_BACK}{_FLOAT}")
-class SoftsignGrad(Op):
-    infer = shapes.merged
-    bind = backward(lambda xp, dy, x, num: dy / xp.square(num(1) + xp.abs(x)))
-    flops = _flops(4)
+def _softsign_back(xp: Any, dy: Any, x: Any, num: Any) -> Any:
+    return dy / xp.square(num(1) + xp.abs(x))
 
 
-# -- functions ----------------------------------------------------------------------------------------
+# -- gradients --------------------------------------------------------------------------------------------
+
+
+def _by_features(op: Any, dy: Tensor) -> list[Tensor]:
+    """By the gradient op, from the features; with the slope of LeakyRelu."""
+    slope = {"alpha": op.get_attr("alpha")} if op.type == "LeakyRelu" else {}
+    return [apply_op(f"{op.type}Grad", gradients=dy, features=op.inputs[0], **slope)]
+
+
+def _by_output(argument: str) -> Grad:
+    """By the gradient op, from the output, under the name that it has there."""
+    return lambda op, dy: [apply_op(f"{op.type}Grad", gradients=dy, **{argument: op.outputs[0]})]
+
+
+def _softplus_grad(op: Any, dy: Tensor) -> list[Tensor]:
+    return [dy * apply_op("Sigmoid", x=op.inputs[0])]
+
+
+def _piecewise_linear(op: Any, dz: Tensor) -> list[Tensor]:
+    """Of a gradient that depends on the features only through where their kinks are."""
+    x = op.inputs[1]
+    slope = {"alpha": op.get_attr("alpha")} if op.type == "LeakyReluGrad" else {}
+    return [apply_op(op.type, gradients=dz, features=x, **slope), arrays.zeros_like(x)]
+
+
+def _exponential(zero: float) -> Grad:
+    """Of a gradient that is exponential below zero, which is written as TensorFlow writes it there."""
+
+    def grad(op: Any, dz: Tensor) -> list[Tensor]:
+        dy, y = op.inputs
+        again = apply_op(op.type, gradients=dz, outputs=y)
+        return [again, indexing.where(math.less(y, zero), dz * dy, arrays.zeros_like(y))]
+
+    return grad
+
+
+def _softplus_second(op: Any, dz: Tensor) -> list[Tensor]:
+    dy, x = op.inputs
+    with control_dependencies([dz]):
+        ddy = apply_op("SoftplusGrad", gradients=dz, features=x)
+        return [ddy, dz * dy / (apply_op("Exp", x=-x) + 2.0 + apply_op("Exp", x=x))]
+
+
+# -- the ops: types, kernel, gradient, operations per element ----------------------------------------------
+
+_RELU = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}"
+_forward("Relu", _RELU, bind=_relu, into=_relu, grad=_by_output("features"))
+_backward("ReluGrad", "features", _REAL, bind=_of_gradients(_relu_back), grad=_piecewise_linear)
+_LEAK = "alpha: float = 0.2, T: {half, bfloat16, float, double} = float"
+_forward("LeakyRelu", _LEAK, bind=_leaky_relu, grad=_by_features, flops=per_output(2))
+_backward("LeakyReluGrad", "features", _LEAK, bind=_leaky_relu_back, grad=_piecewise_linear, flops=per_output(2))
+
+for _name, _attrs, _kernel, _grad, _count in (
+    ("Relu6", _REAL, _relu6, _by_output("features"), 2),
+    ("Elu", _FLOAT, _elu, _by_output("outputs"), 2),
+    ("Selu", _FLOAT, _selu, _by_output("outputs"), 3),
+    ("Softplus", _FLOAT, _softplus, _softplus_grad, 3),
+    ("Softsign", _FLOAT, _softsign, _by_features, 3),
+):
+    _forward(_name, _attrs, bind=_of_features(_kernel), grad=_grad, flops=per_output(_count))
+
+for _name, _given, _attrs, _kernel, _second, _count in (
+    ("Relu6Grad", "features", _REAL, _relu6_back, _piecewise_linear, 2),
+    ("EluGrad", "outputs", _FLOAT, _elu_back, _exponential(0), 2),
+    ("SeluGrad", "outputs", _FLOAT, _selu_back, _exponential(0.0), 2),
+    ("SoftplusGrad", "features", _FLOAT, _softplus_back, _softplus_second, 3),
+    ("SoftsignGrad", "features", _FLOAT, _softsign_back, None, 4),
+):
+    _backward(_name, _given, _attrs, bind=_of_gradients(_kernel), grad=_second, flops=per_output(_count))

@@ -17,11 +17,12 @@ import numpy as np
 from dtflab.base.errors import UnimplementedError
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.gradients import gradients
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.conv import windows
+from dtflab.ops.costs import per_input
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
@@ -62,9 +63,8 @@ def _check(node: Any, x: Any, **vectors: Any) -> None:
         if vector.ndim != 1:
             raise invalid(f"{name} must be 1-dimensional{shape_text(vector)}")
         if len(vector) != channels:
-            raise invalid(
-                f"{name} must have the same number of elements as the channels of x, got {len(vector)} and {channels}"
-            )
+            text = f"got {len(vector)} and {channels}"
+            raise invalid(f"{name} must have the same number of elements as the channels of x, {text}")
 
 
 def _bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
@@ -97,9 +97,8 @@ def _bind_gradient(node: Any, xp: Any) -> Callable[..., Any]:
     def kernel(dy: Any, x: Any, scale: Any, mean: Any, variance: Any, *space: Any) -> list[Any]:
         _check(node, x, scale=scale, mean=mean, variance=variance)
         if dy.shape != x.shape:
-            raise invalid(
-                f"x and y_backprop must have same shape, but x has {shape_text(x)}, y_backprop {shape_text(dy)}"
-            )
+            text = f"x has {shape_text(x)}, y_backprop {shape_text(dy)}"
+            raise invalid(f"x and y_backprop must have same shape, but {text}")
         rows, slopes = _rows(xp, node, x), _rows(xp, node, dy)
         centred, inverse = rows - mean, 1 / xp.sqrt(variance + epsilon)
         d_scale, d_offset = (slopes * centred).sum(0) * inverse, slopes.sum(0)
@@ -137,13 +136,11 @@ class _Forward(Op):
     """Each channel with mean 0 and variance 1 over the batch, scaled and moved; or by the given mean and variance."""
 
     bind = _bind_forward
+    flops = per_input(8)
 
     def infer(op: Any) -> list[TensorShape]:
         rest = [TensorShape(None)] * (len(op.outputs) == 6)
         return [*_shapes(op, 1, 2 if op.get_attr("is_training") else 4, 4), *rest]
-
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return 8 * elements(ins[0])
 
     def grad(op: Any, dy: Any, *unused: Any) -> list[Any]:
         version = op.type.removeprefix("FusedBatchNorm")
@@ -169,12 +166,10 @@ class _Gradient(Op):
     """The gradients of batch normalization by x, scale and offset."""
 
     bind = _bind_gradient
+    flops = per_input(11)
 
     def infer(op: Any) -> list[TensorShape]:
         return [*_shapes(op, 2, 3, 2), TensorShape([0]), TensorShape([0])]
-
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return 11 * elements(ins[0])
 
     def grad(op: Any, *grads: Any) -> list[Any]:
         dy, x, scale = op.inputs[:3]
@@ -235,6 +230,7 @@ class FusedBatchNormEx(_Forward):
     """FusedBatchNormV3, a sum and an activation. No program writes it: a TensorFlow master fuses them."""
 
     grad = None
+    flops = per_input(10)
 
     def bind(node, xp):
         normalize = _bind_forward(node, xp)
@@ -250,9 +246,6 @@ class FusedBatchNormEx(_Forward):
             return [activate(y), *rest]
 
         return kernel
-
-    def flops(node, ins, outs):
-        return 10 * elements(ins[0])
 
 
 _BACK = "x_backprop: T, scale_backprop: U, offset_backprop: U"

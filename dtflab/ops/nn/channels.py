@@ -17,6 +17,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import of_first
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 
@@ -51,10 +52,8 @@ class _BiasAdd(Op):
                 raise invalid(f"Biases must be 1D: {shape_text(bias)}")
             axis = _channel(node, value.ndim)
             if bias.shape[0] != value.shape[axis]:
-                raise invalid(
-                    "Must provide as many biases as the last dimension of the input tensor: "
-                    f"{shape_text(bias)} vs. {shape_text(value)}"
-                )
+                text = f"{shape_text(bias)} vs. {shape_text(value)}"
+                raise invalid(f"Must provide as many biases as the last dimension of the input tensor: {text}")
             return xp.add(value, bias.reshape(bias.shape + (1,) * (value.ndim - 1 - axis)), out=out)
 
         return add
@@ -65,8 +64,7 @@ class _BiasAdd(Op):
 @op("BiasAdd(value: T, bias: T) -> (output: T)" + _TYPES)
 class BiasAdd(_BiasAdd):
     def grad(op, dy):
-        data_format = op.get_attr("data_format")
-        return [dy, apply_op("BiasAddGrad", out_backprop=dy, data_format=data_format)]
+        return [dy, apply_op("BiasAddGrad", out_backprop=dy, data_format=op.get_attr("data_format"))]
 
 
 @op("BiasAddV1(value: T, bias: T) -> (output: T) where T: numbertype")
@@ -77,18 +75,17 @@ class BiasAddV1(_BiasAdd):
 
 @op("BiasAddGrad(out_backprop: T) -> (output: T)" + _TYPES)
 class BiasAddGrad(Op):
+    flops = of_first
+
     def infer(op):
         shape = op.inputs[0].shape.with_rank_at_least(2)
         return [TensorShape([None if shape.ndims is None else shape[_channel(op, shape.ndims)]])]
 
-    def bind(node, xp):
-        def total(dy):
-            if dy.ndim < 2:
-                raise invalid(f"Input tensor must be at least 2D: {shape_text(dy)}")
-            axis = _channel(node, dy.ndim)
-            return dy.sum(axis=tuple(i for i in range(dy.ndim) if i != axis), dtype=dy.dtype)
-
-        return total
+    def kernel(node, xp, dy):
+        if dy.ndim < 2:
+            raise invalid(f"Input tensor must be at least 2D: {shape_text(dy)}")
+        axis = _channel(node, dy.ndim)
+        return dy.sum(axis=tuple(i for i in range(dy.ndim) if i != axis), dtype=dy.dtype)
 
     def grad(op, dz):
         """The sum's gradient: `dz` repeated along everything but the channels."""
@@ -100,9 +97,6 @@ class BiasAddGrad(Op):
             ones, repeats = [arrays.ones_like(shape[:-1]), bias_shape], [shape[:-1], [1]]
         expanded_shape, multiples = arrays.concat(ones, 0), arrays.concat(repeats, 0)
         return [arrays.tile(arrays.reshape(dz, expanded_shape), multiples)]
-
-    def flops(node, ins, outs):
-        return elements(ins[0])
 
 
 # ---- local response normalization ----
@@ -137,7 +131,7 @@ def _check(x: Any) -> None:
 
 
 class _Normalization(Op):
-    """What the two share."""
+    """Base of LRN and its gradient."""
 
     blas = True
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
@@ -22,7 +21,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
-from dtflab.ops.messages import renamed
+from dtflab.ops.messages import invalid, renamed
 from dtflab.ops.nn import functions as nn
 
 # -- softmax ------------------------------------------------------------------------------------------
@@ -47,10 +46,8 @@ def _along(logits: Any, op_type: str, axis: Any, name: str | None) -> Tensor:
         return apply_op(op_type, name, logits=logits)
     value = constant_value(axis) if isinstance(axis, Tensor) else axis
     if value is not None and shape.ndims is not None and not -shape.ndims <= value < shape.ndims:
-        raise errors.InvalidArgumentError.of(
-            f"`dim` must be in the range [{-shape.ndims}, {shape.ndims}) where {shape.ndims} is the number "
-            f"of dimensions in the input. Received: dim={value}"
-        )
+        where = f"where {shape.ndims} is the number of dimensions in the input. Received: dim={value}"
+        raise invalid(f"`dim` must be in the range [{-shape.ndims}, {shape.ndims}) {where}")
     rank = arrays.rank(logits)
     if isinstance(axis, Tensor):
         axis = indexing.where(math.less(axis, 0), axis + rank, axis)
@@ -106,8 +103,7 @@ def softmax_cross_entropy_with_logits_v2(
     axis = renamed("axis", axis, "dim", dim)
     axis = -1 if axis is None else axis
     with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
-        logits = convert_to_tensor(logits, name="logits")
-        labels = convert_to_tensor(labels, name="labels")
+        logits, labels = convert_to_tensor(logits, name="logits"), convert_to_tensor(labels, name="labels")
         short = logits.dtype in (dtypes.float16, dtypes.bfloat16)
         precise = arrays.cast(logits, dtypes.float32) if short else logits
         labels = arrays.cast(labels, precise.dtype)
@@ -115,9 +111,8 @@ def softmax_cross_entropy_with_logits_v2(
         if axis != -1:
             precise, labels = _move_to_end(precise, axis, rank), _move_to_end(labels, axis, rank)
         shape = arrays.shape(precise)
-        cost, _ = apply_op(
-            "SoftmaxCrossEntropyWithLogits", scope, features=_as_matrix(precise), labels=_as_matrix(labels)
-        )
+        matrices = {"features": _as_matrix(precise), "labels": _as_matrix(labels)}
+        cost, _ = apply_op("SoftmaxCrossEntropyWithLogits", scope, **matrices)
         cost = arrays.reshape(cost, indexing.slice(shape, [0], [math.subtract(rank, 1)]))
         if logits.shape.ndims is not None:
             sizes = logits.shape.as_list()
@@ -127,8 +122,7 @@ def softmax_cross_entropy_with_logits_v2(
 
 
 def _move_to_end(tensor: Tensor, axis: int, rank: Tensor) -> Tensor:
-    order = arrays.concat([arrays.range(axis), arrays.range(axis + 1, rank), [axis]], 0)
-    return arrays.transpose(tensor, order)
+    return arrays.transpose(tensor, arrays.concat([arrays.range(axis), arrays.range(axis + 1, rank), [axis]], 0))
 
 
 def _as_matrix(logits: Tensor) -> Tensor:
@@ -160,8 +154,7 @@ def sparse_softmax_cross_entropy_with_logits(
             cost = _sparse_cross_entropy(precise, labels, name)
         else:
             classes = arrays.shape(logits)[arrays.rank(logits) - 1]
-            precise = arrays.reshape(precise, [-1, classes])
-            labels = arrays.reshape(labels, [-1])
+            precise, labels = arrays.reshape(precise, [-1, classes]), arrays.reshape(labels, [-1])
             cost = _sparse_cross_entropy(precise, labels, name)
             cost = arrays.reshape(cost, labels_tensor_shape)
             cost.set_shape(labels_shape)
@@ -169,25 +162,29 @@ def sparse_softmax_cross_entropy_with_logits(
 
 
 def _sparse_cross_entropy(logits: Tensor, labels: Tensor, name: str | None) -> Tensor:
-    loss: Tensor = apply_op("SparseSoftmaxCrossEntropyWithLogits", name, features=logits, labels=labels)[0]
-    return loss
+    return apply_op("SparseSoftmaxCrossEntropyWithLogits", name, features=logits, labels=labels)[0]
 
 
 def _check_sparse_shapes(labels: TensorShape, logits: TensorShape) -> None:
     if logits.ndims == 0:
         raise ValueError("`logits` cannot be a scalar.")
     if logits.ndims is not None and labels.ndims not in (None, logits.ndims - 1):
-        raise ValueError(
-            "`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape="
-            f"{labels} of rank {labels.ndims} and logits.shape={logits} of rank {logits.ndims}"
-        )
+        text = f"labels.shape={labels} of rank {labels.ndims} and logits.shape={logits} of rank {logits.ndims}"
+        raise ValueError(f"`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: {text}")
     if not (labels.is_fully_defined() and logits.ndims is not None and logits[:-1].is_fully_defined()):
         return
     if labels != logits[:-1]:
-        raise ValueError(
-            "`labels.shape` must equal `logits.shape` except for the last dimension. "
-            f"Received: labels.shape={labels} and logits.shape={logits}"
-        )
+        text = f"Received: labels.shape={labels} and logits.shape={logits}"
+        raise ValueError(f"`labels.shape` must equal `logits.shape` except for the last dimension. {text}")
+
+
+def _both(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
+    """The tensors; ValueError if their shapes do not fit."""
+    logits, labels = convert_to_tensor(logits, name="logits"), convert_to_tensor(labels, name="labels")
+    if not labels.shape.is_compatible_with(logits.shape):
+        text = f"({logits.shape} vs {labels.shape})"
+        raise ValueError(f"`logits` and `labels` must have the same shape, received {text}.")
+    return logits, labels
 
 
 def sigmoid_cross_entropy_with_logits(
@@ -199,12 +196,7 @@ def sigmoid_cross_entropy_with_logits(
     """
     _need_both_by_name("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "logistic_loss", [logits, labels]) as scope:
-        logits = convert_to_tensor(logits, name="logits")
-        labels = convert_to_tensor(labels, name="labels")
-        if not labels.shape.is_compatible_with(logits.shape):
-            raise ValueError(
-                f"`logits` and `labels` must have the same shape, received ({logits.shape} vs {labels.shape})."
-            )
+        logits, labels = _both(logits, labels)
         zeros = arrays.zeros_like(logits, dtype=logits.dtype)
         positive = math.greater_equal(logits, zeros)
         relu_logits = indexing.where(positive, logits, zeros)
@@ -221,12 +213,7 @@ def weighted_cross_entropy_with_logits(
     """
     labels = renamed("labels", labels, "targets", targets)
     with name_scope(name, "logistic_loss", [logits, labels]) as scope:
-        logits = convert_to_tensor(logits, name="logits")
-        labels = convert_to_tensor(labels, name="labels")
-        if not labels.shape.is_compatible_with(logits.shape):
-            raise ValueError(
-                f"`logits` and `labels` must have the same shape, received ({logits.shape} vs {labels.shape})."
-            )
+        logits, labels = _both(logits, labels)
         weight = 1 + (pos_weight - 1) * labels
         no = (1 - labels) * logits
         yes = math.log1p(math.exp(-math.abs(logits))) + nn.relu(-logits)

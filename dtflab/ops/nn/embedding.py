@@ -68,10 +68,8 @@ def _clip(rows: Any, ids: Any, max_norm: float | None) -> Any:
     if max_norm is None:
         return rows
     first, last = (t.shape.ndims or arrays.rank(t) for t in (ids, rows))
-    if isinstance(first, int) and isinstance(last, int):
-        axes: Any = list(range(first, last))
-    else:
-        axes = arrays.range(first, last)
+    known = isinstance(first, int) and isinstance(last, int)
+    axes = list(range(first, last)) if known else arrays.range(first, last)  # type: ignore[arg-type]
     return clipping.clip_by_norm(rows, max_norm, axes=axes)
 
 
@@ -89,12 +87,10 @@ def _from_shards(shards: list[Any], ids: Tensor, strategy: str, name: str) -> Te
         with device(None), colocate_with(shard):
             answers.append(indexing.gather(shard, wanted))
     found = apply_op("ParallelDynamicStitch", name, indices=places, data=answers)
-    row = shards[0].shape[1:]
+    row = row_shape = shards[0].shape[1:]
     for shard in shards[1:]:
-        row = row.merge_with(shard.shape[1:])
-    if row.is_fully_defined():
-        row_shape: Any = row
-    else:
+        row = row_shape = row.merge_with(shard.shape[1:])
+    if not row.is_fully_defined():
         with colocate_with(shards[0]):
             row_shape = arrays.shape(shards[0])
         row_shape = row_shape[1:]
@@ -120,13 +116,11 @@ def _total_rows(shards: Sequence[Any], dtype: Any) -> Any:
     known = [shard.shape[0].value for shard in shards]
     if None not in known and sum(known):
         return constant(sum(known), dtype)
-    sizes: list[Any] = []
-    for shard, size in zip(shards, known, strict=True):
-        if size is None:
+    sizes: list[Any] = list(known)
+    for i, shard in enumerate(shards):
+        if known[i] is None:
             with colocate_with(shard):
-                sizes.append(arrays.shape(shard)[0])
-        else:
-            sizes.append(size)
+                sizes[i] = arrays.shape(shard)[0]
     return reduce_functions.reduce_sum(arrays.cast(arrays.stack(sizes), dtype))
 
 

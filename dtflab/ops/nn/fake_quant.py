@@ -138,12 +138,8 @@ class FakeQuantWithMinMaxVarsPerChannel(Op):
         return kernel
 
 
-_GRADIENTS = (
-    """(gradients: float, inputs: float, min: float, max: float) -> (backprops_wrt_input: float, \
-backprop_wrt_min: float, backprop_wrt_max: float)
-"""
-    + _BITS
-)
+_GRADIENTS = f"""(gradients: float, inputs: float, min: float, max: float) ->
+    (backprops_wrt_input: float, backprop_wrt_min: float, backprop_wrt_max: float) where {_BITS}"""
 
 
 @op(f"FakeQuantWithMinMaxVarsGradient{_GRADIENTS}")
@@ -216,6 +212,10 @@ _V2 = f"""(input: T, input_min: T, input_max: T) -> (output: T)
        round_mode: {{'HALF_TO_EVEN', 'HALF_UP'}} = "HALF_TO_EVEN", narrow_range: bool = false, axis: int = -1"""
 
 
+def _everywhere(op: Any, dy: Any) -> list[Any]:
+    return [dy, *[None] * (len(op.inputs) - 1)]
+
+
 class _Rounded(Op):
     infer = shapes.unchanged
 
@@ -228,8 +228,7 @@ class _Rounded(Op):
 class QuantizeAndDequantizeV2(_Rounded):
     """Floats rounded to what `num_bits` hold; the gradient passes everywhere."""
 
-    def grad(op, dy):
-        return [dy, None, None]
+    grad = _everywhere
 
 
 @op(f"QuantizeAndDequantizeV4{_V2}")
@@ -237,11 +236,8 @@ class QuantizeAndDequantizeV4(_Rounded):
     """Floats rounded to what `num_bits` hold; the gradient passes inside the range."""
 
     def grad(op, dy):
-        x, low, high = op.inputs
-        axis = op.get_attr("axis")
-        return list(
-            apply_op("QuantizeAndDequantizeV4Grad", gradients=dy, input=x, input_min=low, input_max=high, axis=axis)
-        )
+        given = dict(zip(("input", "input_min", "input_max"), op.inputs), gradients=dy, axis=op.get_attr("axis"))
+        return list(apply_op("QuantizeAndDequantizeV4Grad", **given))
 
 
 @op(f"""QuantizeAndDequantizeV3(input: T, input_min: T, input_max: T, num_bits: int32) -> (output: T)
@@ -251,11 +247,10 @@ class QuantizeAndDequantizeV3(Op):
 
     infer = shapes.unchanged
 
-    def bind(node, xp):
-        return lambda x, low, high, bits: _there_and_back(xp, x, low, high, node, int(bits), False)
+    def kernel(node, xp, x, low, high, bits):
+        return _there_and_back(xp, x, low, high, node, int(bits), False)
 
-    def grad(op, dy):
-        return [dy, None, None, None]
+    grad = _everywhere
 
 
 @op(f"""QuantizeAndDequantizeV4Grad(gradients: T, input: T, input_min: T, input_max: T) -> (input_backprop: T, \
@@ -269,14 +264,10 @@ class QuantizeAndDequantizeV4Grad(Op):
         ends = op.inputs[2].shape.with_rank(0 if op.get_attr("axis") == -1 else 1).merge_with(op.inputs[3].shape)
         return [op.inputs[0].shape.merge_with(op.inputs[1].shape), ends, ends]
 
-    def bind(node, xp):
+    def kernel(node, xp, dy, x, low, high):
         axis = node["axis"]
-
-        def kernel(dy, x, low, high):
-            inside = (x >= _along(xp, x, low, axis)) & (x <= _along(xp, x, high, axis))
-            return dy * inside, xp.zeros(low.shape, low.dtype), xp.zeros(high.shape, high.dtype)
-
-        return kernel
+        inside = (x >= _along(xp, x, low, axis)) & (x <= _along(xp, x, high, axis))
+        return dy * inside, xp.zeros(low.shape, low.dtype), xp.zeros(high.shape, high.dtype)
 
     def grad(op, *dys):
         raise NotImplementedError("QuantizeAndDequantizeV4Grad has no gradient; TensorFlow's own function fails, too.")

@@ -86,8 +86,7 @@ def swish(features: Any, beta: Any = 1.0) -> Tensor:
 
         return x * math.sigmoid(beta * x), grad
 
-    result: Tensor = times_sigmoid(features, beta)
-    return result
+    return times_sigmoid(features, beta)
 
 
 def softplus(features: Any, name: str | None = None) -> Tensor:
@@ -113,34 +112,30 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
     """x · weights + biases"""
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
-        x = convert_to_tensor(x, name="x")
-        weights = convert_to_tensor(weights, name="weights")
-        biases = convert_to_tensor(biases, name="biases")
-        return bias_add(linalg.matmul(x, weights), biases, name=scope)
+        return _sums(x, weights, biases, scope)
 
 
 def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
     """relu(x · weights + biases)"""
     with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
-        x = convert_to_tensor(x, name="x")
-        weights = convert_to_tensor(weights, name="weights")
-        biases = convert_to_tensor(biases, name="biases")
-        sums = bias_add(linalg.matmul(x, weights), biases)
-        return apply_op("Relu", scope, features=sums)
+        return apply_op("Relu", scope, features=_sums(x, weights, biases))
+
+
+def _sums(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
+    x, weights = convert_to_tensor(x, name="x"), convert_to_tensor(weights, name="weights")
+    biases = convert_to_tensor(biases, name="biases")
+    return bias_add(linalg.matmul(x, weights), biases, name=name)
 
 
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
     """`value` with `bias` added to its channels: the last dimension, the second if `data_format` is `NC…`."""
     with name_scope(name, "BiasAdd", [value, bias]) as scope:
         if data_format is not None:
-            if data_format.startswith("NC"):
-                data_format = "NCHW"
-            elif data_format.startswith("N") and data_format.endswith("C"):
-                data_format = "NHWC"
-            else:
-                raise ValueError(
-                    f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}"
-                )
+            first = data_format.startswith("NC")
+            if not first and not (data_format.startswith("N") and data_format.endswith("C")):
+                text = f"Received: data_format={data_format}"
+                raise ValueError(f"`data_format` must be of the form `N...C` or `NC...`. {text}")
+            data_format = "NCHW" if first else "NHWC"
         value = convert_to_tensor(value, name="input")
         bias = convert_to_tensor(bias, value.dtype, name="bias")
         return apply_op("BiasAdd", scope, value=value, bias=bias, data_format=data_format)
@@ -158,9 +153,8 @@ def dropout(
     try:
         from_keep = None if keep_prob is None else 1.0 - keep_prob
     except TypeError:
-        raise ValueError(
-            f"`keep_prob` must be a floating point number or Tensor. Received: keep_prob={keep_prob}"
-        ) from None
+        text = f"Received: keep_prob={keep_prob}"
+        raise ValueError(f"`keep_prob` must be a floating point number or Tensor. {text}") from None
     rate = renamed("rate", rate, "keep_prob", from_keep)
     if rate is None:
         raise ValueError(f"`rate` must be provided. Received: rate={rate}")
@@ -169,9 +163,8 @@ def dropout(
             raise ValueError(f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")
         x = convert_to_tensor(x, name="x")
         if not x.dtype.is_floating:
-            raise ValueError(
-                f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype}"
-            )
+            text = f"Received: x_dtype={x.dtype}"
+            raise ValueError(f"`x.dtype` must be a floating point tensor as `x` will be scaled. {text}")
         if isinstance(rate, numbers.Real) and rate == 0:
             random_seed.get_seed(seed)  # the op seeds after this one must not depend on the rate
             return x
@@ -191,11 +184,9 @@ def _scaled(x: Tensor, rate: Any) -> tuple[Tensor, Any]:
         raise ValueError(f"`rate` must be a scalar or scalar tensor. Received: rate={rate}")
     rate.shape.assert_has_rank(0)
     if rate.dtype != x.dtype:
-        raise ValueError(
-            f"`x.dtype` must be compatible with `rate.dtype`. Received: x.dtype={x.dtype} and rate.dtype={rate.dtype}"
-        )
-    one = constant(1, x.dtype)
-    return apply_op("RealDiv", x=x, y=apply_op("Sub", x=one, y=rate)), rate
+        text = f"Received: x.dtype={x.dtype} and rate.dtype={rate.dtype}"
+        raise ValueError(f"`x.dtype` must be compatible with `rate.dtype`. {text}")
+    return apply_op("RealDiv", x=x, y=apply_op("Sub", x=constant(1, x.dtype), y=rate)), rate
 
 
 def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
@@ -208,8 +199,7 @@ def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
         return noise_shape
     if x.shape.ndims is None or wanted.ndims != x.shape.ndims:
         return noise_shape
-    pairs = zip(wanted.as_list(), x.shape.as_list())
-    return TensorShape([have if want is None else want for want, have in pairs])
+    return TensorShape([have if want is None else want for want, have in zip(wanted.as_list(), x.shape.as_list())])
 
 
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
@@ -283,9 +273,8 @@ def fused_batch_norm(
     scale, offset = convert_to_tensor(scale, name="scale"), convert_to_tensor(offset, name="offset")
     mean, variance = (constant([]) if v is None else v for v in (mean, variance))
     tensors = {"x": x, "scale": scale, "offset": offset, "mean": mean, "variance": variance}
-    attrs = {"epsilon": epsilon, "data_format": data_format, "is_training": is_training}
-    factor = exponential_avg_factor
-    return apply_op("FusedBatchNormV3", name, **tensors, **attrs, exponential_avg_factor=factor)[:3]
+    attrs = {"epsilon": epsilon, "data_format": data_format, "exponential_avg_factor": exponential_avg_factor}
+    return apply_op("FusedBatchNormV3", name, **tensors, **attrs, is_training=is_training)[:3]
 
 
 def local_response_normalization(
@@ -310,12 +299,10 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
     The full loss adds what depends on z alone, log z! by Stirling's formula.
     """
     with name_scope(name, "log_poisson_loss", [log_input, targets]):
-        log_input = convert_to_tensor(log_input, name="log_input")
-        targets = convert_to_tensor(targets, name="targets")
+        log_input, targets = convert_to_tensor(log_input, name="log_input"), convert_to_tensor(targets, name="targets")
         if not targets.shape.is_compatible_with(log_input.shape):
-            raise ValueError(
-                f"`log_input` and `targets` must have the same shape, received ({log_input.shape} vs {targets.shape})."
-            )
+            text = f"({log_input.shape} vs {targets.shape})"
+            raise ValueError(f"`log_input` and `targets` must have the same shape, received {text}.")
         result: Tensor = math.exp(log_input) - log_input * targets
         return result + _log_factorial(targets) if compute_full_loss else result
 
@@ -421,8 +408,7 @@ def quantize_and_dequantize(
 ) -> Tensor:
     """`input` rounded to what `num_bits` hold; the gradient passes everywhere. The range is the input's, or given."""
     attrs = {"signed_input": signed_input, "num_bits": num_bits, "range_given": range_given, "round_mode": round_mode}
-    attrs |= {"narrow_range": narrow_range, "axis": slice_axis(input, axis)}
-    return apply_op("QuantizeAndDequantizeV2", name, input=input, input_min=input_min, input_max=input_max, **attrs)
+    return _there_and_back("V2", input, input_min, input_max, name, narrow_range, axis, attrs)
 
 
 def quantize_and_dequantize_v2(
@@ -439,8 +425,21 @@ def quantize_and_dequantize_v2(
 ) -> Tensor:
     """`quantize_and_dequantize` whose gradient passes only inside the range."""
     attrs = {"signed_input": signed_input, "num_bits": num_bits, "range_given": range_given, "round_mode": round_mode}
-    attrs |= {"narrow_range": narrow_range, "axis": slice_axis(input, axis)}
-    return apply_op("QuantizeAndDequantizeV4", name, input=input, input_min=input_min, input_max=input_max, **attrs)
+    return _there_and_back("V4", input, input_min, input_max, name, narrow_range, axis, attrs)
+
+
+def _there_and_back(
+    version: str,
+    input: Any,
+    low: Any,
+    high: Any,
+    name: str | None,
+    narrow: bool,
+    axis: int | None,
+    attrs: dict[str, Any],
+) -> Tensor:
+    attrs |= {"input_min": low, "input_max": high, "narrow_range": narrow, "axis": slice_axis(input, axis)}
+    return apply_op(f"QuantizeAndDequantize{version}", name, input=input, **attrs)
 
 
 # ---- fake quantization: the gradient passes inside the range ----
@@ -467,13 +466,8 @@ def fake_quant_with_min_max_args_gradient(
     name: str | None = None,
 ) -> Tensor:
     """`gradients` where `inputs` are between `min` and `max`, else 0."""
-    return apply_op(
-        "FakeQuantWithMinMaxArgsGradient",
-        name,
-        gradients=gradients,
-        inputs=inputs,
-        **_range(min, max, num_bits, narrow_range),
-    )
+    ends = _range(min, max, num_bits, narrow_range)
+    return apply_op("FakeQuantWithMinMaxArgsGradient", name, gradients=gradients, inputs=inputs, **ends)
 
 
 def fake_quant_with_min_max_vars(
@@ -493,22 +487,16 @@ def fake_quant_with_min_max_vars_gradient(
     name: str | None = None,
 ) -> Any:
     """(for the inputs, for min, for max): the gradients of `fake_quant_with_min_max_vars`."""
-    return apply_op(
-        "FakeQuantWithMinMaxVarsGradient",
-        name,
-        gradients=gradients,
-        inputs=inputs,
-        **_range(min, max, num_bits, narrow_range),
-    )
+    ends = _range(min, max, num_bits, narrow_range)
+    return apply_op("FakeQuantWithMinMaxVarsGradient", name, gradients=gradients, inputs=inputs, **ends)
 
 
 def fake_quant_with_min_max_vars_per_channel(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """`fake_quant_with_min_max_vars` with a range for each place on the last axis."""
-    return apply_op(
-        "FakeQuantWithMinMaxVarsPerChannel", name, inputs=inputs, **_range(min, max, num_bits, narrow_range)
-    )
+    ends = _range(min, max, num_bits, narrow_range)
+    return apply_op("FakeQuantWithMinMaxVarsPerChannel", name, inputs=inputs, **ends)
 
 
 def fake_quant_with_min_max_vars_per_channel_gradient(
@@ -521,10 +509,5 @@ def fake_quant_with_min_max_vars_per_channel_gradient(
     name: str | None = None,
 ) -> Any:
     """The gradients of `fake_quant_with_min_max_vars_per_channel`."""
-    return apply_op(
-        "FakeQuantWithMinMaxVarsPerChannelGradient",
-        name,
-        gradients=gradients,
-        inputs=inputs,
-        **_range(min, max, num_bits, narrow_range),
-    )
+    ends = _range(min, max, num_bits, narrow_range)
+    return apply_op("FakeQuantWithMinMaxVarsPerChannelGradient", name, gradients=gradients, inputs=inputs, **ends)

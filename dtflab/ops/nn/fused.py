@@ -70,8 +70,7 @@ class _Fused(Op):
 class _FusedProduct(_Fused):
     """A product, a bias, and functions of the sum."""
 
-    blas = True
-    shards = True
+    blas = shards = True
     plain = "MatMul"
 
     def bind(node, xp, shard=None):
@@ -109,8 +108,7 @@ class MklNativeFusedMatMul(_FusedProduct):
 class MklFusedBatchMatMulV2(_Fused):
     """BatchMatMulV2, scaled by the first of `args`, with the second added."""
 
-    blas = True
-    shards = True
+    blas = shards = True
     plain = "BatchMatMulV2"
     infer = Op.infer
 
@@ -177,8 +175,7 @@ class _FusedConvolution(_Fused):
 class FusedConv2D(_FusedConvolution):
     """Conv2D and a bias or a batch normalization, a sum, an activation."""
 
-    blas = True
-    shards = True
+    blas = shards = True
     plain = "Conv2D"
 
 
@@ -189,8 +186,7 @@ class FusedConv2D(_FusedConvolution):
 class FusedConv3D(_FusedConvolution):
     """Conv3D and what follows it."""
 
-    blas = True
-    shards = True
+    blas = shards = True
     plain = "Conv3D"
 
 
@@ -232,14 +228,11 @@ class MklLayerNorm(Op):
 
     infer = shapes.unchanged
 
-    def bind(node, xp):
-        def kernel(x, scale, offset):
-            wide = x.astype(np.float32)
-            centred = wide - wide.mean(-1, keepdims=True)
-            deviation = xp.sqrt((centred * centred).mean(-1, keepdims=True) + np.float32(node["epsilon"]))
-            return (centred / deviation * scale + offset).astype(x.dtype)
-
-        return kernel
+    def kernel(node, xp, x, scale, offset):
+        wide = x.astype(np.float32)
+        centred = wide - wide.mean(-1, keepdims=True)
+        deviation = xp.sqrt((centred * centred).mean(-1, keepdims=True) + np.float32(node["epsilon"]))
+        return (centred / deviation * scale + offset).astype(x.dtype)
 
 
 @op("_UnaryOpsComposition(x: T) -> (y: T) where T: {float, half, double}, op_names: list(string)")

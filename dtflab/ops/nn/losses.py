@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape, broadcast_shape
 from dtflab.ops import shapes
+from dtflab.ops.costs import per_input
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 
@@ -58,14 +59,10 @@ def _columns_first(xp: Any, x: Any) -> Any:
     return xp.asfortranarray(x) if x.shape[-1] < 64 else x
 
 
-def _row_flops(count: int) -> Callable[..., int]:
-    return lambda node, ins, outs: count * elements(ins[0])
-
-
 @op(f"Softmax(logits: T) -> (softmax: T) where {_FLOAT}")
 class Softmax(Op):
     infer = _at_least_vector
-    flops = _row_flops(5)
+    flops = per_input(5)
 
     def bind(node, xp):
         def softmax(x):
@@ -78,14 +75,13 @@ class Softmax(Op):
 
     def grad(op, dy):
         softmax = op.outputs[0]
-        total = reduce.reduce_sum(dy * softmax, -1, keepdims=True)
-        return [(dy - total) * softmax]
+        return [(dy - reduce.reduce_sum(dy * softmax, -1, keepdims=True)) * softmax]
 
 
 @op(f"LogSoftmax(logits: T) -> (logsoftmax: T) where {_FLOAT}")
 class LogSoftmax(Op):
     infer = _at_least_vector
-    flops = _row_flops(5)
+    flops = per_input(5)
 
     def bind(node, xp):
         def log_softmax(x):
@@ -113,7 +109,7 @@ class SoftmaxCrossEntropyWithLogits(Op):
     """For each row: the loss, and its derivative by the logits."""
 
     infer = _dense_shapes
-    flops = _row_flops(8)
+    flops = per_input(8)
 
     def bind(node, xp):
         def cross_entropy(features, labels):
@@ -143,10 +139,8 @@ def _broadcast(features: Any, labels: Any) -> tuple[Any, Any]:
     try:
         return tuple(np.broadcast_arrays(features, labels))  # type: ignore[return-value]
     except ValueError:
-        raise invalid(
-            "logits and labels must be broadcastable: "
-            f"logits_size={shape_text(features)} labels_size={shape_text(labels)}"
-        ) from None
+        sizes = f"logits_size={shape_text(features)} labels_size={shape_text(labels)}"
+        raise invalid(f"logits and labels must be broadcastable: {sizes}") from None
 
 
 def _sparse_shapes(operation: Any) -> list[TensorShape]:
@@ -161,7 +155,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Op):
     """The loss and its derivative for labels that are class numbers."""
 
     infer = _sparse_shapes
-    flops = _row_flops(6)
+    flops = per_input(6)
 
     def bind(node, xp):
         def cross_entropy(features, labels):
@@ -186,17 +180,13 @@ def _check_sparse(features: Any, labels: Any) -> None:
     if labels.ndim != 1:
         raise invalid(f"labels must be 1-D, but got shape {shape_text(labels)}")
     if features.shape[0] != labels.shape[0]:
-        raise invalid(
-            "logits and labels must have the same first dimension, "
-            f"got logits shape {shape_text(features)} and labels shape {shape_text(labels)}"
-        )
+        text = f"got logits shape {shape_text(features)} and labels shape {shape_text(labels)}"
+        raise invalid(f"logits and labels must have the same first dimension, {text}")
     classes = features.shape[1]
     if labels.size and not (labels.min() >= 0 and labels.max() < classes):
         wrong = next(v for v in labels.tolist() if not 0 <= v < classes)
-        raise invalid(
-            f"Received a label value of {wrong} which is outside the valid range of [0, {classes}).  "
-            f"Label values: {' '.join(map(str, labels.tolist()))}"
-        )
+        text = f"Label values: {' '.join(map(str, labels.tolist()))}"
+        raise invalid(f"Received a label value of {wrong} which is outside the valid range of [0, {classes}).  {text}")
 
 
 def _times_rows(column: Any, matrix: Any) -> Tensor:
@@ -220,18 +210,11 @@ class L2Loss(Op):
     """sum(t²) / 2"""
 
     infer = shapes.scalar
+    flops = per_input(2)
 
-    def bind(node: Any, xp: Any) -> Callable[[Any], Any]:
-        dtype = node["T"].as_numpy_dtype
-
-        def loss(t: Any) -> Any:
-            wide = t.astype(xp.float32) if t.dtype.itemsize == 2 else t
-            return (xp.square(wide).sum() / wide.dtype.type(2)).astype(dtype)
-
-        return loss
+    def kernel(node: Any, xp: Any, t: Any) -> Any:
+        wide = t.astype(xp.float32) if t.dtype.itemsize == 2 else t
+        return (xp.square(wide).sum() / wide.dtype.type(2)).astype(node["T"].as_numpy_dtype)
 
     def grad(op: Any, dy: Any) -> list[Any]:
         return [op.inputs[0] * dy]
-
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return 2 * elements(ins[0])

@@ -10,6 +10,7 @@ gradients, which changes nothing, as the deviations from a mean sum to zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from dtflab.graph import dtypes
@@ -89,7 +90,7 @@ def sufficient_statistics(
     name: str | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """What moments are computed from, and what can be added up over batches: (count, sum, sum of squares, shift).
+    """The sums that moments are computed from, which can be added up over batches: (count, sum, sum of squares, shift).
 
     The sums are of x - `shift`: near the mean it saves digits.
     """
@@ -110,14 +111,10 @@ def sufficient_statistics(
 def _count(x: Tensor, axes: Sequence[int]) -> Tensor:
     """How many elements go into one sum over `axes`."""
     if x.shape.ndims is not None and all(x.shape[axis].value is not None for axis in axes):
-        count = 1
-        for axis in axes:
-            count *= x.shape[axis].value
-        return constant(count, x.dtype)
+        return constant(prod(x.shape[axis].value for axis in axes), x.dtype)
     rank = arrays.rank(x)
     positive = [axis + rank if axis < 0 else axis for axis in axes]
-    sizes = indexing.gather(arrays.cast(arrays.shape(x), x.dtype), positive)
-    return reduce.reduce_prod(sizes, name="count")
+    return reduce.reduce_prod(indexing.gather(arrays.cast(arrays.shape(x), x.dtype), positive), name="count")
 
 
 def normalize_moments(counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None) -> Two:
@@ -146,8 +143,7 @@ def batch_normalization(
             factor *= scale
         scaled = x * arrays.cast(factor, x.dtype)
         rest = -mean * factor if offset is None else offset - mean * factor
-        result: Tensor = scaled + arrays.cast(rest, x.dtype)
-        return result
+        return scaled + arrays.cast(rest, x.dtype)
 
 
 def batch_norm_with_global_normalization(

@@ -3,7 +3,7 @@
 Stands for `core/kernels/quantize_op.cc`, `dequantize_op.cc` and their parts of `python/ops/array_ops.py`. Left out:
 arithmetic on quantized tensors (QuantizedMatMul and its kin).
 
-Rule: a quantized array is a NumPy record of one field, so that its dtype is told apart; a kernel sees the integers
+Rule: a quantized array is a NumPy record of one field, so that its dtype differs; a kernel sees the integers
 in it through a view. All arithmetic is float32, step by step as TensorFlow's, so that the integers are the same.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.messages import invalid
 
 F = np.float32
@@ -23,8 +24,7 @@ F = np.float32
 
 def integers(dtype: DType) -> np.dtype[Any]:
     """The plain integers that a quantized dtype is made of."""
-    plain: np.dtype[Any] = dtype.as_numpy_dtype.fields[dtype.base_dtype.name][0]
-    return plain
+    return dtype.as_numpy_dtype.fields[dtype.base_dtype.name][0]
 
 
 def rounded_away(x: Any) -> Any:
@@ -116,8 +116,7 @@ def _scaled(x: Any, low: Any, high: Any, info: Any, narrow: bool, to_even: bool)
 class Dequantize(Op):
     """The floats that quantized integers stand for."""
 
-    def infer(op):
-        return [op.inputs[0].shape]
+    infer = shapes.unchanged
 
     def bind(node, xp):
         axis, mode, plain = node["axis"], node["mode"], integers(node["T"])

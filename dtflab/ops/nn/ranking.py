@@ -8,7 +8,6 @@ index first among equals.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph import dtypes
@@ -17,7 +16,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.costs import searched
+from dtflab.ops.costs import of_first, searched
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.messages import invalid
 from dtflab.ops.reduce import functions as reduce
@@ -45,32 +44,28 @@ def _in_top_k(xp: Any, predictions: Any, targets: Any, k: int) -> Any:
 @op("InTopK(predictions: float, targets: T) -> (precision: bool) where k: int, T: {int32, int64} = int32")
 class InTopK(Op):
     infer = _rows
+    flops = of_first
 
-    def bind(node, xp):
-        return lambda predictions, targets: _in_top_k(xp, predictions, targets, node["k"])
-
-    def flops(node, ins, outs):
-        return elements(ins[0])
+    def kernel(node, xp, predictions, targets):
+        return _in_top_k(xp, predictions, targets, node["k"])
 
 
 @op("InTopKV2(predictions: float, targets: T, k: T) -> (precision: bool) where T: {int32, int64} = int32")
 class InTopKV2(Op):
     infer = _rows
+    flops = of_first
 
-    def bind(node, xp):
-        return lambda predictions, targets, k: _in_top_k(xp, predictions, targets, int(k))
-
-    def flops(node, ins, outs):
-        return elements(ins[0])
+    def kernel(node, xp, predictions, targets, k):
+        return _in_top_k(xp, predictions, targets, int(k))
 
 
-def _top_shape(operation: Any, k: int | None) -> list[TensorShape]:
-    shape = operation.inputs[0].shape.with_rank_at_least(1)
+def _top_shape(operation: Any) -> list[TensorShape]:
+    shape, k = operation.inputs[0].shape.with_rank_at_least(1), folded_value(operation.inputs[1])
     if shape.ndims is None:
         return [TensorShape(None)] * 2
     if k is not None and shape[-1].value is not None and shape[-1].value < k:
         raise ValueError(f"input must have last dimension >= k = {k} but is {shape[-1].value}")
-    return [shape[:-1].concatenate([k])] * 2
+    return [shape[:-1].concatenate([None if k is None else int(k)])] * 2
 
 
 def _top(xp: Any, values: Any, k: int, index_type: Any) -> tuple[Any, Any]:
@@ -105,7 +100,7 @@ def _descending(xp: Any, values: Any) -> Any:
     return values.shape[-1] - 1 - xp.argsort(values[..., ::-1], axis=-1, kind="stable")[..., ::-1]
 
 
-def _top_grad(operation: Any, dy: Any) -> list[Tensor]:
+def _top_grad(operation: Any, dy: Any, _: Any) -> list[Tensor]:
     """dy put back where the values were taken; a zero for the indices."""
     in_shape = arrays.shape(operation.inputs[0])
     taken_shape = arrays.shape(operation.outputs[1])
@@ -123,16 +118,12 @@ def _top_grad(operation: Any, dy: Any) -> list[Tensor]:
        sorted: bool = true, T: realnumbertype, Tk: {int16, int32, int64} = int32
        index_type: {int16, int32, int64} = int32""")
 class TopKV2(Op):
-    def infer(op):
-        k = folded_value(op.inputs[1])
-        return _top_shape(op, None if k is None else int(k))
+    infer = _top_shape
 
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
-        index_type = node["index_type"].as_numpy_dtype
-        return lambda values, k: _top(xp, values, int(k), index_type)
+    def kernel(node, xp, values, k):
+        return _top(xp, values, int(k), node["index_type"].as_numpy_dtype)
 
     def flops(node, ins, outs):
         return elements(ins[0]) * searched(outs[0].shape[-1])
 
-    def grad(op, dy, _):
-        return _top_grad(op, dy)
+    grad = _top_grad

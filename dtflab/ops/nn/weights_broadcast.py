@@ -8,6 +8,7 @@ than `*` allows: weights of shape [batch] and values of shape [batch, classes] a
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from dtflab.graph.convert import convert_to_tensor
@@ -29,18 +30,14 @@ def assert_broadcastable(weights: Any, values: Any) -> Operation:
     """An operation that fails if the weights don't fit the values; ValueError at once if that is known."""
     with name_scope(None, "assert_broadcastable", [weights, values]) as scope:
         weights, weights_shape, weights_rank = of_weights = _named("weights", weights)
-        values, values_shape, values_rank = of_values = _named("values", values)
+        values, values_shape, _ = of_values = _named("values", values)
         known = _statically(of_weights, of_values)
         if known is not None:
             return control.no_op(name=known)
         is_scalar = math.equal(0, weights_rank, name="is_scalar")
         told = ["weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape]
-        is_valid = cond(
-            is_scalar,
-            lambda: is_scalar,
-            lambda: _has_valid_nonscalar_shape(weights_rank, weights_shape, values_rank, values_shape),
-            name="is_valid_shape",
-        )
+        nonscalar = functools.partial(_has_valid_nonscalar_shape, of_weights, of_values)
+        is_valid = cond(is_scalar, lambda: is_scalar, nonscalar, name="is_valid_shape")
         return Assert(is_valid, (_BAD, *told, "is_scalar=", is_scalar), name=scope)
 
 
@@ -60,31 +57,25 @@ def _statically(of_weights: Named, of_values: Named) -> str | None:
     if ranks[0] == 0:
         return "static_scalar_check_success"
     if ranks[0] != ranks[1]:
-        raise ValueError(
-            f"{_BAD} values.rank={ranks[1]}. weights.rank={ranks[0]}. values.shape={values.shape}. "
-            f"weights.shape={weights.shape}. Received weights={weights}, values={values}"
-        )
+        found = f"values.rank={ranks[1]}. weights.rank={ranks[0]}. values.shape={values.shape}."
+        raise ValueError(f"{_BAD} {found} weights.shape={weights.shape}. Received weights={weights}, values={values}")
     sizes = constant_value(weights_shape), constant_value(values_shape)
     if sizes[0] is None or sizes[1] is None:
         return None
     for i, (weight, value) in enumerate(zip(*sizes)):
         if weight not in (1, value):
-            raise ValueError(
-                f"{_BAD} Mismatch at dim {i}. values.shape={sizes[1]}, weights.shape={sizes[0]}. "
-                f"Received weights={weights}, values={values}"
-            )
+            found = f"values.shape={sizes[1]}, weights.shape={sizes[0]}. Received weights={weights}, values={values}"
+            raise ValueError(f"{_BAD} Mismatch at dim {i}. {found}")
     return "static_dims_check_success"
 
 
-def _has_valid_nonscalar_shape(
-    weights_rank: Tensor, weights_shape: Tensor, values_rank: Tensor, values_shape: Tensor
-) -> Any:
+def _has_valid_nonscalar_shape(of_weights: Named, of_values: Named) -> Any:
+    (_, weights_shape, weights_rank), (_, values_shape, values_rank) = of_weights, of_values
     tensors = [weights_rank, weights_shape, values_rank, values_shape]
     with name_scope(None, "has_valid_nonscalar_shape", tensors) as scope:
         is_same_rank = math.equal(values_rank, weights_rank, name="is_same_rank")
-        return cond(
-            is_same_rank, lambda: _has_valid_dims(weights_shape, values_shape), lambda: is_same_rank, name=scope
-        )
+        valid_dims = functools.partial(_has_valid_dims, weights_shape, values_shape)
+        return cond(is_same_rank, valid_dims, lambda: is_same_rank, name=scope)
 
 
 def _has_valid_dims(weights_shape: Tensor, values_shape: Tensor) -> Tensor:

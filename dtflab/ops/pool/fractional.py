@@ -8,6 +8,7 @@ each place in the largest window.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,8 +19,8 @@ from dtflab.base.errors import UnimplementedError
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import as_dtype
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.costs import of_inputs
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sampling.philox import PhiloxStream, stream_of, uniform_double
@@ -35,7 +36,7 @@ _OUTPUTS = "(output: T, row_pooling_sequence: int64, col_pooling_sequence: int64
 
 
 def _drawn(stream: PhiloxStream, count: int) -> Any:
-    """So many words of 32 bits, in rows of four."""
+    """That many words of 32 bits, in rows of four."""
     counters = -(-count // 4)
     return stream.stretch(counters)(np.arange(counters, dtype=np.uint64))
 
@@ -45,8 +46,7 @@ def _evenly(stream: PhiloxStream, size: int, windows: int) -> Any:
     alpha, k = size / windows, size // windows
     limit = min((k + 2) / alpha - 1, (size + 1 - k) / alpha - (windows - 1))
     u = float(uniform_double(_drawn(stream, 2))[0, 0]) * limit
-    ends = [1, *(math.ceil(alpha * (i + u)) for i in range(1, windows)), size + 1]
-    return np.diff(ends)
+    return np.diff([1, *(math.ceil(alpha * (i + u)) for i in range(1, windows)), size + 1])
 
 
 def _shuffled(stream: PhiloxStream, size: int, windows: int) -> Any:
@@ -105,10 +105,8 @@ def _bind(pool: Callable[..., Any]) -> Callable[[Any, Any], Callable[..., Any]]:
             _check_attrs(node)
             if x.ndim != 4:
                 raise invalid(f"tensor_in must be 4-dimensional, got shape {shape_text(x)}")
-            again = node["deterministic"]
-            rows, columns = (
-                ctx.state(f"{node.name}/windows", lambda: draw(ctx, x.shape)) if again else draw(ctx, x.shape)
-            )
+            again, made = node["deterministic"], functools.partial(draw, ctx, x.shape)
+            rows, columns = ctx.state(f"{node.name}/windows", made) if again else made()
             return [pool(node, x, rows, columns), rows, columns]
 
         return kernel
@@ -120,8 +118,7 @@ def _check_attrs(node: Any) -> None:
     """An OpError if the attributes are none that TensorFlow takes."""
     ratios = node["pooling_ratio"]
     if ratios[0] != 1 or ratios[3] != 1:
-        text = "Fractional pooling is not yet supported on the batch nor channel dimension."
-        raise UnimplementedError.of(text)
+        raise UnimplementedError.of("Fractional pooling is not yet supported on the batch nor channel dimension.")
     if not node["deterministic"] and (node["seed"] or node["seed2"]):
         raise invalid("Both seed and seed2 should be 0 if deterministic is false.")
 
@@ -152,15 +149,17 @@ def _output_shape(op: Any) -> list[TensorShape]:
 
 
 class _Fractional(Op):
-    """What the two share."""
+    """Base of the two."""
 
     flops = of_inputs
     needs_ctx = True
     infer = _output_shape
 
-    def _back(op: Any) -> dict[str, Any]:
-        sequences = {"row_pooling_sequence": op.outputs[1], "col_pooling_sequence": op.outputs[2]}
-        return {**sequences, "overlapping": op.get_attr("overlapping")}
+
+def _back(op: Any, dy: Any, **given: Any) -> list[Any]:
+    """The gradient op, with what both take."""
+    given |= {"row_pooling_sequence": op.outputs[1], "col_pooling_sequence": op.outputs[2]}
+    return [apply_op(f"{op.type}Grad", **given, out_backprop=dy, overlapping=op.get_attr("overlapping"))]
 
 
 @op(f"FractionalMaxPool(value: T) -> {_OUTPUTS}{_ATTRS}")
@@ -170,8 +169,7 @@ class FractionalMaxPool(_Fractional):
     bind = _bind(_largest)
 
     def grad(op, dy, *unused):
-        given = {"orig_input": op.inputs[0], "orig_output": op.outputs[0], "out_backprop": dy}
-        return [apply_op("FractionalMaxPoolGrad", **given, **_Fractional._back(op))]
+        return _back(op, dy, orig_input=op.inputs[0], orig_output=op.outputs[0])
 
 
 @op(f"FractionalAvgPool(value: T) -> {_OUTPUTS}{_ATTRS}")
@@ -184,8 +182,7 @@ class FractionalAvgPool(_Fractional):
         shape = op.inputs[0].shape
         if not shape.is_fully_defined():
             raise ValueError(f"The gradient of FractionalAvgPool needs a static shape, not {shape}")
-        given = {"orig_input_tensor_shape": shape.as_list(), "out_backprop": dy}
-        return [apply_op("FractionalAvgPoolGrad", **given, **_Fractional._back(op))]
+        return _back(op, dy, orig_input_tensor_shape=shape.as_list())
 
 
 @op(f"""FractionalMaxPoolGrad(orig_input: T, orig_output: T, out_backprop: T, row_pooling_sequence: int64,
@@ -198,17 +195,14 @@ class FractionalMaxPoolGrad(Op):
     def infer(op):
         return [op.inputs[0].shape.with_rank(4)]
 
-    def bind(node, xp):
-        def kernel(x, y, dy, rows, columns):
-            _check(x.shape, dy, rows, columns)
-            dx, free = np.zeros(x.shape, x.dtype), np.ones(y.shape, bool)
-            for there, here in _positions(node, x.shape, rows, columns):
-                chosen = (x[there] == y[here]) & free[here]
-                free[here] &= ~chosen
-                dx[there] += dy[here] * chosen
-            return dx
-
-        return kernel
+    def kernel(node, xp, x, y, dy, rows, columns):
+        _check(x.shape, dy, rows, columns)
+        dx, free = np.zeros(x.shape, x.dtype), np.ones(y.shape, bool)
+        for there, here in _positions(node, x.shape, rows, columns):
+            chosen = (x[there] == y[here]) & free[here]
+            free[here] &= ~chosen
+            dx[there] += dy[here] * chosen
+        return dx
 
 
 @op(f"""FractionalAvgPoolGrad(orig_input_tensor_shape: int64, out_backprop: T, row_pooling_sequence: int64,
@@ -217,21 +211,16 @@ class FractionalAvgPoolGrad(Op):
     """An equal part of each output's gradient for every value in its window."""
 
     grad = None
+    infer = shapes.given(0, rank=4)
 
-    def infer(op):
-        return [folded_shape(op.inputs[0]).with_rank(4)]
-
-    def bind(node, xp):
-        def kernel(sizes, dy, rows, columns):
-            shape = tuple(int(n) for n in sizes)
-            _check(shape, dy, rows, columns)
-            counts = _counts(node, shape, rows, columns)
-            shares, dx = dy / counts, np.zeros(shape)  # float64 for whole numbers, too
-            for there, here in _positions(node, shape, rows, columns):
-                dx[there] += shares[here]
-            return dx.astype(dy.dtype)
-
-        return kernel
+    def kernel(node, xp, sizes, dy, rows, columns):
+        shape = tuple(int(n) for n in sizes)
+        _check(shape, dy, rows, columns)
+        counts = _counts(node, shape, rows, columns)
+        shares, dx = dy / counts, np.zeros(shape)  # float64 for whole numbers, too
+        for there, here in _positions(node, shape, rows, columns):
+            dx[there] += shares[here]
+        return dx.astype(dy.dtype)
 
 
 def _check(shape: Any, dy: Any, rows: Any, columns: Any) -> None:
@@ -241,6 +230,3 @@ def _check(shape: Any, dy: Any, rows: Any, columns: Any) -> None:
     for starts, size in ((rows, shape[1]), (columns, shape[2])):
         if starts[0] < 0 or starts[-1] > size or (np.diff(starts) < 1).any():
             raise invalid(f"a pooling sequence must go up from 0 to {size}, not {starts.tolist()}")
-
-
-# -- functions of tf.nn ---------------------------------------------------------------------------------------

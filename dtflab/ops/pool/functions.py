@@ -24,11 +24,8 @@ from dtflab.ops.messages import renamed
 
 
 def _window(ksize: Any, strides: Any, spatial: int, data_format: str | None) -> dict[str, Any]:
-    first = is_first(data_format)
-    return {
-        "ksize": per_dimension(ksize, spatial, first, "ksize"),
-        "strides": per_dimension(strides, spatial, first, "strides"),
-    }
+    given, first = {"ksize": ksize, "strides": strides}, is_first(data_format)
+    return {name: per_dimension(values, spatial, first, name) for name, values in given.items()}
 
 
 def _spatial_dimensions(input: Any, data_format: str | None) -> int:
@@ -37,9 +34,8 @@ def _spatial_dimensions(input: Any, data_format: str | None) -> int:
         raise ValueError("`input` must have a static shape or `data_format` must be given.")
     spatial = (input.shape.ndims if input.shape.ndims is not None else len(data_format or "")) - 2
     if not 1 <= spatial <= 3:
-        raise ValueError(
-            f"`input.shape.rank` must be 3, 4 or 5. Received: input.shape={input.shape} of rank {spatial + 2}."
-        )
+        text = f"Received: input.shape={input.shape} of rank {spatial + 2}."
+        raise ValueError(f"`input.shape.rank` must be 3, 4 or 5. {text}")
     return spatial
 
 
@@ -147,9 +143,8 @@ def max_pool_v2(
     spatial = _spatial_dimensions(input, data_format)
     window = _window(ksize, strides, spatial, data_format)
     if isinstance(padding, list | tuple) and spatial == 3:
-        raise ValueError(
-            f"Explicit padding is not supported with an input tensor of rank 5. Received: padding={padding}"
-        )
+        text = f"Received: padding={padding}"
+        raise ValueError(f"Explicit padding is not supported with an input tensor of rank 5. {text}")
     if spatial == 1:
         return max_pool1d(input, **window, padding=padding, data_format=data_format, name=name)
     if spatial == 2:
@@ -191,9 +186,8 @@ def max_pool_with_argmax(
 ) -> Any:
     """The largest of each window, and its number in the flat image (or in the flat batch), as `Targmax` (int64)."""
     if data_format != "NHWC":
-        raise ValueError(
-            f"`data_format` values other  than 'NHWC' are not supported. Received: data_format={data_format}"
-        )
+        text = f"Received: data_format={data_format}"
+        raise ValueError(f"`data_format` values other  than 'NHWC' are not supported. {text}")
     dtype = renamed("output_dtype", output_dtype, "Targmax", Targmax)
     window = {"ksize": ksize, "strides": strides, "padding": padding, "include_batch_in_index": include_batch_in_index}
     dtype = dtypes.int64 if dtype is None else dtype
@@ -203,10 +197,8 @@ def max_pool_with_argmax(
 # ---- with holes ----
 
 
-_POOLS: dict[str, list[Callable[..., Tensor]]] = {  # over one, two, three dimensions
-    "MAX": [max_pool, max_pool, max_pool3d],
-    "AVG": [avg_pool, avg_pool, avg_pool3d],
-}
+_Pools = list[Callable[..., Tensor]]  # over one, two, three dimensions
+_POOLS: dict[str, _Pools] = {"MAX": [max_pool, max_pool, max_pool3d], "AVG": [avg_pool, avg_pool, avg_pool3d]}
 
 
 def pool(
@@ -228,10 +220,8 @@ def pool(
     with name_scope(name, f"{pooling_type.lower()}_pool", [input]) as scope:
         input, spatial = convert_to_tensor(input, name="input"), len(window_shape)
         if not 1 <= spatial <= 3:
-            raise ValueError(
-                "`len(window_shape)` must be 1, 2, or 3. "
-                f"Received: window_shape={window_shape} of length {len(window_shape)}"
-            )
+            text = f"Received: window_shape={window_shape} of length {len(window_shape)}"
+            raise ValueError(f"`len(window_shape)` must be 1, 2, or 3. {text}")
         input.shape.with_rank(spatial + 2)
         stride, rate = checked_ways(spatial, strides, rates)
         _check_pool(window_shape, pooling_type, padding, stride, rate)
@@ -243,15 +233,11 @@ def pool(
 
 def _check_pool(window: Any, kind: str, padding: Any, stride: Any, rate: Any) -> None:
     if padding == "SAME" and (rate > 1).any():
-        raise ValueError(
-            "pooling with 'SAME' padding is not implemented for `dilation_rate` > 1. "
-            f"Received: padding={padding} and dilation_rate={rate}"
-        )
+        text = f"Received: padding={padding} and dilation_rate={rate}"
+        raise ValueError(f"pooling with 'SAME' padding is not implemented for `dilation_rate` > 1. {text}")
     if (stride > np.array(window)).any():
-        raise ValueError(
-            "`strides` > `window_shape` not supported due to inconsistency between CPU and GPU implementations. "
-            f"Received: strides={stride} and window_shape={window}"
-        )
+        text = "not supported due to inconsistency between CPU and GPU implementations."
+        raise ValueError(f"`strides` > `window_shape` {text} Received: strides={stride} and window_shape={window}")
     if kind not in _POOLS:
         raise ValueError(f"{len(window)}-D {kind} pooling is not supported.")
 
@@ -292,9 +278,8 @@ def fractional_max_pool(
 
     `pooling_ratio` has four numbers, of which the first and the last are 1. `deterministic` keeps the first windows.
     """
-    attrs = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": deterministic}
-    ratio = list(pooling_ratio)
-    return apply_op("FractionalMaxPool", name, value=value, pooling_ratio=ratio, **attrs, seed=seed, seed2=seed2)
+    ways = (pseudo_random, overlapping, deterministic, seed, seed2)
+    return _fractional("FractionalMaxPool", name, value, pooling_ratio, *ways)
 
 
 def fractional_avg_pool(
@@ -308,6 +293,10 @@ def fractional_avg_pool(
     name: str | None = None,
 ) -> Any:
     """The same with the mean of each window."""
-    attrs = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": deterministic}
-    ratio = list(pooling_ratio)
-    return apply_op("FractionalAvgPool", name, value=value, pooling_ratio=ratio, **attrs, seed=seed, seed2=seed2)
+    ways = (pseudo_random, overlapping, deterministic, seed, seed2)
+    return _fractional("FractionalAvgPool", name, value, pooling_ratio, *ways)
+
+
+def _fractional(op_type: str, name: str | None, value: Any, ratio: Any, *ways: Any) -> Any:
+    attrs = dict(zip(("pseudo_random", "overlapping", "deterministic", "seed", "seed2"), ways, strict=True))
+    return apply_op(op_type, name, value=value, pooling_ratio=list(ratio), **attrs)

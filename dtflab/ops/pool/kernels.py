@@ -18,19 +18,18 @@ import numpy as np
 from dtflab.graph.dtypes import as_dtype
 from dtflab.ops.blas import Shard, alone
 from dtflab.ops.conv import windows
-from dtflab.ops.conv.windows import Axis
 
 NANOSECONDS_PER_ELEMENT = 1.0  # of a pass over an array, on one core
 
 
-def _over_images(shard: Shard, axes: Sequence[Axis], size: int, work: Callable[..., Any], *arrays: Any) -> None:
+def _over_images(shard: Shard, axes: Sequence[windows.Axis], size: int, work: Callable[..., Any], *arrays: Any) -> None:
     """`work` on blocks of images of the arrays, on several threads if that is worth it."""
     images = len(arrays[0])
     cost = size / max(images, 1) * math.prod(a.window for a in axes) * NANOSECONDS_PER_ELEMENT
     shard(images, cost, lambda first, last: work(*(a[first:last] for a in arrays)))
 
 
-def largest(xp: Any, shard: Shard, x: Any, axes: Sequence[Axis]) -> Any:
+def largest(xp: Any, shard: Shard, x: Any, axes: Sequence[windows.Axis]) -> Any:
     """The largest that each window sees."""
     y = xp.full((len(x), *windows.outs(axes)), as_dtype(x.dtype).min, x.dtype)
 
@@ -43,7 +42,7 @@ def largest(xp: Any, shard: Shard, x: Any, axes: Sequence[Axis]) -> Any:
     return y
 
 
-def _each_chosen(xp: Any, axes: Sequence[Axis], x: Any, y: Any) -> Any:
+def _each_chosen(xp: Any, axes: Sequence[windows.Axis], x: Any, y: Any) -> Any:
     """For each position in the window: the places in x and in y, and where y was found there first."""
     free = xp.ones(y.shape, bool)
     for _, there, here in windows.positions(axes):
@@ -54,7 +53,7 @@ def _each_chosen(xp: Any, axes: Sequence[Axis], x: Any, y: Any) -> Any:
         yield there, here, chosen
 
 
-def to_largest(xp: Any, shard: Shard, x: Any, y: Any, dy: Any, axes: Sequence[Axis]) -> Any:
+def to_largest(xp: Any, shard: Shard, x: Any, y: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient of `largest`: each output's gradient, at the place of its value."""
     dx = xp.zeros(x.shape, dy.dtype)
 
@@ -66,7 +65,7 @@ def to_largest(xp: Any, shard: Shard, x: Any, y: Any, dy: Any, axes: Sequence[Ax
     return dx
 
 
-def from_largest(xp: Any, shard: Shard, x: Any, y: Any, dx: Any, axes: Sequence[Axis]) -> Any:
+def from_largest(xp: Any, shard: Shard, x: Any, y: Any, dx: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient of that gradient: what stands at the place of each largest value."""
     dy = xp.zeros(y.shape, dx.dtype)
 
@@ -78,7 +77,7 @@ def from_largest(xp: Any, shard: Shard, x: Any, y: Any, dx: Any, axes: Sequence[
     return dy
 
 
-def _counts(xp: Any, axes: Sequence[Axis], dtype: Any) -> Any:
+def _counts(xp: Any, axes: Sequence[windows.Axis], dtype: Any) -> Any:
     """How many elements each window sees: padding does not count."""
     counts = np.ones((), dtype)
     for i, a in enumerate(axes):
@@ -89,7 +88,7 @@ def _counts(xp: Any, axes: Sequence[Axis], dtype: Any) -> Any:
     return xp.asarray(counts)
 
 
-def mean(xp: Any, shard: Shard, x: Any, axes: Sequence[Axis]) -> Any:
+def mean(xp: Any, shard: Shard, x: Any, axes: Sequence[windows.Axis]) -> Any:
     """The mean of what each window sees; of short floats in float32."""
     wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
     y, counts = xp.zeros((len(x), *windows.outs(axes)), wide), _counts(xp, axes, wide)
@@ -103,7 +102,7 @@ def mean(xp: Any, shard: Shard, x: Any, axes: Sequence[Axis]) -> Any:
     return y.astype(x.dtype, copy=False)
 
 
-def spread(xp: Any, shard: Shard, dy: Any, axes: Sequence[Axis]) -> Any:
+def spread(xp: Any, shard: Shard, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient of `mean`: an equal part of each output for all that its window sees."""
     wide = np.float32 if dy.dtype.itemsize == 2 else dy.dtype
     dx, counts = xp.zeros((len(dy), *(a.size for a in axes)), wide), _counts(xp, axes, wide)
@@ -117,7 +116,7 @@ def spread(xp: Any, shard: Shard, dy: Any, axes: Sequence[Axis]) -> Any:
     return dx.astype(dy.dtype, copy=False)
 
 
-def places_of_largest(xp: Any, x: Any, axes: Sequence[Axis], with_batch: bool, dtype: Any) -> tuple[Any, Any]:
+def places_of_largest(xp: Any, x: Any, axes: Sequence[windows.Axis], with_batch: bool, dtype: Any) -> tuple[Any, Any]:
     """The largest that each window sees, and its number in its image, or in the batch."""
     y = largest(xp, alone, x, axes)
     size = x.size if with_batch else x.size // max(len(x), 1)

@@ -21,14 +21,14 @@ from dtflab.ops.array_module import scatterer
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.blas import alone
 from dtflab.ops.conv import windows
-from dtflab.ops.conv.windows import Axis
+from dtflab.ops.costs import per_input
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.pool.kernels import from_largest, largest, mean, places_of_largest, spread, to_largest
 
 # -- around the kernels ---------------------------------------------------------------------------------------
 
 
-def _axes_of(node: Any, sizes: Sequence[int], ksize: Sequence[int], strides: Sequence[int]) -> list[Axis]:
+def _axes_of(node: Any, sizes: Sequence[int], ksize: Sequence[int], strides: Sequence[int]) -> list[windows.Axis]:
     """How a window of `node` moves over all dimensions but the batch; an OpError if it can't."""
     ksize, strides = [int(k) for k in ksize], [int(s) for s in strides]
     if len(sizes) != len(ksize):
@@ -44,12 +44,12 @@ def _axes_of(node: Any, sizes: Sequence[int], ksize: Sequence[int], strides: Seq
     return [windows.axis(size, k, s, 1, node["padding"], pads) for size, k, s, pads in dims][1:]
 
 
-def _axes(node: Any, sizes: Sequence[int], window: Sequence[Any]) -> list[Axis]:
+def _axes(node: Any, sizes: Sequence[int], window: Sequence[Any]) -> list[windows.Axis]:
     """As `_axes_of`; size and steps of the window are inputs of the newer ops (…V2), attributes of the others."""
     return _axes_of(node, sizes, *(window or (node["ksize"], node["strides"])))
 
 
-def _check(name: str, value: Any, batch: int, axes: Sequence[Axis]) -> None:
+def _check(name: str, value: Any, batch: int, axes: Sequence[windows.Axis]) -> None:
     wanted = (batch, *windows.outs(axes))
     if value.shape != wanted:
         raise invalid(f"Expected {name} shape to be {shape_text(wanted)}, but got {shape_text(value)}")
@@ -264,9 +264,7 @@ class MaxPoolGradWithArgmax(Op):
 
     grad = None
     infer = _like(0)
-
-    def flops(node, ins, outs):
-        return elements(ins[1])
+    flops = per_input(1, index=1)
 
     def bind(node, xp):
         add = scatterer(xp, "add")

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
+from dtflab.ops.costs import of_first
 from dtflab.ops.gradient_rules import no_slope
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
@@ -23,9 +24,10 @@ from dtflab.ops.type_sets import FLOAT, NUMBER, REAL_QUANTIZED_BOOL
 
 
 class _ArgExtreme(Op):
-    """What ArgMax and ArgMin share."""
+    """Base of ArgMax and ArgMin."""
 
     grad = no_slope
+    flops = of_first
 
     def infer(op):
         shape, axis = op.inputs[0].shape, folded_value(op.inputs[1])
@@ -40,9 +42,6 @@ class _ArgExtreme(Op):
         dims = shape.as_list()
         del dims[int(axis)]
         return [TensorShape(dims)]
-
-    def flops(node, ins, outs):
-        return elements(ins[0])
 
 
 def _arg_extreme(function: str) -> Callable[[Any, Any], Callable[..., Any]]:

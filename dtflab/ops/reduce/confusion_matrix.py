@@ -14,7 +14,6 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.arrays.functions import stack
 from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.control.cond import cond
 from dtflab.ops.control.functions import with_dependencies
@@ -54,8 +53,7 @@ def may_squeeze(x: Tensor) -> bool:
 
 
 def _squeezed_if(condition: Tensor, x: Tensor) -> Tensor:
-    result: Tensor = cond(condition, lambda: arrays.squeeze(x, [-1]), lambda: x)
-    return result
+    return cond(condition, lambda: arrays.squeeze(x, [-1]), lambda: x)
 
 
 def confusion_matrix(
@@ -72,12 +70,11 @@ def confusion_matrix(
     The step fails for numbers below 0 or from `num_classes` on.
     """
     with name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]):
-        labels, predictions = remove_squeezable_dimensions(
-            convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions")
-        )
+        labels = convert_to_tensor(labels, name="labels")
+        predictions = convert_to_tensor(predictions, name="predictions")
+        labels, predictions = remove_squeezable_dimensions(labels, predictions)
         predictions, labels = arrays.cast(predictions, dtypes.int64), arrays.cast(labels, dtypes.int64)
-        labels = _not_negative(labels, "labels")
-        predictions = _not_negative(predictions, "predictions")
+        labels, predictions = _not_negative(labels, "labels"), _not_negative(predictions, "predictions")
         if num_classes is None:
             num_classes = math.maximum(reduce.reduce_max(predictions), reduce.reduce_max(labels)) + 1
         else:
@@ -87,8 +84,8 @@ def confusion_matrix(
             weights = convert_to_tensor(weights, name="weights")
             predictions.shape.assert_is_compatible_with(weights.shape)
             weights = arrays.cast(weights, dtype)
-        shape = stack([num_classes, num_classes])
-        places = stack([labels, predictions], axis=1)
+        shape = arrays.stack([num_classes, num_classes])
+        places = arrays.stack([labels, predictions], axis=1)
         values = arrays.ones_like(predictions, dtype) if weights is None else weights
         return indexing.scatter_nd(places, values, arrays.cast(shape, dtypes.int64))
 
@@ -99,5 +96,4 @@ def _not_negative(classes: Tensor, name: str) -> Tensor:
 
 
 def _below(classes: Tensor, limit: Tensor, name: str) -> Tensor:
-    check = assertions.assert_less(classes, limit, message=f"`{name}` out of bound")
-    return with_dependencies([check], classes)
+    return with_dependencies([assertions.assert_less(classes, limit, message=f"`{name}` out of bound")], classes)

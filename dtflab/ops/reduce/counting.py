@@ -91,20 +91,16 @@ class HistogramFixedWidth(Op):
             raise ValueError(f"Requires nbins > 0: {int(bins)}")
         return [TensorShape([None if bins is None else int(bins)])]
 
-    def bind(node, xp):
+    def kernel(node, xp, values, value_range, bins):
         dtype = node["dtype"].as_numpy_dtype
-
-        def kernel(values, value_range, bins):
-            if value_range.shape != (2,):
-                raise invalid(f"value_range should be a vector of 2 elements: {shape_text(value_range)}")
-            low, high = (float(end) for end in value_range)
-            if low >= high:
-                raise invalid(f"value_range should satisfy value_range[0] < value_range[1], but got [{low}, {high}]")
-            if bins <= 0:
-                raise invalid(f"nbins should be a positive number, but got {bins}")
-            step = (high - low) / float(bins)
-            places = (xp.clip(values.reshape(-1).astype(np.float64), low, high) - low) / step
-            places = xp.minimum(xp.maximum(places, 0), int(bins) - 1).astype(np.int64)
-            return _counts(xp, places, int(bins), places[:0], dtype, False)
-
-        return kernel
+        if value_range.shape != (2,):
+            raise invalid(f"value_range should be a vector of 2 elements: {shape_text(value_range)}")
+        low, high = (float(end) for end in value_range)
+        if low >= high:
+            raise invalid(f"value_range should satisfy value_range[0] < value_range[1], but got [{low}, {high}]")
+        if bins <= 0:
+            raise invalid(f"nbins should be a positive number, but got {bins}")
+        step = (high - low) / float(bins)
+        places = (xp.clip(values.reshape(-1).astype(np.float64), low, high) - low) / step
+        places = xp.minimum(xp.maximum(places, 0), int(bins) - 1).astype(np.int64)
+        return _counts(xp, places, int(bins), places[:0], dtype, False)

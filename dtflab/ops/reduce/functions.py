@@ -45,9 +45,8 @@ def _reducer(op_type: str, summary: str) -> Callable[..., Tensor]:
         axis = renamed("axis", axis, "reduction_indices", reduction_indices)
         keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
         indices = _reduction_dims(input_tensor, axis)
-        return known_scalar(
-            apply_op(op_type, name, input=input_tensor, reduction_indices=indices, keep_dims=keepdims), axis, keepdims
-        )
+        reduced = apply_op(op_type, name, input=input_tensor, reduction_indices=indices, keep_dims=keepdims)
+        return known_scalar(reduced, axis, keepdims)
 
     summary = f"{summary} over `axis` (by default all axes), which stay with size 1 if `keepdims`."
     return arrays.described(reduce, f"Reduce{op_type}", summary)
@@ -106,10 +105,8 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
         if means.dtype.is_integer:
             raise TypeError(f"Input must be either real or complex. Received integer type {means.dtype}.")
         diff = x - means
-        if diff.dtype.is_complex:
-            squares = math.real(math.multiply(math.conj(diff), diff))
-        else:
-            squares = math.square(diff)
+        is_complex = diff.dtype.is_complex
+        squares = math.real(math.multiply(math.conj(diff), diff)) if is_complex else math.square(diff)
         return reduce_mean(squares, axis=axis, keepdims=keepdims)
 
 
@@ -212,9 +209,7 @@ def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """log of the running sum of exp(x) along `axis`; `exclusive` and `reverse` as in `cumsum`."""
-    with name_scope(name, "CumulativeLogsumexp", [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        return apply_op("CumulativeLogsumexp", scope, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
+    return _scanned("CumulativeLogsumexp", x, axis, exclusive, reverse, name)
 
 
 # -- segments: rows with the same number ----------------------------------------------------------------
@@ -232,53 +227,49 @@ class UnsortedSegmentFunction(Protocol):
     def __call__(self, data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor: ...
 
 
-def _sorted_segments(op_name: str, what: str) -> SegmentFunction:
+def _sorted_segments(op_name: str, what: str, empty: str) -> SegmentFunction:
     """The function `f(data, segment_ids, name=None)` of an op for ids that rise."""
 
     def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
         return apply_op(op_name, name, data=data, segment_ids=segment_ids)
 
-    return arrays.described(function, op_name, f"{what} of the rows of `data` with the same id, where ids rise.")
+    summary = f"{what} (without rows: {empty}) of the rows of `data` with the same id, where ids rise."
+    return arrays.described(function, op_name, summary)
 
 
-def _unsorted_segments(op_name: str, what: str) -> UnsortedSegmentFunction:
+def _unsorted_segments(op_name: str, what: str, empty: str) -> UnsortedSegmentFunction:
     """The function `f(data, segment_ids, num_segments, name=None)` of an op for ids in any order."""
 
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
         return apply_op(op_name, name, data=data, segment_ids=segment_ids, num_segments=num_segments)
 
-    return arrays.described(function, op_name, f"{what} of the rows of `data` with the same id.")
+    summary = f"{what} (without rows: {empty}) of the rows of `data` with the same id."
+    return arrays.described(function, op_name, summary)
 
 
-segment_sum = _sorted_segments("SegmentSum", "The sums (without rows: 0)")
-segment_mean = _sorted_segments("SegmentMean", "The means (without rows: 0)")
-segment_prod = _sorted_segments("SegmentProd", "The products (without rows: 1)")
-segment_max = _sorted_segments("SegmentMax", "The largest elements (without rows: 0)")
-segment_min = _sorted_segments("SegmentMin", "The smallest elements (without rows: 0)")
-unsorted_segment_sum = _unsorted_segments("UnsortedSegmentSum", "The sums (without rows: 0)")
-unsorted_segment_prod = _unsorted_segments("UnsortedSegmentProd", "The products (without rows: 1)")
-unsorted_segment_max = _unsorted_segments(
-    "UnsortedSegmentMax", "The largest elements (without rows: the smallest number)"
-)
-unsorted_segment_min = _unsorted_segments(
-    "UnsortedSegmentMin", "The smallest elements (without rows: the largest number)"
-)
+segment_sum = _sorted_segments("SegmentSum", "The sums", "0")
+segment_mean = _sorted_segments("SegmentMean", "The means", "0")
+segment_prod = _sorted_segments("SegmentProd", "The products", "1")
+segment_max = _sorted_segments("SegmentMax", "The largest elements", "0")
+segment_min = _sorted_segments("SegmentMin", "The smallest elements", "0")
+unsorted_segment_sum = _unsorted_segments("UnsortedSegmentSum", "The sums", "0")
+unsorted_segment_prod = _unsorted_segments("UnsortedSegmentProd", "The products", "1")
+unsorted_segment_max = _unsorted_segments("UnsortedSegmentMax", "The largest elements", "the smallest number")
+unsorted_segment_min = _unsorted_segments("UnsortedSegmentMin", "The smallest elements", "the largest number")
 
 
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The means of the rows of `data` with the same id; a segment without rows has 0."""
     with name_scope(name, "UnsortedSegmentMean"):
         total, number = _total_and_number(data, segment_ids, num_segments)
-        mean: Tensor = total / number
-        return mean
+        return total / number
 
 
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The sums of the rows of `data` with the same id, over the square root of how many there are."""
     with name_scope(name, "UnsortedSegmentSqrtN"):
         total, number = _total_and_number(data, segment_ids, num_segments)
-        scaled: Tensor = total / math.sqrt(number)
-        return scaled
+        return total / math.sqrt(number)
 
 
 def _total_and_number(data: Any, ids: Any, segments: Any) -> tuple[Any, Tensor]:

@@ -9,6 +9,7 @@ Rule: a sum has the dtype of its terms; the short floats are added up in float32
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def _axes(indices: Any, ndim: int) -> tuple[int, ...]:
 
 
 class _Reduction(Op):
-    """What the reductions share."""
+    """Base of the reductions."""
 
     def infer(op):
         shape, axes = op.inputs[0].shape, folded_value(op.inputs[1])
@@ -85,16 +86,22 @@ def _over_axes(reduce: Callable[..., Any], keep: bool) -> Callable[[Any, Any], A
     return kernel
 
 
+def _added_in(dtype: dtypes.DType) -> Any:
+    """The NumPy dtype in which numbers are added up."""
+    return np.float32 if dtype in (dtypes.bfloat16, dtypes.float16) else dtype.as_numpy_dtype
+
+
 def _accumulated(ufunc_name: str) -> Callable[[Any, Any], Callable[..., Any]]:
     """The kernels of Sum and Prod: NumPy's own (pairwise for floats) in the right dtype."""
 
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
-        dtype = node["T"].as_numpy_dtype
-        reduce = getattr(xp, ufunc_name).reduce
-        if node["T"] in (dtypes.bfloat16, dtypes.float16):
-            return _over_axes(
-                lambda x, axes, keep: reduce(x, axes, np.float32, None, keep).astype(dtype), node["keep_dims"]
-            )
+        reduce, dtype, wide = getattr(xp, ufunc_name).reduce, node["T"].as_numpy_dtype, _added_in(node["T"])
+
+        def rounded(x: Any, axes: Any, keep: bool) -> Any:
+            return reduce(x, axes, wide, None, keep).astype(dtype)
+
+        if wide is not dtype:
+            return _over_axes(rounded, node["keep_dims"])
         return _over_axes(lambda x, axes, keep: reduce(x, axes, dtype, None, keep), node["keep_dims"])
 
     return bind
@@ -137,16 +144,10 @@ class Mean(_Reduction):
     """The mean over the given axes; of whole numbers the whole part."""
 
     def bind(node, xp):
-        dtype = node["T"].as_numpy_dtype
-        short = node["T"] in (dtypes.bfloat16, dtypes.float16)
-        wide = np.float32 if short else dtype
-        total = xp.add.reduce
+        dtype, wide, total = node["T"].as_numpy_dtype, _added_in(node["T"]), xp.add.reduce
 
         def reduce(x, axes, keep):
-            count = 1
-            for axis in axes:
-                count *= x.shape[axis]
-            return total(x, axes, wide, None, keep) / wide(count)
+            return total(x, axes, wide, None, keep) / wide(prod(x.shape[axis] for axis in axes))
 
         def reduce_short(x, axes, keep):
             return reduce(x, axes, keep).astype(dtype)
@@ -156,9 +157,8 @@ class Mean(_Reduction):
             count = dtype(np.size(x) // max(np.size(y), 1) or 1)
             return (y - xp.fmod(y, count)) // count
 
-        return _over_axes(
-            reduce_whole if node["T"].is_integer else reduce_short if short else reduce, node["keep_dims"]
-        )
+        short = reduce if wide is dtype else reduce_short
+        return _over_axes(reduce_whole if node["T"].is_integer else short, node["keep_dims"])
 
     def grad(op, dy):
         total = _sum_grad(op, dy)
@@ -202,8 +202,7 @@ class Prod(_Reduction):
         left = cumprod(flat, axis=0, exclusive=True)
         right = cumprod(flat, axis=0, exclusive=True, reverse=True)
         y = arrays.reshape(math.conj(left) * math.conj(right), permuted_shape)
-        dx = dy * arrays.transpose(y, arrays.invert_permutation(perm))
-        return [arrays.reshape(dx, input_shape), None]
+        return [arrays.reshape(dy * arrays.transpose(y, arrays.invert_permutation(perm)), input_shape), None]
 
 
 @op(_interface("EuclideanNorm", NUMBER))
@@ -211,12 +210,10 @@ class EuclideanNorm(_Reduction):
     """The root of the sum of the squares of the absolute values; of whole numbers its whole part."""
 
     def bind(node, xp):
-        dtype, is_complex = node["T"].as_numpy_dtype, node["T"].is_complex
-        short = node["T"] in (dtypes.bfloat16, dtypes.float16)
-        wide = np.float32 if short else dtype
+        dtype, wide, is_complex = node["T"].as_numpy_dtype, _added_in(node["T"]), node["T"].is_complex
 
         def reduce(x, axes, keep):
-            x = x.astype(wide) if short else x
+            x = x.astype(wide, copy=False)
             squares = x * xp.conj(x) if is_complex else xp.square(x)
             return xp.sqrt(xp.add.reduce(squares, axes, wide, None, keep)).astype(dtype)
 
@@ -254,16 +251,12 @@ def _truth(ufunc: str) -> Callable[[Any, Any], Callable[..., Any]]:
 def _extreme_grad(op: Any, dy: Any) -> list[Any]:
     """dy for the elements that are the extreme; where several are, each gets its part."""
     input_shape = arrays.shape(op.inputs[0])
-    y = op.outputs[0]
-    if op.get_attr("keep_dims"):
-        kept_shape = arrays.shape(y)
-    else:
-        kept_shape = reduced_shape(input_shape, op.inputs[1])
-        y = arrays.reshape(y, kept_shape)
-        dy = arrays.reshape(dy, kept_shape)
+    y, keep = op.outputs[0], op.get_attr("keep_dims")
+    kept_shape = arrays.shape(y) if keep else reduced_shape(input_shape, op.inputs[1])
+    if not keep:
+        y, dy = arrays.reshape(y, kept_shape), arrays.reshape(dy, kept_shape)
     chosen = arrays.cast(math.equal(y, op.inputs[0]), dy.dtype)
-    count = arrays.reshape(reduce_sum(chosen, op.inputs[1]), kept_shape)
-    return [math.divide(chosen, count) * dy, None]
+    return [math.divide(chosen, arrays.reshape(reduce_sum(chosen, op.inputs[1]), kept_shape)) * dy, None]
 
 
 for _name, _ufunc in {"Max": "maximum", "Min": "minimum"}.items():

@@ -19,7 +19,7 @@ from dtflab.ops.messages import invalid, shape_text
 
 
 def neutral(ufunc: str, dtype: DType, finite: bool = False) -> Any:
-    """What a reduction by the ufunc begins with; for extremes an infinity where the dtype has one, unless `finite`."""
+    """The value with which a reduction begins: for extremes an infinity, if the dtype has one, unless `finite`."""
     if ufunc in ("add", "multiply"):
         return int(ufunc == "multiply")
     if dtype.is_floating and not finite:

@@ -81,8 +81,7 @@ def _extreme_grad(op: Any, dy: Tensor) -> list[Any]:
     data, ids = op.inputs
     zeros = arrays.zeros_like(data, data.dtype)
     chosen = math.equal(data, indexing.gather(op.outputs[0], ids))
-    count = segment_sum(arrays.cast(chosen, dy.dtype), ids)
-    parts = indexing.gather(math.divide(dy, count), ids)
+    parts = indexing.gather(math.divide(dy, segment_sum(arrays.cast(chosen, dy.dtype), ids)), ids)
     return [indexing.where_v2(chosen, parts, zeros), None]
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.costs import of_inputs
+from dtflab.ops.costs import of_inputs, per_input
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sparse.places import check_order, check_sparse
 
@@ -36,8 +36,7 @@ def _from_dense(values: Any) -> Elements:
     if values.ndim < 2:
         raise invalid(f"Shape {shape_text(values)} has rank {values.ndim} < 2")
     groups = values.shape[:-1]
-    numbers = np.arange(int(np.prod(groups)), dtype=np.int64)
-    return np.repeat(numbers, values.shape[-1]), values.reshape(-1), groups
+    return np.repeat(np.arange(int(np.prod(groups)), dtype=np.int64), values.shape[-1]), values.reshape(-1), groups
 
 
 def _from_sparse(indices: Any, values: Any, shape: Any, validate: bool) -> Elements:
@@ -137,19 +136,11 @@ class SetSize(Op):
     """How many distinct values each set has."""
 
     grad = no_gradient
+    flops = per_input(1, index=1)
 
-    def infer(op):
-        return [TensorShape(None)]
-
-    def bind(node, xp):
-        def kernel(indices, values, shape):
-            group, values, groups = _from_sparse(indices, values, shape, node["validate_indices"])
-            distinct, codes = np.unique(values, return_inverse=True)
-            pairs = np.unique(group * max(len(distinct), 1) + codes.reshape(-1))
-            sizes = np.bincount(pairs // max(len(distinct), 1), minlength=int(np.prod(groups)))
-            return sizes.astype(np.int32).reshape(groups)
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return elements(ins[1])
+    def kernel(node, xp, indices, values, shape):
+        group, values, groups = _from_sparse(indices, values, shape, node["validate_indices"])
+        distinct, codes = np.unique(values, return_inverse=True)
+        pairs = np.unique(group * max(len(distinct), 1) + codes.reshape(-1))
+        sizes = np.bincount(pairs // max(len(distinct), 1), minlength=int(np.prod(groups)))
+        return sizes.astype(np.int32).reshape(groups)

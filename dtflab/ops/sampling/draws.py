@@ -16,13 +16,14 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import per_output
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sampling import rejection
@@ -38,49 +39,36 @@ def sizes(shape: Any) -> tuple[int, ...]:
 
 
 class _RandomNumbers(Op):
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
     grad = no_gradient
+    infer = shapes.given(0)
+    flops = per_output(PER_NUMBER)
     draw: Any = None  # the method of PhiloxStream
-
-    def infer(operation: Any) -> list[TensorShape]:
-        return [folded_shape(operation.inputs[0])]
 
     @classmethod
     def bind(cls, node: Any, xp: Any) -> Callable[[Any, Any], Any]:
         draw, stream, dtype = cls.draw, stream_of(node), node["dtype"].as_numpy_dtype
         return lambda ctx, shape: xp.asarray(draw(stream(ctx), sizes(shape), dtype))
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return PER_NUMBER * elements(outs[0])
-
 
 _NUMBERS = """(shape: T) -> (output: dtype)
        seed: int = 0, seed2: int = 0, dtype: {half, bfloat16, float, double}, T: {int32, int64}"""
 
 
-@op(f"RandomUniform{_NUMBERS}")
-class RandomUniform(_RandomNumbers):
-    draw = PhiloxStream.uniform
-
-
-@op(f"RandomStandardNormal{_NUMBERS}")
-class RandomStandardNormal(_RandomNumbers):
-    draw = PhiloxStream.normal
-
-
-@op(f"TruncatedNormal{_NUMBERS}")
-class TruncatedNormal(_RandomNumbers):
-    draw = PhiloxStream.truncated_normal
+for _name, _draw in {
+    "RandomUniform": PhiloxStream.uniform,
+    "RandomStandardNormal": PhiloxStream.normal,
+    "TruncatedNormal": PhiloxStream.truncated_normal,
+}.items():
+    op(f"{_name}{_NUMBERS}")(type(_name, (_RandomNumbers,), {"draw": _draw}))
 
 
 @op("""RandomUniformInt(shape: T, minval: Tout, maxval: Tout) -> (output: Tout)
        seed: int = 0, seed2: int = 0, Tout: {int32, int64}, T: {int32, int64}""")
 class RandomUniformInt(Op):
-    stateful = True
-    needs_ctx = True
-    infer = _RandomNumbers.infer
-    flops = _RandomNumbers.flops
+    stateful = needs_ctx = True
+    infer = shapes.given(0)
+    flops = per_output(PER_NUMBER)
 
     def bind(node, xp):
         stream, dtype = stream_of(node), node["Tout"].as_numpy_dtype
@@ -93,17 +81,13 @@ class RandomUniformInt(Op):
 
 @op("RandomShuffle(value: T) -> (output: T) where seed: int = 0, seed2: int = 0, T: type")
 class RandomShuffle(Op):
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
     infer = shapes.unchanged
     grad = no_gradient
 
     def bind(node, xp):
         stream = stream_of(node)
         return lambda ctx, value: stream(ctx).shuffle(np.asarray(value))
-
-
-# -- functions ----------------------------------------------------------------------------------------
 
 
 # ---- choices by weight, gamma and Poisson numbers ----
@@ -149,13 +133,17 @@ def _appended(op: Any) -> list[TensorShape]:
     return [folded_shape(op.inputs[0]).concatenate(op.inputs[1].shape)]
 
 
-def _rows(shape: Any, parameter: Any, draw: Any) -> Any:
-    """Numbers of `shape` for each element of the parameter, which `draw(elements, count)` makes."""
-    whole = (*sizes(shape), *parameter.shape)
-    count = int(np.prod(sizes(shape)))
-    if count == 0 or parameter.size == 0:
-        return np.empty(whole)
-    return draw(parameter.reshape(-1), count).reshape(whole)
+def _per_parameter(draw: Callable[..., Any], node: Any, dtype: Any) -> Callable[..., Any]:
+    """The kernel of numbers for each element of the second input, which `draw(stream, elements, count)` makes."""
+    stream, dtype = stream_of(node), dtype.as_numpy_dtype
+
+    def kernel(ctx: Any, shape: Any, parameter: Any) -> Any:
+        whole, count = (*sizes(shape), *parameter.shape), int(np.prod(sizes(shape)))
+        if count == 0 or parameter.size == 0:
+            return np.empty(whole, dtype)
+        return draw(stream(ctx), parameter.reshape(-1), count).reshape(whole).astype(dtype)
+
+    return kernel
 
 
 @op(f"RandomGamma(shape: S, alpha: T) -> (output: T) where {_SEEDS}, S: {{int32, int64}}, T: {{half, float, double}}")
@@ -166,15 +154,7 @@ class RandomGamma(Op):
     infer = _appended
 
     def bind(node, xp):
-        stream = stream_of(node)
-
-        def kernel(ctx, shape, alpha):
-            def draw(alphas, count):
-                return rejection.gamma(stream(ctx), alphas, count)
-
-            return _rows(shape, alpha, draw).astype(alpha.dtype)
-
-        return kernel
+        return _per_parameter(rejection.gamma, node, node["T"])
 
     def grad(op, dy):
         shape, alpha = op.inputs
@@ -200,15 +180,4 @@ class RandomPoissonV2(Op):
     infer = _appended
 
     def bind(node, xp):
-        stream, dtype = stream_of(node), node["dtype"].as_numpy_dtype
-
-        def kernel(ctx, shape, rate):
-            def draw(rates, count):
-                return rejection.poisson(stream(ctx), rates, count)
-
-            return _rows(shape, rate, draw).astype(dtype)
-
-        return kernel
-
-
-# -- functions ------------------------------------------------------------------------------------------------------
+        return _per_parameter(rejection.poisson, node, node["dtype"])

@@ -14,7 +14,6 @@ import numpy as np
 from dtflab.graph import dtypes, random_seed
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import dimension_value
@@ -63,8 +62,7 @@ def _normal(
 ) -> Tensor:
     with name_scope(name, what, [shape, mean, stddev]) as scope:
         sizes_ = shape_tensor(shape)
-        mean = convert_to_tensor(mean, dtype, name="mean")
-        stddev = convert_to_tensor(stddev, dtype, name="stddev")
+        mean, stddev = convert_to_tensor(mean, dtype, name="mean"), convert_to_tensor(stddev, dtype, name="stddev")
         seed1, seed2 = random_seed.get_seed(seed)
         numbers = apply_op(op_type, shape=sizes_, dtype=dtype, seed=seed1, seed2=seed2)
         return apply_op("AddV2", scope, x=apply_op("Mul", "mul", x=numbers, y=stddev), y=mean)
@@ -94,7 +92,7 @@ def random_uniform(
         return _uniform(shape_tensor(shape), minval, maxval, dtype, seed, scope)
 
 
-def _uniform(shape: Tensor, minval: Any, maxval: Any, dtype: DType, seed: int | None, scope: str) -> Tensor:
+def _uniform(shape: Tensor, minval: Any, maxval: Any, dtype: dtypes.DType, seed: int | None, scope: str) -> Tensor:
     from_zero = isinstance(minval, int) and minval == 0
     to_one = isinstance(maxval, int) and maxval == 1
     if not from_zero or not to_one or dtype.is_integer:
@@ -188,8 +186,6 @@ def random_poisson(
 
 
 _PHILOX, _THREEFRY, _AUTO = 1, 2, 3
-
-
 _TYPES = (*_UNIFORM_TYPES, dtypes.uint32, dtypes.uint64)
 
 
@@ -234,8 +230,7 @@ def stateless_random_normal(
     alg: Any = "auto_select",
 ) -> Tensor:
     """Normal numbers that depend on the seed alone."""
-    kind = "StatelessRandomNormalV2"
-    return _stateless_normal("stateless_random_normal", kind, shape, seed, mean, stddev, dtype, name, alg)
+    return _stateless_normal("StatelessRandomNormal", shape, seed, mean, stddev, dtype, name, alg)
 
 
 def stateless_truncated_normal(
@@ -248,17 +243,17 @@ def stateless_truncated_normal(
     alg: Any = "auto_select",
 ) -> Tensor:
     """Normal numbers within two deviations of the mean that depend on the seed alone."""
-    kind = "StatelessTruncatedNormalV2"
-    return _stateless_normal("stateless_truncated_normal", kind, shape, seed, mean, stddev, dtype, name, alg)
+    return _stateless_normal("StatelessTruncatedNormal", shape, seed, mean, stddev, dtype, name, alg)
 
 
 def _stateless_normal(
-    what: str, op_type: str, shape: Any, seed: Any, mean: Any, stddev: Any, dtype: Any, name: Any, alg: Any
+    kind: str, shape: Any, seed: Any, mean: Any, stddev: Any, dtype: Any, name: Any, alg: Any
 ) -> Tensor:
-    with name_scope(name, what, [shape, seed, mean, stddev]) as scope:
+    scope_name = "stateless_random_normal" if "Random" in kind else "stateless_truncated_normal"
+    with name_scope(name, scope_name, [shape, seed, mean, stddev]) as scope:
         shape = shape_tensor(shape)
         mean, stddev = convert_to_tensor(mean, dtype, name="mean"), convert_to_tensor(stddev, dtype, name="stddev")
-        numbers = apply_op(op_type, shape=shape, **_place(seed, alg), dtype=dtypes.as_dtype(dtype))
+        numbers = apply_op(f"{kind}V2", shape=shape, **_place(seed, alg), dtype=dtypes.as_dtype(dtype))
         return math.add(numbers * stddev, mean, name=scope)
 
 
@@ -298,9 +293,8 @@ def stateless_categorical(
 
 def _stateless_choices(what: str, logits: Any, num_samples: Any, seed: Any, dtype: Any, name: str | None) -> Tensor:
     with name_scope(name, what, [logits, seed]):
-        logits = convert_to_tensor(logits, name="logits")
-        kind = output_dtype(dtype)
-        return apply_op("StatelessMultinomial", logits=logits, num_samples=num_samples, seed=seed, output_dtype=kind)
+        given = {"logits": convert_to_tensor(logits, name="logits"), "num_samples": num_samples, "seed": seed}
+        return apply_op("StatelessMultinomial", **given, output_dtype=output_dtype(dtype))
 
 
 def _place(seed: Any, alg: Any) -> dict[str, Any]:
@@ -312,20 +306,19 @@ def _place(seed: Any, alg: Any) -> dict[str, Any]:
 
 
 def _algorithm(alg: Any) -> Any:
-    if isinstance(alg, str):
-        names = {"philox": _PHILOX, "threefry": _THREEFRY, "autoselect": _AUTO}
-        found = names.get(alg.strip().lower().replace("-", "").replace("_", ""))
-        if found is None:
-            raise ValueError(f"Argument `alg` got unsupported string value {alg}. Supported are {sorted(names)}.")
-        return found
-    return _AUTO if alg is None else alg
+    if not isinstance(alg, str):
+        return _AUTO if alg is None else alg
+    names = {"philox": _PHILOX, "threefry": _THREEFRY, "autoselect": _AUTO}
+    found = alg.strip().lower().replace("-", "").replace("_", "")
+    if found not in names:
+        raise ValueError(f"Argument `alg` got unsupported string value {alg}. Supported are {sorted(names)}.")
+    return names[found]
 
 
 def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     """A seed made of a seed and a number, such as the number of a task."""
     data = convert_to_tensor(data)
-    first = stateless_random_uniform([], seed, None, None, data.dtype, alg=alg)
-    return arrays.stack([first, data])
+    return arrays.stack([stateless_random_uniform([], seed, None, None, data.dtype, alg=alg), data])
 
 
 def split_seed(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:

@@ -6,7 +6,7 @@ The rule it obeys: number i of a run depends on seed, seed2, the runs before and
 and it is TensorFlow's: uniform numbers and integers to the bit, one normal in a hundred but for its last bit.
 
 How the numbers are laid out: Philox turns a 128-bit counter and a 64-bit key into four 32-bit words. The key
-is seed, the upper half of the counter seed2, and the lower half counts. What one counter gives is a *group*:
+is seed, the upper half of the counter seed2, and the lower half counts. One counter gives a *group*:
 four numbers, or two of 64 bits.
 """
 
@@ -82,14 +82,11 @@ def _round_keys(key: int) -> NDArray[np.uint64]:
 
 
 def _uniform_half(words: Words) -> NDArray[Any]:
-    bits = (words & 0x3FF | 15 << 10).astype(np.uint16)
-    return bits.view(np.float16) - np.float16(1)
+    return (words & 0x3FF | 15 << 10).astype(np.uint16).view(np.float16) - np.float16(1)
 
 
 def _uniform_bfloat16(words: Words) -> NDArray[Any]:
-    bits = (words & 0x7F | 127 << 7).astype(np.uint16)
-    numbers: NDArray[Any] = bits.view(ml_dtypes.bfloat16) - ml_dtypes.bfloat16(1)
-    return numbers
+    return (words & 0x7F | 127 << 7).astype(np.uint16).view(ml_dtypes.bfloat16) - ml_dtypes.bfloat16(1)
 
 
 def uniform_float(words: Words) -> NDArray[Any]:
@@ -188,9 +185,8 @@ class PhiloxStream:
     def integers(self, shape: Sequence[int], dtype: Any = np.int32) -> NDArray[Any]:
         """Integers from all that the dtype has: `StatelessRandomUniformFullInt`."""
         target = _numpy_dtype(dtype)
-        return self._plain(
-            shape, target, lambda words: (_bits64(words) if target.itemsize == 8 else words).view(target)
-        )
+        bits = _bits64 if target.itemsize == 8 else np.asarray
+        return self._plain(shape, target, lambda words: bits(words).view(target))
 
     def truncated_normal(self, shape: Sequence[int], dtype: Any = np.float32) -> NDArray[Any]:
         """Normal numbers, those two deviations or more from the mean drawn again: `TruncatedNormal`."""
@@ -266,8 +262,7 @@ class PhiloxStream:
 
 
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    found: np.dtype[Any] = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))
-    return found
+    return np.dtype(getattr(dtype, "as_numpy_dtype", dtype))
 
 
 def stream_of(node: Any) -> Callable[[Any], PhiloxStream]:

@@ -111,9 +111,8 @@ def _many(draws: _Draws, rate: Any, todo: Any, out: Any) -> None:
 def categorical(stream: PhiloxStream, logits: Any, samples: int, xp: Any) -> Any:
     """For each row of `logits`, `samples` columns chosen with probabilities as exp(logit)."""
     rows, groups = len(logits), (samples + 3) // 4 * 2
-    numbers = uniform_double(
-        stream.stretch(rows * groups * 4 * _RESERVED)(np.arange(-(-rows * samples // 2), dtype=np.uint64))
-    )
+    words = stream.stretch(rows * groups * 4 * _RESERVED)
+    numbers = uniform_double(words(np.arange(-(-rows * samples // 2), dtype=np.uint64)))
     finite = xp.isfinite(logits)
     shifted = logits.astype(np.float64) - xp.where(finite, logits, -np.inf).max(1, keepdims=True).astype(np.float64)
     sums = xp.cumsum(xp.where(finite, xp.exp(shifted), 0.0), 1)

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
-from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.array_module import in_host_memory
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import per_output
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sampling import rejection
 from dtflab.ops.sampling.draws import choices_shape, choose, of_alpha, sizes
@@ -60,12 +61,9 @@ class StatelessRandomGetKeyCounter(Op):
         op.inputs[0].shape.assert_is_compatible_with([2])
         return [TensorShape([1]), TensorShape([2])]
 
-    def bind(node, xp):
-        def kernel(seed):
-            key, counter = scrambled(seed)
-            return np.array([key], np.uint64), np.array([counter & _MASK64, counter >> 64], np.uint64)
-
-        return kernel
+    def kernel(node, xp, seed):
+        key, counter = scrambled(seed)
+        return np.array([key], np.uint64), np.array([counter & _MASK64, counter >> 64], np.uint64)
 
 
 @op("""StatelessRandomGetKeyCounterAlg(seed: Tseed) -> (key: uint64, counter: uint64, alg: int32)
@@ -87,29 +85,28 @@ class StatelessRandomGetAlg(Op):
 
     stateful = True
 
-    def infer(op):
-        return [TensorShape([])]
+    infer = shapes.scalar
 
-    def bind(node, xp):
-        return lambda: np.array(_PHILOX, np.int32)
+    def kernel(node, xp):
+        return np.array(_PHILOX, np.int32)
 
 
 # -- numbers: each kind as an op that takes a seed and as one that takes key and counter ------------------------------
 
 _FLOATS = "dtype: {half, bfloat16, float, double} = float"
 _INTS = "{int32, int64}"
+_KEY = "key: uint64, counter: uint64, alg: int32"
 
 
 class _Numbers(Op):
     """`draw(stream, shape, dtype, *more inputs)` makes them; `seeds` inputs after the shape say where the stream is."""
 
     grad = no_gradient
+    infer = shapes.given(0)
+    flops = per_output(PER_NUMBER)
     draw: Any = None
     stream: Any = None
     seeds = 1
-
-    def infer(operation: Any) -> list[TensorShape]:
-        return [folded_shape(operation.inputs[0])]
 
     @classmethod
     def bind(cls, node: Any, xp: Any) -> Any:
@@ -121,23 +118,17 @@ class _Numbers(Op):
 
         return kernel
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return PER_NUMBER * elements(outs[0])
-
 
 def _register(name: str, draw: Any, types: str, later_types: str, more: str = "") -> None:
     """Register `name`, from a seed, and `nameV2`, from key and counter."""
     default = "" if more else " = int32"
     seed_types = "{int32, int64, uint32, uint64}" if "Full" in name else _INTS
     by_seed = f"{name}(shape: T, seed: Tseed{more}) -> (output: dtype) where {types}, T: {_INTS}{default}"
-    by_key = (
-        f"{name}V2(shape: Tshape, key: uint64, counter: uint64, alg: int32{more}) -> (output: dtype)\n{later_types}"
-    )
+    by_key = f"{name}V2(shape: Tshape, {_KEY}{more}) -> (output: dtype) where {later_types}"
     members = {"__doc__": f"{name}: numbers that depend on the seed alone.", "draw": draw}
-    first = {**members, "stream": _seeded, "seeds": 1}
     later = {**members, "stream": _placed, "seeds": 3}
-    op(f"{by_seed}\nTseed: {seed_types} = int64")(type(name, (_Numbers,), first))
-    op(f"{by_key}\nTshape: {_INTS} = int32")(type(f"{name}V2", (_Numbers,), later))
+    op(f"{by_seed}, Tseed: {seed_types} = int64")(type(name, (_Numbers,), {**members, "stream": _seeded, "seeds": 1}))
+    op(f"{by_key}, Tshape: {_INTS} = int32")(type(f"{name}V2", (_Numbers,), later))
 
 
 def _between(stream: PhiloxStream, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:
@@ -169,9 +160,8 @@ class StatelessMultinomial(Op):
         _check_seed(op.inputs[2].shape)
         return choices_shape(op)
 
-    def bind(node, xp):
-        dtype = node["output_dtype"].as_numpy_dtype
-        return lambda logits, samples, seed: choose(xp, _seeded(seed), logits, samples, dtype)
+    def kernel(node, xp, logits, samples, seed):
+        return choose(xp, _seeded(seed), logits, samples, node["output_dtype"].as_numpy_dtype)
 
 
 def _per_parameter(draw: Any, stream: PhiloxStream, shape: Any, parameter: Any, dtype: Any) -> Any:
@@ -185,53 +175,39 @@ def _per_parameter(draw: Any, stream: PhiloxStream, shape: Any, parameter: Any, 
     return draw(stream, parameter.reshape(-1), count).reshape(whole).astype(dtype)
 
 
-def _gamma_gradient(op: Any, dy: Tensor, position: int) -> list[Any]:
-    shape, alpha = op.inputs[0], op.inputs[position]
-    with control_dependencies([dy]):
-        dimensions = arrays.shape(shape)[0] - arrays.rank(alpha)
-        return [None] * position + [of_alpha(dimensions, alpha, op.outputs[0], dy)]
+class _Gamma(Op):
+    """Gamma numbers: of a shape, what says where the stream is, and alpha."""
+
+    infer = shapes.given(0)
+    stream: Any = None
+
+    @classmethod
+    def kernel(cls, node: Any, xp: Any, shape: Any, *place_and_alpha: Any) -> Any:
+        *place, alpha = place_and_alpha
+        stream, dtype = cls.stream(*place), node["dtype"].as_numpy_dtype
+        return xp.asarray(_per_parameter(rejection.gamma, stream, shape, in_host_memory(xp, alpha), dtype))
+
+    def grad(op: Any, dy: Tensor) -> list[Any]:
+        shape, *place, alpha = op.inputs
+        with control_dependencies([dy]):
+            dimensions = arrays.shape(shape)[0] - arrays.rank(alpha)
+            return [None] * (1 + len(place)) + [of_alpha(dimensions, alpha, op.outputs[0], dy)]
 
 
 @op(f"""StatelessRandomGammaV2(shape: T, seed: Tseed, alpha: dtype) -> (output: dtype)
         dtype: {{half, float, double}}, T: {_INTS}, Tseed: {_INTS} = int64""")
-class StatelessRandomGammaV2(Op):
+class StatelessRandomGammaV2(_Gamma):
     """Gamma numbers that depend on the seed alone."""
 
-    infer = _Numbers.infer
-
-    def bind(node, xp):
-        dtype = node["dtype"].as_numpy_dtype
-
-        def kernel(shape, seed, alpha):
-            numbers = _per_parameter(rejection.gamma, _seeded(seed), shape, in_host_memory(xp, alpha), dtype)
-            return xp.asarray(numbers)
-
-        return kernel
-
-    def grad(op, dy):
-        return _gamma_gradient(op, dy, 2)
+    stream = _seeded
 
 
-@op(f"""StatelessRandomGammaV3(shape: shape_dtype, key: uint64, counter: uint64, alg: int32, alpha: dtype) -> \
-(output: dtype)
-        dtype: {{half, float, double}}
-        shape_dtype: {_INTS} = int32""")
-class StatelessRandomGammaV3(Op):
+@op(f"""StatelessRandomGammaV3(shape: shape_dtype, {_KEY}, alpha: dtype) -> (output: dtype)
+        dtype: {{half, float, double}}, shape_dtype: {_INTS} = int32""")
+class StatelessRandomGammaV3(_Gamma):
     """Gamma numbers that depend on key and counter alone."""
 
-    infer = _Numbers.infer
-
-    def bind(node, xp):
-        dtype = node["dtype"].as_numpy_dtype
-
-        def kernel(shape, key, counter, alg, alpha):
-            stream = _placed(key, counter, alg)
-            return xp.asarray(_per_parameter(rejection.gamma, stream, shape, in_host_memory(xp, alpha), dtype))
-
-        return kernel
-
-    def grad(op, dy):
-        return _gamma_gradient(op, dy, 4)
+    stream = _placed
 
 
 @op(f"""StatelessRandomPoisson(shape: T, seed: Tseed, lam: Rtype) -> (output: dtype)
@@ -246,9 +222,5 @@ class StatelessRandomPoisson(Op):
         _check_seed(op.inputs[1].shape)
         return _Numbers.infer(op)
 
-    def bind(node, xp):
-        dtype = node["dtype"].as_numpy_dtype
-        return lambda shape, seed, lam: _per_parameter(rejection.poisson, _seeded(seed), shape, lam, dtype)
-
-
-# -- functions ------------------------------------------------------------------------------------------------------
+    def kernel(node, xp, shape, seed, lam):
+        return _per_parameter(rejection.poisson, _seeded(seed), shape, lam, node["dtype"].as_numpy_dtype)
