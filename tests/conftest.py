@@ -86,7 +86,7 @@ def no_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is collected stays until the end: to look for garbage in it takes two thirds of the collection's time."""
+    """Collected tests stay until the end: to look for garbage in it takes two thirds of the collection's time."""
     gc.disable()
     try:
         return (yield)

@@ -45,7 +45,7 @@ def both(answer: Callable[[Any], Any]) -> tuple[Any, Any]:
 
 
 def module_of(tf: Any, theirs: str, ours: Any) -> Any:
-    """The module of TensorFlow that stands beside one of dtflab, or that one."""
+    """The module of TensorFlow that corresponds to one of dtflab, or that one."""
     return ours if tf is dtflab else importlib.import_module(f"tensorflow.{theirs}")
 
 
