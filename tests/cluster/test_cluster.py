@@ -136,7 +136,7 @@ def test_an_exception_leaves_nothing_running(engine):
         (
             {"spec": {"ps": ["a:1"], "worker": ["a:1"]}},
             ValueError,
-            "a:1 stands twice.*: /job:ps/task:0 and /job:worker",
+            "a:1 occurs twice.*: /job:ps/task:0 and /job:worker",
         ),
         ({"worker": ["a:1", "b:1", "a:1"]}, ValueError, "/job:worker/task:0 and /job:worker/task:2 have it. Give each"),
         ({"worker": 1, "engine": "cloud"}, ValueError, "'inprocess' or 'process'"),

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-PACKAGES = ["dtflab", pytest.param("tensorflow.compat.v1", marks=pytest.mark.oracle)]
+PACKAGES = ["dtflab", pytest.param("tensorflow.compat.v1", marks=[pytest.mark.oracle, pytest.mark.live])]
 
 
 @pytest.fixture(params=PACKAGES, ids=["dtflab", "tensorflow"])

@@ -109,6 +109,7 @@ def test_a_training_goes_on_after_a_task_was_killed_and_restarted(engine, job, t
         assert tf.train.load_variable(str(tmp_path), "weight") == 5.0
 
 
+@pytest.mark.processes
 def test_a_worker_with_its_own_server_goes_on_after_the_loss_of_its_ps(tmp_path):
     """Between-graph replication: the master is in the worker's process, the ps in another one."""
     addresses = free_addresses(2)
