@@ -13,10 +13,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, nbytes
 
 
-def free(node: Any, ins: Any, outs: Any) -> int:
+def free(node: Node, ins: Any, outs: Any) -> int:
     """Nothing."""
     return 0
 
@@ -44,27 +45,27 @@ def per_output(count: int) -> Callable[..., int]:
     return lambda node, ins, outs: count * elements(outs[0])
 
 
-def of_first(node: Any, ins: Any, outs: Any) -> int:
+def of_first(node: Node, ins: Any, outs: Any) -> int:
     """One operation per element of the first input."""
     return elements(ins[0])
 
 
-def of_inputs(node: Any, ins: Any, outs: Any) -> int:
+def of_inputs(node: Node, ins: Any, outs: Any) -> int:
     """One operation per element that goes in."""
     return sum(map(elements, ins))
 
 
-def of_part(node: Any, ins: Any, outs: Any) -> int:
+def of_part(node: Node, ins: Any, outs: Any) -> int:
     """Bytes where the first input is read only as far as outputs are made of it: a slice, a gather."""
     return sum(map(nbytes, ins[1:])) + 2 * sum(map(nbytes, outs))
 
 
-def overwritten(node: Any, ins: Any, outs: Any) -> int:
+def overwritten(node: Node, ins: Any, outs: Any) -> int:
     """Bytes where the last input replaces a part of the first, a variable."""
     return sum(map(nbytes, ins[1:])) + nbytes(ins[-1])
 
 
-def updated(node: Any, ins: Any, outs: Any) -> int:
+def updated(node: Node, ins: Any, outs: Any) -> int:
     """Bytes where a part of the first input, a variable, is read and written: as much as the last input has."""
     return sum(map(nbytes, ins[1:])) + 2 * nbytes(ins[-1])
 
@@ -78,7 +79,7 @@ def matrices(x: Any) -> tuple[int, int, int]:
 def cubic(times: int, divisor: int = 1) -> Callable[..., int]:
     """`times / divisor` n³ operations per matrix of the first input, n x n."""
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         count, n, _ = matrices(ins[0])
         return count * times * n**3 // divisor
 

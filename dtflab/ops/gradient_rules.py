@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.math import functions as math
@@ -17,7 +17,7 @@ from dtflab.ops.reduce import functions as reduce
 Grad = Callable[..., list[Any]]  # (op, *dys) -> one tensor or None per input
 
 
-def no_slope(op: Any, *dys: Any) -> list[None]:
+def no_slope(op: Operation, *dys: Any) -> list[None]:
     """The gradient of a step function: none, wherever it has one."""
     return [None] * len(op.inputs)
 
@@ -28,7 +28,7 @@ def from_input(rule: Callable[[Tensor, Tensor], Any]) -> Grad:
     Nothing of it runs before `dy` is there, as in TensorFlow: what would wait in memory is made later.
     """
 
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any) -> list[Any]:
         with control_dependencies([dy]):
             return [rule(math.conj(op.inputs[0]), dy)]
 
@@ -38,7 +38,7 @@ def from_input(rule: Callable[[Tensor, Tensor], Any]) -> Grad:
 def from_output(rule: Callable[[Tensor, Tensor], Any]) -> Grad:
     """The gradient `rule(y, dy)`, from the op's output; otherwise as `from_input`."""
 
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any) -> list[Any]:
         with control_dependencies([dy]):
             return [rule(math.conj(op.outputs[0]), dy)]
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph import dtypes, op_registry
+from dtflab.graph.node import Node
 from dtflab.ops.messages import invalid
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
 from dtflab.ops.variables.cell import Cell
@@ -35,7 +36,7 @@ class ResourceHandle(NamedTuple):
 
 
 def new_or_shared(
-    node: Any, kind: type[T], type_name: str, make: Callable[..., T], check: Callable[[T, str], Any] | None = None
+    node: Node, kind: type[T], type_name: str, make: Callable[..., T], check: Callable[[T, str], Any] | None = None
 ) -> Callable[..., Any]:
     """The kernel of an op that gives a resource's handle, and first makes the resource if there is none of its name.
 

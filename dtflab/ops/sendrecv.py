@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.ops import shapes
 from dtflab.ops.costs import StatefulOp
@@ -27,7 +28,7 @@ ROOT = "0:0"  # frame:iteration outside of all loops
 class Arg(StatefulOp):
     """A fed value: number `index` of the step's arguments."""
 
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         index = node["index"]
         return lambda ctx: ctx.args[index]
 
@@ -38,7 +39,7 @@ class Retval(StatefulOp):
 
     infer = shapes.none
 
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         index = node["index"]
 
         def kernel(ctx: Any, value: Any) -> None:
@@ -56,7 +57,7 @@ class Send(StatefulOp):
 
     infer = shapes.none
 
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         key = rendezvous_key(node)
         return lambda ctx, value: ctx.rendezvous.send(key, ctx.frame_iter, value)
 
@@ -71,12 +72,12 @@ class Recv(Op):
     stateful = True
     is_async = True
 
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         key = rendezvous_key(node)
         return lambda ctx, done: ctx.rendezvous.recv_async(key, ctx.frame_iter, done)
 
 
-def rendezvous_key(node: Any) -> tuple[str, int, str, str]:
+def rendezvous_key(node: Node) -> tuple[str, int, str, str]:
     """(send device, its incarnation, recv device, tensor name) of a _Send or _Recv."""
     sender, receiver, tensor = (node[attr].decode() for attr in ("send_device", "recv_device", "tensor_name"))
     return sender, node["send_device_incarnation"] & 0xFFFFFFFFFFFFFFFF, receiver, tensor

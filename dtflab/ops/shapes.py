@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 
 
-def unchanged(op: Any) -> list[TensorShape]:
+def unchanged(op: Operation) -> list[TensorShape]:
     """Every output has the shape of the first input."""
     return [op.inputs[0].shape] * len(op.outputs)
 
@@ -27,32 +28,32 @@ def given(index: int, rank: int | None = None) -> Callable[[Any], list[TensorSha
     return lambda op: [folded_shape(op.inputs[index]).with_rank(rank)]
 
 
-def scalar(op: Any) -> list[TensorShape]:
+def scalar(op: Operation) -> list[TensorShape]:
     """Every output is a scalar."""
     return [TensorShape([])] * len(op.outputs)
 
 
-def handle(op: Any) -> list[TensorShape]:
+def handle(op: Operation) -> list[TensorShape]:
     """The output names a resource: a scalar handle, or a reference to two strings."""
     return [TensorShape([2] if op.outputs[0].dtype._is_ref_dtype else [])]
 
 
-def none(op: Any) -> list[TensorShape]:
+def none(op: Operation) -> list[TensorShape]:
     """The op has no output."""
     return []
 
 
-def declared(op: Any) -> list[TensorShape]:
+def declared(op: Operation) -> list[TensorShape]:
     """The attribute `shape`."""
     return [op.attrs["shape"]]
 
 
-def broadcast(op: Any) -> list[TensorShape]:
+def broadcast(op: Operation) -> list[TensorShape]:
     """NumPy broadcasting of the first two inputs; ValueError says which sizes do not fit."""
     return [infer_broadcast(op.inputs[0].shape, op.inputs[1].shape)]
 
 
-def merged(op: Any) -> list[TensorShape]:
+def merged(op: Operation) -> list[TensorShape]:
     """All inputs have one shape, and so has each output."""
     shape = op.inputs[0].shape
     for tensor in op.inputs[1:]:
@@ -63,7 +64,7 @@ def merged(op: Any) -> list[TensorShape]:
 def fixed(*outputs: list[int | None], ranks: Sequence[int | None] = ()) -> Callable[[Any], list[TensorShape]]:
     """The rule of an op whose outputs have these shapes; its first inputs must have these ranks, None for any."""
 
-    def rule(op: Any) -> list[TensorShape]:
+    def rule(op: Operation) -> list[TensorShape]:
         for tensor, rank in zip(op.inputs, ranks, strict=False):
             tensor.shape.with_rank(rank)
         return [TensorShape(shape) for shape in outputs]

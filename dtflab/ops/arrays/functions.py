@@ -19,7 +19,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor, register_tensor_conversion_function
 from dtflab.graph.indexed_slices import IndexedSlices, dense
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape, broadcast_shape
@@ -311,7 +311,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     return apply_op("Reshape", name, tensor=tensor, shape=shape)
 
 
-def reshape_to_input(op: Any, dy: Any) -> Tensor:
+def reshape_to_input(op: Operation, dy: Any) -> Tensor:
     """`dy` in the shape of the op's first input."""
     return reshape(dense(dy), shape(op.inputs[0]))
 

@@ -14,7 +14,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -110,7 +110,7 @@ def _concat_grad(values: Any, axis: Tensor, dy: Any) -> list[Any]:
     return [indexing.slice(dy, begin, size) for begin, size in zip(offsets, sizes)]
 
 
-def _context(op: Any) -> Any:
+def _context(op: Operation) -> Any:
     """The loop or branch where the outputs of an operation are."""
     context = op._control_flow_context
     return context.outer_context if context is not None and op.type in ("Exit", "RefExit") else context

@@ -17,6 +17,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import constant_value_as_shape, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops import shapes
@@ -216,7 +217,7 @@ class ReverseV2(Op):
 _MIRROR = "T: type\nTpaddings: {int32, int64} = int32\nmode: {'REFLECT', 'SYMMETRIC'}"
 
 
-def _mirrored_shape(op: Any, sign: int) -> list[TensorShape]:
+def _mirrored_shape(op: Operation, sign: int) -> list[TensorShape]:
     shape, paddings = op.inputs[0].shape, folded_value(op.inputs[1])
     op.inputs[1].shape.assert_is_compatible_with([shape.ndims, 2])
     if paddings is None:

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.indexed_slices import dense
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -167,7 +169,7 @@ def _checked_axis(axis: int, ndims: int) -> int:
     return axis % ndims
 
 
-def _permuted(op: Any) -> list[TensorShape]:
+def _permuted(op: Operation) -> list[TensorShape]:
     shape, perm = op.inputs[0].shape, folded_value(op.inputs[1])
     length = op.inputs[1].shape.with_rank(1)[0].value
     if perm is None:
@@ -194,12 +196,12 @@ def _permute(xp: Any, x: Any, perm: Any) -> Any:
 def _transpose_op(name: str, conjugate: bool) -> None:
     """Register an op whose result has axis perm[i] of x as its axis i."""
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         if conjugate and node["T"].is_complex:
             return lambda x, perm: xp.conjugate(_permute(xp, x, perm))
         return lambda x, perm: _permute(xp, x, perm)
 
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any) -> list[Any]:
         return [arrays.transpose(dy, arrays.invert_permutation(op.inputs[1]), conjugate=conjugate), None]
 
     members = {"infer": _permuted, "bind": bind, "grad": grad, "flops": free, "aliasing": True}

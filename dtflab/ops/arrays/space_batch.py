@@ -16,6 +16,7 @@ import numpy as np
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays.functions import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
@@ -73,7 +74,7 @@ def _check_blocks(what: str, x: Any, block: Sequence[int], around: Any) -> int:
     return count
 
 
-def _known_blocks(op: Any, what: str) -> tuple[int, Any, Any]:
+def _known_blocks(op: Operation, what: str) -> tuple[int, Any, Any]:
     """How many axes have blocks; the sizes of these, and what is added or cut off, or None where that is not known."""
     if op.inputs[1].shape.ndims != 1:
         raise ValueError("block_shape must have rank 1.")
@@ -89,7 +90,7 @@ def _known_blocks(op: Any, what: str) -> tuple[int, Any, Any]:
     return count, block if block is None else block.tolist(), around if around is None else around.tolist()
 
 
-def _nd_shape(op: Any, what: str, batch_of: Any, size_of: Any) -> list[TensorShape]:
+def _nd_shape(op: Operation, what: str, batch_of: Any, size_of: Any) -> list[TensorShape]:
     """The shape rule of both: `batch_of(batch, blocks)`, `size_of(size, block, around)`."""
     count, block, around = _known_blocks(op, what)
     shape = op.inputs[0].shape.with_rank_at_least(count + 1)
@@ -145,7 +146,7 @@ class BatchToSpaceND(Op):
         return [space_to_batch_nd(dy, op.inputs[1], op.inputs[2]), None, None]
 
 
-def _image_shape(op: Any, batch_of: Any, size_of: Any) -> list[TensorShape]:
+def _image_shape(op: Operation, batch_of: Any, size_of: Any) -> list[TensorShape]:
     shape, b = op.inputs[0].shape.with_rank(4), op.get_attr("block_size")
     op.inputs[1].shape.assert_is_compatible_with(TensorShape([2, 2]))
     around = folded_value(op.inputs[1])
@@ -207,7 +208,7 @@ def _channels_of(height: int) -> int:
     return 3 if height == 1 else 1
 
 
-def _channels_shape(op: Any, size_of: Any, depth_of: Any) -> list[TensorShape]:
+def _channels_shape(op: Operation, size_of: Any, depth_of: Any) -> list[TensorShape]:
     block, height = op.get_attr("block_size"), _height_of(op.get_attr("data_format"))
     sizes = op.inputs[0].shape.with_rank(4).as_list()
     channels = _channels_of(height)

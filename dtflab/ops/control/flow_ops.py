@@ -22,6 +22,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices, as_indexed_slices_list
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, get_default_graph
@@ -45,7 +46,7 @@ class _Passed(_FlowOp):
 
     infer = shapes.unchanged
 
-    def bind(node: Any, xp: Any) -> Callable[[Any], Any]:
+    def bind(node: Node, xp: Any) -> Callable[[Any], Any]:
         return lambda value: value
 
 

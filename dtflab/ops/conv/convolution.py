@@ -16,7 +16,9 @@ from typing import Any
 
 from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -30,7 +32,7 @@ from dtflab.ops.messages import invalid
 # -- the ops --------------------------------------------------------------------------------------------------
 
 
-def _bind_forward(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
+def _bind_forward(node: Node, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
     def kernel(x: Any, w: Any) -> Any:
         kernels.check_ranks(node, x, w)
         x, w = kernels.channels_last(xp, node, x), kernels.wide(w)
@@ -42,7 +44,7 @@ def _bind_forward(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any
     return kernel
 
 
-def _bind_input(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
+def _bind_input(node: Node, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
     def kernel(sizes: Any, w: Any, dy: Any) -> Any:
         kernels.check_ranks(node, dy, w)
         shape = kernels.sizes_of(node, sizes, dy, w)
@@ -57,7 +59,7 @@ def _bind_input(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
     return kernel
 
 
-def _bind_filter(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
+def _bind_filter(node: Node, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
     def kernel(x: Any, sizes: Any, dy: Any) -> Any:
         shape = tuple(int(n) for n in sizes)
         if len(shape) != len(node["strides"]):
@@ -81,7 +83,7 @@ def _products(outputs: int, filter_shape: Sequence[Any]) -> int:
     return 2 * outputs * math.prod(int(n) for n in filter_shape[:-1])
 
 
-def check_attrs(op: Any, ndims: int) -> None:
+def check_attrs(op: Operation, ndims: int) -> None:
     """ValueError unless strides and dilations name each dimension."""
     where = "Conv2D on data format " + op.get_attr("data_format").decode() if ndims == 4 else "Conv3D"
     texts = {"dilations": f"Conv{ndims - 2}D requires the dilation", "strides": f"{where} requires the stride"}
@@ -90,7 +92,7 @@ def check_attrs(op: Any, ndims: int) -> None:
             raise ValueError(f"{text} attribute to contain {ndims} values, but got: {len(op.get_attr(name))}")
 
 
-def output_sizes(op: Any, sizes: Sequence[Any], window: Sequence[Any], paddings: Any) -> list[int | None]:
+def output_sizes(op: Operation, sizes: Sequence[Any], window: Sequence[Any], paddings: Any) -> list[int | None]:
     """The spatial sizes of a convolution's output."""
     ways = (windows.spatial(op, values) for values in (op.get_attr("strides"), op.get_attr("dilations"), paddings))
     dims, padding = zip(sizes, window, *ways), op.get_attr("padding")
@@ -108,7 +110,7 @@ def check_depths(depth: int | None, per_filter: int | None, filters: int | None)
         raise ValueError(f"Depth of output ({filters}) is not a multiple of the number of groups ({groups})")
 
 
-def _output_shape(op: Any) -> list[TensorShape]:
+def _output_shape(op: Operation) -> list[TensorShape]:
     ndims = 5 if "3D" in op.type else 4
     x, w = (t.shape.with_rank(ndims) for t in op.inputs[:2])
     check_attrs(op, ndims)
@@ -118,7 +120,7 @@ def _output_shape(op: Any) -> list[TensorShape]:
     return [windows.with_channels(op, sizes[0], spatial, filter_sizes[-1])]
 
 
-def _input_shape(op: Any) -> list[TensorShape]:
+def _input_shape(op: Operation) -> list[TensorShape]:
     """The shape in `input_sizes`; of images the number is that of the gradients."""
     ndims = 5 if "3D" in op.type else 4
     shape = folded_shape(op.inputs[0])
@@ -133,7 +135,7 @@ def _input_shape(op: Any) -> list[TensorShape]:
     return [TensorShape([batch, *shape.with_rank(4)[1:]])]
 
 
-def ways(op: Any, *names: str) -> dict[str, Any]:
+def ways(op: Operation, *names: str) -> dict[str, Any]:
     """Those attributes of `op`, and how its window moves, for another op of the family."""
     return {name: op.get_attr(name) for name in (*names, "strides", "padding", "data_format", "dilations")}
 
@@ -155,7 +157,7 @@ class _Forward(Op):
     bind = _bind_forward
     infer = _output_shape
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         try:
             kernels.check_ranks(node, *ins)
             axes = kernels.axes_of(node, windows.spatial(node, ins[0].shape), ins[1].shape[:-2])
@@ -163,7 +165,7 @@ class _Forward(Op):
             return 0  # the kernel will say what is wrong
         return _products(ins[0].shape[0] * math.prod(windows.outs(axes)) * ins[1].shape[-1], ins[1].shape)
 
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any) -> list[Any]:
         back, attrs = _family(op)
         x_shape, w_shape = arrays.shape_n(op.inputs)
         return [
@@ -172,7 +174,7 @@ class _Forward(Op):
         ]
 
 
-def _family(op: Any) -> tuple[tuple[str, str, str], dict[str, Any]]:
+def _family(op: Operation) -> tuple[tuple[str, str, str], dict[str, Any]]:
     """The names of the ops back to the input, back to the filter and forward, and their common attributes."""
     if "Depthwise" in op.type:
         forward = "DepthwiseConv2dNative"
@@ -189,10 +191,10 @@ class BackToInput(Op):
     bind = _bind_input
     infer = _input_shape
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         return _products(elements(ins[2]), ins[1].shape)
 
-    def grad(op: Any, d: Any) -> list[Any]:
+    def grad(op: Operation, d: Any) -> list[Any]:
         (_, to_filter, forward), attrs = _family(op)
         _, w, dy = op.inputs
         return [
@@ -208,13 +210,13 @@ class BackToFilter(Op):
     blas = shards = True
     bind = _bind_filter
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         return [windows.given_shape(op, 1)]
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         return _products(elements(ins[2]), outs[0].shape if outs else ins[1])
 
-    def grad(op: Any, d: Any) -> list[Any]:
+    def grad(op: Operation, d: Any) -> list[Any]:
         (to_input, _, forward), attrs = _family(op)
         x, _, dy = op.inputs
         return [

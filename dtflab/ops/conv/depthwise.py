@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.conv import convolution as conv, kernels, windows
@@ -56,7 +58,7 @@ def correlate(xp: Any, x: Any, dy: Any, axes: Sequence[windows.Axis], shape: Seq
     return dw
 
 
-def _bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
+def _bind_forward(node: Node, xp: Any) -> Callable[..., Any]:
     def kernel(x: Any, w: Any) -> Any:
         kernels.check_ranks(node, x, w)
         x, w = kernels.channels_last(xp, node, x), kernels.wide(w)
@@ -67,7 +69,7 @@ def _bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _bind_input(node: Any, xp: Any) -> Callable[..., Any]:
+def _bind_input(node: Node, xp: Any) -> Callable[..., Any]:
     def kernel(sizes: Any, w: Any, dy: Any) -> Any:
         kernels.check_ranks(node, dy, w)
         shape = kernels.sizes_of(node, sizes, dy, w)
@@ -79,7 +81,7 @@ def _bind_input(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _bind_filter(node: Any, xp: Any) -> Callable[..., Any]:
+def _bind_filter(node: Node, xp: Any) -> Callable[..., Any]:
     def kernel(x: Any, sizes: Any, dy: Any) -> Any:
         kernels.check_ranks(node, x, dy)
         shape = tuple(int(n) for n in sizes)
@@ -91,7 +93,7 @@ def _bind_filter(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _output_shape(op: Any) -> list[TensorShape]:
+def _output_shape(op: Operation) -> list[TensorShape]:
     x, w = (t.shape.with_rank(4) for t in op.inputs[:2])
     for name, text in {"strides": "stride", "dilations": "dilations"}.items():
         if (found := len(op.get_attr(name))) != 4:

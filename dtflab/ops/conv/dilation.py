@@ -17,6 +17,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import as_dtype
 from dtflab.graph.indexed_slices import dense
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -55,7 +56,7 @@ def _each_chosen(xp: Any, x: Any, w: Any, axes: Sequence[windows.Axis]) -> Itera
 def _with_axes(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """`bind` of a kernel that wants to know how the filter moves, and that is sure of the shapes."""
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         def checked(x: Any, w: Any, *dy: Any) -> Any:
             if x.ndim != 4 or w.ndim != 3:
                 raise invalid(f"input must be 4-dimensional, filter 3-dimensional: {shape_text(x)}, {shape_text(w)}")
@@ -87,7 +88,7 @@ def _to_filter(xp: Any, x: Any, w: Any, dy: Any, axes: Sequence[windows.Axis]) -
     return dw
 
 
-def _flops(node: Any, ins: Any, outs: Any) -> int:
+def _flops(node: Node, ins: Any, outs: Any) -> int:
     """An addition and a comparison for each element of a window; the gradients look for the largest once more."""
     windows_of = [*ins, *outs][2]  # the result, or its gradient
     return 2 * elements(windows_of) * prod(ins[1].shape[:2])

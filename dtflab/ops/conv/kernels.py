@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
 from dtflab.ops.conv import windows
 from dtflab.ops.messages import invalid, shape_text
@@ -110,13 +111,13 @@ def correlate(xp: Any, shard: Shard, x: Any, dy: Any, axes: Sequence[windows.Axi
     return sum(totals[first] for first in sorted(totals)).reshape(*(a.window for a in axes), depth, filters)
 
 
-def channels_last(xp: Any, node: Any, x: Any) -> Any:
+def channels_last(xp: Any, node: Node, x: Any) -> Any:
     """`x` as the kernels want it; the short floats as float32."""
     x = x.astype(np.float32) if x.dtype.itemsize == 2 else x
     return xp.moveaxis(x, 1, -1) if windows.is_channels_first(node) else x
 
 
-def as_asked(xp: Any, node: Any, y: Any) -> Any:
+def as_asked(xp: Any, node: Node, y: Any) -> Any:
     """A result with channels last in the format and the type of `node`."""
     y = xp.ascontiguousarray(xp.moveaxis(y, -1, 1)) if windows.is_channels_first(node) else y
     return y.astype(node["T"].as_numpy_dtype, copy=False)
@@ -127,7 +128,7 @@ def wide(w: Any) -> Any:
     return w.astype(np.float32) if w.dtype.itemsize == 2 else w
 
 
-def axes_of(node: Any, sizes: Sequence[int], window: Sequence[int]) -> list[windows.Axis]:
+def axes_of(node: Node, sizes: Sequence[int], window: Sequence[int]) -> list[windows.Axis]:
     """How the filter of `node` moves; InvalidArgumentError or UnimplementedError if it can't."""
     windows.check_not_over_batch_and_depth(node)
     paddings = windows.pairs(node.attrs.get("explicit_paddings") or [], len(sizes) + 2)
@@ -136,7 +137,7 @@ def axes_of(node: Any, sizes: Sequence[int], window: Sequence[int]) -> list[wind
     return [windows.axis(*each, padding=padding, explicit=explicit) for *each, explicit in dims]
 
 
-def check_ranks(node: Any, x: Any, w: Any) -> None:
+def check_ranks(node: Node, x: Any, w: Any) -> None:
     """InvalidArgumentError unless there is a dimension for each stride."""
     ndims = len(node["strides"])
     for name, value in (("input", x), ("filter", w)):
@@ -170,7 +171,7 @@ def check_gradient(dy: Any, batch: int, axes: Sequence[windows.Axis], filters: i
         raise invalid(f"out_backprop must be of the shape of the convolution, {text}")
 
 
-def sizes_of(node: Any, sizes: Any, dy: Any, w: Any) -> tuple[int, ...]:
+def sizes_of(node: Node, sizes: Any, dy: Any, w: Any) -> tuple[int, ...]:
     """`input_sizes` as a shape: all of it, or only height and width."""
     dims = tuple(int(n) for n in sizes)
     if len(dims) == dy.ndim - 2:

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base.errors import UnimplementedError
+from dtflab.graph.node import Node
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import strided
@@ -101,12 +103,12 @@ def masked(chosen: Any, values: Any) -> Any:
 # -- attributes of a node -------------------------------------------------------------------------------------
 
 
-def is_channels_first(node: Any) -> bool:
+def is_channels_first(node: Node | Operation) -> bool:
     """True if `data_format` puts the channels behind the batch."""
     return node.attrs.get("data_format") in _FIRST
 
 
-def spatial(node: Any, values: Sequence[Any]) -> list[Any]:
+def spatial(node: Node | Operation, values: Sequence[Any]) -> list[Any]:
     """Those of one value per dimension that are neither for the batch nor for the channels."""
     return list(values[2:] if is_channels_first(node) else values[1:-1])
 
@@ -116,7 +118,7 @@ def pairs(values: Sequence[int], ndims: int) -> list[tuple[int, int]]:
     return list(zip(values[::2], values[1::2])) if values else [(0, 0)] * ndims
 
 
-def check_not_over_batch_and_depth(node: Any) -> None:
+def check_not_over_batch_and_depth(node: Node) -> None:
     """The error of a kernel that would have to stride over images or channels."""
     for name, error in {"strides": UnimplementedError.of, "dilations": invalid}.items():
         values = node.attrs.get(name)
@@ -146,7 +148,7 @@ def static_size(
     return (room - effective + stride) // stride
 
 
-def static_paddings(op: Any, ndims: int) -> list[tuple[int, int]]:
+def static_paddings(op: Operation, ndims: int) -> list[tuple[int, int]]:
     """`explicit_paddings`, checked: two numbers per dimension, none for batch and channels."""
     values = op.attrs.get("explicit_paddings") or []
     if op.get_attr("padding") != b"EXPLICIT":
@@ -158,19 +160,19 @@ def static_paddings(op: Any, ndims: int) -> list[tuple[int, int]]:
     if any(v < 0 for v in values):
         raise ValueError("All elements of explicit_paddings must be nonnegative")
     found = pairs(values, ndims)
-    if sum(values) != sum(map(sum, spatial(op, found))):
+    if sum(values) != sum(before + after for before, after in spatial(op, found)):
         raise ValueError("Nonzero explicit padding in the batch or depth dimensions is not supported")
     return found
 
 
-def given_shape(op: Any, index: int) -> TensorShape:
+def given_shape(op: Operation, index: int) -> TensorShape:
     """The shape that input `index` holds, of as many dimensions as there are strides."""
     ndims = len(op.get_attr("strides"))
     static_paddings(op, ndims)
     return folded_shape(op.inputs[index]).with_rank(ndims)
 
 
-def with_channels(op: Any, batch: Any, sizes: Sequence[Any], channels: Any) -> TensorShape:
+def with_channels(op: Operation, batch: Any, sizes: Sequence[Any], channels: Any) -> TensorShape:
     """The shape with these parts in the order that `data_format` asks for."""
     return TensorShape([batch, channels, *sizes] if is_channels_first(op) else [batch, *sizes, channels])
 

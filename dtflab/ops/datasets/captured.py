@@ -81,17 +81,17 @@ class FunctionOp(DatasetOp):
     make_with: Callable[..., Dataset]
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Dataset]:
+    def bind(cls, node: Node, xp: Any) -> Callable[..., Dataset]:
         count = len(node["Targuments"])
         make_with, attr = cls.make_with, node[cls.attr]
 
-        def make(node: Any, ctx: Any, source: Dataset, *inputs: Any) -> Dataset:
+        def make(node: Node, ctx: Any, source: Dataset, *inputs: Any) -> Dataset:
             return make_with(node, source, Captured(ctx, attr, inputs[:count]), *inputs[count:])
 
         return cls.binding(node, make)
 
 
-def captured_functions(ctx: Any, node: Any, parts: Sequence[str], types: str, inputs: Iterable[Any]) -> list[Captured]:
+def captured_functions(ctx: Any, node: Node, parts: Sequence[str], types: str, inputs: Iterable[Any]) -> list[Captured]:
     """The functions `part_func` of a node with several; `types` says which attribute has the types of its inputs."""
     given = iter(inputs)
     counts = [len(node[types.format(part)]) for part in parts]

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import FreeOp
@@ -107,10 +108,10 @@ class DatasetOp(FreeOp):
     make: Callable[..., Dataset]
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Dataset]:
+    def bind(cls, node: Node, xp: Any) -> Callable[..., Dataset]:
         return cls.binding(node, cls.make)
 
-    def binding(node: Any, make: Callable[..., Dataset]) -> Callable[..., Dataset]:
+    def binding(node: Node, make: Callable[..., Dataset]) -> Callable[..., Dataset]:
         """`make` for this node, as a kernel. Data sets of files don't declare that their elements are strings."""
         types = list(node.attrs.get("output_types", node.attrs.get("Toutput_types", [dtypes.string])))
         output_shapes = list(node.attrs.get("output_shapes", [TensorShape([])]))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -85,7 +86,7 @@ class IteratorGetNext(FreeOp):
     is_async = True
     infer = _declared_shapes
 
-    def kernel(node: Any, xp: Any, ctx: Any, handle: Any, done: Any) -> None:
+    def kernel(node: Node, xp: Any, ctx: Any, handle: Any, done: Any) -> None:
         types = node["output_types"]
         iterator = resource_of(ctx, handle, IteratorResource)
         if iterator.types != types:
@@ -113,7 +114,7 @@ _FROM_STRING = """(string_handle: string) -> (resource_handle: resource)
 class IteratorFromStringHandle(StatefulOp):
     infer = shapes.scalar
 
-    def kernel(node: Any, xp: Any, ctx: Any, text: Any) -> ResourceHandle:
+    def kernel(node: Node, xp: Any, ctx: Any, text: Any) -> ResourceHandle:
         types, expected = node["output_types"], node["output_shapes"]
         try:
             proto = ResourceHandleProto.FromString(text.item())
@@ -139,7 +140,7 @@ class _Whole(FreeOp):
     run: Callable[..., Any]  # of (node, ctx, dataset, inputs, run)
 
     @classmethod
-    def kernel(cls, node: Any, xp: Any, ctx: Any, dataset: Dataset, *rest: Any) -> None:
+    def kernel(cls, node: Node, xp: Any, ctx: Any, dataset: Dataset, *rest: Any) -> None:
         inputs, done, run = rest[:-1], rest[-1], Run(ctx)
         forget = ctx.on_cancel(lambda error: run.close())
 

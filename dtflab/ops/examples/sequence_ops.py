@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.examples import columns, example_ops as examples
@@ -49,14 +50,14 @@ def _context_shapes(operation: Any, batch: TensorShape) -> list[TensorShape]:
 
 
 def _context(
-    node: Any, batch: Batch, sparse: Sequence[str], dense: Sequence[str], defaults: Sequence[Any]
+    node: Node, batch: Batch, sparse: Sequence[str], dense: Sequence[str], defaults: Sequence[Any]
 ) -> list[Any]:
     types, shapes = (node["context_sparse_types"], node["Tcontext_dense"]), node["context_dense_shapes"]
     return outputs(batch, sparse, types[0], dense, types[1], shapes, defaults)
 
 
 def _lists(
-    node: Any, batch: Batch, sparse: Sequence[str], dense: Sequence[str], may_be_missing: Sequence[Any]
+    node: Node, batch: Batch, sparse: Sequence[str], dense: Sequence[str], may_be_missing: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """The outputs of the sparse and the dense lists, and the lengths of the dense ones."""
     of_sparse = [columns.sparse_steps(batch, key, t) for key, t in zip(sparse, node["feature_list_sparse_types"])]

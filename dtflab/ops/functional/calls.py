@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -75,7 +76,7 @@ class ToBool(Op):
 
     infer = shapes.scalar
 
-    def kernel(node: Any, xp: Any, value: Any) -> Any:
+    def kernel(node: Node, xp: Any, value: Any) -> Any:
         array = np.asarray(value) if xp is np else value
         return np.bool_(bool(array[()]) if array.ndim == 0 else array.size > 0)
 
@@ -86,7 +87,7 @@ class FakeParam(Op):
 
     infer = shapes.declared
 
-    def bind(node: Any, xp: Any) -> Callable[[], Any]:
+    def bind(node: Node, xp: Any) -> Callable[[], Any]:
         sizes = [] if node["shape"].ndims is None else [size or 0 for size in node["shape"].as_list()]
         nothing = Variant() if node["dtype"] == dtypes.variant else zeros(TensorShape(sizes), node["dtype"], xp)
         return lambda: nothing
@@ -112,7 +113,7 @@ class _PyFunc(Op):
     calls_program = True
     grad = no_gradient
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         token, types = node["token"].decode(), node["Tout"]
         label = token.rpartition("_")[0] or token  # as TensorFlow calls it
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType, float32, float64
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -25,7 +27,7 @@ from dtflab.ops.messages import invalid, shape_text
 _PIXELS = "{int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}"
 
 
-def _sized(op: Any) -> list[TensorShape]:
+def _sized(op: Operation) -> list[TensorShape]:
     """The shape of the images, with height and width from the second input."""
     batch, _, _, channels = op.inputs[0].shape.with_rank(4).as_list()
     op.inputs[1].shape.with_rank(1).assert_is_compatible_with([2])
@@ -34,18 +36,18 @@ def _sized(op: Any) -> list[TensorShape]:
     return [TensorShape([batch, height, width, channels])]
 
 
-def _axes(node: Any, before: Any, after: Any) -> tuple[resampling.Axis, resampling.Axis]:
+def _axes(node: Node, before: Any, after: Any) -> tuple[resampling.Axis, resampling.Axis]:
     """Height and width, from and to."""
     ways = node.attrs.get("align_corners", False), node.attrs.get("half_pixel_centers", False)
     return resampling.Axis(int(before[0]), int(after[0]), *ways), resampling.Axis(int(before[1]), int(after[1]), *ways)
 
 
-def _check_ways(node: Any) -> None:
+def _check_ways(node: Node) -> None:
     if node.attrs.get("half_pixel_centers") and node["align_corners"]:
         raise invalid("If half_pixel_centers is True, align_corners must be False.")
 
 
-def _checked_axes(node: Any, images: Any, size: Any) -> tuple[resampling.Axis, resampling.Axis]:
+def _checked_axes(node: Node, images: Any, size: Any) -> tuple[resampling.Axis, resampling.Axis]:
     """Height and width of a forward op; InvalidArgumentError if the images or the size do not allow it."""
     _check_ways(node)
     if images.ndim != 4:
@@ -147,11 +149,11 @@ class ResizeBicubic(_Resize):
         return [_grad_of(op, "ResizeBicubicGrad", dy), None]
 
 
-def _grad_of(op: Any, grad_type: str, dy: Any) -> Any:
+def _grad_of(op: Operation, grad_type: str, dy: Any) -> Any:
     return apply_op(grad_type, grads=dy, original_image=op.inputs[0], **_ways(op))
 
 
-def _ways(op: Any) -> dict[str, Any]:
+def _ways(op: Operation) -> dict[str, Any]:
     return {name: op.get_attr(name) for name in ("align_corners", "half_pixel_centers")}
 
 
@@ -173,7 +175,7 @@ class _GradOfResize(Op):
     flops = per_input(8)
 
 
-def _gradient_kernel(node: Any, xp: Any, taps_of: Any) -> Any:
+def _gradient_kernel(node: Node, xp: Any, taps_of: Any) -> Any:
     def kernel(grads, original):
         _check_ways(node)
         if grads.ndim != 4:

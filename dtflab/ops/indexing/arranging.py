@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.costs import free, searched
@@ -107,7 +109,7 @@ def _check_roll(x: Any, shift: Any, axis: Any) -> None:
 def _bound_rule(side: str) -> Callable[..., Any]:
     """The kernel that finds where in its row, which is sorted, each value would come."""
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         dtype = node["out_type"].as_numpy_dtype
 
         def kernel(rows: Any, values: Any) -> Any:
@@ -123,13 +125,13 @@ def _bound_rule(side: str) -> Callable[..., Any]:
     return bind
 
 
-def _bound_shape(op: Any) -> list[TensorShape]:
+def _bound_shape(op: Operation) -> list[TensorShape]:
     rows, values = (t.shape.with_rank(2) for t in op.inputs)
     rows[:1].assert_is_compatible_with(values[:1])
     return [op.inputs[1].shape]
 
 
-def _bound_flops(node: Any, ins: Any, outs: Any) -> int:
+def _bound_flops(node: Node, ins: Any, outs: Any) -> int:
     return elements(ins[1]) * searched(ins[0].shape[-1])
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import IndexedSlices, dense
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with
@@ -195,7 +196,7 @@ def _with_batch_offsets(params_shape: Tensor, indices: Tensor, batch_dims: int) 
 # -- by coordinates ----------------------------------------------------------------------------------------
 
 
-def _coordinates(node: Any, indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, ...]:
+def _coordinates(node: Node, indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, ...]:
     """`indices`, whose last axis is a position, as NumPy wants them; an error names the first one outside."""
     depth = indices.shape[-1]
     if depth > len(shape):

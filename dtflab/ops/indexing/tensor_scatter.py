@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing import functions as indexing
@@ -20,31 +22,31 @@ from dtflab.ops.variables import scatter
 from dtflab.ops.variables.scatter import check_static_slices, check_tensor, check_variable
 
 
-def _infer(op: Any) -> list[TensorShape]:
+def _infer(op: Operation) -> list[TensorShape]:
     check_static_slices(*(t.shape for t in op.inputs))
     return [op.inputs[0].shape]
 
 
-def _flops(node: Any, ins: Any, outs: Any) -> int:
+def _flops(node: Node, ins: Any, outs: Any) -> int:
     return elements(ins[2])
 
 
-def _update_grad(op: Any, dy: Any) -> list[Any]:
+def _update_grad(op: Operation, dy: Any) -> list[Any]:
     _, indices, updates = op.inputs
     blank = arrays.zeros_like(updates, dtype=dy.dtype)
     kept = apply_op("TensorScatterUpdate", tensor=arrays.identity(dy), indices=indices, updates=blank)
     return [kept, None, indexing.gather_nd(dy, indices)]
 
 
-def _add_grad(op: Any, dy: Any) -> list[Any]:
+def _add_grad(op: Operation, dy: Any) -> list[Any]:
     return [arrays.identity(dy), None, indexing.gather_nd(dy, op.inputs[1])]
 
 
-def _sub_grad(op: Any, dy: Any) -> list[Any]:
+def _sub_grad(op: Operation, dy: Any) -> list[Any]:
     return [arrays.identity(dy), None, -indexing.gather_nd(dy, op.inputs[1])]
 
 
-def _extreme_grad(op: Any, dy: Any) -> list[Any]:
+def _extreme_grad(op: Operation, dy: Any) -> list[Any]:
     """The gradient goes to the element that is the extreme; several share it."""
     (tensor, indices, updates), output = op.inputs, op.outputs[0]
     kept = arrays.cast(math.equal(tensor, output), dy.dtype)
@@ -57,7 +59,7 @@ def _extreme_grad(op: Any, dy: Any) -> list[Any]:
 def _scatter_op(inputs: str, how: str, grad: Any, types: str, index_types: str, check: Any) -> None:
     """Register an op that gives a copy of its first input, with slices at positions written."""
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         write = scatter.writer(how, xp, scatter.positions(check))
         return lambda tensor, indices, updates: write(tensor, None, indices, updates)
 

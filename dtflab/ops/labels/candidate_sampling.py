@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from dtflab.files.paths import local, reported
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.labels import range_samplers
 from dtflab.ops.messages import invalid
@@ -29,7 +31,7 @@ _COUNTERS_PER_SAMPLE = 2048 // 4  # what TensorFlow sets aside for each sample, 
 class _State:
     """The state that a kernel keeps from step to step: its random numbers, and its sampler, which may count."""
 
-    def __init__(self, node: Any, make: Callable[[Any], Any]) -> None:
+    def __init__(self, node: Node, make: Callable[[Any], Any]) -> None:
         self._stream = PhiloxStream(node["seed"], node["seed2"])
         self._sampler = make(node)
         self._lock = threading.Lock()
@@ -73,13 +75,13 @@ class _CandidateSampler(Op):
     stateful = needs_ctx = True
     sampler: Callable[[Any], Any]
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         true_classes = op.inputs[0].shape.with_rank(2)
         sampled = TensorShape([op.get_attr("num_sampled")])
         return [sampled, TensorShape([true_classes[0], op.get_attr("num_true")]), sampled]
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+    def bind(cls, node: Node, xp: Any) -> Callable[[Any, Any], Any]:
         make, num_true, count, unique = cls.sampler, node["num_true"], node["num_sampled"], node["unique"]
 
         def kernel(ctx: Any, true_classes: Any) -> Any:
@@ -100,7 +102,7 @@ def _of_range(sampler: Callable[[int], Any]) -> Callable[[Any], Any]:
     return lambda node: sampler(node["range_max"])
 
 
-def _unigram(node: Any) -> range_samplers.UnigramSampler:
+def _unigram(node: Node) -> range_samplers.UnigramSampler:
     limit = np.iinfo(np.int32).max
     if node["range_max"] >= limit:
         raise invalid(f"range_max must be less than {limit} for unigram samplers, got {node['range_max']}")

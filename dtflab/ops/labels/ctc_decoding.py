@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.costs import of_first
 from dtflab.ops.messages import invalid
@@ -43,7 +45,7 @@ def _check(inputs: Any, lengths: Any) -> None:
             raise errors.FailedPreconditionError.of(f"sequence_length({b}) <= {max_time}")
 
 
-def _shapes(op: Any, paths: int) -> list[TensorShape]:
+def _shapes(op: Operation, paths: int) -> list[TensorShape]:
     batch = op.inputs[0].shape.with_rank(3)[1].merge_with(op.inputs[1].shape.with_rank(1)[0])
     sparse = [TensorShape([None, 2])] * paths + [TensorShape([None])] * paths + [TensorShape([2])] * paths
     return [*sparse, TensorShape([batch, paths])]
@@ -68,7 +70,7 @@ class CTCGreedyDecoder(Op):
     def infer(op):
         return _shapes(op, 1)
 
-    def kernel(node: Any, xp: Any, inputs: Any, lengths: Any) -> Any:
+    def kernel(node: Node, xp: Any, inputs: Any, lengths: Any) -> Any:
         merge, blank_index = node["merge_repeated"], node["blank_index"]
         _check(inputs, lengths)
         classes = inputs.shape[2]
@@ -199,7 +201,7 @@ class CTCBeamSearchDecoder(Op):
     def infer(op):
         return _shapes(op, op.get_attr("top_paths"))
 
-    def kernel(node: Any, xp: Any, inputs: Any, lengths: Any) -> Any:
+    def kernel(node: Node, xp: Any, inputs: Any, lengths: Any) -> Any:
         width, paths, merge = node["beam_width"], node["top_paths"], node["merge_repeated"]
         _check(inputs, lengths)
         log_p = inputs.astype(np.float64)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -37,7 +38,7 @@ class CTCLoss(Op):
         batch = inputs[1].merge_with(lengths.with_rank(1)[0])
         return [TensorShape([batch]), TensorShape([inputs[0], batch, inputs[2]])]
 
-    def kernel(node: Any, xp: Any, inputs: Any, indices: Any, values: Any, lengths: Any) -> Any:
+    def kernel(node: Node, xp: Any, inputs: Any, indices: Any, values: Any, lengths: Any) -> Any:
         collapse, merge = node["preprocess_collapse_repeated"], node["ctc_merge_repeated"]
         ignore = node["ignore_longer_outputs_than_inputs"]
         labels = _by_example(inputs, indices, values, lengths)

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -39,7 +40,7 @@ def _eigen(values: int, vectors: int) -> Callable[..., int]:
     return lambda node, ins, outs: cubic(vectors if node["compute_v"] else values, 3)(node, ins, outs)
 
 
-def _decomposed(xp: Any, node: Any, x: Any) -> Any:
+def _decomposed(xp: Any, node: Node, x: Any) -> Any:
     if node["compute_v"]:
         return tuple(xp.linalg.eigh(x, UPLO="L"))
     return xp.linalg.eigvalsh(x, UPLO="L"), xp.empty(0, x.dtype)
@@ -147,7 +148,7 @@ class Svd(Op):
         return [_svd_gradient(op, a, ds, du, dv)]
 
 
-def _svd_gradient(op: Any, a: Tensor, ds: Tensor, du: Tensor, dv: Tensor) -> Tensor:
+def _svd_gradient(op: Operation, a: Tensor, ds: Tensor, du: Tensor, dv: Tensor) -> Tensor:
     """The gradient by `a`; with more rows than columns it is the adjoint of the gradient by aᴴ."""
     m, n = a.shape[-2].value, a.shape[-1].value
     if m is None or n is None:

@@ -20,7 +20,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.linalg.equations import named, split
@@ -178,7 +178,7 @@ def _from_labels(equation: str, output: str, sizes: dict[str, Any], dots: Tensor
 # -- the gradient: each input's is an einsum of the other and the result's ---------------------------------------
 
 
-def _gradients(op: Any, dz: Tensor) -> list[Any]:
+def _gradients(op: Operation, dz: Tensor) -> list[Any]:
     equation = op.get_attr("equation")
     subscripts, out = (equation.decode() if isinstance(equation, bytes) else equation).split("->")
     if len(op.inputs) == 1:

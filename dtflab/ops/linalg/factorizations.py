@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import cubic, matrices
@@ -70,12 +71,12 @@ class _Determinant(Op):
     blas = True
     flops = cubic(2, 3)
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         shape = square_shape(op)
         return [shape if shape.ndims is None else shape[:-2]] * len(op.outputs)
 
 
-def _times_inverse(op: Any, scale: Any, like: Any) -> Tensor:
+def _times_inverse(op: Operation, scale: Any, like: Any) -> Tensor:
     """The adjoint of the inverse, times a number for each matrix."""
     inverse = linalg.matrix_inverse(op.inputs[0], adjoint=True)
     ones = arrays.concat([arrays.shape(like), [1, 1]], 0)
@@ -166,7 +167,7 @@ class Qr(Op):
         q, r = xp.linalg.qr(x.astype(computed_in(dtype)), mode)
         return q.astype(dtype), r.astype(dtype)
 
-    def flops(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
+    def flops(node: Node, ins: Sequence[Any], outs: Sequence[Any]) -> int:
         """Householder's reflections to r, and as many to q; as Golub and Van Loan count."""
         count, *sides = matrices(ins[0])
         m, n = max(sides), min(sides)
@@ -205,7 +206,7 @@ def _adjoint(matrix: Any) -> Any:
     return arrays.matrix_transpose(matrix, conjugate=True)
 
 
-def _inverse(xp: Any, node: Any, x: Any) -> Any:
+def _inverse(xp: Any, node: Node, x: Any) -> Any:
     found = xp.linalg.inv(x)
     return conjugate_transposed(found) if node["adjoint"] else found
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -38,7 +39,7 @@ def _axes(rank: int) -> tuple[int, ...]:
 def _flops(rank: int, real: bool = False) -> Callable[..., int]:
     """5 n log n for a transform of n complex numbers, as FFTW's authors count; half of it for real ones."""
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         whole = max((ins[0], outs[0]), key=elements)  # of a real transform, the side that stores all numbers
         n = prod(whole.shape[-rank:])
         return round(5 * elements(whole) * log2(max(n, 1))) // (2 if real else 1)
@@ -51,7 +52,7 @@ def _size(x: Any, rank: int) -> Tensor:
 
 
 def _gradient(name: str, rank: int, inverse: bool) -> Callable[..., Any]:
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any) -> list[Any]:
         size = _size(dy, rank)
         if inverse:
             scale = arrays.cast(1.0 / arrays.cast(size, dy.dtype.real_dtype), dy.dtype)
@@ -64,7 +65,7 @@ def _gradient(name: str, rank: int, inverse: bool) -> Callable[..., Any]:
 def _register_complex(name: str, rank: int, inverse: bool) -> None:
     """Register a transform of complex numbers."""
 
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         transform, dtype = xp.fft.ifftn if inverse else xp.fft.fftn, node["Tcomplex"].as_numpy_dtype
 
         def kernel(x: Any) -> Any:
@@ -74,7 +75,7 @@ def _register_complex(name: str, rank: int, inverse: bool) -> None:
 
         return kernel
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         return [op.inputs[0].shape.with_rank_at_least(rank)]
 
     members = {"infer": infer, "bind": bind, "flops": _flops(rank), "grad": _gradient(name, rank, inverse)}
@@ -85,7 +86,7 @@ def _register_complex(name: str, rank: int, inverse: bool) -> None:
 
 
 def _real_shape(rank: int, inverse: bool) -> Callable[[Any], list[TensorShape]]:
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         shape, length = op.inputs[0].shape.with_rank_at_least(rank), folded_value(op.inputs[1])
         op.inputs[1].shape.merge_with([rank])
         if shape.ndims is None:
@@ -99,7 +100,7 @@ def _real_shape(rank: int, inverse: bool) -> Callable[[Any], list[TensorShape]]:
 
 
 def _real_kernel(rank: int, inverse: bool) -> Callable[[Any, Any], Any]:
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         transform = xp.fft.irfftn if inverse else xp.fft.rfftn
         dtype = node["Treal" if inverse else "Tcomplex"].as_numpy_dtype
 
@@ -140,7 +141,7 @@ def _tiled(matrix: Tensor, like: Tensor) -> Tensor:
 def _forward_gradient(rank: int) -> Callable[..., Any]:
     """Half of the transform is not stored; the columns that have no twin count once more."""
 
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any) -> list[Any]:
         length, kind, shape = op.inputs[1], dy.dtype, arrays.shape(op.inputs[0])
         even = arrays.cast(1 - length[-1] % 2, kind)
         first = dy[..., 0:1]
@@ -161,7 +162,7 @@ def _forward_gradient(rank: int) -> Callable[..., Any]:
 
 
 def _inverse_gradient(rank: int) -> Callable[..., Any]:
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any) -> list[Any]:
         length: Any = constant_value(op.inputs[1])
         length = op.inputs[1] if length is None else length
         kind = dtypes.complex64 if dy.dtype == dtypes.float32 else dtypes.complex128

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
@@ -32,7 +33,7 @@ from dtflab.ops.type_sets import FLOAT_COMPLEX
 ONE_BLOCK = 1 << 20  # multiplications that are never worth a second thread (20 µs)
 
 
-def product_shape(op: Any) -> list[TensorShape]:
+def product_shape(op: Operation) -> list[TensorShape]:
     """The static shape of the product of two matrices."""
     a, b = op.inputs[0].shape.with_rank(2), op.inputs[1].shape.with_rank(2)
     ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
@@ -47,7 +48,7 @@ def _is_short(dtype: Any, xp: Any) -> bool:
     return xp is np and dtype in (dtypes.bfloat16, dtypes.float16)
 
 
-def product(node: Any, xp: Any, shard: Shard | None = None) -> Callable[[Any, Any], Any]:
+def product(node: Node, xp: Any, shard: Shard | None = None) -> Callable[[Any, Any], Any]:
     """a @ b for matrices; the short floats are multiplied in float32."""
     multiply = xp.matmul if shard is None else functools.partial(_in_blocks, shard)
     ta, tb, dtype = node["transpose_a"], node["transpose_b"], node["T"]
@@ -91,7 +92,7 @@ def _mismatch(a: Any, b: Any) -> Exception:
     return invalid(f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}")
 
 
-def product_flops(node: Any, ins: Any, outs: Any) -> int:
+def product_flops(node: Node, ins: Any, outs: Any) -> int:
     """A multiplication and an addition per term; from the inputs alone, as it is asked before the product is made."""
     a, b = ins[0].shape, ins[1].shape
     if len(a) != 2 or len(b) != 2:
@@ -182,7 +183,7 @@ class _BatchProduct(Op):
         return _reduce_batches(op, dx, dy_)
 
 
-def _reduce_batches(op: Any, dx: Tensor, dy: Tensor) -> list[Any]:
+def _reduce_batches(op: Operation, dx: Tensor, dy: Tensor) -> list[Any]:
     """Sum the gradients over the batch axes along which an input was repeated."""
     x, y = op.inputs
     batch_x, batch_y = x.shape[:-2], y.shape[:-2]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.ops.arrays import functions as arrays
@@ -27,7 +28,7 @@ def _of_triangle(function: Any) -> Any:
     nearly the same. Real matrices with an eigenvalue below 0 have no real function, and infinite ones none: NaN.
     """
 
-    def compute(xp: Any, node: Any, x: Any) -> Any:
+    def compute(xp: Any, node: Node, x: Any) -> Any:
         if not x.size:
             return x
         finite = xp.isfinite(x).all((-2, -1), keepdims=True)

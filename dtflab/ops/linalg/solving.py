@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import cond
@@ -27,7 +28,7 @@ from dtflab.ops.reduce import functions as reduce
 TYPES = "{double, float, half, complex64, complex128}"  # that LAPACK's ops take
 
 
-def square_shape(op: Any) -> TensorShape:
+def square_shape(op: Operation) -> TensorShape:
     """The shape of square matrices."""
     shape = op.inputs[0].shape.with_rank_at_least(2)
     if shape.ndims is None:
@@ -36,7 +37,7 @@ def square_shape(op: Any) -> TensorShape:
     return shape[:-2].concatenate([side, side])
 
 
-def square_shapes(op: Any) -> list[TensorShape]:
+def square_shapes(op: Operation) -> list[TensorShape]:
     """Every output has the shape of the square matrices."""
     return [square_shape(op)] * len(op.outputs)
 
@@ -55,7 +56,7 @@ def check_square(x: Any) -> None:
 def in_lapack(function: Callable[..., Any], failure: str) -> Any:
     """A `bind` rule: `function(xp, node, …)` of square matrices in a dtype that LAPACK has."""
 
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         dtype = node["T"].as_numpy_dtype
         computed = computed_in(dtype)
 
@@ -79,7 +80,7 @@ def conjugate_transposed(x: Any) -> Any:
     return x.conj().swapaxes(-1, -2)
 
 
-def _solve(xp: Any, node: Any, matrix: Any, rhs: Any) -> Any:
+def _solve(xp: Any, node: Node, matrix: Any, rhs: Any) -> Any:
     if rhs.ndim < 2 or matrix.shape[-1] != rhs.shape[-2]:
         raise invalid(f"Input matrix and rhs are incompatible: {shape_text(matrix)}, {shape_text(rhs)}")
     if node["adjoint"]:
@@ -90,7 +91,7 @@ def _solve(xp: Any, node: Any, matrix: Any, rhs: Any) -> Any:
 def _solved(times: int, divisor: int = 1) -> Callable[..., int]:
     """`times / divisor` n³ to factor a matrix; for each right side n² to go down a triangle, and n² to go up."""
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         count, n, _ = matrices(ins[0])
         return count * times * n**3 // divisor + (2 if times else 1) * n * elements(outs[0] if outs else ins[1])
 
@@ -119,7 +120,7 @@ def _of_matrix(x: Tensor, d_rhs: Tensor, turned: bool) -> Tensor:
     return -linalg.matmul(x, d_rhs, adjoint_b=True) if turned else -linalg.matmul(d_rhs, x, adjoint_b=True)
 
 
-def _solve_triangular(xp: Any, node: Any, matrix: Any, rhs: Any) -> Any:
+def _solve_triangular(xp: Any, node: Node, matrix: Any, rhs: Any) -> Any:
     if not matrix.size or not rhs.size:
         return xp.zeros((*np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2]), *rhs.shape[-2:]), rhs.dtype)
     matrix = (xp.tril if node["lower"] else xp.triu)(matrix)
@@ -131,7 +132,7 @@ def _solve_triangular(xp: Any, node: Any, matrix: Any, rhs: Any) -> Any:
         return _substituted(conjugate_transposed(matrix) if node["adjoint"] else matrix, rhs, node)
 
 
-def _substituted(matrix: Any, rhs: Any, node: Any) -> Any:
+def _substituted(matrix: Any, rhs: Any, node: Node) -> Any:
     """Row by row, so that a zero on the diagonal makes infinities where it should."""
     x, rows = rhs.copy(), range(matrix.shape[-1])
     down = node["lower"] != node["adjoint"]
@@ -172,7 +173,7 @@ class MatrixTriangularSolve(Op):
         return [arrays.reshape(reduce.reduce_sum(d, axis=axes), shape) for d, axes, shape in pairs]
 
 
-def _fitted(node: Any, ins: Any, outs: Any) -> int:
+def _fitted(node: Node, ins: Any, outs: Any) -> int:
     """The normal equations: aᵀa, aᵀb, a factorization, both triangles. m rows, n columns, k right sides."""
     (count, m, n), (_, _, k) = map(matrices, ins[:2])
     return count * (m * n * n + 2 * m * n * k + n**3 // 3 + 2 * n * n * k)
@@ -218,7 +219,7 @@ def _least_squares(xp: Any, a: Any, b: Any, l2: Any) -> Any:
         raise invalid("Input matrix was rank deficient or ill-conditioned. Try setting fast=False.") from None
 
 
-def _tall_gradient(op: Any, dy: Any) -> list[Any]:
+def _tall_gradient(op: Operation, dy: Any) -> list[Any]:
     a, b, _ = op.inputs
     x = op.outputs[0]
     chol = linalg._gram_cholesky(a, arrays.cast(op.inputs[2], a.dtype.base_dtype), first_kind=True)
@@ -228,7 +229,7 @@ def _tall_gradient(op: Any, dy: Any) -> list[Any]:
     return [-linalg.matmul(a, both) + linalg.matmul(b, z, adjoint_b=True), linalg.matmul(a, z)]
 
 
-def _wide_gradient(op: Any, dy: Any) -> list[Any]:
+def _wide_gradient(op: Operation, dy: Any) -> list[Any]:
     a, b, _ = op.inputs
     chol = linalg._gram_cholesky(a, arrays.cast(op.inputs[2], a.dtype.base_dtype), first_kind=False)
     db = linalg.cholesky_solve(chol, linalg.matmul(a, dy))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import op
 from dtflab.ops import shapes
 from dtflab.ops.costs import FreeOp
@@ -29,19 +30,19 @@ class OptionalFromValue(_OptionalOp):
         types, shapes = [t.dtype for t in operation.inputs], [t.shape for t in operation.inputs]
         return apply_op("OptionalGetValue", optional=doptional, output_types=types, output_shapes=shapes)
 
-    def bind(node: Any, xp: Any) -> Callable[..., Optional]:
+    def bind(node: Node, xp: Any) -> Callable[..., Optional]:
         return lambda *components: Optional(components)
 
 
 @op("OptionalNone() -> (optional: variant)")
 class OptionalNone(_OptionalOp):
-    def bind(node: Any, xp: Any) -> Callable[[], Optional]:
+    def bind(node: Node, xp: Any) -> Callable[[], Optional]:
         return lambda: Optional(None)
 
 
 @op("OptionalHasValue(optional: variant) -> (has_value: bool)")
 class OptionalHasValue(_OptionalOp):
-    def bind(node: Any, xp: Any) -> Callable[[Optional], Any]:
+    def bind(node: Node, xp: Any) -> Callable[[Optional], Any]:
         return lambda optional: np.bool_(optional.values is not None)
 
 
@@ -54,7 +55,7 @@ class OptionalGetValue(_OptionalOp):
     def grad(operation, *dcomponents):
         return [apply_op("OptionalFromValue", components=list(dcomponents))]
 
-    def kernel(node: Any, xp: Any, optional: Optional) -> Any:
+    def kernel(node: Node, xp: Any, optional: Optional) -> Any:
         if optional.values is None:
             raise invalid("The given optional does not have a value.")
         return optional.values

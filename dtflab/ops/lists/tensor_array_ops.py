@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
@@ -53,7 +54,7 @@ def _index(index: Any) -> int:
     return int(index)
 
 
-def zeros_of(node: Any, xp: Any) -> Callable[[tuple[int, ...]], Any]:
+def zeros_of(node: Node, xp: Any) -> Callable[[tuple[int, ...]], Any]:
     dtype = node["dtype"].as_numpy_dtype
     return lambda shape: blank(xp, shape, dtype)
 
@@ -122,7 +123,7 @@ class TensorArrayGrad(_Maker):
     Those of TensorArrayGradWithShape have more dimensions than the elements.
     """
 
-    def kernel(node: Any, xp: Any, ctx: Any, handle: ResourceHandle, flow: Any, before: Any = ()) -> Any:
+    def kernel(node: Node, xp: Any, ctx: Any, handle: ResourceHandle, flow: Any, before: Any = ()) -> Any:
         source = node["source"].decode()
         if not handle.name.startswith(_ARRAYS):
             raise invalid(f"Wrong input container. {handle.name}")

@@ -17,6 +17,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_shape
@@ -69,7 +70,7 @@ def like(handle: Tensor, dtype: DType) -> Tensor:
 class EmptyTensorList(ListOp):
     """A list to push to."""
 
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], TensorList]:
+    def bind(node: Node, xp: Any) -> Callable[[Any, Any], TensorList]:
         dtype = node["element_dtype"]
         return lambda shape, limit: TensorList((), dtype, shape_in(shape), int(limit))
 
@@ -80,7 +81,7 @@ class EmptyTensorList(ListOp):
 class TensorListReserve(ListOp):
     """A list of items to be set."""
 
-    def kernel(node: Any, xp: Any, shape: Any, count: Any) -> TensorList:
+    def kernel(node: Node, xp: Any, shape: Any, count: Any) -> TensorList:
         if count < 0:
             raise invalid(f"The num_elements to reserve must be a non negative number, but got {int(count)}")
         return TensorList([None] * int(count), node["element_dtype"], shape_in(shape))
@@ -98,7 +99,7 @@ class TensorListPushBack(ListOp):
         shape, dtype = apply_op("Shape", input=operation.inputs[1]), operation.get_attr("element_dtype")
         return apply_op("TensorListPopBack", input_handle=dlist, element_shape=shape, element_dtype=dtype)
 
-    def kernel(node: Any, xp: Any, into: TensorList, tensor: Any) -> TensorList:
+    def kernel(node: Node, xp: Any, into: TensorList, tensor: Any) -> TensorList:
         items = into.items
         into.check_fits(tensor, "Tried to append a tensor with incompatible shape to a list. Op element shape")
         into.checked(node["element_dtype"])
@@ -122,7 +123,7 @@ class TensorListPopBack(ListOp):
             dtensor = apply_op("ZerosLike", x=operation.outputs[1])
         return [apply_op("TensorListPushBack", input_handle=dlist, tensor=dtensor), None]
 
-    def kernel(node: Any, xp: Any, source: TensorList, shape: Any) -> tuple[TensorList, Any]:
+    def kernel(node: Node, xp: Any, source: TensorList, shape: Any) -> tuple[TensorList, Any]:
         if not source.checked(node["element_dtype"]).items:
             raise invalid("Trying to pop from an empty list.")
         *rest, last = source.items
@@ -157,7 +158,7 @@ class TensorListSetItem(ListOp):
         read = {"index": index, "element_shape": shape, "element_dtype": item.dtype}
         return [rest, None, apply_op("TensorListGetItem", input_handle=dlist, **read)]
 
-    def kernel(node: Any, xp: Any, into: TensorList, index: Any, item: Any) -> TensorList:
+    def kernel(node: Node, xp: Any, into: TensorList, index: Any, item: Any) -> TensorList:
         dtype, grows = node["element_dtype"], node["resize_if_index_out_of_bounds"]
         items, i = list(into.checked(dtype).items), int(index)
         if grows and i >= len(items):
@@ -176,7 +177,7 @@ class TensorListResize(ListOp):
     def grad(operation, dlist):
         return [apply_op("TensorListResize", input_handle=dlist, size=_length(operation.inputs[0])), None]
 
-    def kernel(node: Any, xp: Any, source: TensorList, size: Any) -> TensorList:
+    def kernel(node: Node, xp: Any, source: TensorList, size: Any) -> TensorList:
         if size < 0:
             # TensorFlow's own word for the op
             raise invalid(f"TensorListSlice expects size to be non-negative. Got: {int(size)}")
@@ -193,7 +194,7 @@ class TensorListLength(ListOp):
 
     grad = no_gradient
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList], Any]:
+    def bind(node: Node, xp: Any) -> Callable[[TensorList], Any]:
         return lambda source: np.int32(len(source.items))
 
 
@@ -206,7 +207,7 @@ class TensorListElementShape(ListOp):
 
     infer = Op.infer
 
-    def kernel(node: Any, xp: Any, source: TensorList) -> Any:
+    def kernel(node: Node, xp: Any, source: TensorList) -> Any:
         dtype = node["shape_type"].as_numpy_dtype
         if source.element_shape.ndims is None:
             return dtype(-1)
@@ -226,7 +227,7 @@ class TensorListGetItem(ListOp):
         empty = like(source, ditem.dtype)
         return [apply_op("TensorListSetItem", input_handle=empty, index=index, item=ditem), None, None]
 
-    def kernel(node: Any, xp: Any, source: TensorList, index: Any, shape: Any) -> Any:
+    def kernel(node: Node, xp: Any, source: TensorList, index: Any, shape: Any) -> Any:
         items, i = source.checked(node["element_dtype"]).items, int(index)
         if not 0 <= i < len(items):
             raise invalid(f"Trying to access element {i} in a list with {len(items)} elements.")

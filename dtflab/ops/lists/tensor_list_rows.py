@@ -12,6 +12,7 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
@@ -49,7 +50,7 @@ class TensorListFromTensor(ListOp):
         rows["num_elements"] = -1 if count is None else count
         return [apply_op("TensorListStack", input_handle=dlist, **rows), None]
 
-    def kernel(node: Any, xp: Any, tensor: Any, shape: Any) -> TensorList:
+    def kernel(node: Node, xp: Any, tensor: Any, shape: Any) -> TensorList:
         wanted = shape_in(shape)
         if tensor.ndim == 0:
             raise invalid(f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
@@ -76,7 +77,7 @@ class TensorListStack(ListOp):
         shape = np.array([-1 if n is None else n for n in drows.shape[1:].as_list()], np.int32)
         return [apply_op("TensorListFromTensor", tensor=drows, element_shape=shape), None]
 
-    def kernel(node: Any, xp: Any, source: TensorList, shape: Any) -> Any:
+    def kernel(node: Node, xp: Any, source: TensorList, shape: Any) -> Any:
         dtype, count = node["element_dtype"], node["num_elements"]
         items = source.checked(dtype).items
         if count not in (-1, len(items)):
@@ -105,7 +106,7 @@ class TensorListGather(ListOp):
         source, indices, _ = operation.inputs
         return [_put_rows(like(source, drows.dtype), drows, indices), None, None]
 
-    def kernel(node: Any, xp: Any, source: TensorList, indices: Any, shape: Any) -> Any:
+    def kernel(node: Node, xp: Any, source: TensorList, indices: Any, shape: Any) -> Any:
         dtype = node["element_dtype"]
         items = source.checked(dtype).items
         for i in indices:
@@ -126,7 +127,7 @@ class TensorListScatterV2(ListOp):
     def grad(operation, dlist):
         return [_rows_of(dlist, operation.inputs[0], operation.inputs[1]), None, None, None]
 
-    def kernel(node: Any, xp: Any, tensor: Any, indices: Any, shape: Any, count: Any) -> TensorList:
+    def kernel(node: Node, xp: Any, tensor: Any, indices: Any, shape: Any, count: Any) -> TensorList:
         size = max(int(count), int(np.max(indices, initial=-1)) + 1) if count < 0 else int(count)
         return _scattered(TensorList([None] * size, node["element_dtype"], shape_in(shape)), tensor, indices)
 
@@ -142,7 +143,7 @@ class TensorListScatterIntoExistingList(ListOp):
         zero = apply_op("ZerosLike", x=tensor)
         return [_put_rows(dlist, zero, indices), _rows_of(dlist, tensor, indices), None]
 
-    def kernel(node: Any, xp: Any, into: TensorList, tensor: Any, indices: Any) -> TensorList:
+    def kernel(node: Node, xp: Any, into: TensorList, tensor: Any, indices: Any) -> TensorList:
         missing = int(np.max(indices, initial=-1)) + 1 - len(into.checked(node["element_dtype"]).items)
         return _scattered(into.replaced([*into.items, *[None] * missing]), tensor, indices)
 
@@ -167,7 +168,7 @@ class TensorListConcatLists(ListOp):
 
     grad = no_gradient
 
-    def bind(node: Any, xp: Any) -> Callable[[TensorList, TensorList], TensorList]:
+    def bind(node: Node, xp: Any) -> Callable[[TensorList, TensorList], TensorList]:
         dtype = node["element_dtype"]
         return lambda a, b: a.checked(dtype).replaced((*a.items, *b.checked(dtype).items))
 
@@ -191,7 +192,7 @@ class TensorListConcatV2(ListOp):
         lengths = operation.outputs[1]
         return [apply_op("TensorListSplit", tensor=dtensor, element_shape=shape, lengths=lengths), None, None]
 
-    def kernel(node: Any, xp: Any, source: TensorList, shape: Any, leading: Any) -> tuple[Any, Any]:
+    def kernel(node: Node, xp: Any, source: TensorList, shape: Any, leading: Any) -> tuple[Any, Any]:
         dtype = node["element_dtype"]
         given = shape_in(shape)
         items = list(source.checked(dtype).items)
@@ -230,7 +231,7 @@ class TensorListSplit(ListOp):
         pieces = {"element_shape": shape, "leading_dims": lengths, "element_dtype": tensor.dtype}
         return [apply_op("TensorListConcatV2", input_handle=dlist, **pieces)[0], None, None]
 
-    def kernel(node: Any, xp: Any, tensor: Any, shape: Any, lengths: Any) -> TensorList:
+    def kernel(node: Node, xp: Any, tensor: Any, shape: Any, lengths: Any) -> TensorList:
         if tensor.ndim == 0:
             raise invalid(f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
         ends, length = np.cumsum(np.asarray(lengths), dtype=np.int64), len(tensor)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
@@ -26,17 +27,17 @@ from dtflab.ops.messages import different_sizes, invalid, shape_text
 from dtflab.ops.type_sets import FLOAT, NUMBER, NUMBER_VARIANT, REAL, REAL_COMPLEX, SIGNED_COMPLEX
 
 
-def _sum_grad(op: Any, dz: Any) -> list[Any]:
+def _sum_grad(op: Operation, dz: Any) -> list[Any]:
     x, y = op.inputs
     return [dz, dz] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dz, dz)
 
 
-def _difference_grad(op: Any, dz: Any) -> list[Any]:
+def _difference_grad(op: Operation, dz: Any) -> list[Any]:
     x, y = op.inputs
     return [dz, -dz] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dz, -dz)
 
 
-def _product_grad(op: Any, dz: Any) -> list[Any]:
+def _product_grad(op: Operation, dz: Any) -> list[Any]:
     x, y = op.inputs
     if same_static_shapes(x, y, dz) and dz.dtype in (dtypes.int32, dtypes.float32):
         return [math.multiply(dz, y), math.multiply(dz, x)]
@@ -44,7 +45,7 @@ def _product_grad(op: Any, dz: Any) -> list[Any]:
     return reduce_to_inputs(x, y, dx, dy)
 
 
-def _power_grad(op: Any, dz: Any) -> list[Any]:
+def _power_grad(op: Operation, dz: Any) -> list[Any]:
     x, y = op.inputs
     cx, cy = math.conj(x), math.conj(y)
     dx = dz * cy * math.pow(cx, cy - 1)
@@ -56,7 +57,7 @@ def _power_grad(op: Any, dz: Any) -> list[Any]:
 
 
 def _extreme_grad(first_wins: Callable[..., Tensor]) -> Grad:
-    def grad(op: Any, dz: Any) -> list[Any]:
+    def grad(op: Operation, dz: Any) -> list[Any]:
         x, y = op.inputs
         zeros = arrays.zeros_like(dz)
         mask = first_wins(x, y)
@@ -65,7 +66,7 @@ def _extreme_grad(first_wins: Callable[..., Tensor]) -> Grad:
     return grad
 
 
-def _atan2_grad(op: Any, dz: Any) -> list[Any]:
+def _atan2_grad(op: Operation, dz: Any) -> list[Any]:
     y, x = op.inputs
     with control_dependencies([dz]):
         scaled = dz / (math.square(y) + math.square(x))
@@ -73,19 +74,19 @@ def _atan2_grad(op: Any, dz: Any) -> list[Any]:
         return reduce_to_inputs(y, x, dy, dx)
 
 
-def _distance_grad(op: Any, dz: Any) -> list[Any]:
+def _distance_grad(op: Operation, dz: Any) -> list[Any]:
     x, y = op.inputs
     with control_dependencies([dz]):
         dx = math.scalar_mul(2.0, dz) * (x - y)
     return [dx, -dx] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dx, -dx)
 
 
-def _added(node: Any, xp: Any) -> Callable[..., Any]:
+def _added(node: Node, xp: Any) -> Callable[..., Any]:
     """x + y; strings are joined."""
     return ufunc("add")(node, xp) if node["T"] != dtypes.string else lambda x, y: np.asarray(np.add(x, y), object)
 
 
-def _power(node: Any, xp: Any) -> Callable[..., Any]:
+def _power(node: Node, xp: Any) -> Callable[..., Any]:
     if not node["T"].is_integer:
         return xp.power
 
@@ -97,7 +98,7 @@ def _power(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _distance(node: Any, xp: Any) -> Callable[..., Any]:
+def _distance(node: Node, xp: Any) -> Callable[..., Any]:
     """(x - y)²; of complex numbers the squared distance."""
     if node["T"].is_complex:
         return lambda x, y: (x - y) * xp.conjugate(x - y)

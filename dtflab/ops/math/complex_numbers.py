@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph.convert import constant
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
@@ -40,32 +41,32 @@ def _zero(dy: Tensor) -> Tensor:
     return constant(0, dy.dtype.base_dtype)
 
 
-def _real(node: Any, xp: Any) -> Callable[[Any], Any]:
+def _real(node: Node, xp: Any) -> Callable[[Any], Any]:
     return lambda x: x.real
 
 
-def _imag(node: Any, xp: Any) -> Callable[[Any], Any]:
+def _imag(node: Node, xp: Any) -> Callable[[Any], Any]:
     return lambda x: x.imag
 
 
-def _real_grad(op: Any, dy: Any) -> list[Any]:
+def _real_grad(op: Operation, dy: Any) -> list[Any]:
     return [math.complex(dy, _zero(dy))]
 
 
-def _imag_grad(op: Any, dy: Any) -> list[Any]:
+def _imag_grad(op: Operation, dy: Any) -> list[Any]:
     return [math.complex(_zero(dy), dy)]
 
 
-def _conj_grad(op: Any, dy: Any) -> list[Any]:
+def _conj_grad(op: Operation, dy: Any) -> list[Any]:
     return [math.conj(dy)]
 
 
-def _abs_grad(op: Any, dy: Any) -> list[Any]:
+def _abs_grad(op: Operation, dy: Any) -> list[Any]:
     x, y = op.inputs[0], op.outputs[0]
     return [math.div_no_nan(math.complex(dy, arrays.zeros_like(dy)) * x, math.complex(y, arrays.zeros_like(y)))]
 
 
-def _angle_grad(op: Any, dy: Any) -> list[Any]:
+def _angle_grad(op: Operation, dy: Any) -> list[Any]:
     x = op.inputs[0]
     with control_dependencies([dy]):
         re, im = math.real(x), math.imag(x)

@@ -16,7 +16,8 @@ from typing import Any
 
 from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.node import Node
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.gradient_rules import Grad, no_slope, reduce_to_inputs, same_static_shapes, summed
@@ -42,7 +43,7 @@ def _whole(divide: Divide) -> Divide:
 # -- kernels ---------------------------------------------------------------------------------------------
 
 
-def _truncated(node: Any, xp: Any) -> Divide:
+def _truncated(node: Node, xp: Any) -> Divide:
     """The whole part of x / y, rounded towards zero."""
     if node["T"].is_unsigned:
         return _whole(xp.floor_divide)
@@ -53,24 +54,24 @@ def _truncated(node: Any, xp: Any) -> Divide:
     return lambda x, y: xp.trunc(xp.divide(x, y))
 
 
-def _divided(node: Any, xp: Any) -> Divide:
+def _divided(node: Node, xp: Any) -> Divide:
     """x / y; of whole numbers the whole part."""
     return _truncated(node, xp) if node["T"].is_integer else xp.divide
 
 
-def _really_divided(node: Any, xp: Any) -> Divide:
+def _really_divided(node: Node, xp: Any) -> Divide:
     if node["T"].is_integer:
         raise errors.NotFoundError.of(f"RealDiv has no kernel for {dtype_text(node['T'])}: cast first.")
     return xp.divide if node["T"].is_complex else operator.truediv  # which is faster with scalars
 
 
-def _floored(node: Any, xp: Any) -> Divide:
+def _floored(node: Node, xp: Any) -> Divide:
     if node["T"].is_integer:
         return _whole(xp.floor_divide)
     return lambda x, y: xp.floor(xp.divide(x, y))  # NumPy's own goes by the remainder: 1 // 0.1 is 9 there
 
 
-def _divided_no_nan(node: Any, xp: Any) -> Divide:
+def _divided_no_nan(node: Node, xp: Any) -> Divide:
     zero = node["T"].as_numpy_dtype(0)
     return lambda x, y: xp.where(y == zero, zero, xp.divide(x, y))
 
@@ -78,7 +79,7 @@ def _divided_no_nan(node: Any, xp: Any) -> Divide:
 def _remainder(ufunc: str) -> Bind:
     """The remainder of x / y: `fmod` has the sign of x, `remainder` that of y."""
 
-    def bind(node: Any, xp: Any) -> Divide:
+    def bind(node: Node, xp: Any) -> Divide:
         kernel = getattr(xp, ufunc)
         return _whole(kernel) if node["T"].is_integer else kernel
 
@@ -91,7 +92,7 @@ def _remainder(ufunc: str) -> Bind:
 def _quotient_grad(divide: Callable[..., Tensor]) -> Grad:
     """dz / y and -dz * x / y²"""
 
-    def grad(op: Any, dz: Any) -> list[Any]:
+    def grad(op: Operation, dz: Any) -> list[Any]:
         x, y = op.inputs
         cx, cy = math.conj(x), math.conj(y)
         dx = divide(dz, cy)
@@ -101,14 +102,14 @@ def _quotient_grad(divide: Callable[..., Tensor]) -> Grad:
     return grad
 
 
-def _no_nan_grad(op: Any, dz: Any) -> list[Any]:
+def _no_nan_grad(op: Operation, dz: Any) -> list[Any]:
     x, y = math.conj(op.inputs[0]), math.conj(op.inputs[1])
     dx = math.div_no_nan(dz, y)
     dy = dz * math.div_no_nan(math.div_no_nan(-x, y), y)
     return reduce_to_inputs(x, y, dx, dy)
 
 
-def _floor_mod_grad(op: Any, dz: Any) -> list[Any]:
+def _floor_mod_grad(op: Operation, dz: Any) -> list[Any]:
     x, y = op.inputs
     return reduce_to_inputs(x, y, dz, dz * math.negative(math.floor_div(x, y)))
 
@@ -136,12 +137,12 @@ binary(_REAL_DIV, _really_divided, _quotient_grad(math.realdiv), into=into("divi
 # -- products and quotients that are 0 where one factor is -----------------------------------------------
 
 
-def _product(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+def _product(node: Node, xp: Any) -> Callable[[Any, Any], Any]:
     zero = node["T"].as_numpy_dtype(0)
     return lambda x, y: xp.where(y == zero, zero, xp.multiply(x, y))
 
 
-def _product_grad(op: Any, dz: Any) -> list[Any]:
+def _product_grad(op: Operation, dz: Any) -> list[Any]:
     x, y = op.inputs
     dx, dy = apply_op("MulNoNan", x=dz, y=y), apply_op("MulNoNan", x=x, y=dz)
     return [dx, dy] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dx, dy)
@@ -150,7 +151,7 @@ def _product_grad(op: Any, dz: Any) -> list[Any]:
 def _from_x(of_y: Callable[[Any, Any, Any], Any]) -> Bind:
     """The kernel `of_y(xp, x, y)`, x times a function of y, and 0 where x is 0."""
 
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+    def bind(node: Node, xp: Any) -> Callable[[Any, Any], Any]:
         zero = node["T"].as_numpy_dtype(0)
         return lambda x, y: xp.where(x == zero, zero, of_y(xp, x, y))
 
@@ -160,7 +161,7 @@ def _from_x(of_y: Callable[[Any, Any, Any], Any]) -> Bind:
 def _from_x_grad(slopes: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]) -> Grad:
     """The gradient whose factors are `slopes(x, there, y)`; `there` is 1 where x is not 0."""
 
-    def grad(op: Any, dz: Any) -> list[Any]:
+    def grad(op: Operation, dz: Any) -> list[Any]:
         x, y = op.inputs
         x_shape, y_shape = arrays.shape(x), arrays.shape(y)
         x_axes, y_axes = arrays.broadcast_gradient_args(x_shape, y_shape)

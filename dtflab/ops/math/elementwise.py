@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.ops import shapes
 from dtflab.ops.gradient_rules import Grad
@@ -42,7 +43,7 @@ NANOSECONDS_PER_ELEMENT = 0.25  # exp of a float: 0.32, tanh: 0.19
 def ufunc(name: str) -> Bind:
     """The kernel is that function of the array module, or the operator for it."""
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         if name in _OPERATORS and not node["T"].is_complex:
             return _OPERATORS[name]
         return getattr(xp, name)
@@ -58,7 +59,7 @@ def into(name: str) -> Bind:
 def in_parts(rule: Bind) -> Bind:
     """The kernel is the function of one argument that `rule` gives, over a large array in parts."""
 
-    def bind(node: Any, xp: Any, shard: Any = None) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any, shard: Any = None) -> Callable[..., Any]:
         function = rule(node, xp)
         if shard is None or not isinstance(function, np.ufunc):
             return function

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops import shapes
@@ -27,7 +28,7 @@ from dtflab.ops.type_sets import INTEGER, NUMBER_BOOL
 
 
 def _shift(function: str) -> Bind:
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         shift, most = getattr(xp, function), node["T"].size * 8 - 1
         return lambda x, y: shift(x, xp.minimum(xp.maximum(y, y.dtype.type(0)), y.dtype.type(most)))
 
@@ -83,7 +84,7 @@ class _Equality(Op):
 
 
 def _equality(ufunc_name: str, otherwise: bool) -> Callable[[Any, Any], Callable[..., Any]]:
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         compare = getattr(np if node["T"] == dtypes.string else xp, ufunc_name)
         if node["incompatible_shape_error"]:
             return compare

@@ -15,8 +15,9 @@ import numpy as np
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -33,7 +34,7 @@ _FLOPS = 100  # per element, roughly: they are series
 def _in_double(function: Callable[..., Any]) -> Any:
     """A `bind` rule: `function(xp, …)` of float64s, in the inputs' dtype."""
 
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         dtype = node["T"].as_numpy_dtype
         return lambda *xs: xp.asarray(function(xp, *(x.astype(np.float64) for x in xs))).astype(dtype)
 
@@ -47,33 +48,33 @@ def _scaled_back(function: Callable[..., Any]) -> Callable[..., Any]:
 def _when_there(rule: Callable[[Any, Any], Any]) -> Any:
     """The gradient `rule(op, dy)`, of which nothing runs before `dy` is there."""
 
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any) -> list[Any]:
         with control_dependencies([dy]):
             return [rule(op, dy)]
 
     return grad
 
 
-def _i1_grad(op: Any, dy: Any) -> Tensor:
+def _i1_grad(op: Operation, dy: Any) -> Tensor:
     x, y = op.inputs[0], op.outputs[0]
     one = arrays.cast(1.0, x.dtype)
     return dy * indexing.where_v2(math.equal(x, 0.0), one, math.bessel_i0(x) - math.div(y, x))
 
 
-def _i1e_grad(op: Any, dy: Any) -> Tensor:
+def _i1e_grad(op: Operation, dy: Any) -> Tensor:
     x, y = op.inputs[0], op.outputs[0]
     half = arrays.cast(0.5, x.dtype)
     slope = math.bessel_i0e(x) - y * (math.sign(x) + math.reciprocal(x))
     return dy * indexing.where_v2(math.equal(x, 0.0), half, slope)
 
 
-def _erfinv_grad(op: Any, dy: Any) -> list[Any]:
+def _erfinv_grad(op: Operation, dy: Any) -> list[Any]:
     factor = constant(np.sqrt(np.pi) / 2, dy.dtype)
     with control_dependencies([dy]):
         return [dy * factor * math.exp(math.square(op.outputs[0]))]
 
 
-def _ndtri_grad(op: Any, dy: Any) -> list[Any]:
+def _ndtri_grad(op: Operation, dy: Any) -> list[Any]:
     factor = constant(np.sqrt(2 * np.pi), dy.dtype)
     with control_dependencies([dy]):
         return [dy * factor * math.exp(math.square(op.outputs[0]) / 2.0)]
@@ -83,7 +84,7 @@ def _digamma_grad(x: Tensor, dy: Tensor) -> Tensor:
     return dy * math.polygamma(constant(1, x.dtype.base_dtype), x)
 
 
-def _i0e_grad(op: Any, dy: Any) -> Tensor:
+def _i0e_grad(op: Operation, dy: Any) -> Tensor:
     x, y = op.inputs[0], op.outputs[0]
     return dy * (math.bessel_i1e(x) - math.sign(x) * y)
 
@@ -111,11 +112,11 @@ def _sides(x: Tensor, y: Tensor) -> tuple[Any, Any, Any, Any]:
     return sx, sy, rx, ry
 
 
-def _flops(node: Any, ins: Any, outs: Any) -> int:
+def _flops(node: Node, ins: Any, outs: Any) -> int:
     return _FLOPS * sum(elements(x) for x in ins)
 
 
-def _igamma_grad(op: Any, dy: Any) -> list[Any]:
+def _igamma_grad(op: Operation, dy: Any) -> list[Any]:
     a, x = op.inputs
     sa, sx, ra, rx = _sides(a, x)
     with control_dependencies([dy]):
@@ -124,25 +125,25 @@ def _igamma_grad(op: Any, dy: Any) -> list[Any]:
         return [summed(by_a * dy, ra, sa), summed(by_x * dy, rx, sx)]
 
 
-def _igammac_grad(op: Any, dy: Any) -> list[Any]:
+def _igammac_grad(op: Operation, dy: Any) -> list[Any]:
     return [-g for g in _igamma_grad(op, dy)]
 
 
-def _zeta_grad(op: Any, dy: Any) -> list[Any]:
+def _zeta_grad(op: Operation, dy: Any) -> list[Any]:
     x, q = op.inputs
     _, sq, _, rq = _sides(x, q)
     with control_dependencies([dy]):
         return [None, summed(-x * math.zeta(x + 1, q) * dy, rq, sq)]
 
 
-def _polygamma_grad(op: Any, dy: Any) -> list[Any]:
+def _polygamma_grad(op: Operation, dy: Any) -> list[Any]:
     n, x = op.inputs
     _, sx, _, rx = _sides(n, x)
     with control_dependencies([dy]):
         return [None, summed(math.polygamma(n + 1, x) * dy, rx, sx)]
 
 
-def _next_after_grad(op: Any, dy: Any) -> list[Any]:
+def _next_after_grad(op: Operation, dy: Any) -> list[Any]:
     x1, x2 = op.inputs
     s1, s2, r1, r2 = _sides(x1, x2)
     with control_dependencies([dy]):

@@ -16,8 +16,9 @@ import numpy as np
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.array_module import special_function
@@ -34,7 +35,7 @@ from dtflab.ops.type_sets import FLOAT, FLOAT_COMPLEX, INTEGER, REAL_COMPLEX, SI
 def _second(rule: Callable[[Tensor, Tensor, Tensor], list[Any]]) -> Grad:
     """The gradient of a gradient op: `rule(y, dy, dz)`, with y conjugated where it is complex."""
 
-    def grad(op: Any, dz: Tensor) -> list[Any]:
+    def grad(op: Operation, dz: Tensor) -> list[Any]:
         with control_dependencies([dz]):
             return rule(math.conj(op.inputs[0]), op.inputs[1], dz)
 
@@ -50,7 +51,7 @@ def _sigmoid_second(y: Tensor, dy: Tensor, dz: Tensor) -> list[Any]:
     return [product - 2.0 * product * y, math.sigmoid_grad(y, dz)]
 
 
-def _sqrt_second(op: Any, dz: Tensor) -> list[Any]:
+def _sqrt_second(op: Operation, dz: Tensor) -> list[Any]:
     with control_dependencies([dz]):
         quotient = dz / op.inputs[0]
         return [-math.conj(quotient) * op.outputs[0], 0.5 * quotient]
@@ -100,11 +101,11 @@ for _name, (_kernel, _grad) in _GRADIENT_OPS.items():
 # -- kernels and gradients that take more than a line ------------------------------------------------------
 
 
-def _rsqrt(node: Any, xp: Any) -> Callable[..., Any]:
+def _rsqrt(node: Node, xp: Any) -> Callable[..., Any]:
     return lambda x: xp.reciprocal(xp.sqrt(x))
 
 
-def _sigmoid(node: Any, xp: Any) -> Callable[..., Any]:
+def _sigmoid(node: Node, xp: Any) -> Callable[..., Any]:
     def kernel(x: Any) -> Any:
         y = xp.exp(-x)  # inf for very negative x, and the result the right 0
         y += 1
@@ -113,7 +114,7 @@ def _sigmoid(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _round(node: Any, xp: Any) -> Callable[..., Any]:
+def _round(node: Node, xp: Any) -> Callable[..., Any]:
     return lambda x: x if x.dtype.kind in "iu" else xp.rint(x)  # rint makes integers float64
 
 
@@ -121,7 +122,7 @@ def _special(name: str) -> Callable[[Any, Any], Callable[..., Any]]:
     """A kernel out of a function of Python's math module, exact and slow; on a GPU out of CuPy's of that name."""
     vectorized = np.frompyfunc(getattr(scalar_math, name), 1, 1)
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         if xp is np:
             return lambda x: np.asarray(vectorized(np.float64(x)), np.float64).astype(x.dtype)
         function = special_function(name)
@@ -175,7 +176,7 @@ def _tan_grad(x: Tensor, dy: Tensor) -> Tensor:
 
 
 def _erf_grad(sign: float) -> Grad:
-    def grad(op: Any, dy: Tensor) -> list[Any]:
+    def grad(op: Operation, dy: Tensor) -> list[Any]:
         factor = constant(sign * 2 / np.sqrt(np.pi), dy.dtype.base_dtype)
         with control_dependencies([dy]):
             x = math.conj(op.inputs[0])

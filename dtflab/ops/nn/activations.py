@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
@@ -42,7 +43,7 @@ def _backward(name: str, given: str, attrs: str, **members: Any) -> None:
     op(interface)(type(name, (Op,), {"infer": shapes.merged} | members))
 
 
-def _number(node: Any) -> Any:
+def _number(node: Node) -> Any:
     """A function that makes numbers of the node's dtype."""
     return np.dtype(node["T"].as_numpy_dtype).type
 
@@ -50,7 +51,7 @@ def _number(node: Any) -> Any:
 def _of_features(kernel: Callable[..., Any]) -> Any:
     """A `bind` rule from `kernel(xp, x, num)`, where `num(v)` is the number v in the dtype of x."""
 
-    def bind(node: Any, xp: Any) -> Callable[[Any], Any]:
+    def bind(node: Node, xp: Any) -> Callable[[Any], Any]:
         num = _number(node)
         return lambda x: kernel(xp, x, num)
 
@@ -60,7 +61,7 @@ def _of_features(kernel: Callable[..., Any]) -> Any:
 def _of_gradients(kernel: Callable[..., Any]) -> Any:
     """A `bind` rule from `kernel(xp, dy, x, num)`, for inputs of one shape."""
 
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+    def bind(node: Node, xp: Any) -> Callable[[Any, Any], Any]:
         num = _number(node)
 
         def checked(dy: Any, x: Any) -> Any:
@@ -76,7 +77,7 @@ def _of_gradients(kernel: Callable[..., Any]) -> Any:
 # -- kernels ----------------------------------------------------------------------------------------------
 
 
-def _relu(node: Any, xp: Any) -> Callable[..., Any]:
+def _relu(node: Node, xp: Any) -> Callable[..., Any]:
     num = _number(node)
 
     def kernel(x: Any, out: Any = None) -> Any:
@@ -105,12 +106,12 @@ def _relu6_back(xp: Any, dy: Any, x: Any, num: Any) -> Any:
     return _times(xp, dy, ((x > num(0)) & (x < num(6))).astype(num))
 
 
-def _leaky_relu(node: Any, xp: Any) -> Callable[..., Any]:
+def _leaky_relu(node: Node, xp: Any) -> Callable[..., Any]:
     alpha = _number(node)(node["alpha"])
     return lambda x: xp.where(x > 0, x, x * alpha)
 
 
-def _leaky_relu_back(node: Any, xp: Any) -> Callable[..., Any]:
+def _leaky_relu_back(node: Node, xp: Any) -> Callable[..., Any]:
     alpha = node["alpha"]
     return _of_gradients(lambda xp, dy, x, num: xp.where(x > num(0), dy, dy * num(alpha)))(node, xp)
 
@@ -155,7 +156,7 @@ def _softsign_back(xp: Any, dy: Any, x: Any, num: Any) -> Any:
 # -- gradients --------------------------------------------------------------------------------------------
 
 
-def _by_features(op: Any, dy: Tensor) -> list[Tensor]:
+def _by_features(op: Operation, dy: Tensor) -> list[Tensor]:
     """By the gradient op, from the features; with the slope of LeakyRelu."""
     slope = {"alpha": op.get_attr("alpha")} if op.type == "LeakyRelu" else {}
     return [apply_op(f"{op.type}Grad", gradients=dy, features=op.inputs[0], **slope)]
@@ -166,11 +167,11 @@ def _by_output(argument: str) -> Grad:
     return lambda op, dy: [apply_op(f"{op.type}Grad", gradients=dy, **{argument: op.outputs[0]})]
 
 
-def _softplus_grad(op: Any, dy: Tensor) -> list[Tensor]:
+def _softplus_grad(op: Operation, dy: Tensor) -> list[Tensor]:
     return [dy * apply_op("Sigmoid", x=op.inputs[0])]
 
 
-def _piecewise_linear(op: Any, dz: Tensor) -> list[Tensor]:
+def _piecewise_linear(op: Operation, dz: Tensor) -> list[Tensor]:
     """Of a gradient that depends on the features only through where their kinks are."""
     x = op.inputs[1]
     slope = {"alpha": op.get_attr("alpha")} if op.type == "LeakyReluGrad" else {}
@@ -180,7 +181,7 @@ def _piecewise_linear(op: Any, dz: Tensor) -> list[Tensor]:
 def _exponential(zero: float) -> Grad:
     """Of a gradient that is exponential below zero, which is written as TensorFlow writes it there."""
 
-    def grad(op: Any, dz: Tensor) -> list[Tensor]:
+    def grad(op: Operation, dz: Tensor) -> list[Tensor]:
         dy, y = op.inputs
         again = apply_op(op.type, gradients=dz, outputs=y)
         return [again, indexing.where(math.less(y, zero), dz * dy, arrays.zeros_like(y))]
@@ -188,7 +189,7 @@ def _exponential(zero: float) -> Grad:
     return grad
 
 
-def _softplus_second(op: Any, dz: Tensor) -> list[Tensor]:
+def _softplus_second(op: Operation, dz: Tensor) -> list[Tensor]:
     dy, x = op.inputs
     with control_dependencies([dz]):
         ddy = apply_op("SoftplusGrad", gradients=dz, features=x)

@@ -17,8 +17,9 @@ import numpy as np
 from dtflab.base.errors import UnimplementedError
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.gradients import gradients
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.conv import windows
@@ -39,13 +40,13 @@ _OUTPUTS = "batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_
 # -- kernels --------------------------------------------------------------------------------------------------
 
 
-def _rows(xp: Any, node: Any, x: Any) -> Any:
+def _rows(xp: Any, node: Node, x: Any) -> Any:
     """`x` as a matrix of float32: a row per place, a column per channel."""
     x = xp.moveaxis(x, 1, -1) if windows.is_channels_first(node) else x
     return x.reshape(-1, x.shape[-1]).astype(np.float32, copy=False)
 
 
-def _unrolled(xp: Any, node: Any, rows: Any, like: Any) -> Any:
+def _unrolled(xp: Any, node: Node, rows: Any, like: Any) -> Any:
     """The matrix as an array of the shape and type of `like`."""
     if windows.is_channels_first(node):
         places = (like.shape[0], *like.shape[2:], like.shape[1])
@@ -53,7 +54,7 @@ def _unrolled(xp: Any, node: Any, rows: Any, like: Any) -> Any:
     return rows.reshape(like.shape).astype(like.dtype, copy=False)
 
 
-def _check(node: Any, x: Any, **vectors: Any) -> None:
+def _check(node: Node, x: Any, **vectors: Any) -> None:
     """InvalidArgumentError unless `x` has its rank, and each vector an element per channel."""
     ndims = len(node["data_format"])
     if x.ndim not in (4, ndims):
@@ -67,7 +68,7 @@ def _check(node: Any, x: Any, **vectors: Any) -> None:
             raise invalid(f"{name} must have the same number of elements as the channels of x, {text}")
 
 
-def _bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
+def _bind_forward(node: Node, xp: Any) -> Callable[..., Any]:
     training, factor = node["is_training"], np.float32(node["exponential_avg_factor"])
     epsilon = np.float32(node["epsilon"])
     empty = [np.zeros(0, np.float32)] * (node.op not in ("FusedBatchNorm", "FusedBatchNormV2"))
@@ -91,7 +92,7 @@ def _bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _bind_gradient(node: Any, xp: Any) -> Callable[..., Any]:
+def _bind_gradient(node: Node, xp: Any) -> Callable[..., Any]:
     epsilon = np.float32(node["epsilon"])
 
     def kernel(dy: Any, x: Any, scale: Any, mean: Any, variance: Any, *space: Any) -> list[Any]:
@@ -114,7 +115,7 @@ def _bind_gradient(node: Any, xp: Any) -> Callable[..., Any]:
 # -- the ops --------------------------------------------------------------------------------------------------
 
 
-def _shapes(op: Any, tensors: int, vectors: int, outputs: int) -> list[TensorShape]:
+def _shapes(op: Operation, tensors: int, vectors: int, outputs: int) -> list[TensorShape]:
     """The shape of the first input with the channels that any of the inputs knows; and of that many vectors of them.
 
     The inputs are that many tensors, and then that many vectors.
@@ -138,11 +139,11 @@ class _Forward(Op):
     bind = _bind_forward
     flops = per_input(8)
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         rest = [TensorShape(None)] * (len(op.outputs) == 6)
         return [*_shapes(op, 1, 2 if op.get_attr("is_training") else 4, 4), *rest]
 
-    def grad(op: Any, dy: Any, *unused: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any, *unused: Any) -> list[Any]:
         version = op.type.removeprefix("FusedBatchNorm")
         data_format, training = op.get_attr("data_format").decode(), op.get_attr("is_training")
         x, scale, _, mean, variance = op.inputs
@@ -168,17 +169,19 @@ class _Gradient(Op):
     bind = _bind_gradient
     flops = per_input(11)
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         return [*_shapes(op, 2, 3, 2), TensorShape([0]), TensorShape([0])]
 
-    def grad(op: Any, *grads: Any) -> list[Any]:
+    def grad(op: Operation, *grads: Any) -> list[Any]:
         dy, x, scale = op.inputs[:3]
         ys = _written_out(op, *op.inputs[:5])
         found = gradients(ys, [dy, x, scale], list(grads[:3]), stop_gradients=[dy, x, scale])
         return [*found, *[None] * (len(op.inputs) - 3)]
 
 
-def _written_out(op: Any, dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, variance: Tensor) -> Sequence[Tensor]:
+def _written_out(
+    op: Operation, dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, variance: Tensor
+) -> Sequence[Tensor]:
     """The gradients as ops that can be differentiated once more."""
     dtype, first, ndims = x.dtype, windows.is_channels_first(op), len(op.get_attr("data_format"))
     axes = [i for i in range(ndims) if i != (1 if first else ndims - 1)]

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import of_first
@@ -24,7 +26,7 @@ from dtflab.ops.reduce import functions as reduce
 _TYPES = "\nT: numbertype, data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 
 
-def _channel(node: Any, ndims: int) -> int:
+def _channel(node: Node, ndims: int) -> int:
     """The axis of the channels."""
     return 1 if node.attrs.get("data_format") == b"NCHW" else ndims - 1
 
@@ -44,7 +46,7 @@ def _bias_shape(operation: Any) -> list[TensorShape]:
 class _BiasAdd(Op):
     infer = _bias_shape
 
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         def add(value: Any, bias: Any, out: Any = None) -> Any:
             if value.ndim < 2:
                 raise invalid(f"Input tensor must be at least 2D: {shape_text(value)}")
@@ -107,7 +109,7 @@ _ATTRS = """
     T: {half, bfloat16, float} = float"""
 
 
-def _powers(node: Any, xp: Any) -> Callable[[Any], tuple[Any, Any]]:
+def _powers(node: Node, xp: Any) -> Callable[[Any], tuple[Any, Any]]:
     """A function of images: bias + alpha · (the squares of the neighbours, added up), and that to the power -beta."""
     bias, alpha, beta = (np.float32(node[name]) for name in ("bias", "alpha", "beta"))
 
@@ -118,7 +120,7 @@ def _powers(node: Any, xp: Any) -> Callable[[Any], tuple[Any, Any]]:
     return powers
 
 
-def _of_neighbours(node: Any, xp: Any, x: Any) -> Any:
+def _of_neighbours(node: Node, xp: Any, x: Any) -> Any:
     """For each channel the sum of those that are not farther than `depth_radius` away."""
     channels = xp.arange(x.shape[-1])
     band = (xp.abs(channels[:, None] - channels) <= node["depth_radius"]).astype(np.float32)
@@ -135,13 +137,13 @@ class _Normalization(Op):
 
     blas = True
 
-    def infer(op: Any) -> list[Any]:
+    def infer(op: Operation) -> list[Any]:
         shape = op.inputs[0].shape.with_rank(4)
         for tensor in op.inputs[1:]:
             shape = shape.merge_with(tensor.shape.with_rank(4))
         return [shape]
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         return (2 * node["depth_radius"] + 5) * elements(ins[0])
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.messages import invalid
@@ -26,17 +27,17 @@ _BITS = "num_bits: int = 8\nnarrow_range: bool = false"
 _ENDS = "min: float = -6.0\nmax: float = 6.0\n" + _BITS
 
 
-def _check_bits(node: Any) -> None:
+def _check_bits(node: Node) -> None:
     if not 2 <= node["num_bits"] <= 16:
         raise invalid("num_bits must be between 2 and 16, inclusive")
 
 
-def _check_fixed(node: Any) -> None:
+def _check_fixed(node: Node) -> None:
     if node["min"] >= node["max"]:
         raise invalid(f"min has to be smaller than max, was: {node['min']:g} >= {node['max']:g}")
 
 
-def _nudged(node: Any, xp: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
+def _nudged(node: Node, xp: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
     """(low, high, step) of the range, moved so that zero is a whole number of steps from its ends."""
     low, high = xp.asarray(low), xp.asarray(high)  # a GPU's kernels take them from host memory
     least, most = F(node["narrow_range"]), F((1 << node["num_bits"]) - 1)
@@ -53,12 +54,12 @@ def _rounded(xp: Any, x: Any, low: Any, high: Any, step: Any) -> Any:
     return xp.where(step == 0, F(0), steps * step)
 
 
-def _rounding(node: Any, xp: Any) -> Any:
+def _rounding(node: Node, xp: Any) -> Any:
     _check_bits(node)
     return lambda x, low, high: _rounded(xp, x, *_nudged(node, xp, low, high))
 
 
-def _gradients(node: Any, xp: Any, axes: Any) -> Any:
+def _gradients(node: Node, xp: Any, axes: Any) -> Any:
     """A kernel for the gradients of the input and of both ends, summed over `axes`."""
     _check_bits(node)
 
@@ -104,7 +105,7 @@ class FakeQuantWithMinMaxArgsGradient(Op):
         return lambda dy, x: dy * ((x >= low) & (x <= high))
 
 
-def _of_ends(op: Any, dy: Tensor) -> list[Any]:
+def _of_ends(op: Operation, dy: Tensor) -> list[Any]:
     x, low, high = op.inputs
     attrs = {name: op.get_attr(name) for name in ("num_bits", "narrow_range")}
     return list(apply_op(f"{op.type}Gradient", gradients=dy, inputs=x, min=low, max=high, **attrs))
@@ -193,7 +194,7 @@ def _along(xp: Any, x: Any, end: Any, axis: int) -> Any:
     return end.reshape([-1 if i == axis else 1 for i in range(x.ndim)]) if axis != -1 else end.reshape(())
 
 
-def _there_and_back(xp: Any, x: Any, low: Any, high: Any, node: Any, bits: int, half_up: bool) -> Any:
+def _there_and_back(xp: Any, x: Any, low: Any, high: Any, node: Node, bits: int, half_up: bool) -> Any:
     axis = node["axis"]
     if not node["range_given"]:
         others = None if axis == -1 else tuple(i for i in range(x.ndim) if i != axis)
@@ -212,14 +213,14 @@ _V2 = f"""(input: T, input_min: T, input_max: T) -> (output: T)
        round_mode: {{'HALF_TO_EVEN', 'HALF_UP'}} = "HALF_TO_EVEN", narrow_range: bool = false, axis: int = -1"""
 
 
-def _everywhere(op: Any, dy: Any) -> list[Any]:
+def _everywhere(op: Operation, dy: Any) -> list[Any]:
     return [dy, *[None] * (len(op.inputs) - 1)]
 
 
 class _Rounded(Op):
     infer = shapes.unchanged
 
-    def bind(node: Any, xp: Any) -> Any:
+    def bind(node: Node, xp: Any) -> Any:
         half_up, bits = node["round_mode"] == b"HALF_UP", node["num_bits"]
         return lambda x, low, high: _there_and_back(xp, x, low, high, node, bits, half_up)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph import op_registry
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.ops import shapes
 from dtflab.ops.conv import windows
@@ -23,7 +24,7 @@ from dtflab.ops.conv import windows
 _FUSED = "\nfused_ops: list(string) = [], epsilon: float = 0.0001, leakyrelu_alpha: float = 0.2"
 
 
-def _activations(node: Any, xp: Any) -> dict[bytes, Callable[[Any], Any]]:
+def _activations(node: Node, xp: Any) -> dict[bytes, Callable[[Any], Any]]:
     """The functions that may be the last part of a fusion."""
     alpha = np.float32(node["leakyrelu_alpha"])
     erf = op_registry.get("Erf").bind(node, xp)
@@ -44,7 +45,7 @@ def _nearly_erf(x: Any) -> Any:
     return x.dtype.type(np.sqrt(2 / np.pi)) * (x + x.dtype.type(0.044715) * x * x * x)
 
 
-def _unknown(node: Any) -> errors.OpError:
+def _unknown(node: Node) -> errors.OpError:
     text = ", ".join(name.decode() for name in node["fused_ops"])
     return errors.UnimplementedError.of(f"Fusion is not implemented: [{text}]")
 
@@ -130,12 +131,12 @@ class MklFusedBatchMatMulV2(_Fused):
 # ---- convolutions ----
 
 
-def _with_channels(node: Any, vector: Any, y: Any) -> Any:
+def _with_channels(node: Node, vector: Any, y: Any) -> Any:
     """A vector of one value per channel, in the shape that broadcasts over y."""
     return vector.reshape(-1, *[1] * (y.ndim - 2)) if windows.is_channels_first(node) else vector
 
 
-def _normalized(node: Any, xp: Any, y: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+def _normalized(node: Node, xp: Any, y: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
     inverse = scale / xp.sqrt(variance + y.dtype.type(node["epsilon"]))
     return y * _with_channels(node, inverse, y) + _with_channels(node, offset - mean * inverse, y)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape, broadcast_shape
@@ -30,7 +31,7 @@ def _at_least_vector(operation: Any) -> list[TensorShape]:
     return [operation.inputs[0].shape.with_rank_at_least(1)]
 
 
-def _widened(node: Any, compute: Callable[..., Any]) -> Callable[..., Any]:
+def _widened(node: Node, compute: Callable[..., Any]) -> Callable[..., Any]:
     """`compute` with two-byte floats given to it as float32 and its results rounded back."""
     dtype = np.dtype(node["T"].as_numpy_dtype)
     if dtype.itemsize != 2:
@@ -212,9 +213,9 @@ class L2Loss(Op):
     infer = shapes.scalar
     flops = per_input(2)
 
-    def kernel(node: Any, xp: Any, t: Any) -> Any:
+    def kernel(node: Node, xp: Any, t: Any) -> Any:
         wide = t.astype(xp.float32) if t.dtype.itemsize == 2 else t
         return (xp.square(wide).sum() / wide.dtype.type(2)).astype(node["T"].as_numpy_dtype)
 
-    def grad(op: Any, dy: Any) -> list[Any]:
+    def grad(op: Operation, dy: Any) -> list[Any]:
         return [op.inputs[0] * dy]

@@ -18,7 +18,9 @@ import numpy as np
 from dtflab.base.errors import UnimplementedError
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import as_dtype
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import of_inputs
@@ -59,7 +61,7 @@ def _shuffled(stream: PhiloxStream, size: int, windows: int) -> Any:
     return np.array(widths)
 
 
-def _starts(node: Any, stream: PhiloxStream, size: int, ratio: float) -> Any:
+def _starts(node: Node, stream: PhiloxStream, size: int, ratio: float) -> Any:
     """Where the windows along one dimension start, and where the last one ends."""
     widths = _evenly if node["pseudo_random"] else _shuffled
     return np.concatenate([[0], np.cumsum(widths(stream, size, math.floor(size / ratio)))]).astype(np.int64)
@@ -73,7 +75,7 @@ def _places(starts: Any, size: int, overlapping: bool) -> Iterator[tuple[Any, An
         yield starts[here] + k, here
 
 
-def _positions(node: Any, shape: Any, rows: Any, columns: Any) -> Iterator[tuple[Any, Any]]:
+def _positions(node: Node, shape: Any, rows: Any, columns: Any) -> Iterator[tuple[Any, Any]]:
     """The same along both dimensions, as indices of the images and of the result."""
     overlapping = node["overlapping"]
     for r, in_rows in _places(rows, shape[1], overlapping):
@@ -81,7 +83,7 @@ def _positions(node: Any, shape: Any, rows: Any, columns: Any) -> Iterator[tuple
             yield (slice(None), r[:, None], c), (slice(None), in_rows[:, None], in_columns)
 
 
-def _counts(node: Any, shape: Any, rows: Any, columns: Any) -> Any:
+def _counts(node: Node, shape: Any, rows: Any, columns: Any) -> Any:
     """How many elements each window has."""
     counts = np.zeros((1, len(rows) - 1, len(columns) - 1, 1), np.int64)
     for _, here in _positions(node, shape, rows, columns):
@@ -95,7 +97,7 @@ def _counts(node: Any, shape: Any, rows: Any, columns: Any) -> Any:
 def _bind(pool: Callable[..., Any]) -> Callable[[Any, Any], Callable[..., Any]]:
     """The kernel that draws the windows, and then pools."""
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         stream, ratios = stream_of(node), node["pooling_ratio"]
 
         def draw(ctx: Any, shape: Any) -> Any:
@@ -114,7 +116,7 @@ def _bind(pool: Callable[..., Any]) -> Callable[[Any, Any], Callable[..., Any]]:
     return bind
 
 
-def _check_attrs(node: Any) -> None:
+def _check_attrs(node: Node) -> None:
     """An OpError if the attributes are none that TensorFlow takes."""
     ratios = node["pooling_ratio"]
     if ratios[0] != 1 or ratios[3] != 1:
@@ -123,14 +125,14 @@ def _check_attrs(node: Any) -> None:
         raise invalid("Both seed and seed2 should be 0 if deterministic is false.")
 
 
-def _largest(node: Any, x: Any, rows: Any, columns: Any) -> Any:
+def _largest(node: Node, x: Any, rows: Any, columns: Any) -> Any:
     y = np.full((len(x), len(rows) - 1, len(columns) - 1, x.shape[3]), as_dtype(x.dtype).min, x.dtype)
     for there, here in _positions(node, x.shape, rows, columns):
         y[here] = np.maximum(y[here], x[there])
     return y
 
 
-def _mean(node: Any, x: Any, rows: Any, columns: Any) -> Any:
+def _mean(node: Node, x: Any, rows: Any, columns: Any) -> Any:
     y = np.zeros((len(x), len(rows) - 1, len(columns) - 1, x.shape[3]), x.dtype)
     for there, here in _positions(node, x.shape, rows, columns):
         y[here] += x[there]
@@ -138,7 +140,7 @@ def _mean(node: Any, x: Any, rows: Any, columns: Any) -> Any:
     return y / counts if x.dtype.kind == "f" else (y - np.fmod(y, counts)) // counts
 
 
-def _output_shape(op: Any) -> list[TensorShape]:
+def _output_shape(op: Operation) -> list[TensorShape]:
     """The images smaller by the ratios, and two lists of starts, longer by one than TensorFlow's rule says."""
     ratios = op.get_attr("pooling_ratio")
     if len(ratios) != 4:
@@ -156,7 +158,7 @@ class _Fractional(Op):
     infer = _output_shape
 
 
-def _back(op: Any, dy: Any, **given: Any) -> list[Any]:
+def _back(op: Operation, dy: Any, **given: Any) -> list[Any]:
     """The gradient op, with what both take."""
     given |= {"row_pooling_sequence": op.outputs[1], "col_pooling_sequence": op.outputs[2]}
     return [apply_op(f"{op.type}Grad", **given, out_backprop=dy, overlapping=op.get_attr("overlapping"))]

@@ -14,7 +14,9 @@ from typing import Any
 
 from dtflab.base.errors import UnimplementedError
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
@@ -28,7 +30,7 @@ from dtflab.ops.pool.kernels import from_largest, largest, mean, places_of_large
 # -- around the kernels ---------------------------------------------------------------------------------------
 
 
-def _axes_of(node: Any, sizes: Sequence[int], ksize: Sequence[int], strides: Sequence[int]) -> list[windows.Axis]:
+def _axes_of(node: Node, sizes: Sequence[int], ksize: Sequence[int], strides: Sequence[int]) -> list[windows.Axis]:
     """How a window of `node` moves over all dimensions but the batch; an OpError if it can't."""
     ksize, strides = [int(k) for k in ksize], [int(s) for s in strides]
     if len(sizes) != len(ksize):
@@ -44,7 +46,7 @@ def _axes_of(node: Any, sizes: Sequence[int], ksize: Sequence[int], strides: Seq
     return [windows.axis(size, k, s, 1, node["padding"], pads) for size, k, s, pads in dims][1:]
 
 
-def _axes(node: Any, sizes: Sequence[int], window: Sequence[Any]) -> list[windows.Axis]:
+def _axes(node: Node, sizes: Sequence[int], window: Sequence[Any]) -> list[windows.Axis]:
     """As `_axes_of`; size and steps of the window are inputs of the newer ops (…V2), attributes of the others."""
     return _axes_of(node, sizes, *(window or (node["ksize"], node["strides"])))
 
@@ -55,7 +57,7 @@ def _check(name: str, value: Any, batch: int, axes: Sequence[windows.Axis]) -> N
         raise invalid(f"Expected {name} shape to be {shape_text(wanted)}, but got {shape_text(value)}")
 
 
-def _output_shape(op: Any) -> list[TensorShape]:
+def _output_shape(op: Operation) -> list[TensorShape]:
     """The static shape after pooling, of each output."""
     attrs = [op.get_attr(name) for name in ("ksize", "strides")] if "V2" not in op.type else None
     window = attrs or [folded_value(t) for t in op.inputs[-2:]]
@@ -73,7 +75,7 @@ def _like(index: int) -> Callable[[Any], list[TensorShape]]:
     return lambda op: [op.inputs[index].shape.with_rank(5 if "3D" in op.type else 4)]
 
 
-def _window(op: Any, *names: str) -> dict[str, Any]:
+def _window(op: Operation, *names: str) -> dict[str, Any]:
     """Those attributes of `op` that say how its window moves, for another op of the family."""
     size = ("ksize", "strides")
     values = op.inputs[-2:] if "V2" in op.type else [op.get_attr(name) for name in size]
@@ -83,7 +85,7 @@ def _window(op: Any, *names: str) -> dict[str, Any]:
 def _pass_flops(index: int) -> Callable[..., int]:
     """One operation for each element that a window of input or output `index` sees."""
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         return elements(([*ins, *outs])[index]) * math.prod(node.attrs.get("ksize", [1]))
 
     return flops
@@ -154,7 +156,7 @@ class _LastGrad(_MaxGradGrad):
     grad = None
 
 
-def _second_order(op: Any, d: Any, back: str) -> list[Any]:
+def _second_order(op: Operation, d: Any, back: str) -> list[Any]:
     """The gradient of a gradient of Max: zero for the values, which only say where."""
     x, y = op.inputs[:2]
     zeros = [arrays.zeros_like(t) for t in (x, y)]

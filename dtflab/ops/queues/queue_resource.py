@@ -18,6 +18,7 @@ from dtflab.base import events
 from dtflab.base.events import PROCESS, QueueEvent
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.queues.queue_kinds import FIFOState, PaddingFIFOState, PriorityState, ShuffleState
@@ -45,7 +46,7 @@ class Spec(NamedTuple):
     seeds: tuple[int, int]
 
     @staticmethod
-    def of(node: Any) -> Spec:
+    def of(node: Node) -> Spec:
         """What `node` declares."""
         kind, types, shapes = node.op.removesuffix("V2"), tuple(node["component_types"]), tuple(node["shapes"])
         if kind == "PriorityQueue":

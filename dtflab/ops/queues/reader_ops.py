@@ -16,6 +16,7 @@ import numpy as np
 from dtflab.files import sources
 from dtflab.files.sources import Source
 from dtflab.graph import dtypes
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -46,11 +47,11 @@ class _NewReader(StatefulOp):
         return new_or_shared(node, Reader, READER_TYPE, lambda ctx, name: Reader(own_name, kind, start, cls.serializes))
 
 
-def _lines(node: Any) -> Opener:
+def _lines(node: Node) -> Opener:
     return lambda work: sources.Lines(work, node["skip_header_lines"])
 
 
-def _fixed_length_records(node: Any) -> Opener:
+def _fixed_length_records(node: Node) -> Opener:
     for what in ("header", "record", "footer", "hop"):
         if node[f"{what}_bytes"] < 0:
             raise invalid(f"{what}_bytes must be >= 0 not {node[f'{what}_bytes']}")
@@ -59,7 +60,7 @@ def _fixed_length_records(node: Any) -> Opener:
     return lambda work: sources.FixedLengthRecords(work, record, header, footer, hop, encoding)
 
 
-def _records(node: Any) -> Opener:
+def _records(node: Node) -> Opener:
     return lambda work: sources.Records(work, node["compression_type"].decode())
 
 

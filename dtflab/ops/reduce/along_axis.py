@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -45,7 +47,7 @@ class _ArgExtreme(Op):
 
 
 def _arg_extreme(function: str) -> Callable[[Any, Any], Callable[..., Any]]:
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         find = getattr(xp, function)
         dtype, floating = node["output_type"].as_numpy_dtype, node["T"].is_floating  # bfloat16's kind is not "f"
 
@@ -89,7 +91,7 @@ Accumulate = Callable[[Any, Any, Any], Any]  # (xp, x, dtype) -> the scan of x a
 def _scan(accumulate: Accumulate, start: float) -> Callable[[Any, Any], Callable[..., Any]]:
     """The kernel of a scan; the exclusive one begins with `start`."""
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         dtype, exclusive, step = node["T"].as_numpy_dtype, node["exclusive"], -1 if node["reverse"] else 1
 
         def kernel(x: Any, axis: Any) -> Any:
@@ -128,22 +130,22 @@ def _log_sums(xp: Any, x: Any, dtype: Any) -> Any:
     return x
 
 
-def _modes(op: Any) -> dict[str, Any]:
+def _modes(op: Operation) -> dict[str, Any]:
     """How the gradient scans back: the other way round."""
     return {"exclusive": op.get_attr("exclusive"), "reverse": not op.get_attr("reverse")}
 
 
-def _cumsum_grad(op: Any, dy: Any) -> list[Any]:
+def _cumsum_grad(op: Operation, dy: Any) -> list[Any]:
     return [cumsum(dy, op.inputs[1], **_modes(op)), None]
 
 
-def _cumprod_grad(op: Any, dy: Any) -> list[Any]:
+def _cumprod_grad(op: Operation, dy: Any) -> list[Any]:
     x, axis = op.inputs
     product = cumprod(x, axis, op.get_attr("exclusive"), op.get_attr("reverse"))
     return [math.div_no_nan(cumsum(product * dy, axis, **_modes(op)), x), None]
 
 
-def _log_sums_grad(op: Any, dy: Any) -> list[Any]:
+def _log_sums_grad(op: Operation, dy: Any) -> list[Any]:
     (x, axis), y = op.inputs, op.outputs[0]
 
     def part(signed: Any, is_here: Callable[..., Any]) -> Any:

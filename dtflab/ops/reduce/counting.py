@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
@@ -38,7 +39,7 @@ def _counts(xp: Any, numbers: Any, size: int, weights: Any, dtype: Any, binary: 
     return out.reshape(size) if numbers.ndim < 2 else out
 
 
-def _known_size(op: Any) -> int | None:
+def _known_size(op: Operation) -> int | None:
     size = folded_value(op.inputs[1])
     if size is not None and size < 0:
         raise ValueError(f"size ({int(size)}) must be non-negative")

@@ -16,8 +16,9 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, device
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
@@ -94,7 +95,7 @@ def _added_in(dtype: dtypes.DType) -> Any:
 def _accumulated(ufunc_name: str) -> Callable[[Any, Any], Callable[..., Any]]:
     """The kernels of Sum and Prod: NumPy's own (pairwise for floats) in the right dtype."""
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         reduce, dtype, wide = getattr(xp, ufunc_name).reduce, node["T"].as_numpy_dtype, _added_in(node["T"])
 
         def rounded(x: Any, axes: Any, keep: bool) -> Any:
@@ -107,7 +108,7 @@ def _accumulated(ufunc_name: str) -> Callable[[Any, Any], Callable[..., Any]]:
     return bind
 
 
-def _sum_grad(op: Any, dy: Any) -> Tensor:
+def _sum_grad(op: Operation, dy: Any) -> Tensor:
     """dy, repeated over the axes that were summed."""
     shape, axes = op.inputs[0].shape, constant_value(op.inputs[1])
     if shape.ndims is not None and axes is not None:
@@ -118,8 +119,9 @@ def _sum_grad(op: Any, dy: Any) -> Tensor:
             return arrays.tile(dy, arrays.shape(op.inputs[0]))
         if shape.is_fully_defined():
             gone = _axes(axes, shape.ndims)
-            kept = [1 if i in gone else d for i, d in enumerate(shape.as_list())]
-            times = [d // max(k, 1) for d, k in zip(shape.as_list(), kept)]
+            sizes: list[Any] = shape.as_list()
+            kept = [1 if i in gone else d for i, d in enumerate(sizes)]
+            times = [d // max(k, 1) for d, k in zip(sizes, kept)]
             return arrays.tile(arrays.reshape(dy, kept), times)
     input_shape = arrays.shape(op.inputs[0])
     if not op.get_attr("keep_dims"):
@@ -230,7 +232,7 @@ class EuclideanNorm(_Reduction):
 def _extreme(ufunc: str) -> Callable[[Any, Any], Callable[..., Any]]:
     """The kernels of Max and Min; of nothing, the value that any number replaces."""
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         initial, reduce = neutral(ufunc, node["T"]), reducer(xp, ufunc)
 
         def reduce_any(x: Any, axes: Any, keep: bool) -> Any:
@@ -248,7 +250,7 @@ def _truth(ufunc: str) -> Callable[[Any, Any], Callable[..., Any]]:
     return lambda node, xp: _over_axes(reducer(xp, ufunc), node["keep_dims"])
 
 
-def _extreme_grad(op: Any, dy: Any) -> list[Any]:
+def _extreme_grad(op: Operation, dy: Any) -> list[Any]:
     """dy for the elements that are the extreme; where several are, each gets its part."""
     input_shape = arrays.shape(op.inputs[0])
     y, keep = op.outputs[0], op.get_attr("keep_dims")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.messages import invalid, shape_text
 
@@ -76,7 +77,7 @@ def sorted_rule(ufunc: str, empty: Any) -> Callable[..., Any]:
     """A `bind` rule for ids that rise: rows with the same id reduced by a ufunc, `empty` where there is none."""
     reduce = _reducer(ufunc)
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         start = neutral(ufunc, node["T"])
 
         def kernel(data: Any, ids: Any) -> Any:
@@ -95,7 +96,7 @@ def unsorted_rule(ufunc: str) -> Callable[..., Any]:
     """A `bind` rule for ids in any order: the rows with the same id reduced by a ufunc; negative ids are dropped."""
     reduce = _reducer(ufunc)
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         dtype, start = node["T"].as_numpy_dtype, neutral(ufunc, node["T"], finite=True)
 
         def kernel(data: Any, ids: Any, segments: Any) -> Any:

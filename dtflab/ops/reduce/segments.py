@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dtflab.graph import dtypes
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -25,13 +26,13 @@ from dtflab.ops.type_sets import NUMBER, REAL
 # -- ids in rising order --------------------------------------------------------------------------------
 
 
-def _sorted_shape(op: Any) -> list[TensorShape]:
+def _sorted_shape(op: Operation) -> list[TensorShape]:
     """The shape rule for rows with ids in rising order: the last one says how many segments there are."""
     op.inputs[1].shape.assert_has_rank(1)
     return [TensorShape([None]).concatenate(op.inputs[0].shape.with_rank_at_least(1)[1:])]
 
 
-def _mean_rule(node: Any, xp: Any) -> Callable[..., Any]:
+def _mean_rule(node: Node, xp: Any) -> Callable[..., Any]:
     whole = node["T"].is_integer
 
     def kernel(data: Any, ids: Any) -> Any:
@@ -47,11 +48,11 @@ def _mean_rule(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _sum_grad(op: Any, dy: Tensor) -> list[Any]:
+def _sum_grad(op: Operation, dy: Tensor) -> list[Any]:
     return [indexing.gather(dy, op.inputs[1]), None]
 
 
-def _mean_grad(op: Any, dy: Tensor) -> list[Any]:
+def _mean_grad(op: Operation, dy: Tensor) -> list[Any]:
     data, ids = op.inputs
     rank, shape = arrays.rank(data), arrays.shape(ids)
     rest = arrays.ones(arrays.expand_dims(rank - 1, 0), shape.dtype)
@@ -59,7 +60,7 @@ def _mean_grad(op: Any, dy: Tensor) -> list[Any]:
     return [indexing.gather(math.divide(dy, segment_sum(ones, ids)), ids), None]
 
 
-def _prod_grad(op: Any, dy: Tensor) -> list[Any]:
+def _prod_grad(op: Operation, dy: Tensor) -> list[Any]:
     data, ids = op.inputs
     is_zero, dy = _without_two_zeros(segment_sum, data, dy, ids)
     others = indexing.where_v2(is_zero, arrays.ones_like(data), data)
@@ -76,7 +77,7 @@ def _without_two_zeros(total: Callable[..., Tensor], data: Tensor, dy: Tensor, *
     return is_zero, indexing.where_v2(math.greater(zeros, 1), arrays.zeros_like(dy), dy)
 
 
-def _extreme_grad(op: Any, dy: Tensor) -> list[Any]:
+def _extreme_grad(op: Operation, dy: Tensor) -> list[Any]:
     """To the elements that are the extreme, in equal parts."""
     data, ids = op.inputs
     zeros = arrays.zeros_like(data, data.dtype)
@@ -102,7 +103,7 @@ for _name, (_types, _rule, _grad) in _SORTED.items():
 # -- ids in any order -----------------------------------------------------------------------------------
 
 
-def _unsorted_shape(op: Any) -> list[TensorShape]:
+def _unsorted_shape(op: Operation) -> list[TensorShape]:
     """The shape rule for rows that ids in any order deal out to a number of segments."""
     data, ids, count = op.inputs[0].shape, op.inputs[1].shape, folded_value(op.inputs[2])
     if ids.ndims is None:
@@ -136,11 +137,11 @@ def _gather_dropping_negatives(
     return _Gathered(indexing.where_v2(positive, gathered, arrays.zeros_like(gathered)), clipped, positive)
 
 
-def _unsorted_sum_grad(op: Any, dy: Tensor) -> list[Any]:
+def _unsorted_sum_grad(op: Operation, dy: Tensor) -> list[Any]:
     return [_gather_dropping_negatives(dy, op.inputs[1]).rows, None, None]
 
 
-def _unsorted_prod_grad(op: Any, dy: Tensor) -> list[Any]:
+def _unsorted_prod_grad(op: Operation, dy: Tensor) -> list[Any]:
     data, ids, count = op.inputs
     is_zero, dy = _without_two_zeros(unsorted_segment_sum, data, dy, ids, count)
     others = indexing.where_v2(is_zero, arrays.ones_like(data), data)
@@ -151,7 +152,7 @@ def _unsorted_prod_grad(op: Any, dy: Tensor) -> list[Any]:
     return [_gather_dropping_negatives(dy, ids, clipped).rows * partial, None, None]
 
 
-def _unsorted_extreme_grad(op: Any, dy: Tensor) -> list[Any]:
+def _unsorted_extreme_grad(op: Operation, dy: Tensor) -> list[Any]:
     data, ids, count = op.inputs
     found, clipped, positive = _gather_dropping_negatives(op.outputs[0], ids)
     chosen = math.logical_and(math.equal(data, found), positive)

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.costs import of_inputs, per_input
 from dtflab.ops.messages import invalid, shape_text
@@ -64,7 +66,7 @@ def _combined(how: Callable[[Any, Any], Any], a: Elements, b: Elements) -> tuple
     return indices, values[code], np.array([*groups, place.max(initial=-1) + 1], np.int64)
 
 
-def _operation(node: Any) -> Callable[[Any, Any], Any]:
+def _operation(node: Node) -> Callable[[Any, Any], Any]:
     how = _OPERATIONS.get(node["set_operation"].lower())
     if how is None:
         raise invalid(f"Invalid set_operation {node['set_operation'].decode()}.")
@@ -94,7 +96,7 @@ def _infer_rule(first: str, second: str) -> Callable[[Any], list[TensorShape]]:
     """The shapes of the result; ValueError where the graph already shows that the inputs can't fit."""
     at = 1 if first == "Dense" else 3
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         if first == second == "Dense":
             a, b = (x.shape if x.shape.ndims is None else x.shape.with_rank_at_least(2) for x in op.inputs)
             if a.ndims is not None and b.ndims is not None:
@@ -112,7 +114,7 @@ def _infer_rule(first: str, second: str) -> Callable[[Any], list[TensorShape]]:
 def _bind_rule(first: str, second: str) -> Callable[[Any, Any], Callable[..., Any]]:
     at = 1 if first == "Dense" else 3
 
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         how, validate = _operation(node), node["validate_indices"]
 
         def elements_of(kind: str, arrays: Any) -> Elements:

@@ -16,8 +16,9 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
@@ -46,7 +47,7 @@ class _RandomNumbers(Op):
     draw: Any = None  # the method of PhiloxStream
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+    def bind(cls, node: Node, xp: Any) -> Callable[[Any, Any], Any]:
         draw, stream, dtype = cls.draw, stream_of(node), node["dtype"].as_numpy_dtype
         return lambda ctx, shape: xp.asarray(draw(stream(ctx), sizes(shape), dtype))
 
@@ -96,7 +97,7 @@ class RandomShuffle(Op):
 _SEEDS = "seed: int = 0\nseed2: int = 0"
 
 
-def choices_shape(op: Any) -> list[TensorShape]:
+def choices_shape(op: Operation) -> list[TensorShape]:
     """One row per row of the logits, as many columns as samples."""
     count = folded_value(op.inputs[1])
     return [TensorShape([op.inputs[0].shape.with_rank(2)[0], None if count is None else int(count)])]
@@ -129,11 +130,11 @@ class Multinomial(Op):
         return lambda ctx, logits, samples: choose(xp, stream(ctx), logits, samples, dtype)
 
 
-def _appended(op: Any) -> list[TensorShape]:
+def _appended(op: Operation) -> list[TensorShape]:
     return [folded_shape(op.inputs[0]).concatenate(op.inputs[1].shape)]
 
 
-def _per_parameter(draw: Callable[..., Any], node: Any, dtype: Any) -> Callable[..., Any]:
+def _per_parameter(draw: Callable[..., Any], node: Node, dtype: Any) -> Callable[..., Any]:
     """The kernel of numbers for each element of the second input, which `draw(stream, elements, count)` makes."""
     stream, dtype = stream_of(node), dtype.as_numpy_dtype
 

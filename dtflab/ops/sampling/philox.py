@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtflab.base import errors
+from dtflab.graph.node import Node
 from dtflab.ops.entropy import SOURCE
 
 Words = NDArray[np.uint32]  # one row of four words per counter
@@ -265,7 +266,7 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
     return np.dtype(getattr(dtype, "as_numpy_dtype", dtype))
 
 
-def stream_of(node: Any) -> Callable[[Any], PhiloxStream]:
+def stream_of(node: Node) -> Callable[[Any], PhiloxStream]:
     """How a kernel finds its stream: kept between the steps of a session, started again in the next."""
     seed, seed2 = node["seed"], node["seed2"]
     return lambda ctx: ctx.state(node.name, lambda: PhiloxStream(seed, seed2))

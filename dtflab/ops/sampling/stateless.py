@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -109,7 +110,7 @@ class _Numbers(Op):
     seeds = 1
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Any:
+    def bind(cls, node: Node, xp: Any) -> Any:
         dtype, seeds = node["dtype"].as_numpy_dtype, cls.seeds
 
         def kernel(shape: Any, *inputs: Any) -> Any:
@@ -182,12 +183,12 @@ class _Gamma(Op):
     stream: Any = None
 
     @classmethod
-    def kernel(cls, node: Any, xp: Any, shape: Any, *place_and_alpha: Any) -> Any:
+    def kernel(cls, node: Node, xp: Any, shape: Any, *place_and_alpha: Any) -> Any:
         *place, alpha = place_and_alpha
         stream, dtype = cls.stream(*place), node["dtype"].as_numpy_dtype
         return xp.asarray(_per_parameter(rejection.gamma, stream, shape, in_host_memory(xp, alpha), dtype))
 
-    def grad(op: Any, dy: Tensor) -> list[Any]:
+    def grad(op: Operation, dy: Tensor) -> list[Any]:
         shape, *place, alpha = op.inputs
         with control_dependencies([dy]):
             dimensions = arrays.shape(shape)[0] - arrays.rank(alpha)

@@ -15,7 +15,9 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -168,11 +170,11 @@ def _check_product(rows: Any, cols: Any, m: int, n: int, right: Any) -> None:
 class _Cwise(Op):
     how: Callable[..., Any]
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         return [TensorShape([op.inputs[0].shape.with_rank(2)[0]])]
 
     @classmethod
-    def kernel(cls, node: Any, xp: Any, indices: Any, values: Any, shape: Any, dense: Any) -> Any:
+    def kernel(cls, node: Node, xp: Any, indices: Any, values: Any, shape: Any, dense: Any) -> Any:
         try:
             whole = xp.broadcast_to(dense, shape.tolist())
         except ValueError:
@@ -228,7 +230,7 @@ class SparseDenseCwiseDiv(_Cwise):
         return [None, dy / there, None, _into_dense(op, scaled, dy * (-op.inputs[1] / math.square(there)))]
 
 
-def _dense_at(op: Any) -> tuple[Any, Any]:
+def _dense_at(op: Operation) -> tuple[Any, Any]:
     """What the dense tensor has at the elements' places, and these places in it before broadcasting."""
     indices, _, shape, dense = op.inputs
     dense_shape = arrays.cast(arrays.shape(dense), dtypes.int64)
@@ -238,7 +240,7 @@ def _dense_at(op: Any) -> tuple[Any, Any]:
     return indexing.gather_nd(dense, scaled), scaled
 
 
-def _into_dense(op: Any, places: Any, values: Any) -> Any:
+def _into_dense(op: Operation, places: Any, values: Any) -> Any:
     dense = op.inputs[3]
     shape = arrays.cast(arrays.shape(dense), dtypes.int64)
     parts = {"a_indices": places, "a_values": values, "a_shape": shape}
@@ -263,7 +265,7 @@ class _SparseSparse(Op):
         return found, ufunc(a, b)
 
     @classmethod
-    def grad(cls, op: Any, *dys: Any) -> Any:
+    def grad(cls, op: Operation, *dys: Any) -> Any:
         raise NotImplementedError(f"Gradient for {op.type} is not implemented.")
 
 

@@ -11,7 +11,9 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -48,7 +50,7 @@ def _left(sizes: Any, gone: list[int], keep: bool) -> Any:
 class _Reduce(Op):
     ufunc = ""
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         if len(op.outputs) == 3:
             return [TensorShape(None)] * 3
         shape, axes = folded_value(op.inputs[2]), folded_value(op.inputs[3])
@@ -58,7 +60,7 @@ class _Reduce(Op):
         return [TensorShape([int(size) for size in _left(shape, gone, op.get_attr("keep_dims"))])]
 
     @classmethod
-    def kernel(cls, node: Any, xp: Any, indices: Any, values: Any, shape: Any, axes: Any) -> Any:
+    def kernel(cls, node: Node, xp: Any, indices: Any, values: Any, shape: Any, axes: Any) -> Any:
         keep, ufunc, sparse = node["keep_dims"], getattr(xp, cls.ufunc), node.op.endswith("Sparse")
         check_sparse(indices, values, shape)
         places, found, gone = _reduced(indices, values, shape, axes, ufunc)
@@ -72,7 +74,7 @@ class _Reduce(Op):
         out[places @ strides(sizes)] = found
         return out.reshape(sizes.tolist())
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         return elements(ins[1])
 
 

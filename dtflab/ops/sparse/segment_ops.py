@@ -16,7 +16,9 @@ import numpy as np
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, nbytes, op
+from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
@@ -61,14 +63,14 @@ def _columns(weights: Any, like: Any) -> Any:
 class _Reduce(Op):
     how = ""  # Sum, Mean or SqrtN
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         data, indices, ids = (t.shape for t in op.inputs[:3])
         indices.with_rank(1).merge_with(ids.with_rank(1))
         count = folded_value(op.inputs[3]) if len(op.inputs) == 4 else None
         return [TensorShape([None if count is None else int(count)]).concatenate(data.with_rank_at_least(1)[1:])]
 
     @classmethod
-    def kernel(cls, node: Any, xp: Any, data: Any, indices: Any, ids: Any, num_segments: Any = None) -> Any:
+    def kernel(cls, node: Node, xp: Any, data: Any, indices: Any, ids: Any, num_segments: Any = None) -> Any:
         dtype = node["T"].as_numpy_dtype
         computed = xp.float32 if node["T"].is_floating and node["T"].size < 4 else dtype
         given = None if num_segments is None else int(num_segments)
@@ -78,17 +80,17 @@ class _Reduce(Op):
         weights = _weights(cls.how, ids, count, xp, computed)
         return (out if weights is None else out * _columns(weights, out)).astype(dtype)
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         return elements(ins[1]) * prod(ins[0].shape[1:])
 
     @classmethod
-    def bytes(cls, node: Any, ins: Any, outs: Any) -> int:
+    def bytes(cls, node: Node, ins: Any, outs: Any) -> int:
         """Only the chosen rows of the data are read."""
         rows = cls.flops(node, ins, outs) * int(ins[0].dtype.itemsize)
         return rows + sum(map(nbytes, (*ins[1:], *outs)))
 
     @classmethod
-    def grad(cls, op: Any, dy: Any) -> list[Any]:
+    def grad(cls, op: Operation, dy: Any) -> list[Any]:
         data, indices, ids = op.inputs[:3]
         shape = arrays.shape(data)
         name, others = f"SparseSegment{cls.how}Grad", [None] * (len(op.inputs) - 1)
@@ -107,7 +109,7 @@ class _Grad(Op):
 
     how = ""
 
-    def infer(op: Any) -> list[TensorShape]:
+    def infer(op: Operation) -> list[TensorShape]:
         rest = op.inputs[0].shape.with_rank_at_least(1)[1:]
         op.inputs[1].shape.with_rank(1).merge_with(op.inputs[2].shape.with_rank(1))
         rows = folded_value(op.inputs[3])
@@ -116,7 +118,7 @@ class _Grad(Op):
         return [TensorShape([None if rows is None else int(rows)]).concatenate(rest)]
 
     @classmethod
-    def kernel(cls, node: Any, xp: Any, grad: Any, indices: Any, ids: Any, rows: Any) -> Any:
+    def kernel(cls, node: Node, xp: Any, grad: Any, indices: Any, ids: Any, rows: Any) -> Any:
         sparse = node.op.endswith("V2")
         _check_grad(indices, ids, len(grad), int(rows))
         weights = _weights(cls.how, ids, len(grad), xp, grad.dtype)
@@ -126,7 +128,7 @@ class _Grad(Op):
         found, places = np.unique(indices, return_inverse=True)
         return add_rows(xp.zeros((len(found), *grad.shape[1:]), grad.dtype), places, parts, xp), found
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         return elements(ins[1]) * prod(ins[0].shape[1:])
 
 

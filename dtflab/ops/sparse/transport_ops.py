@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError
 from dtflab.base.varint import get_varint, put_varint
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_proto import make_ndarray
 from dtflab.ops import shapes
@@ -183,7 +184,7 @@ class SparseTensorsMap:
             return found
 
 
-def _map_of(ctx: Any, node: Any) -> SparseTensorsMap:
+def _map_of(ctx: Any, node: Node) -> SparseTensorsMap:
     """The map that the op names; without a `shared_name` it has the name of the node."""
     name = node["shared_name"].decode() or node.name
     container, make = node["container"].decode(), functools.partial(SparseTensorsMap, name)

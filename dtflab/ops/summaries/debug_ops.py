@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.ops import shapes
 from dtflab.ops.assertions.functions import check_numerics
@@ -150,7 +151,7 @@ class _SessionOp(StatefulOp):
 class GetSessionHandle(_SessionOp):
     infer = shapes.scalar
 
-    def kernel(node: Any, xp: Any, ctx: Any, value: Any) -> bytes:
+    def kernel(node: Node, xp: Any, ctx: Any, value: Any) -> bytes:
         handle = f"GetSessionHandle;{next(_numbers)};{ctx.device}"
         _kept(ctx)[handle] = value
         return handle.encode()
@@ -158,7 +159,7 @@ class GetSessionHandle(_SessionOp):
 
 @op("GetSessionTensor(handle: string) -> (value: dtype) where dtype: type")
 class GetSessionTensor(_SessionOp):
-    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(node: Node, xp: Any) -> Callable[..., Any]:
         return lambda ctx, handle: _find(ctx, handle)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dtflab.graph import op_registry
 from dtflab.graph.dtypes import dtype_text
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -40,7 +41,7 @@ class _NewTable(Op):
     grad = no_gradient
     flops = free
 
-    def make(node: Any, dtypes: Any, *inputs: Any) -> Table:
+    def make(node: Node, dtypes: Any, *inputs: Any) -> Table:
         return Table(*dtypes, value_shape=_value_shape(node))
 
     @classmethod
@@ -61,7 +62,7 @@ class _NewTable(Op):
         return new_or_shared(node, Table, TABLE_TYPE, lambda ctx, name, *inputs: cls.make(node, dtypes, *inputs), check)
 
 
-def _value_shape(node: Any) -> tuple[int, ...]:
+def _value_shape(node: Node) -> tuple[int, ...]:
     shape = node.attrs.get("value_shape")
     return tuple(shape.as_list()) if shape is not None else ()
 
@@ -105,7 +106,7 @@ class _UsesTable(Op):
     flops = free
 
 
-def _kernel(node: Any, use: Callable[..., Any]) -> Callable[..., Any]:
+def _kernel(node: Node, use: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel that gives `use(table, *inputs)`, of a table with the dtypes that the node declares."""
     dtypes = [node[attr.name] for attr in op_registry.get(node.op).op_def.attrs.values() if attr.type == "type"]
     return lambda ctx, handle, *inputs: use(_table(ctx, handle, dtypes), *inputs)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.ops import shapes
@@ -41,7 +42,7 @@ class AsString(Op):
         return convert
 
 
-def _check(node: Any) -> None:
+def _check(node: Node) -> None:
     dtype = node["T"]
     if not (dtype.is_floating or dtype.is_complex or dtype == dtypes.string):
         if node["scientific"] or node["shortest"]:
@@ -56,7 +57,7 @@ def _check(node: Any) -> None:
         raise invalid(f'Fill argument not supported: "{node["fill"].decode()}"')
 
 
-def _converter(node: Any) -> Callable[[Any], bytes]:
+def _converter(node: Node) -> Callable[[Any], bytes]:
     """The function from an element to its text."""
     dtype, fill = node["T"], node["fill"].decode()
     width = str(node["width"]) if node["width"] >= 0 else ""
@@ -111,7 +112,7 @@ class DecodeRaw(Op):
         return _numbers(b"".join(texts), node, out).reshape(*strings.shape, length // width)
 
 
-def _numbers(data: bytes, node: Any, dtype: Any) -> Any:
+def _numbers(data: bytes, node: Node, dtype: Any) -> Any:
     """The bytes as a writable array."""
     if dtype is np.bool_:
         return np.frombuffer(data, np.uint8) != 0

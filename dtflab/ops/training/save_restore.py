@@ -23,6 +23,7 @@ from dtflab.files.checkpoint_v1 import V1Reader, write_v1
 from dtflab.files.paths import local
 from dtflab.files.tensor_slice import TensorSlice, parse_shape_and_slice
 from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
@@ -169,7 +170,7 @@ class SaveV1(_FileOp):
         _check_counts(operation, len(operation.get_attr("T")), vectors=len(operation.op_def.inputs) - 2)
         return []
 
-    def kernel(node: Any, xp: Any, filename: Any, names: Any, *rest: Any) -> None:
+    def kernel(node: Node, xp: Any, filename: Any, names: Any, *rest: Any) -> None:
         with_slices = node.op == "SaveSlices"
         slices, tensors = (texts(rest[0]), rest[1:]) if with_slices else ([""] * len(rest), rest)
         parts = sorted(zip(texts(names), slices, tensors, strict=True), key=lambda part: part[0])
@@ -192,7 +193,7 @@ def _part(block: str, value: Any) -> tuple[tuple[int, ...], TensorSlice]:
 
 @op("Restore(file_pattern: string, tensor_name: string) -> (tensor: dt) where dt: type, preferred_shard: int = -1")
 class Restore(_FileOp):
-    def kernel(node: Any, xp: Any, pattern: Any, name: Any, block: Any = b"") -> Any:
+    def kernel(node: Node, xp: Any, pattern: Any, name: Any, block: Any = b"") -> Any:
         with V1Reader(text(pattern)) as reader:
             return _restore(reader, text(name), text(block), node["dt"])
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, nbytes, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
@@ -118,7 +119,7 @@ class _Update(Op):
         return [] if cls.stateful else [shape]
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
+    def bind(cls, node: Node, xp: Any) -> Callable[..., Any]:
         count = len(cls.rule.variables)
         write = cls.writer(xp, {name: node[name] for name in cls.rule.attrs})
 
@@ -132,11 +133,11 @@ class _Update(Op):
         return update_resources if cls.stateful else update_references
 
     @classmethod
-    def flops(cls, node: Any, ins: Any, outs: Any) -> int:
+    def flops(cls, node: Node, ins: Any, outs: Any) -> int:
         return cls.rule.cost * elements(cls._gradient(ins))
 
     @classmethod
-    def bytes(cls, node: Any, ins: Any, outs: Any) -> int:
+    def bytes(cls, node: Node, ins: Any, outs: Any) -> int:
         """The inputs, and what they touch of each variable, read and written."""
         variables = len(cls.rule.variables)
         return sum(map(nbytes, ins[variables:])) + 2 * variables * nbytes(cls._gradient(ins))

@@ -15,6 +15,7 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import declared
@@ -35,7 +36,7 @@ class ResourceUpdate(ReferenceUpdate):
     needs_ctx = True
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., None]:
+    def bind(cls, node: Node, xp: Any) -> Callable[..., None]:
         change = cls.change(node, xp)
 
         def update(ctx: Any, handle: ResourceHandle, *given: Any) -> None:
@@ -222,7 +223,7 @@ def _unequal(old: Any, value: Any) -> str:
 class AssignAddOrSubVariableOp(ResourceUpdate):
     infer = _assign_shape
 
-    def change(node: Any, xp: Any) -> Change:
+    def change(node: Node, xp: Any) -> Change:
         return same_shape("add" if node.op == "AssignAddVariableOp" else "subtract", xp, _unequal)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -32,12 +33,12 @@ class ReferenceUpdate(Op):
     bytes = updated
 
     @staticmethod
-    def change(node: Any, xp: Any) -> Change:
+    def change(node: Node, xp: Any) -> Change:
         """A function (old, out, *other inputs) → new, written into the array `out` unless that is None."""
         raise NotImplementedError
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Cell]:
+    def bind(cls, node: Node, xp: Any) -> Callable[..., Cell]:
         change = cls.change(node, xp)
 
         def update(cell: Cell, *given: Any) -> Cell:
@@ -46,7 +47,7 @@ class ReferenceUpdate(Op):
 
         return update
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
+    def flops(node: Node, ins: Any, outs: Any) -> int:
         return elements(ins[-1])
 
 
@@ -61,7 +62,7 @@ _VARIABLE = """{}() -> (ref: Ref(dtype))
 class VariableV2(StatefulOp):
     infer = shapes.declared
 
-    def bind(node: Any, xp: Any) -> Callable[[Any], Cell]:
+    def bind(node: Node, xp: Any) -> Callable[[Any], Cell]:
         name = node["shared_name"].decode() or node.name
         container, dtype, declared = node["container"].decode(), node["dtype"], node["shape"]
         # A variable of unknown shape counts as a scalar until a value is assigned.
@@ -189,7 +190,7 @@ class AssignAddOrSub(ReferenceUpdate):
     infer = shapes.merged
     grad = no_gradient
 
-    def change(node: Any, xp: Any) -> Change:
+    def change(node: Node, xp: Any) -> Change:
         ufunc = "add" if node.op == "AssignAdd" else "subtract"
         return same_shape(ufunc, xp, lambda old, value: "Parameters and update must be the same size")
 

@@ -19,6 +19,7 @@ from dtflab.graph import dtypes, op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.node import Node
 from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
@@ -57,7 +58,7 @@ def _register(interface: str, way: str, places: scatter.Places, fits: Callable[.
         fits(_declared_shape(ref) if base is ResourceUpdate else ref.shape, indices.shape, updates.shape)
         return [ref.shape] * len(operation.outputs)
 
-    def change(node: Any, xp: Any) -> Change:
+    def change(node: Node, xp: Any) -> Change:
         return scatter.writer(way.lower(), xp, places)
 
     members = {
@@ -94,7 +95,7 @@ for _way in "Update Add Sub Mul Div Min Max".split():
 # -- assignments to slices: what `v[1:3].assign(x)` adds to the graph ---------------------------------------------
 
 
-def _slice_writer(node: Any, xp: Any) -> Change:
+def _slice_writer(node: Node, xp: Any) -> Change:
     attrs = node.attrs
 
     def change(old: Any, out: Any, begin: Any, end: Any, strides: Any, value: Any) -> Any:
