@@ -161,7 +161,7 @@ def test_values_are_read_as_they_were_written(value):
 
 
 def test_places_of_programs_are_not_recorded():
-    error = 'defined at:\n    File "/home/x/a.py", line 3, in f\n    File "b.py", line 12, in <module>\nNode: x'
+    error = 'defined at:\n    File "/srv/a.py", line 3, in f\n    File "b.py", line 12, in <module>\nNode: x'
     assert decode(encode([error])) == ["defined at:\nNode: x"]
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dtflab.runtime.runner import Step
 
 # Special properties of a node; 0 is a plain kernel with one output.
-MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, HANDS_ON, LEARNS = 1, 2, 4, 8, 16, 32, 64
+MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, READS_FIRST, COST_UNKNOWN = 1, 2, 4, 8, 16, 32, 64
 
 # Constants, and the shape arithmetic that is done with them; TensorFlow folds these (and more), too.
 FOLDED = frozenset(
@@ -104,7 +104,7 @@ class Executor:
         ]
         self.costs = {n: costs.known(nodes[n]) for n, item in enumerate(self.items) if item.mode & COSTLY}
         self.multiplies = any(op_registry.get(nodes[n].op).blas for n in self.costs)
-        self.young = 2  # steps until it learns what else is costly
+        self.steps_until_costs = 2  # steps until it learns which nodes are costly
         self.inputs: list[Any] = [None] * first[-1]  # the slots as a step finds them
         self.constants: dict[int, Any] = {}
         for n, node in enumerate(nodes):
@@ -139,7 +139,7 @@ class Executor:
         refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
-        if to_read and (node.op in _HANDS_ON or _is_loop_constant(node)):
+        if to_read and (node.op in _PASS_CELLS_ON or _is_loop_constant(node)):
             kernel = _handing_on(kernel)
         elif to_read:
             context = op.needs_ctx or op.is_async
@@ -151,18 +151,18 @@ class Executor:
             | TRANSFER * (node.op in _TRANSFERS)
             | CONTROL_FLOW * sends
             | COSTLY * ((op.blas or (op.calls_program and self._may_meet)) and self.device.xp is np)
-            | HANDS_ON * (bool(to_read) and node.op == "Identity")
+            | READS_FIRST * (bool(to_read) and node.op == "Identity")
         )
         out: Any = targets if mode & MANY_OUTPUTS or sends else tuple(targets[0]) if targets else ()
         return Item(kernel, slots, [None] * (slots.stop - slots.start), mode, out, tuple(controls))
 
     def _grow(self) -> None:
         """A step begins. In the second one it shows what the nodes cost: what runs only once need not know."""
-        self.young = max(0, self.young - 1)
-        if not self.young and self.device.xp is np:
+        self.steps_until_costs = max(0, self.steps_until_costs - 1)
+        if not self.steps_until_costs and self.device.xp is np:
             for n, node in enumerate(self.nodes):
                 if costs.is_learned(op_registry.get(node.op)):
-                    self.items[n] = self.items[n]._replace(mode=self.items[n].mode | LEARNS)
+                    self.items[n] = self.items[n]._replace(mode=self.items[n].mode | COST_UNKNOWN)
 
     def learn(self, n: int, args: Sequence[Any], value: Any) -> None:
         """A node has run: now it is plain again, or known to be costly."""
@@ -170,11 +170,11 @@ class Executor:
         rule = costs.learned(self.nodes[n], args, value)
         if rule is not None:
             self.costs[n] = rule
-        self.items[n] = item._replace(mode=item.mode & ~LEARNS | COSTLY * (rule is not None))
+        self.items[n] = item._replace(mode=item.mode & ~COST_UNKNOWN | COSTLY * (rule is not None))
 
     def start(self, step: Step, ctx: StepContext) -> None:
         """Put the sources of this partition into the step's queue."""
-        if self.young:
+        if self.steps_until_costs:
             self._grow()
         root = Iteration(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
@@ -276,13 +276,13 @@ class Iteration:
             self._run_async(n, args)
             return _DELIVERED
         value = self._compute(n, args)
-        if mode & LEARNS:
+        if mode & COST_UNKNOWN:
             self.executor.learn(n, args, value)
-        if not mode & (MANY_OUTPUTS | HANDS_ON):
+        if not mode & (MANY_OUTPUTS | READS_FIRST):
             return value
         already = len(self.ready)
         self.propagate(n, value)
-        if mode & HANDS_ON:  # readers that are ready run before an update that is ready
+        if mode & READS_FIRST:  # readers that are ready run before an update that is ready
             self.ready.rotate(len(self.ready) - already)
         return _DELIVERED
 
@@ -437,9 +437,10 @@ def _the_one_that_came(first: Any, second: Any) -> Any:
     return second if first is None else first
 
 
-# What hands a variable on instead of its value. In TensorFlow the value of a reference variable is its buffer, which
-# updates write into: `w/read` gives the ops that run after an update the new value, and so does a fetch of `w`.
-_HANDS_ON = ("Identity", "_Retval", "_Send")
+# Each hands on a variable, its cell, instead of its value. In TensorFlow the value of a reference variable is its
+# buffer, which updates write into: `w/read` gives the ops that run after an update the new value, and so does a fetch
+# of `w`.
+_PASS_CELLS_ON = ("Identity", "_Retval", "_Send")
 
 
 def _is_loop_constant(node: Node) -> bool:

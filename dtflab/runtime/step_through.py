@@ -16,7 +16,7 @@ from typing import Any
 from dtflab.graph import op_registry
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.step_stats import StepStatsCollector
-from dtflab.runtime.executor import ASYNC, HANDS_ON, Iteration
+from dtflab.runtime.executor import ASYNC, READS_FIRST, Iteration
 from dtflab.runtime.runner import Step
 from dtflab.runtime.steps import lives
 
@@ -69,7 +69,7 @@ class StepThrough(Step):
             self._latest = (work, n)
             self.ran.append(self._latest)
             return False
-        if self._latest is not None and _mode(self._latest) & HANDS_ON:  # it waits for the variable just handed on
+        if self._latest is not None and _mode(self._latest) & READS_FIRST:  # it waits for the variable just handed on
             self._reading = True
         work.in_flight += 1
         self.held.append((work, n))
