@@ -15,6 +15,8 @@ from dtflab.machine import hosts
 from tests import fake_cupy
 from tests.house import ROOT
 
+pytestmark = pytest.mark.processes
+
 PAGE = "# Measured\r\n\n<!-- begin one -->\nold\n<!-- end one -->\nby hand \n<!-- begin two -->\nkept\n<!-- end two -->"
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 from jupyter_client.manager import KernelManager
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.processes]
 PATIENCE_S = 200  # the machine may be busy; only who hangs is waited for so long
 
 

@@ -18,6 +18,7 @@ from dtflab.notebook import images
 from tests.notebook.cells import cell, magic, states
 
 
+@pytest.mark.processes
 def test_loading_twice_and_reloading(shell):
     cluster = magic(shell, "%dtf_cluster --worker 1", "c")
     assert "already loaded" in cell(shell, "%load_ext dtflab")

@@ -31,11 +31,13 @@ def python(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.processes
 def test_committed_modules_are_fresh(generator: ModuleType) -> None:
     pytest.importorskip("grpc_tools")
     assert generator.stale() == []
 
 
+@pytest.mark.processes
 def test_an_edited_module_is_found(generator: ModuleType, tmp_path: pathlib.Path, monkeypatch) -> None:
     pytest.importorskip("grpc_tools")
     for path in generator.TARGET.glob("*_pb2.py*"):
