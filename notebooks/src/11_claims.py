@@ -135,8 +135,9 @@ assert one_slow.max() > 2.7 * np.median(one_slow)
 assert np.median(one_slow) < 1.05 * np.median(hundred)
 
 # %% [markdown]
-# 9% longer, for a hundred times the work. *Where it ends:* who waits for all waits for the slowest. A single GPU at a
-# third of its speed makes the whole search take three times as long, though all other results were there long before.
+# 9% longer, for a hundred times the work. *Where it ends:* a step that waits for all workers waits for the slowest. A
+# single GPU at a third of its speed makes the whole search take three times as long, though all other results were there
+# long before.
 #
 # ## 3. The cores of a host are shared by its tasks
 #

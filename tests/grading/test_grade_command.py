@@ -39,7 +39,7 @@ MISUSES = {
     "no notebook": (["."], "there is no notebook in"),
     "no such question": (["a.py", "--questions", "none/q1"], "There is no question 'none/q1'"),
     "no checks": (["a.py", "--checks", "."], "has no Python files"),
-    "no time": (["a.py", "--timeout", "0"], "more than 0"),
+    "no time": (["a.py", "--timeout", "0"], "greater than 0"),
     "no class": (["a.py", "--questions=placement/q1", "--students", "gone.txt"], "gone.txt can't be read"),
     "an empty class": (["a.py", "--students", "empty/nobody.txt"], "there is no student in empty/nobody.txt"),
     "nothing to resume": (["a.py", "--questions=placement/q1", "--resume"], "--resume needs the files of marks"),

@@ -22,6 +22,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
 from dtflab.ops.control.while_loop import while_loop
+from dtflab.ops.functional.functions import map_fn
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg.equations import ordered_pairs, resolved
 from dtflab.ops.lists.tensor_array import TensorArray
@@ -339,8 +340,6 @@ def _kept_norm(x: Tensor, ord: Any, axes: Any, of_matrix: bool) -> Tensor:
 
 def _spectral_norm(x: Tensor, axes: Any) -> Tensor:
     """The largest singular value of the matrices on `axes`, which are kept."""
-    from dtflab.ops.functional.functions import map_fn
-
     ndims = arrays.rank(x)
     last = map_fn(lambda i: cond(i >= 0, lambda: i, lambda: i + ndims), convert_to_tensor(axes))
     every = arrays.range(ndims)

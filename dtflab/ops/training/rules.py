@@ -1,7 +1,7 @@
 """The formulas of the optimizers: how a variable and its slots change with one gradient.
 
 Stands for the functors of `core/kernels/training_ops.cc`. Each is there once, for reference and resource variables,
-for dense gradients and for rows (training.py makes the ops).
+for dense gradients and for rows (`updates.py` makes the ops).
 
 Rule: positional arguments are arrays of one shape, and are written into; the others are scalars, `grad` is an
 array; keywords are attributes of the op. All arithmetic is in the variables' own type, in TensorFlow's order, so that

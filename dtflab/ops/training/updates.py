@@ -1,7 +1,7 @@
 """One step of an optimizer as one op: from a formula, its four ops (reference or resource, dense or rows).
 
 Stands for `core/ops/training_ops.cc` and the classes of `core/kernels/training_ops.cc`; the formulas themselves
-are in training_rules.py. Left out: what only Keras uses (KerasMomentum, AdaMax, Amsgrad, AddSign, PowerSign).
+are in `rules.py`. Left out: what only Keras uses (KerasMomentum, AdaMax, Amsgrad, AddSign, PowerSign).
 
 Rule: a formula is elementwise and writes into its variables. So on a gradient of rows it runs on those rows, taken
 out and put back; rows that repeat come one after the other. All variables of an update are locked together, so
