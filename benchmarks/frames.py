@@ -36,10 +36,11 @@ def main(arguments: list[str] | None = None) -> None:
         for name, draw in pictures.items():
             report.print(_frames(name, [draw], options.rounds))
     report.print(f"\n{_line('slider moved', 'median', 'slowest', 'size')}")
-    draw = runpy.run_path(str(ROOT / "notebooks" / "src" / "demos" / "what_if.py"))["what_if"]
-    for name, values in SLIDERS.items():
-        moves = [partial(draw, **PLACE | {name: value}) for value in values]
-        report.print(_frames(f"{name}: {', '.join(map(str, values))}", moves, options.rounds))
+    demo = runpy.run_path(str(ROOT / "notebooks" / "src" / "demos" / "what_if.py"))
+    with demo["cluster"]:
+        for name, values in SLIDERS.items():
+            moves = [partial(demo["what_if"], **PLACE | {name: value}) for value in values]
+            report.print(_frames(f"{name}: {', '.join(map(str, values))}", moves, options.rounds))
     report.print(f"\n{load()}")
     if options.write:
         report.write()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import dtflab
-from benchmarks import __main__ as bench, gpu, placer
+from benchmarks import __main__ as bench, frames, gpu, placer, scaling
 from dtflab.__main__ import main
 from dtflab.notebook.magics import DtfMagics
 from dtflab.notebook.state_magics import StateMagics
@@ -125,6 +125,8 @@ COMMAND = {
     "python -m benchmarks": bench.main,
     "python -m benchmarks.gpu": gpu.main,
     "python -m benchmarks.placer": placer.main,
+    "python -m benchmarks.frames": frames.main,
+    "python -m benchmarks.scaling": scaling.main,
     "python notebooks/build.py": script("notebooks/build.py"),
     "python notebooks/gallery.py": script("notebooks/gallery.py"),
     "python protos/generate.py": script("protos/generate.py"),
@@ -143,7 +145,8 @@ def test_every_script_with_options_is_a_command_here():
     }
     ours = {name for name, text in texts.items() if "= argparse.ArgumentParser(" in text}
     assert {name for name in ours if name.split("/")[0] not in ("tests", "solutions")} == {
-        "dtflab/__main__.py", "benchmarks/__main__.py", "benchmarks/gpu.py", "benchmarks/placer.py",
+        "dtflab/__main__.py", "benchmarks/__main__.py", "benchmarks/frames.py", "benchmarks/gpu.py",
+        "benchmarks/placer.py", "benchmarks/scaling.py",
         "notebooks/build.py", "notebooks/gallery.py", "protos/generate.py",
     }  # fmt: skip
 

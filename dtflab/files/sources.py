@@ -9,6 +9,7 @@ Rule: a source knows one file. The order of files is up to `ops/queues/reader_st
 from __future__ import annotations
 
 import os
+import weakref
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -46,12 +47,13 @@ class Source:
         if self._file is not None:
             self._file.close()
 
-    __del__ = close
-
     def _open(self) -> BinaryIO:
+        """The file, which is closed when nobody holds the source: `__del__` might be called after the file's own."""
         path = os.fsdecode(self.work)
         with reported(path):
-            return open(local(path), "rb", buffering=1 << 17)
+            file = open(local(path), "rb", buffering=1 << 17)  # noqa: SIM115
+        weakref.finalize(self, file.close)
+        return file
 
 
 class Lines(Source):

@@ -93,7 +93,7 @@ def test_stop(shell):
         ("--worker 1 --clock virtual --bus pcie9", "pcie9"),
         ("--worker 1 --clock virtual --racks 0", "--racks 0? A cluster stands in 1 rack or more"),
         ("--worker 1 --clock virtual --stragglers often", "Write NAME(SIZE)"),
-        ("--worker 1 --clock virtual --stragglers normal(1)", "no distribution 'normal'"),
+        ("--worker 1 --clock virtual --stragglers normal(1)", "Unknown distribution of stragglers 'normal'"),
         ("--worker 1 --clock virtual --seed x", "invalid int value: 'x'"),
         ("--worker 1 --gpus 1 --visible chief=0", "--visible chief=…? The jobs are worker."),
     ],

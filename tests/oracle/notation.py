@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import re
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy as np
 # JSON's own; everything else is an object with one key, the kind.
 _PLAIN = (int, float, bool, type(None))
 _FRAME = re.compile(r'\n +File "[^\n]*", line \d+, in [^\n]*')  # of a traceback in one of TensorFlow's errors
-_NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")  # a float in a text
 
 
 def encode(value: Any) -> str:
@@ -27,30 +25,6 @@ def encode(value: Any) -> str:
 
 def decode(text: str) -> Any:
     return _read(json.loads(text))
-
-
-def alike(one: Any, other: Any) -> bool:
-    """Whether two decoded values are equal; numbers may differ as those of two CPUs do."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, float):
-        return _close(one, other)
-    if isinstance(one, str):
-        same = _NUMBER.split(one) == _NUMBER.split(other)
-        return same and all(map(_close, map(float, _NUMBER.findall(one)), map(float, _NUMBER.findall(other))))
-    if isinstance(one, np.ndarray | np.generic) and one.dtype.kind in "fcV" and one.dtype.names is None:
-        same = (one.dtype, one.shape) == (other.dtype, other.shape)
-        kind = np.complex128 if one.dtype.kind == "c" else np.float64
-        return same and np.allclose(one.astype(kind), other.astype(kind), 1e-2, 1e-4, equal_nan=True)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(alike, one, other))
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(alike(one[key], other[key]) for key in one)
-    return encode(one) == encode(other)
-
-
-def _close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=1e-3, abs_tol=1e-4) or (math.isnan(one) and math.isnan(other))
 
 
 def _written(value: Any) -> Any:
