@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 from dtflab.base import errors
 
@@ -54,3 +55,14 @@ def reported(path: Any) -> Iterator[None]:
     except OSError as error:
         kind = _CLASS_OF_ERRNO.get(error.errno or 0, errors.UnknownError)
         raise kind.of(f"{path}; {os.strerror(error.errno) if error.errno else error}") from None
+
+
+def open_for(owner: object, path: Any, buffering: int) -> BinaryIO:
+    """Open a file to read, and close it when its owner is garbage.
+
+    `__del__` of the owner would not do: of garbage in a cycle, the file may be finalized first, with a ResourceWarning.
+    """
+    with reported(path):
+        file = open(local(path), "rb", buffering=buffering)  # noqa: SIM115
+    weakref.finalize(owner, file.close)
+    return file

@@ -9,13 +9,12 @@ Rule: a source knows one file. The order of files is up to `ops/queues/reader_st
 from __future__ import annotations
 
 import os
-import weakref
 from itertools import islice
 from typing import Any, BinaryIO
 
 from dtflab.base import errors
 from dtflab.files.compression import WINDOW_BITS, InflatingFile, inflating
-from dtflab.files.paths import local, reported
+from dtflab.files.paths import open_for, reported
 from dtflab.files.tfrecord import RecordReader
 
 Record = tuple[bytes, bytes]  # key, value
@@ -48,12 +47,7 @@ class Source:
             self._file.close()
 
     def _open(self) -> BinaryIO:
-        """The file, which is closed when nobody holds the source: `__del__` might be called after the file's own."""
-        path = os.fsdecode(self.work)
-        with reported(path):
-            file = open(local(path), "rb", buffering=1 << 17)  # noqa: SIM115
-        weakref.finalize(self, file.close)
-        return file
+        return open_for(self, os.fsdecode(self.work), 1 << 17)
 
 
 class Lines(Source):

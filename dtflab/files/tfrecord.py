@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, ClassVar
 from dtflab.base import errors
 from dtflab.files.compression import WINDOW_BITS, InflatingFile
 from dtflab.files.crc import crc32c, mask
-from dtflab.files.paths import local, reported
+from dtflab.files.paths import local, open_for, reported
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
@@ -161,9 +161,7 @@ class RecordReader:
         """Open the file; `compression` is '', 'ZLIB' or 'GZIP'."""
         self.offset = 0  # of the next record, uncompressed
         self._damage: errors.DataLossError | None = None
-        self._file: Any = None
-        with reported(path):
-            self._file = open(local(path), "rb", buffering=1 << 18)  # noqa: SIM115 - `close` closes it
+        self._file: Any = open_for(self, path, 1 << 18)
         if compression:
             self._file = InflatingFile(self._file, WINDOW_BITS[compression])
 
@@ -202,8 +200,7 @@ class RecordReader:
         return self._read()
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -213,9 +210,6 @@ class RecordReader:
         if record is None:
             raise StopIteration
         return record
-
-    def __del__(self) -> None:
-        self.close()
 
 
 class RandomRecordReader:

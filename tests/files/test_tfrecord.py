@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import tempfile
+import warnings
 from pathlib import Path
 
 import google_crc32c
@@ -10,8 +13,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dtflab.base import errors
-from dtflab.files import crc
-from dtflab.files.tfrecord import TFRecordWriter, tf_record_iterator
+from dtflab.files import crc, paths, sources
+from dtflab.files.tfrecord import RecordReader, TFRecordWriter, tf_record_iterator
 
 RECORDS = st.lists(st.binary(max_size=300), max_size=5)
 KINDS = st.sampled_from(["", "GZIP", "ZLIB"])
@@ -64,3 +67,20 @@ def test_checksums_of_parts(a, b):
 
 def test_a_known_checksum():
     assert crc.crc32c(b"123456789") == 0xE3069283  # the check value of the polynomial
+
+
+@pytest.mark.parametrize(
+    "make", [RecordReader, lambda path: sources.Records(os.fsencode(path))], ids=["reader", "source"]
+)
+def test_a_reader_in_a_cycle_closes_its_file_though_the_file_is_the_older_garbage(tmp_path, monkeypatch, make):
+    path = tmp_path / "records"
+    path.write_bytes(b"")
+    kept = [open(path, "rb")]  # noqa: SIM115 - before its owner, so that the collector comes to it first
+    monkeypatch.setattr(paths, "open", lambda *_, **__: kept.pop(), raising=False)
+    cycle = [make(path)]
+    cycle.append(cycle)
+    del cycle
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        gc.collect()
+    assert [str(one.message) for one in told] == []
