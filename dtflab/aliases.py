@@ -83,6 +83,7 @@ class Insides(ModuleType):
         raise missing(self.__name__, name, dir(dtflab))
 
 
+@functools.cache
 def _places(folder: str, module: str) -> list[Any]:
     """Where a name of TensorFlow's module of that name may be: in dtflab's own of that name, else in what is public.
 
