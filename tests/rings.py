@@ -5,7 +5,7 @@ A test is in the quick ring unless
 - its module imports TensorFlow, or it takes the fixture `real_tf` or `eager`,
 - its text, or what this text mentions in `tests`, uses `subprocess`, `multiprocessing` or engine="process",
 - it is marked: `processes` (what it calls starts some), `live` (TensorFlow's answer differs from run to run),
-  `slow` (`slow.json`: it takes more than its share of the minute).
+  `slow` (`slow.json`: it takes more than its share of the ring).
 A quick test that starts a process or imports TensorFlow all the same fails.
 """
 
