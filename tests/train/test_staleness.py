@@ -417,6 +417,32 @@ def test_without_the_first_worker_the_others_end(hardware, cures):
     assert all(len(log.of(worker)) <= (6 if "max_ahead" in cures else 12) for worker in (1, 2))
 
 
+def test_the_first_workers_failure_makes_no_round_more(monkeypatch):
+    """The mark that ends a round when a session is recreated comes before the first worker's goodbye here."""
+
+    def fate(client, made, session):
+        if (client.index, made) == (0, 4):
+            until(
+                lambda: len(tf.train.read_staleness(client.target)) == 4 + 6 + 6, "the others wait for the fifth round"
+            )
+            raise Failure
+
+    def close_on_stop(runner, session, coord):
+        marked[coord] = threading.Event()
+        mark(runner, session, coord)
+        marked[coord].set()
+
+    def request_stop(coord, *error):
+        stop(coord, *error)
+        assert coord not in marked or marked[coord].wait(60)
+
+    marked, mark, stop = {}, tf.train.QueueRunner._close_on_stop, tf.train.Coordinator.request_stop
+    monkeypatch.setattr(tf.train.QueueRunner, "_close_on_stop", close_on_stop)
+    monkeypatch.setattr(tf.train.Coordinator, "request_stop", request_stop)
+    log, _, _ = train(3, 12, hardware=REAL, max_ahead=1, num_workers=3, fate=fate)
+    assert [len(log.of(worker)) for worker in range(3)] == [4, 6, 6]
+
+
 @pytest.mark.parametrize("hardware", [REAL, VIRTUAL], ids=["real", "virtual"])
 @pytest.mark.parametrize("lost", [0, 1])
 def test_who_gets_a_session_again_goes_on_and_the_others_wait_for_it(hardware, lost):

@@ -61,6 +61,7 @@ class WorkerPace:
         self.is_first = worker == 0
         self.begin: list[Operation] = []  # to be run when a session begins
         self.resume: list[Operation] = []  # to be run when rounds can be made: gets what the last session waited for
+        self.last_round: list[Operation] = []  # to be run by the first worker before the threads are stopped
         self.end: list[Operation] = []  # to be run when the training ends
         self.fail = self.end if worker == 0 else []  # to be run when it ends with an error
         self.rounds: QueueRunner | None = None
@@ -108,10 +109,11 @@ class WorkerPace:
         self.begin.append(away.dequeue_many(away.size()).op)
         with control_dependencies([token.dequeue_many(owed.size()).op]):
             self.resume.append(owed.dequeue_many(owed.size()).op)
-        self.end.append(done.close())
         if self.is_first:
+            self.last_round.append(done.close())
             self._make_rounds(done, token, max_ahead)
         else:
+            self.end.append(done.close())
             with control_dependencies([away.enqueue(0)]):
                 self.fail.append(done.enqueue(_AWAY))
         with control_dependencies([train]):
@@ -218,6 +220,11 @@ class PaceHook(SessionRunHook):
 
     def _tell(self, session: Any, ops: list[Operation]) -> None:
         if self._pace.rounds is not None:
-            self._coord.request_stop()  # of them first: closed tokens are not an error of theirs
-        with contextlib.suppress(errors.OpError, RuntimeError):  # the session may be what has failed
-            session.run(ops, options=RunOptions(timeout_in_ms=int(_GOODBYE * 1000)))
+            _run(session, self._pace.last_round)  # after the stop, its mark would make one round more
+            self._coord.request_stop()  # before the tokens are closed, which would be an error of the rounds
+        _run(session, ops)
+
+
+def _run(session: Any, ops: list[Operation]) -> None:
+    with contextlib.suppress(errors.OpError, RuntimeError):  # the session may be what has failed
+        session.run(ops, options=RunOptions(timeout_in_ms=int(_GOODBYE * 1000)))
