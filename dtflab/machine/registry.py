@@ -22,7 +22,7 @@ import struct
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -165,10 +165,9 @@ class Registry:
             self._come_alive()
             self._note(hosts, holdings)
             self._record.hosts, self._record.holdings = hosts, holdings
-            data = asdict(self._record)
-            del data["life"]
+            told = {name: value for name, value in vars(self._record).items() if name != "life"}
             draft = self._base.with_suffix(".new")
-            draft.write_text(json.dumps(data), encoding="utf-8")
+            draft.write_text(json.dumps(told, default=vars), encoding="utf-8")
             draft.replace(self._base.with_suffix(".json"))
 
     def _note(self, hosts: dict[str, HostCards], holdings: list[Holding]) -> None:
