@@ -1,6 +1,6 @@
-"""The claims of notebooks/src/11_claims.py turn where what they assume is changed. (That they hold, its cells assert.)
+"""The claims of notebooks/src/11_claims.py hold, as its cells assert, and turn where what they assume is changed.
 
-Only what the lesson defines is taken from it, none of its runs.
+For the second, only what the lesson defines is taken from it, none of its runs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import pytest
 
 import dtflab as tf
 from tests.house import ROOT
+from tests.notebooks.lessons import lessons, wrong
+
+pytestmark = pytest.mark.timeout(900)
 
 SOURCE = ROOT / "notebooks" / "src" / "11_claims.py"
 _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef)
@@ -106,3 +109,9 @@ def test_a_slower_network_saturates_earlier(lesson):
         return counts[int(np.argmax(rates))]
 
     assert best("1Gb/s") < best("10Gb/s") < best("100Gb/s")
+
+
+@lessons("11_claims")
+def test_runs_clean_twice_in_one_kernel(ran, record_property):
+    record_property(f"{ran.name}, both runs", f"{ran.seconds:.0f} s")
+    assert wrong(ran.notebook) == []

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from tests.house import ROOT
+from tests.notebooks.lessons import lessons, wrong
+
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
@@ -94,3 +97,9 @@ def test_spares_pay_at_the_first_settings_and_not_where_nobody_is_late(run):
         ends[varies] = spared / sync
     assert ends[0] > 0.9 and ends[1.0] == pytest.approx(2 / 3, abs=0.05)
     assert goes_on > 1.5 * waits
+
+
+@lessons("demos/race", "demos/what_if")
+def test_runs_clean_twice_in_one_kernel(ran, record_property):
+    record_property(f"{ran.name}, both runs", f"{ran.seconds:.0f} s")
+    assert wrong(ran.notebook) == []

@@ -1,49 +1,23 @@
-"""Every notebook is fresh, carries no outputs, and runs through without an error or a word on stderr."""
+"""Every notebook is fresh, carries no outputs, leads somewhere, and one of the modules here runs it."""
 
 from __future__ import annotations
 
+import importlib
+import re
+import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import nbformat
 import pytest
 from nbformat import v4
 
 from tests.house import ROOT
-from tests.notebooks.kernels import execute
+from tests.notebooks.lessons import complaints, not_drawn, text
 
-pytestmark = pytest.mark.timeout(900)
-NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
+FOLDER = ROOT / "notebooks"
+NOTEBOOKS = sorted(FOLDER.rglob("*.ipynb"))
 ALL = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-
-
-def run(*command: str | Path, **how: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, **how)
-
-
-def complaints(notebook: nbformat.NotebookNode) -> list[str]:
-    """What a reader should not see: errors, and any word on stderr (it also costs points under nbgrader)."""
-    found = []
-    for number, cell in enumerate(notebook.cells):
-        for output in cell.get("outputs", []):
-            if output.output_type == "error":
-                found.append(f"cell {number}: {output.ename}: {output.evalue}")
-            elif output.output_type == "stream" and output.name == "stderr":
-                found.append(f"cell {number}: stderr: {output.text}")
-    return found
-
-
-def not_drawn(notebook: nbformat.NotebookNode) -> list[str]:
-    """Cells that say that they make a figure of the book (docs/figures.md), and show no picture."""
-    found = []
-    for cell in notebook.cells:
-        first = cell.source.split("\n")[0]
-        shown = [output.get("data", {}) for output in cell.get("outputs", [])]
-        drawn = any("<svg" in data.get("text/html", "") or "image/png" in data for data in shown)
-        found += [f"{first}: no picture"] if first.startswith("# Figure 12-") and not drawn else []
-    return found
 
 
 def test_there_is_a_welcome():
@@ -51,25 +25,40 @@ def test_there_is_a_welcome():
 
 
 def test_notebooks_are_what_their_sources_say():
-    done = run("notebooks/build.py", "--check")
+    build = [sys.executable, "notebooks/build.py", "--check"]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@ALL
-def test_the_hook_that_strips_outputs_finds_nothing_to_strip(path):
-    text = path.read_text(encoding="utf-8")
-    assert run("-m", "nbstripout", "--keep-id", input=text).stdout == text
+@pytest.fixture(scope="module")
+def stripped(tmp_path_factory):
+    """What the hook leaves of each notebook."""
+    folder = tmp_path_factory.mktemp("stripped")
+    copies = {path: Path(shutil.copy(path, folder)) for path in NOTEBOOKS}
+    subprocess.run([sys.executable, "-m", "nbstripout", "--keep-id", *copies.values()], check=True)
+    return copies
 
 
 @ALL
-def test_runs_clean_twice_in_one_kernel(path, tmp_path, record_property):
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells += nbformat.read(path, as_version=4).cells
-    began = time.perf_counter()
-    execute(notebook, tmp_path, allow_errors=True)
-    record_property(f"{path.stem}, both runs", f"{time.perf_counter() - began:.0f} s")
-    assert complaints(notebook) + not_drawn(notebook) == []
-    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+def test_the_hook_that_strips_outputs_finds_nothing_to_strip(path, stripped):
+    assert stripped[path].read_bytes() == path.read_bytes()
+
+
+def runs_of(path: Path) -> list[str]:
+    """The notebooks that a module of tests runs twice."""
+    test = getattr(importlib.import_module(f"tests.notebooks.{path.stem}"), "test_runs_clean_twice_in_one_kernel", None)
+    return [name for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize" for name in mark.args[1]]
+
+
+def test_every_notebook_runs_twice():
+    run = [name for path in Path(__file__).parent.glob("test_*.py") for name in runs_of(path)]
+    assert sorted(run) == sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in NOTEBOOKS)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_links_lead_somewhere(path):
+    links = re.findall(r"\]\((\.\.?/[^)]+)\)", text(path.stem))
+    assert [link for link in links if not (path.parent / link).exists()] == []
 
 
 def test_complaints_are_found():

@@ -1,0 +1,95 @@
+"""Lessons and demos, each run once for all that is asked of it: all cells, and all cells again in the same kernel."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from tests.house import ROOT
+from tests.notebooks.kernels import execute
+
+Said = list[tuple[str, str]]  # a sentence, and the pattern of what is then shown
+
+
+class Ran(NamedTuple):
+    """What a notebook shows when it runs twice."""
+
+    name: str
+    notebook: NotebookNode
+    shown: str  # all that the cells print and show when they run for the first time, as text
+    seconds: float
+
+
+def run_twice(name: str, folder: Path) -> Ran:
+    notebook = read(name)
+    first = notebook.cells
+    notebook.cells = first + read(name).cells
+    began = time.perf_counter()
+    execute(notebook, folder, allow_errors=True)
+    seconds = time.perf_counter() - began
+    outputs = [output for cell in notebook.cells[: len(first)] for output in cell.get("outputs", [])]
+    return Ran(name, notebook, "".join(map(_as_text, outputs)), seconds)
+
+
+def _as_text(output: NotebookNode) -> str:
+    # A busy kernel sends a printed line in pieces, at times; what is shown has no line end of its own.
+    return output.get("text") or f"\n{output.get('data', {}).get('text/plain', '')}\n"
+
+
+def lessons(*names: str) -> pytest.MarkDecorator:
+    """A test of each of these notebooks as it ran; tests of one module share the run."""
+    return pytest.mark.parametrize("ran", names, indirect=True)
+
+
+def read(name: str) -> NotebookNode:
+    return nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+
+
+def text(name: str) -> str:
+    return "\n".join(cell.source for cell in read(name).cells)
+
+
+def complaints(notebook: NotebookNode) -> list[str]:
+    """What a reader should not see: errors, and any word on stderr (it also costs points under nbgrader)."""
+    found = []
+    for number, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                found.append(f"cell {number}: {output.ename}: {output.evalue}")
+            elif output.output_type == "stream" and output.name == "stderr":
+                found.append(f"cell {number}: stderr: {output.text}")
+    return found
+
+
+def not_drawn(notebook: NotebookNode) -> list[str]:
+    """Cells that say that they make a figure of the book (docs/figures.md), and show no picture."""
+    found = []
+    for cell in notebook.cells:
+        first = cell.source.split("\n")[0]
+        shown = [output.get("data", {}) for output in cell.get("outputs", [])]
+        drawn = any("<svg" in data.get("text/html", "") or "image/png" in data for data in shown)
+        found += [f"{first}: no picture"] if first.startswith("# Figure 12-") and not drawn else []
+    return found
+
+
+def wrong(notebook: NotebookNode) -> list[str]:
+    """All of this, and cells that did not run."""
+    not_run = [cell.source for cell in notebook.cells if cell.cell_type == "code" and not cell.execution_count]
+    return complaints(notebook) + not_drawn(notebook) + not_run
+
+
+def not_shown(ran: Ran, said: Said) -> list[str]:
+    """Sentences whose patterns are not in the outputs."""
+    return [sentence for sentence, pattern in said if not re.search(pattern, ran.shown)]
+
+
+def not_said(name: str, said: Said) -> list[str]:
+    """Sentences that are no longer in the text."""
+    lines = " ".join(text(name).split())
+    return [sentence for sentence, _ in said if " ".join(sentence.split()) not in lines]
