@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 _NEAR = 0.75  # of 1: how alike two names must be
@@ -58,6 +56,8 @@ def instead_of(path: str) -> str:
 @cache
 def tf1_names() -> frozenset[str]:
     """`tf.nn.conv2d` and all other public names of TF1, and their namespaces."""
+    from importlib.resources import files  # only after a mistake, as `difflib`
+
     return frozenset((files(__package__) / "tf1_names.txt").read_text(encoding="utf-8").split())
 
 
@@ -83,5 +83,7 @@ def missing_in(namespace: str, there: Iterable[str]) -> Callable[[str], Any]:
 
 def _near(name: str, there: list[str]) -> list[str]:
     """Those of `there` that look like `name`, in any case of letters, the most alike first."""
+    import difflib
+
     alike = difflib.get_close_matches(name.lower(), {n.lower() for n in there}, n=3, cutoff=_NEAR)
     return [n for found in alike for n in there if n.lower() == found]

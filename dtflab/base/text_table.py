@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,5 +28,7 @@ def html_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _cell(kind: str, content: Any, first: bool) -> str:
+    from html import escape  # only in notebooks: `html` is a table of all characters with names
+
     style = "text-align:left" + ";white-space:nowrap" * first
-    return f"<{kind} style={style}>{html.escape(str(content))}</{kind}>"
+    return f"<{kind} style={style}>{escape(str(content))}</{kind}>"

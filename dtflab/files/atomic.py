@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 import sys
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -26,7 +25,7 @@ MARK = ".tempstate-"  # TensorFlow's has no dash: its temporary files have no lo
 @contextlib.contextmanager
 def new_file(path: str) -> Iterator[BinaryIO]:
     """A file next to `path` under a temporary name; removed at the end of the block unless it was renamed."""
-    temporary = f"{path}{MARK}{secrets.token_hex(8)}"
+    temporary = f"{path}{MARK}{os.urandom(8).hex()}"
     with contextlib.ExitStack() as stack:
         with reported(temporary), held(path):  # a clean-up never sees it unlocked
             file = open(temporary, "xb")  # noqa: SIM115 - closed below

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import math
 import os
 import sys
@@ -56,6 +55,8 @@ ENDING = r"\.(index|data-\d{5}-of-\d{5})"  # of the names of files
 
 def side_mark(index: BinaryIO) -> str:
     """The suffix of the data files of this index until they replace earlier ones."""
+    import hashlib  # with OpenSSL: `import dtflab` need not wait for it
+
     index.seek(0)
     return f"{MARK}{hashlib.sha256(index.read()).hexdigest()[:16]}"
 

@@ -3,23 +3,29 @@
 Stands for `core/lib/random/random.h` (New64). In virtual time these seeds come from the cluster's seed
 (`virtual/chance.py`), so that a run is the same every time.
 
-Rules: code that needs a random number calls this page, never the system, and never `random` or `numpy.random`, whose
-streams belong to the program. Each number is drawn when it is needed: a fork would copy a generator, and two processes
-would then give the same id to two steps, sessions or functions.
+Rules: code that needs a random number calls this page, never the streams of `random` or `numpy.random`, which belong to
+the program. A forked process seeds the generator again: with a copy of it, two processes would give the same id to two
+steps, sessions or functions.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import threading
 from collections.abc import Callable
 
 Draw = Callable[[], int]
 
 
+_generator = random.Random()  # seeded by the system
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_generator.seed)
+
+
 def from_system() -> int:
-    """64 bits that cannot be predicted and that no other process draws, not even a fork."""
-    return int.from_bytes(os.urandom(8))
+    """64 bits that no other process draws, not even a fork; each step asks for some."""
+    return _generator.getrandbits(64)
 
 
 class Source(threading.local):

@@ -141,24 +141,6 @@ def explained(error: OpError | KeyboardInterrupt, graph: Graph) -> BaseException
     return found
 
 
-class Explained:
-    """In its `with` block, an error of a step gets the operation it names and the user's line that made it.
-
-    A block that is entered for each step: made once, it costs less than a generator.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, errors.OpError | KeyboardInterrupt):
-            del traceback  # the new error's own has this frame
-            raise explained(error, self._graph) from None
-
-
 def close_after(error: BaseException | None, close: Callable[[], None]) -> None:
     """Close a session after its `with` block, which ended with `error` or None.
 

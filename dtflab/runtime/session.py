@@ -27,7 +27,7 @@ from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.placement.own_placer import placer_named
 from dtflab.runtime import transport
-from dtflab.runtime.client import DeviceAttributes, Explained, checked_target, close_after, explained, warn_of_another
+from dtflab.runtime.client import DeviceAttributes, checked_target, close_after, explained, warn_of_another
 from dtflab.runtime.steps import Steps
 from dtflab.runtime.watched_master import WatchedMaster
 
@@ -85,7 +85,6 @@ class BaseSession:
         self._connect = transport.connection_to(target)
         self._placer = placer_named(placer)
         self._in_steps = step_through
-        self._explained = Explained(self._graph)
         self._master: MasterInterface | None = None
         self.thread = threading.get_ident()  # that made it
         _sessions.append(weakref.ref(self, _sessions.remove))
@@ -124,10 +123,12 @@ class BaseSession:
         values: list[object] = []
         if wanted.fetch_names or wanted.target_names:
             fed = list(zip(wanted.feed_names, feeds.values(), strict=True)) if feeds else []
-            with self._explained:
+            try:
                 values = self._opened().run_step(
                     self._handle, fed, wanted.fetch_names, wanted.target_names, options, run_metadata
                 )
+            except (errors.OpError, KeyboardInterrupt) as error:
+                raise explained(error, self._graph) from None
         return wanted.rebuild(values, self, feeds)
 
     def _check_usable(self) -> None:
@@ -157,8 +158,10 @@ class BaseSession:
         self._check_usable()
         wanted = self._resolve(fetches)
         fed = [tensor.name for tensor in feed_tensors(self._graph, feeds or ())]
-        with self._explained:
+        try:
             return self._opened().partial_run_setup(self._handle, fed, wanted.fetch_names, wanted.target_names)
+        except (errors.OpError, KeyboardInterrupt) as error:
+            raise explained(error, self._graph) from None
 
     def partial_run(self, handle: str, fetches: object, feed_dict: object = None) -> Any:
         """Go on with the step of `handle`: feed some of its tensors, fetch others; each once."""
@@ -170,8 +173,10 @@ class BaseSession:
                 "Operations run with the setup: partial_run_setup([…, operation])."
             )
         feeds = [(t.name, value) for t, value in checked_feeds(self._graph, feed_dict or {}).items()]
-        with self._explained:
+        try:
             values = self._opened().partial_run(self._handle, handle, feeds, wanted.fetch_names)
+        except (errors.OpError, KeyboardInterrupt) as error:
+            raise explained(error, self._graph) from None
         return wanted.rebuild(values, self)
 
     def make_callable(
@@ -253,7 +258,7 @@ class BaseSession:
             f"The master of {self._target} is in another process and runs its steps in one go. Step through a session "
             "of this process: tf.Session(), or tf.Session(cluster.target) of a tf.Cluster(…) in it."
         )
-        with self._explained:
+        try:
             return master.step_through(
                 self._handle,
                 list(zip(wanted.feed_names, feeds.values(), strict=True)),
@@ -264,6 +269,8 @@ class BaseSession:
                 rebuild=lambda values: wanted.rebuild(values, self, feeds),
                 explain=lambda error: explained(error, self._graph),
             )
+        except (errors.OpError, KeyboardInterrupt) as error:
+            raise explained(error, self._graph) from None
 
     def _local_master(self, otherwise: str) -> LocalMaster:
         """The master, once the session is open there; NotImplementedError says what to do if it is elsewhere."""

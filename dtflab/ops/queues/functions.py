@@ -11,7 +11,6 @@ adds operations. The elements live on the device of the handle (`queue_resource.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -202,6 +201,8 @@ def _seeds(seed: int | None, shared_name: str | None) -> dict[str, int]:
     if graph_seed is None or op_seed is None:
         return {"seed": 0, "seed2": 0}
     if seed is None and shared_name is not None:
+        import hashlib  # with OpenSSL: `import dtflab` need not wait for it
+
         digest = hashlib.md5(f"{graph_seed}{shared_name}".encode(), usedforsecurity=False).hexdigest()
         op_seed = int(digest[:8], 16) & 0x7FFFFFFF
     return {"seed": graph_seed, "seed2": op_seed}

@@ -8,7 +8,6 @@ with it, by an operation that `tables_initializer` collects. Mutable tables are 
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from dtflab.graph import dtypes
@@ -21,6 +20,7 @@ from dtflab.graph.scopes import add_to_collection, colocate_with, device, get_co
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays.functions import cast
 from dtflab.ops.control import functions as control
+from dtflab.ops.entropy import from_system
 from dtflab.ops.indexing.functions import where_v2
 from dtflab.ops.math.functions import add, not_equal
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
@@ -87,7 +87,7 @@ class StaticHashTable(LookupInterface):
         super().__init__(initializer.key_dtype, initializer.value_dtype)
         self.default_value = convert_to_tensor(default_value, dtype=self.value_dtype)
         self.default_value.shape.merge_with(TensorShape([]))
-        shared_name = initializer._shared_name or f"hash_table_{uuid.uuid4()}"
+        shared_name = initializer._shared_name or f"hash_table_{from_system():016x}"
         with init_scope():
             dtypes = {"key_dtype": self.key_dtype, "value_dtype": self.value_dtype}
             self.resource_handle = apply_op("HashTableV2", name or "hash_table", shared_name=shared_name, **dtypes)

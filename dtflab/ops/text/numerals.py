@@ -10,7 +10,6 @@ import math
 import re
 import struct
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -94,15 +93,15 @@ def _singles(wide: Any, texts: Sequence[bytes]) -> Any:
 
 def _corrected(text: bytes, wide: float, single: Any) -> Any:
     """The single nearest to `text`, when `wide` is the nearest double and `single` is nearest to that."""
+    from fractions import Fraction  # a millisecond, for one number in a billion
+
+    def exactly(one: Any) -> Fraction:  # infinity counts as the number after the largest one
+        return Fraction(float(one)) if math.isfinite(one) else Fraction(math.copysign(2.0**128, one))
+
     other = np.nextafter(single, np.float32(np.inf if wide > float(single) else -np.inf))
-    if (_exactly(single) + _exactly(other)) / 2 != Fraction(wide) or _HEX.match(text):
+    if (exactly(single) + exactly(other)) / 2 != Fraction(wide) or _HEX.match(text):
         return single
     exact = Fraction(text.decode())
     if exact == Fraction(wide):
         return single
     return max(single, other) if exact > wide else min(single, other)
-
-
-def _exactly(single: Any) -> Fraction:
-    """The exact value of a single; infinity counts as the number after the largest one."""
-    return Fraction(float(single)) if math.isfinite(single) else Fraction(math.copysign(2.0**128, single))
