@@ -4,6 +4,7 @@
 PYTHON ?= python3
 JOBS ?= 2# test files that run at the same time
 BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE :=# a container may set it: then each process compiles again all that it imports
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
 .PHONY: help lab quick test record test-numeric test-gpu lint types bench bench-gpu notebooks gallery protos format clean
