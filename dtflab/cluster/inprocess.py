@@ -131,27 +131,27 @@ class Peer:
 
     def get_status(self) -> list[DeviceAttributes]:
         """The task's devices."""
-        with self._told("GetStatus"):
+        with self._watched("GetStatus"):
             return self._worker().get_status()
 
     def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
         """Announce a session."""
-        with self._told("CreateWorkerSession"):
+        with self._watched("CreateWorkerSession"):
             self._worker().create_worker_session(session, master_task, master_incarnation)
 
     def delete_worker_session(self, session: str) -> None:
         """End a session."""
-        with self._told("DeleteWorkerSession"):
+        with self._watched("DeleteWorkerSession"):
             self._worker().delete_worker_session(session)
 
     def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
         """Hand over a partition; returns its handle there."""
-        with self._told("RegisterGraph", detail=f"{len(nodes)} nodes"):
+        with self._watched("RegisterGraph", detail=f"{len(nodes)} nodes"):
             return self._worker().register_graph(session, nodes)
 
     def deregister_graph(self, session: str, graph_handle: str) -> None:
         """Forget a partition."""
-        with self._told("DeregisterGraph"):
+        with self._watched("DeregisterGraph"):
             self._worker().deregister_graph(session, graph_handle)
 
     def run_graph(
@@ -165,7 +165,7 @@ class Peer:
         """Start the worker's part of a step, on the caller's thread."""
         self._note("RunGraph", 0, graph_handle)
         self.task.help(step)
-        with self._told("RunGraph", step.step_id, graph_handle):
+        with self._watched("RunGraph", step.step_id, graph_handle):
             self._worker().run_graph(session, graph_handle, step, args, results)
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
@@ -186,12 +186,12 @@ class Peer:
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
         """The step is over."""
-        with self._told("CleanupGraph", step_id):
+        with self._watched("CleanupGraph", step_id):
             self._worker().cleanup_graph(step_id, error)
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers."""
-        with self._told("CleanupAll"):
+        with self._watched("CleanupAll"):
             self._worker().cleanup_all(containers)
 
     def close(self) -> None:
@@ -202,7 +202,7 @@ class Peer:
             raise stopped(self.task.name, self.task.address)
         return self.task.worker
 
-    def _told(self, method: str, step_id: int = 0, detail: str = "") -> contextlib.AbstractContextManager[object]:
+    def _watched(self, method: str, step_id: int = 0, detail: str = "") -> contextlib.AbstractContextManager[object]:
         """In this block a call is made, which is reported to those who watch."""
         if not PROCESS.call:
             return _UNTOLD

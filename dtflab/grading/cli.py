@@ -25,7 +25,7 @@ from dtflab.base.text_table import plural
 from dtflab.grading import batch, mark_sheets as sheets
 from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder
 from dtflab.grading.isolation import Limits
-from dtflab.grading.journal import Journal, Work
+from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question
 from dtflab.grading.students import choose, read_list, with_class
@@ -74,7 +74,7 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
             _check_outputs(options)
             clear_dead()
             how = how._replace(folder=stack.enter_context(workplace()))
-            journal = Journal(_journal(options), options.resume)
+            journal = GradingJournal(_journal(options), options.resume)
             tasks = _tasks(submissions, chosen, how, journal)
         except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
             print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
@@ -86,7 +86,7 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
         return _carry_out(tasks, students, options)
 
 
-def _resumed(journal: Journal, files: int) -> str:
+def _resumed(journal: GradingJournal, files: int) -> str:
     """A line about the grading that is resumed."""
     text = f"Resumed: {journal.resumed} of {plural(files, 'file')} have a mark already."
     if journal.suspects:
@@ -170,7 +170,9 @@ def _chosen(texts: Sequence[str]) -> Chosen:
     return chosen
 
 
-def _tasks(submissions: Sequence[Submission], chosen: Chosen, how: batch.Options, journal: Journal) -> list[batch.Task]:
+def _tasks(
+    submissions: Sequence[Submission], chosen: Chosen, how: batch.Options, journal: GradingJournal
+) -> list[batch.Task]:
     """The work on each file, and on which questions: the chosen ones, or those of its assignment."""
     known = {question.id: question for question in all_questions()}
     code, ids, why = _read(submissions, known)

@@ -45,7 +45,7 @@ class Work(NamedTuple):
         return batch.grade(self.submission, self.code, self.questions, self.options, stopped, known=self.known)
 
 
-class Journal:
+class GradingJournal:
     """The notes of an earlier grading, and of this one. Without a `path` nothing is kept.
 
     `resumed` counts the files that have a mark already, `suspects` are students whose file ran when the grading ended.

@@ -1,4 +1,4 @@
-"""Journal: what happened to the memory of simulated cards: programs that took some, were refused, or ended.
+"""CardJournal: what happened to the memory of simulated cards: programs that took some, were refused, or ended.
 
 Stands for what a GPU's driver writes to the system's log. Left out: what a program gives to its tensors.
 
@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 17  # some 800 events
 _KINDS = get_type_hints(CardEvent)
 
 
-class Journal:
+class CardJournal:
     """The events in one file."""
 
     def __init__(self, path: Path) -> None:

@@ -30,7 +30,7 @@ from dtflab.base.events import PROCESS, CardEvent, Instrument
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
 from dtflab.machine.file_lock import FileLock
-from dtflab.machine.journal import Journal, checked
+from dtflab.machine.journal import CardJournal, checked
 from dtflab.ops.entropy import from_system
 
 CELLS = 3  # per claim: nanoseconds of kernels, bytes in use, the moment in virtual time (ns; 0: it runs in real time)
@@ -128,7 +128,7 @@ class Registry:
         self._base = folder / f"{self._pid}-{from_system() >> 32:08x}"
         self._record = Record(self._pid, command_line(), life=self._base.with_suffix(".live"))
         self._told: set[Path] = set()
-        self._journal = Journal(folder / "journal")
+        self._journal = CardJournal(folder / "journal")
         self._heard = Instrument(self._journal)
 
     @contextlib.contextmanager

@@ -117,7 +117,7 @@ class BaseSession:
         """
         self._check_usable()
         if self._in_steps:
-            return self.step_through(fetches, feed_dict, options, run_metadata).told()
+            return self.step_through(fetches, feed_dict, options, run_metadata).printed()
         feeds = checked_feeds(self._graph, feed_dict) if feed_dict else {}
         wanted = self._resolve(fetches, feeds)
         values: list[object] = []

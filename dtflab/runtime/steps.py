@@ -278,7 +278,7 @@ class Steps:
             raise self._step.error
         return self._collect() if not self._values else self._values[0]
 
-    def told(self) -> object:
+    def printed(self) -> object:
         """As `finish`, and print every record: what `run` does in a session with `step_through=True`."""
         with self:
             for record in self:

@@ -14,7 +14,7 @@ import pytest
 
 from dtflab.grading import batch
 from dtflab.grading.catalogue import find
-from dtflab.grading.journal import Journal, Work
+from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.submissions import Submission
 from dtflab.grading.workplace import clear_dead, workplace
 from tests.cluster.two_tasks import until
@@ -196,7 +196,7 @@ def test_changed_checks_are_another_grading(tmp_path):
     options = batch.Options(checks=str(checks))
 
     def resumed():
-        journal = Journal(tmp_path / "m.journal", resume=True)
+        journal = GradingJournal(tmp_path / "m.journal", resume=True)
         task = journal.task(Work(Submission(tmp_path / "ada.py", "ada", "ex", ""), [], [question], options, []))
         task.run(lambda: False)
         return journal.resumed
@@ -248,7 +248,7 @@ def killed(journal, submission):
 
 
 def task_of(path, submission):
-    journal = Journal(path, resume=True)
+    journal = GradingJournal(path, resume=True)
     return journal, journal.task(Work(submission, [], [find("placement/q1")], batch.Options(), []))
 
 

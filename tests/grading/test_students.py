@@ -11,7 +11,7 @@ import pytest
 from dtflab.grading import batch, cli, mark_sheets as sheets
 from dtflab.grading.batch import Graded
 from dtflab.grading.catalogue import find
-from dtflab.grading.journal import Journal
+from dtflab.grading.journal import GradingJournal
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.students import choose, read_list, with_class
 from dtflab.grading.submissions import Submission, found, in_parts
@@ -124,7 +124,7 @@ PARTS = (
 
 
 def judged(submissions, chosen=()):
-    tasks = cli._tasks(submissions, cli._chosen(chosen), batch.Options(), Journal(None, False))
+    tasks = cli._tasks(submissions, cli._chosen(chosen), batch.Options(), GradingJournal(None, False))
     works = [task.run.args[0] for task in tasks]
     return {work.submission.path.stem: [question.id for question in work.questions] for work in works}
 

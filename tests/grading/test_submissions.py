@@ -14,7 +14,7 @@ from dtflab import course
 from dtflab.grading import batch, cli, mark_sheets as sheets, report_pages as pages
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.catalogue import find
-from dtflab.grading.journal import Journal
+from dtflab.grading.journal import GradingJournal
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
 from tests.house import ROOT
 
@@ -219,7 +219,7 @@ def test_each_exercise_of_an_assignment_has_its_own_questions(tmp_path):
         question = "queues/q1" if "ex2" in name else "placement/q1"
         (tmp_path / f"{name}.py").write_text(f"# %%\ndtflab.grade('{question}')\n")
     taken, _ = found([tmp_path], names := {"ex1_x", "ex2_y"})
-    tasks = cli._tasks(in_parts(taken, names), {}, batch.Options(), Journal(None, False))
+    tasks = cli._tasks(in_parts(taken, names), {}, batch.Options(), GradingJournal(None, False))
     works = [task.run.args[0] for task in tasks]
     judged = [(work.submission.path.stem, [question.id for question in work.questions]) for work in works]
     assert all(ids == ["queues/q1" if stem == "ex2_y" else "placement/q1"] for stem, ids in judged), judged

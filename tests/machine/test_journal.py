@@ -11,7 +11,7 @@ import pytest
 import dtflab as tf
 from dtflab.base.events import CardEvent
 from dtflab.machine import cards, hosts, journal, registry
-from dtflab.machine.journal import Journal
+from dtflab.machine.journal import CardJournal
 
 MIB = 1 << 20
 CONTEXT = cards.CONTEXT_BYTES
@@ -133,7 +133,7 @@ def event(number, host="h"):
 
 def test_a_long_journal_keeps_its_younger_half(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "_MOST_BYTES", 1000)
-    own = Journal(tmp_path / "journal")
+    own = CardJournal(tmp_path / "journal")
     for number in range(100):
         own.on_card(event(number))
     kept = own.read()
@@ -142,7 +142,7 @@ def test_a_long_journal_keeps_its_younger_half(tmp_path, monkeypatch):
 
 
 def test_a_host_is_forgotten_and_the_others_stay(tmp_path):
-    own = Journal(tmp_path / "journal")
+    own = CardJournal(tmp_path / "journal")
     assert own.read() == []
     for one in (event(1), event(2, "other"), event(3)):
         own.on_card(one)
@@ -152,7 +152,7 @@ def test_a_host_is_forgotten_and_the_others_stay(tmp_path):
 
 @pytest.mark.parametrize("line", ["", "[", "{}", "[1, 2]", '[1.0, "h", 0, 1, "p", "takes", 0, -1, 0, 0]', "\udcff"])
 def test_what_is_no_event_is_left_out(tmp_path, line):
-    own = Journal(tmp_path / "journal")
+    own = CardJournal(tmp_path / "journal")
     own.on_card(event(1))
     with (tmp_path / "journal").open("ab") as file:
         file.write(line.encode(errors="surrogateescape") + b"\n")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dtflab.sim.predictions import points
-from dtflab.sim.predictions.points import UnknownError
+from dtflab.sim.predictions.points import PredictionError
 
 
 def test_the_shipped_points_are_all_understood():
@@ -27,7 +27,7 @@ def test_a_number_may_carry_a_remark(said, meant):
 
 @pytest.mark.parametrize("said", ["many", "", None, True, [1], ".", float("nan"), float("inf"), "1e400"])
 def test_what_is_no_number_is_told_with_its_name(said):
-    with pytest.raises(UnknownError, match="batch is"):
+    with pytest.raises(PredictionError, match="batch is"):
         points.number(said, "batch")
 
 
@@ -35,9 +35,9 @@ def test_a_row_reads_the_first_name_that_is_there():
     row = points.Row("the setup", {"nodes": "2 (recalled)", "gpus": None, "ratio": 1.5})
     assert row.number("gpus", "nodes") == row.count("nodes") == 2
     assert row.number("gpus") is None
-    with pytest.raises(UnknownError, match="the setup has no positive 'gpus' or 'workers'"):
+    with pytest.raises(PredictionError, match="the setup has no positive 'gpus' or 'workers'"):
         row.need("gpus", "workers")
-    with pytest.raises(UnknownError, match=r"1\.5, which can't be a count"):
+    with pytest.raises(PredictionError, match=r"1\.5, which can't be a count"):
         row.count("ratio")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dtflab.sim.predictions import recurrent
-from dtflab.sim.predictions.points import Point, Points, UnknownError
+from dtflab.sim.predictions.points import Point, Points, PredictionError
 from dtflab.sim.predictions.predict import Predictor, middle
 from dtflab.sim.predictions.setups import batch_of, hosts_of, per_second, units_of
 
@@ -30,9 +30,9 @@ class Scaling:
     constant: float = 0.0
 
     def __call__(self, point: Point) -> float:
-        """As a Predictor. Raises UnknownError where a metric is not about scaling."""
+        """As a Predictor. Raises PredictionError where a metric is not about scaling."""
         if point.setup.text("kind") or point.metric not in RATES + TIMES:
-            raise UnknownError(f"a scaling law does not predict {point.setup.text('kind') or point.metric}")
+            raise PredictionError(f"a scaling law does not predict {point.setup.text('kind') or point.metric}")
         one_s, gpus, examples = self._one(point)
         part = max(LEAST, 1 - self.constant * math.log2(gpus))
         if point.metric == "throughput":
@@ -56,7 +56,7 @@ def fitted_constant(predictor: Predictor, known: Points) -> float:
     for point in known:
         try:
             error = math.log(linear(point) / middle(known.published[point.id]))
-        except UnknownError:
+        except PredictionError:
             continue
         off.append((-error if point.metric in TIMES else error, math.log2(math.prod(hosts_of(point)))))
 

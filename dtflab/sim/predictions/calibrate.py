@@ -19,7 +19,7 @@ from dtflab.hardware import catalogue
 from dtflab.sim.engine.parameters import Parameters
 from dtflab.sim.predictions import predict
 from dtflab.sim.predictions.fitted import PLATFORM, Fitted
-from dtflab.sim.predictions.points import Point, Points, UnknownError
+from dtflab.sim.predictions.points import Point, Points, PredictionError
 from dtflab.sim.predictions.setups import bus_of, nominal_nic
 
 SMALL = 0.05  # relative errors below this count by their square, others by their size
@@ -88,7 +88,7 @@ def errors(
         if point.platform_name in platforms:
             try:
                 found[point.platform_name][point.id] = math.log(predictor(point) / published[point.id])
-            except UnknownError:
+            except PredictionError:
                 continue
     return found
 
@@ -144,7 +144,7 @@ def _feels(point: Point, name: str, value: float, predictor: predict.Predictor) 
     worse = replace(predictor, fitted=Fitted(predictor.fitted.library, {point.platform_name: {name: other}}))
     try:
         return abs(worse(point) / predictor(point) - 1) > FELT
-    except UnknownError:
+    except PredictionError:
         return False
 
 

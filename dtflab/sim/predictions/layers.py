@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dtflab.sim.engine.network_profile import Profile
-from dtflab.sim.predictions.points import Row, UnknownError
+from dtflab.sim.predictions.points import PredictionError, Row
 
 LARGEST_PART = 0.75  # of a model's bytes, at most, in one variable: fc6 of VGG-16 is 0.74 of it
 TIMES = 25  # words in a sentence, each way: assumed, the mean of WMT English–German
@@ -30,17 +30,17 @@ class Layer(NamedTuple):
 def profile_of(row: Row, rows: Iterable[Row], batch: int, gmac: float | None = None) -> Profile:
     """The Profile of a row; `rows` are all models, `gmac` if it is known but not from the row.
 
-    Raises UnknownError if that is not enough.
+    Raises PredictionError if that is not enough.
     """
     try:
         if row.number("vocab"):
             return _of_words(row, batch)
         largest_MB, gmac = row.number("largest_variable_MB"), row.number("gmac_per_image") or gmac
         return _of_images(row.what, total_bytes(row), largest_MB, gmac, rows).with_batch(batch)
-    except UnknownError:  # names the row already
+    except PredictionError:  # names the row already
         raise
     except ValueError as error:
-        raise UnknownError(f"{row.what}: {error}") from None
+        raise PredictionError(f"{row.what}: {error}") from None
 
 
 def of_bytes(nbytes: float, rows: Iterable[Row]) -> Profile:
@@ -96,10 +96,10 @@ def _most_like(nbytes: float, gmac: float | None, rows: Iterable[Row]) -> Row:
     def complete(row: Row) -> bool:
         try:
             return all((total_bytes(row), row.positive("largest_variable_MB"), row.positive("gmac_per_image")))
-        except UnknownError:  # an odd row must not make others' points be skipped
+        except PredictionError:  # an odd row must not make others' points be skipped
             return False
 
     known = list(filter(complete, rows))
     if not known:
-        raise UnknownError("no model of the file says its 'largest_variable_MB', so a hot server can't be found")
+        raise PredictionError("no model of the file says its 'largest_variable_MB', so a hot server can't be found")
     return min(known, key=distance)

@@ -27,7 +27,7 @@ MOST = 10**6  # GPUs, hosts or tasks; more are a typing mistake
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
-class UnknownError(ValueError):
+class PredictionError(ValueError):
     """A point asks for something that the file does not say, or that the model does not know."""
 
 
@@ -55,10 +55,10 @@ class Row:
         return not said.startswith(("no", "false", "0")) if said else default
 
     def need(self, *names: str) -> float:
-        """As `number`, positive. Raises UnknownError if there is none."""
+        """As `number`, positive. Raises PredictionError if there is none."""
         value = self.number(*names)
         if value is None or value <= 0:
-            raise UnknownError(f"{self.what} has no positive {' or '.join(map(repr, names))}")
+            raise PredictionError(f"{self.what} has no positive {' or '.join(map(repr, names))}")
         return value
 
     def positive(self, *names: str) -> float | None:
@@ -69,14 +69,15 @@ class Row:
         """As `number`, but whole, not negative and not absurd: GPUs, nodes, tasks."""
         value = self.number(*names)
         if value is not None and (not 0 <= value <= MOST or value != int(value)):
-            raise UnknownError(f"{' or '.join(map(repr, names))} of {self.what} is {value:g}, which can't be a count")
+            named = " or ".join(map(repr, names))
+            raise PredictionError(f"{named} of {self.what} is {value:g}, which can't be a count")
         return None if value is None else int(value)
 
     @property
     def layers(self) -> int:
-        """Layers of a network. Raises UnknownError if it has none, or more than anybody builds."""
+        """Layers of a network. Raises PredictionError if it has none, or more than anybody builds."""
         if (count := self.need("layers")) > MOST_LAYERS:
-            raise UnknownError(f"{self.what} has {count:g} layers, but {MOST_LAYERS:,} are the most that make sense")
+            raise PredictionError(f"{self.what} has {count:g} layers, but {MOST_LAYERS:,} are the most that make sense")
         return int(count)
 
 
@@ -112,13 +113,13 @@ class Points:
 
 
 def number(value: Any, what: str = "value") -> float:
-    """`value` as a number: 64, "64 (recalled)" and "~1000 (ballpark)" have one; UnknownError names `what` has none."""
+    """`value` as a number: 64, "64 (recalled)" and "~1000 (ballpark)" have one; PredictionError names `what`."""
     if isinstance(value, str) and (found := _NUMBER.match(value.lstrip(" ~≈<>≤≥"))):
         read = float(found[0].replace(",", "")) if re.search(r"\d", found[0]) else math.nan
     else:
         read = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     if not math.isfinite(read):
-        raise UnknownError(f"{what} is {value!r}: a number was expected")
+        raise PredictionError(f"{what} is {value!r}: a number was expected")
     return read
 
 
@@ -141,7 +142,7 @@ def parse(content: Any, name: str = "points") -> Points:
         point_id = _id(entry, position, name, seen={*refused, *(point.id for point in points)})
         try:
             points.append(_point(point_id, entry, tables["platforms"], tables["models"]))
-        except UnknownError as error:
+        except PredictionError as error:
             refused[point_id] = str(error)
         if (value := _published(entry.get("published"))) is not None:
             published[point_id] = value
@@ -175,11 +176,11 @@ def _point(point_id: str, entry: Mapping[str, Any], platforms: Mapping[str, Any]
     setup, given = _mapping(entry, "setup"), _mapping(entry, "given")
     platform, model = str(setup.get("platform", "")), str(setup.get("model") or "")
     if platform not in platforms:
-        raise UnknownError(f"the file has no platform {platform!r}")
+        raise PredictionError(f"the file has no platform {platform!r}")
     if model and model not in models:
-        raise UnknownError(f"the file has no model {model!r}")
+        raise PredictionError(f"the file has no model {model!r}")
     if not entry.get("metric"):
-        raise UnknownError("the point names no metric")
+        raise PredictionError("the point names no metric")
     return Point(
         id=point_id,
         metric=str(entry["metric"]),
@@ -197,7 +198,7 @@ def _point(point_id: str, entry: Mapping[str, Any], platforms: Mapping[str, Any]
 def _mapping(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = entry.get(name) or {}
     if not isinstance(value, dict):
-        raise UnknownError(f"{name!r} is {value!r}: a table of names to values was expected")
+        raise PredictionError(f"{name!r} is {value!r}: a table of names to values was expected")
     return value
 
 
@@ -207,5 +208,5 @@ def _published(value: Any) -> float | tuple[float, float] | None:
         if isinstance(value, list) and len(value) == 2:
             return number(value[0]), number(value[1])
         return number(value)
-    except UnknownError:
+    except PredictionError:
         return None

@@ -20,7 +20,7 @@ from dtflab.sim.engine.network_profile import Profile
 from dtflab.sim.predictions import recurrent, setups, symmetric
 from dtflab.sim.predictions.fitted import Fitted
 from dtflab.sim.predictions.layers import Layer, layers_of, of_bytes, profile_of
-from dtflab.sim.predictions.points import Point, Points, Row, UnknownError
+from dtflab.sim.predictions.points import Point, Points, PredictionError, Row
 
 ALIKE = 1.5  # GPUs whose peaks differ by less are taken to be of one generation, so one's rates tell the other's
 GRPC = 6e9  # B/s through a host's TCP and gRPC, whatever its cards: assumed where a platform's own was not fitted
@@ -109,12 +109,12 @@ class Predictor:
     profiles: dict[tuple[object, ...], Profile] = field(default_factory=dict)  # that were made before
 
     def __call__(self, point: Point) -> float:
-        """The prediction, in the point's unit. Raises UnknownError with a reason."""
+        """The prediction, in the point's unit. Raises PredictionError with a reason."""
         base = re.fullmatch(r"scaling_efficiency_vs_(\d+)", point.metric)
         if base:
             return self._efficiency_from(point, int(base[1]))
         if point.metric not in METRICS:
-            raise UnknownError(f"metric {point.metric!r} is not known: {', '.join(METRICS)}")
+            raise PredictionError(f"metric {point.metric!r} is not known: {', '.join(METRICS)}")
         return METRICS[point.metric](self, point)
 
     # ---- the setup ----
@@ -172,7 +172,7 @@ class Predictor:
         if point.given.number("gradient_bytes"):
             return of_bytes(point.given.need("gradient_bytes"), self.rows)
         if point.model is None:
-            raise UnknownError("the setup names no model")
+            raise PredictionError("the setup names no model")
         batch, gmac = max(1, round(setups.batch_of(point))), self._gmac(point)
         if (key := (point.model_name, batch, gmac)) not in self.profiles:
             self.profiles[key] = profile_of(point.model, self.rows, batch, gmac)
@@ -212,7 +212,7 @@ class Predictor:
         if named in self.references and named != point.id:
             return self._as_in(*self.references[named])
         if named not in self.asked:
-            raise UnknownError(f"'calibrate_from' is {named!r}: no such point is in the file, or among the shipped")
+            raise PredictionError(f"'calibrate_from' is {named!r}: no such point is in the file, or among the shipped")
         other = self.asked[named]
         plain = replace(other.given, values={**other.given.values, "calibrate_from": None})
         question = self.question(replace(other, given=plain))
@@ -221,7 +221,7 @@ class Predictor:
     def _as_in(self, point: Point, published: float) -> float:
         """Seconds per example with which the model says of `point` what was published of it: by bisection."""
         if point.metric not in ("throughput", "step_time", "median_step_time"):
-            raise UnknownError(f"{point.id!r} is not a throughput or a step time; calibrate_from must name one")
+            raise PredictionError(f"{point.id!r} is not a throughput or a step time; calibrate_from must name one")
         question = self.question(point)
         wanted = question.gpus * question.examples / published if point.metric == "throughput" else published
         wanted /= 1 if point.metric == "throughput" else setups.per_second(point.unit)
@@ -255,10 +255,10 @@ class Predictor:
         if not recurrent.is_split(point.setup):
             return self.question(point).step_s
         if point.model is None:
-            raise UnknownError("the setup names no model")
+            raise PredictionError("the setup names no model")
         one_gpu_s = point.given.number("single_gpu_step")
         if one_gpu_s is None:
-            raise UnknownError("a model split over GPUs needs the given 'single_gpu_step'")
+            raise PredictionError("a model split over GPUs needs the given 'single_gpu_step'")
         nominal = setups.nominal_nic(point.platform), setups.bus_of(point)
         _, bus, latency_s = self.fitted.of(point.platform_name, *nominal)
         hop_s = latency_s + 4 * setups.batch_of(point) * point.model.need("units") / bus
@@ -297,7 +297,7 @@ class Predictor:
             fewer["batch_per_gpu"] = setups.batch_of(point)
         small = self.question(point, **fewer)
         if large.gpus < base:
-            raise UnknownError(f"{large.gpus} GPUs are fewer than the {base} that they are compared with")
+            raise PredictionError(f"{large.gpus} GPUs are fewer than the {base} that they are compared with")
         return (large.examples / large.step_s) / (small.examples / small.step_s)
 
     def sync_over_async(self, point: Point) -> float:
@@ -398,8 +398,8 @@ def predict(points: Points, predictor: Callable[[Point], float]) -> Predictions:
         try:
             values[point.id] = predictor(point)
             if not math.isfinite(values[point.id]):
-                raise UnknownError(f"the prediction is not a number: {values.pop(point.id)}")
-        except (ValueError, ArithmeticError) as error:  # UnknownError, or numbers that do not go together
+                raise PredictionError(f"the prediction is not a number: {values.pop(point.id)}")
+        except (ValueError, ArithmeticError) as error:  # PredictionError, or numbers that do not go together
             skipped[point.id] = str(error)
     return Predictions(values, skipped)
 
@@ -420,7 +420,7 @@ def _rates(points: Iterable[Point]) -> dict[str, list[Rate]]:
     for point in points:
         try:
             gpu, rate = setups.known_gpu(point), point.given.positive("single_gpu")
-        except UnknownError:  # the point itself is skipped for it
+        except PredictionError:  # the point itself is skipped for it
             continue
         if gpu and rate:
             rates.setdefault(point.model_name, []).append(Rate(gpu.peak(), setups.precision_of(point), rate))

@@ -1,6 +1,6 @@
 """Setups: what a point's setup and platform say, in the words of the schema, and what is taken where they say nothing.
 
-Rule: every default stands here, with a source or as assumed. UnknownError gives the reason if a setup can't be read.
+Rule: every default stands here, with a source or as assumed. PredictionError gives the reason if a setup can't be read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dtflab.base.text_table import plural
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Bus, Processor
 from dtflab.sim.predictions.layers import TIMES, Layer
-from dtflab.sim.predictions.points import Point, Row, UnknownError, number
+from dtflab.sim.predictions.points import Point, PredictionError, Row, number
 from dtflab.sim.predictions.recurrent import is_split
 
 NIC = "10Gb/s"  # assumed where a platform's network is unpublished
@@ -40,10 +40,10 @@ def hosts_of(point: Point) -> tuple[int, int]:
     of_setup, of_platform = setup.count("gpus_per_node") or 0, point.platform.count("gpus_per_node") or 0
     gpus = setup.count("gpus") or nodes * of_setup or setup.count("workers") or nodes * of_platform
     if not gpus:
-        raise UnknownError("the setup says neither 'gpus' nor 'workers' nor both 'nodes' and 'gpus_per_node'")
+        raise PredictionError("the setup says neither 'gpus' nor 'workers' nor both 'nodes' and 'gpus_per_node'")
     hosts = nodes or math.ceil(gpus / (of_setup or of_platform or 1))
     if hosts > gpus:
-        raise UnknownError(f"{plural(gpus, 'GPU')} can't be on {hosts} nodes")
+        raise PredictionError(f"{plural(gpus, 'GPU')} can't be on {hosts} nodes")
     return hosts, math.ceil(gpus / hosts)
 
 
@@ -67,7 +67,7 @@ def units_of(point: Point) -> float:
     if counted and counted[1] in UNITS:
         return UNITS[counted[1]]
     if point.metric == "throughput":
-        raise UnknownError(f"a throughput has a unit like 'images/s' or 'tokens/s', not {point.unit!r}")
+        raise PredictionError(f"a throughput has a unit like 'images/s' or 'tokens/s', not {point.unit!r}")
     return TOKENS if _is_of_words(point) else 1.0
 
 
@@ -103,16 +103,16 @@ def collective_of(point: Point) -> str:
 
 
 def _check_copies(point: Point, named: str) -> None:
-    """UnknownError for copies that the model does not know."""
+    """PredictionError for copies that the model does not know."""
     hosts, gpus = hosts_of(point)
     bus = bus_of(point)
     links = bus.peer_links if bus.peer_bandwidth else 0
     if named not in (*NONE, "psgpu", "pscpu", "hierarchical_copy"):
-        raise UnknownError(f"all-reduce {named!r} is not known: none, psgpu, pscpu, hierarchical_copy, nccl")
+        raise PredictionError(f"all-reduce {named!r} is not known: none, psgpu, pscpu, hierarchical_copy, nccl")
     if hosts > 1:
-        raise UnknownError(f"all-reduce {named!r} copies gradients together in one host, and here are {hosts}")
+        raise PredictionError(f"all-reduce {named!r} copies gradients together in one host, and here are {hosts}")
     if sums_in_halves(point.setup) and (gpus % 2 or links < gpus // 2):
-        raise UnknownError(
+        raise PredictionError(
             "hierarchical_copy sums up two halves of the GPUs, each with a link to all of its half and to one of the "
             f"other, which {gpus} on {bus.name!r} do not have"
         )
@@ -162,7 +162,7 @@ def null_layers(setup: Row, servers: int) -> tuple[Layer, ...]:
         rows = re.search(r"(\d+) (?![kmg]i?b\b)(?:[^\W\d][\w-]* )*?(?:rows|entries|lookups)", kind)
         nbytes = (int(rows[1]) if rows else SPARSE_ROWS) * ROW_BYTES / servers
     else:
-        raise UnknownError(f"null steps of kind {kind!r} are not known: scalar, dense, sparse")
+        raise PredictionError(f"null steps of kind {kind!r} are not known: scalar, dense, sparse")
     return tuple(Layer(nbytes, i / servers) for i in range(servers))
 
 
@@ -190,18 +190,18 @@ def bus_of(point: Point) -> Bus:
     try:
         return catalogue.bus(_part(point, "bus") or "pcie3")
     except ValueError as error:
-        raise UnknownError(f"{point.platform.what}: {error}") from None
+        raise PredictionError(f"{point.platform.what}: {error}") from None
 
 
 def gpu_of(point: Point) -> Processor:
     """The platform's GPU."""
     name = _part(point, "gpu_name")
     if not name:
-        raise UnknownError(f"{point.platform.what} names no GPU, and no rate of one is given")
+        raise PredictionError(f"{point.platform.what} names no GPU, and no rate of one is given")
     try:
         return _processor(name)
     except ValueError as error:
-        raise UnknownError(f"{point.platform.what}: {error}") from None
+        raise PredictionError(f"{point.platform.what}: {error}") from None
 
 
 def _part(point: Point, field: str) -> str:
@@ -213,7 +213,7 @@ def known_gpu(point: Point) -> Processor | None:
     """The platform's GPU, if it names one that the catalogue has: where a rate is given, nobody has to know it."""
     try:
         return gpu_of(point)
-    except UnknownError:
+    except PredictionError:
         return None
 
 
@@ -233,5 +233,5 @@ def per_second(unit: str) -> float:
     """How many of the unit are a second."""
     scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6}
     if unit not in scale:
-        raise UnknownError(f"a time is given in {', '.join(scale)}, not {unit!r}")
+        raise PredictionError(f"a time is given in {', '.join(scale)}, not {unit!r}")
     return scale[unit]
