@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
+import io
 import json
 import re
+import tokenize
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -13,12 +16,19 @@ from tests import house
 
 # Programs of a reader's own, in examples.
 EXAMPLES = {"train.py", "script.py", "more.py", "ada/ex01_placement.py", "ex01_placement/ada.py", "simple_client.py"}
+EXAMPLES |= {"file.py", "name.py", "program.py"}
 EXAMPLES |= {
     "solutions/exNN_topic.py",
     "exNN_topic.py",
+    "checks/topic.py",
     "dtflab/grading/checks/topic.py",
     "solutions/wrong/topic/q1.py",
 }
+_FILE = re.compile(r"(?<![\w/*….-])[\w/*.-]*[\w*]\.py\b(?!\.)")
+_ROOMS = "|".join(sorted(path.parent.name for path in house.PACKAGE.glob("*/__init__.py")))
+_IN_A_ROOM = re.compile(
+    rf"(?<![\w/`.-])((?:{_ROOMS})/(?!q\d)[a-z_/0-9]*[a-z_0-9])(?![\w./*(])"
+)  # `data/q1` is a question
 
 
 def pages() -> list[Path]:
@@ -55,7 +65,28 @@ def dead_links(page: Path) -> Iterator[str]:
 def mentioned(text: str) -> Iterator[str]:
     """The `name.py` in backticks, with what stands before it: `sim/what_ifs/what_if.py`, `catalogue_*.py`."""
     for quoted in re.findall(r"`([^`\n]+)`", text):
-        yield from re.findall(r"(?<![\w/*….-])[\w/*.-]*[\w*]\.py\b(?!\.)", quoted)
+        yield from _FILE.findall(quoted)
+
+
+def unknown_in_prose(code: str) -> list[str]:
+    """Files that docstrings and comments name and the repository does not have.
+
+    What a docstring stands for, or has as its source, are others' files. `room/file` without `.py` names no file.
+    """
+    found: set[str] = set()
+    for text in _prose(code):
+        others = " ".join(re.findall(r"[Ss]tands? for.*?(?:[;.]\s|\Z)|Sources?: .*?(?:\n\n|\Z)", text, re.S))
+        found |= {name for name in unknown_files(_FILE.findall(text)) if name not in _FILE.findall(others)}
+        found |= {name for name in _IN_A_ROOM.findall(text) if not (house.PACKAGE / name).is_dir()}
+    return sorted(found)
+
+
+def _prose(code: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+    tokens = tokenize.generate_tokens(io.StringIO(code).readline)
+    yield from (token.string for token in tokens if token.type == tokenize.COMMENT)
 
 
 def unknown_files(names: Iterable[str]) -> list[str]:

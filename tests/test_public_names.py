@@ -17,7 +17,7 @@ from tests.house import ROOT, name
 
 PERCENT = [*ROOT.glob("notebooks/src/**/*.py"), *ROOT.glob("solutions/**/*.py")]
 PAGES = [path for folder in (".", "docs", "exercises", "solutions") for path in (ROOT / folder).glob("*.md")]
-RECORDS = {"CHANGELOG.md", "decisions.md", "plan.md"}  # for those who change the package
+RECORDS = {"CHANGELOG.md", "plan.md"}  # for those who change the package
 
 
 def shown(module: ModuleType) -> set[str]:

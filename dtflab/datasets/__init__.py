@@ -1,7 +1,7 @@
 """Data that ships with the package: handwritten digits, ready without a download.
 
-TensorFlow: `tensorflow/examples/tutorials/mnist/input_data.py`, whose `read_data_sets` this follows: the
-same three parts, the same `next_batch`. Left out: downloading, and MNIST itself (no package ships it).
+Stands for `tensorflow/examples/tutorials/mnist/input_data.py`, whose `read_data_sets` this follows: the same three
+parts, the same `next_batch`. Left out: downloading, and MNIST itself (no package ships it).
 The rule: one seed gives one order of batches, on every machine; only `read_data_sets` without one draws its own.
 
 Design: docs/design/data.md

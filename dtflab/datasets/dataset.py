@@ -1,6 +1,6 @@
 """Images with labels, handed out in batches.
 
-TensorFlow: class `DataSet` of `tensorflow/contrib/learn/python/learn/datasets/mnist.py`.
+Stands for the class `DataSet` of `tensorflow/contrib/learn/python/learn/datasets/mnist.py`.
 The rule: each epoch hands out every example once, in a new order; a batch is the caller's to change.
 """
 

@@ -1,6 +1,6 @@
 """The UCI handwritten digits: 1,797 images of 8×8 pixels.
 
-TensorFlow: `read_data_sets` of `tensorflow/contrib/learn/python/learn/datasets/mnist.py`, in small.
+Stands for `read_data_sets` of `tensorflow/contrib/learn/python/learn/datasets/mnist.py`, in small.
 Left out: nothing is downloaded; the file lies next to this module, with its notice (CC BY 4.0).
 The rule: which example is in which part never changes, so that accuracies can be compared.
 """

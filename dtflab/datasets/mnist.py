@@ -1,6 +1,6 @@
 """MNIST as TF1's tutorials read it: `from tensorflow.examples.tutorials.mnist import input_data`.
 
-TensorFlow: `tensorflow/contrib/learn/python/learn/datasets/mnist.py`. Left out: downloading; `source_url` is not used.
+Stands for `tensorflow/contrib/learn/python/learn/datasets/mnist.py`. Left out: downloading; `source_url` is not used.
 The rule: four IDX files in the folder are read, plain or gzipped; a folder with none of them gives the package's own
 digits, resized to 28×28, so that a program written for 784 inputs runs.
 """

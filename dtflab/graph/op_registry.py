@@ -145,10 +145,10 @@ class Op:
     control_flow = ""  # switch, merge, enter, exit, next_iteration or loop_cond: run by the executor itself
     allows_uninitialized_input = False  # a reference input may be a variable without a value
     calls_program = False  # the kernel calls a Python function of the program, which may wait
-    blas = False  # runs inside BLAS, which ops/blas keeps on one thread
+    blas = False  # runs inside BLAS, which `ops/blas.py` keeps on one thread
     shards = False  # `bind` takes the device's Shard, too, and the kernel does large work in parts with it
     kernel: Callable[..., Any] | None = None  # of (node, xp, *inputs): where `bind` would prepare nothing
-    into: Callable[..., Callable[..., Any]] | None = None  # as `bind`, but the kernel has an `out=` (ops/forwarding)
+    into: Callable[..., Callable[..., Any]] | None = None  # as `bind`, of a kernel with `out=` (`ops/forwarding.py`)
     grad: Callable[..., Sequence[Any]] | None = None
     zeros: Callable[[Any, int], Any] | None = None  # stands for the gradient of an output that nothing depends on
 

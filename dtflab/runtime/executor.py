@@ -470,7 +470,7 @@ def _handing_on(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 def _reading(kernel: Callable[..., Any], positions: list[int]) -> Callable[..., Any]:
     """`kernel` with the variables among its arguments read when it starts."""
-    if len(positions) == 1 and hasattr(kernel, "reading"):  # it does so itself (ops/forwarding)
+    if len(positions) == 1 and hasattr(kernel, "reading"):  # it does so itself (`ops/forwarding.py`)
         return kernel.reading(positions[0])  # type: ignore[no-any-return]
 
     def reading(*args: Any) -> Any:

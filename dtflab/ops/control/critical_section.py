@@ -1,6 +1,6 @@
 """CriticalSection: a part of a graph that only one step runs at a time.
 
-Stands for `python/ops/critical_section_ops.py`; the ops of its mutex are in `mutex_ops.py`.
+Stands for `python/ops/critical_section_ops.py`; the ops of its mutex are in `state_ops.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Convolutions over two and three dimensions, and their gradients.
 
 Stands for `core/kernels/conv_ops*.cc`, `conv_grad_*_ops*.cc` and their parts of `common_shape_fns.cc` and `nn_grad.py`;
-the kernels are in `conv_kernels.py`, the functions of `tf.nn` in `convolutions.py`. Left out: strides over images or
+the kernels are in `kernels.py`, the functions of `tf.nn` in `functions.py`. Left out: strides over images or
 channels, as in TensorFlow.
 
 Rule: channels are the last dimension inside. Other formats are transposed, and run on every device, though TensorFlow's

@@ -1,7 +1,7 @@
 """Parts of arrays: slice, strided slice, and `tensor[…]`.
 
 Stands for `core/kernels/slice_op.cc`, `strided_slice_op.cc`, `core/util/strided_slice_op.cc` and
-`python/ops/tensor_getitem_override.py`. Assigning to slices of variables is in `slice_assign.py`.
+`python/ops/tensor_getitem_override.py`. Assigning to slices of variables is in `scatter_ops.py`.
 
 Rule: a StridedSlice is NumPy's basic indexing in other words; one function turns its masks into that index,
 for the shape rule, the kernel and the gradient alike.

@@ -1,7 +1,7 @@
 """WorkerGroup: clients that reduce together, each with its own graph.
 
 Stands for what `python/ops/collective_ops.py` offers. Left out: its ops, whose messages no graph shows. Here each
-message is ops that a reader knows: a queue on the receiver's task (all_reduce_channel.py).
+message is ops that a reader knows: a queue on the receiver's task (`channel.py`).
 
 Rule: graphs of all workers build the same collectives in the same order, under the same names; equal programs do.
 """

@@ -2,7 +2,7 @@
 
 Stands for nothing in TensorFlow 1, whose PS programs have a chief for this; Horovod has BroadcastGlobalVariablesHook.
 
-Before the first step the workers meet (all_reduce_meeting.py) and take over the first one's variables. While it lives,
+Before the first step the workers meet (`meeting.py`) and take over the first one's variables. While it lives,
 a thread waits for the end of the session: if no regular end was announced, the worker has failed, and says so to all
 others, whose steps fail then.
 

@@ -3,7 +3,7 @@
 Stands for nothing in TensorFlow 1's core; Horovod's DistributedOptimizer is its model, next to SyncReplicasOptimizer.
 
 Each worker computes gradients on its own data. They are joined into flat buckets, the last variables' first, as their
-gradients come first; each bucket is averaged over the workers (all_reduce_group.py) as soon as it is complete, and
+gradients come first; each bucket is averaged over the workers (`group.py`) as soon as it is complete, and
 applied by each worker to its own variables. So equal variables stay equal, to the last bit. Gradients that are
 IndexedSlices are not made dense: all workers' rows are gathered and divided by the number of workers.
 

@@ -1,4 +1,7 @@
-"""Floating point operations as TensorFlow's profiler counts them (`python/profiler/internal/flops_registry.py`)."""
+"""Floating point operations as TensorFlow's profiler counts them.
+
+Source: `python/profiler/internal/flops_registry.py`.
+"""
 
 from __future__ import annotations
 
