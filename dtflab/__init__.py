@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import importlib as _importlib
 import sys as _sys
-from typing import Any as _Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 # Where each name lives. Laid out by hand, a paragraph a file: a name a line would be five pages.
 # fmt: off
@@ -176,6 +176,43 @@ from dtflab.ops.variables.variable_scope import AUTO_REUSE, VariableScope, get_v
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.runtime import local as _local, transport as _transport
 from dtflab.runtime.session import InteractiveSession, Session
+if _TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
+    from dtflab import compat, data, datasets, extend, grading, notebook, python, sim, train, viz
+    from dtflab.api import (
+        app, bitwise, debugging, dtypes, flags, gfile, graph_util, image, initializers, io, linalg, logging, lookup,
+        losses, manip, math, metrics, nest, nn, python_io, quantization, queue, random, raw_ops, saved_model, sets,
+        signal, sparse, spectral, strings, summary, test, version,
+    )
+    from dtflab.api.version import COMPILER_VERSION, GIT_VERSION
+    from dtflab.base.errors import OpError
+    from dtflab.base.tf_logging import get_logger
+    from dtflab.cluster.cluster import Cluster
+    from dtflab.cluster.resources_held import variables_of
+    from dtflab.cluster.timeouts import timeouts
+    from dtflab.files import timeline
+    from dtflab.grading.choices import predict
+    from dtflab.grading.grade import check, grade
+    from dtflab.graph.dtypes import (
+        QUANTIZED_DTYPES, bool_ref, float32_ref, float64_ref, half_ref, int32_ref, int64_ref, resource_ref, string_ref,
+    )
+    from dtflab.graph.graph_def import (
+        GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER, GRAPH_DEF_VERSION_MIN_PRODUCER,
+    )
+    from dtflab.machine.discovery import discovery
+    from dtflab.machine.hosts import simulate_gpus
+    from dtflab.machine.smi import smi
+    from dtflab.machine.watch import watch
+    from dtflab.nets import attention, layers, model_parallel, regularizers
+    from dtflab.protos.attr_value_pb2 import AttrValue
+    from dtflab.protos.config_pb2 import (
+        ConfigProto, GPUOptions, GraphOptions, OptimizerOptions, RunMetadata, RunOptions,
+    )
+    from dtflab.protos.event_pb2 import Event, LogMessage, SessionLog
+    from dtflab.protos.graph_pb2 import GraphDef
+    from dtflab.protos.meta_graph_pb2 import MetaGraphDef
+    from dtflab.protos.node_def_pb2 import NodeDef
+    from dtflab.protos.summary_pb2 import HistogramProto, Summary, SummaryMetadata
+    from dtflab.viz.explain import explain
 # isort: on
 # fmt: on
 

@@ -67,6 +67,25 @@ def imports_when_run(path: Path) -> Iterator[str]:
         todo.extend(node.orelse if typing_only else ast.iter_child_nodes(node))
 
 
+def imports_when_checked(path: Path) -> Iterator[tuple[str, str]]:
+    """Names and what they are, of the imports that only a type checker makes."""
+    for block in tree(path).body:
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test):
+            yield from ((name.rpartition(".")[2], name) for node in block.body for name in _imported(node))
+
+
+def imported_thing(name: str) -> object:
+    """A module of the package, or what one of its modules has under that name."""
+    module, _, last = name.rpartition(".")
+    return importlib.import_module(name) if page(name) else getattr(importlib.import_module(module), last)
+
+
+def defines_names_later(path: Path) -> bool:
+    """Whether a module-level `__getattr__` gives more than an error."""
+    functions = [node for node in tree(path).body if isinstance(node, ast.FunctionDef) and node.name == "__getattr__"]
+    return any(isinstance(node, ast.Return) for function in functions for node in ast.walk(function))
+
+
 def page(module: str) -> Path | None:
     """The file of a module of the package, `dtflab.ops.all`; None if there is none."""
     stem = ROOT.joinpath(*module.split("."))

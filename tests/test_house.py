@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
@@ -164,6 +165,43 @@ def test_importing_dtflab_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert set(json.loads(done.stdout)) & {*HEAVY, "grpc", "pandas", "tensorflow"} == set()
+
+
+# ---- names that are loaded on first use ----
+
+LATER = {"": ("_LAZY", "_MODULES"), "sim": ("_LAZY", "_MODULES"), "grading": ("_LAZY",), "notebook": ("__all__",)}
+
+
+@pytest.mark.parametrize("package", LATER)
+def test_the_type_checker_sees_what_is_loaded_on_first_use(package):
+    path = PACKAGE / package / "__init__.py"
+    module = importlib.import_module(".".join(path.parent.relative_to(ROOT).parts))
+    stated = dict(house.imports_when_checked(path))
+    loaded = {name.rpartition(".")[2] for name in house.imports_when_loaded(path)}
+    assert sorted(stated) == sorted({name for table in LATER[package] for name in vars(module)[table]} - loaded)
+    assert {n: x for n, x in stated.items() if house.imported_thing(x) is not getattr(module, n)} == {}
+
+
+def test_packages_that_load_on_first_use_are_known():
+    lazy = {house.name(path.parent) for path in house.sources() if house.defines_names_later(path)}
+    assert lazy - {"dtflab/api"} == {f"dtflab/{package}".rstrip("/") for package in LATER}
+
+
+TYPED_NAMES = (
+    "Cluster ConfigProto GraphDef attention.LuongAttention check compat.as_text data.Dataset explain flags.FLAGS "
+    "grading.register layers.conv2d layers.dense losses.mean_squared_error nn.relu notebook.explore sim.estimate "
+    "sim.models smi summary.FileWriter timeline.Timeline timeouts train.Saver viz.timeline watch"
+).split()
+
+
+def test_no_name_of_the_namespace_is_any_to_a_type_checker(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(["import dtflab as tf", *(f"reveal_type(tf.{name})" for name in TYPED_NAMES)]))
+    command = [sys.executable, "-m", "mypy", str(program)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    revealed = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert done.returncode == 0 and len(revealed) == len(TYPED_NAMES), done.stdout + done.stderr
+    assert [n for n, kind in zip(TYPED_NAMES, revealed) if kind == "Any" or kind.startswith("def (*Any")] == []
 
 
 # ---- seams ----

@@ -18,9 +18,16 @@ Design: docs/design/grading.md
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base.missing_names import missing as _missing
+
+if TYPE_CHECKING:  # what `_LAZY` loads on first use
+    from dtflab.grading.catalogue import find
+    from dtflab.grading.checks.placement import demand_rule
+    from dtflab.grading.device_functions import dense_net, mixed_types, shown
+    from dtflab.grading.programs import program_of, run_beside_each_other
+    from dtflab.grading.questions import Wrong, register
 
 # Names whose module is loaded on first use: name → module.
 _LAZY = {

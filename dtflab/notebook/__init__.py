@@ -8,9 +8,12 @@ Design: docs/design/notebook.md
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base.missing_names import missing as _missing
+
+if TYPE_CHECKING:  # what `__getattr__` loads on first use
+    from dtflab.notebook.explorer import Slider, explore
 
 __all__ = ["Slider", "explore"]
 

@@ -13,11 +13,26 @@ Design: docs/design/sim.md
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base.missing_names import missing as _missing
 from dtflab.machine.clock import CURRENT
 from dtflab.sim.engine.stragglers import exponential, lognormal, pareto, uniform
+
+if TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
+    from dtflab.hardware.catalogue import add_hardware
+    from dtflab.hardware.machines import machines_for
+    from dtflab.hardware.parts import Bus, Network, Nic, Processor, Rack, Switch
+    from dtflab.hardware.tables import hardware
+    from dtflab.sim import formulas, models
+    from dtflab.sim.engine.cluster_models import cluster_model
+    from dtflab.sim.engine.job import Input
+    from dtflab.sim.engine.network_profile import Profile
+    from dtflab.sim.engine.parameters import Parameters
+    from dtflab.sim.estimates.estimate import estimate
+    from dtflab.sim.predictions.claims import CLAIMS
+    from dtflab.sim.races import race
+    from dtflab.sim.what_ifs.what_if import what_if
 
 __all__ = [
     "Bus", "CLAIMS", "Input", "Network", "Nic", "Parameters", "Processor", "Profile", "Rack", "Switch", "add_hardware",

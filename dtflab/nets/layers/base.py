@@ -14,7 +14,7 @@ import inspect
 import re
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, Protocol
 
 import numpy as np
 
@@ -309,18 +309,29 @@ def _collect(elements: Sequence[Any], key: Any) -> None:
 # -- functions of layers: tf.layers.dense(x, 10) ------------------------------------------------------
 
 
-def as_function(layer_class: type[Layer], name: str, reusable: bool = True) -> Callable[..., Any]:
+_Own = ParamSpec("_Own")
+
+
+class Function(Protocol[_Own]):
+    """A layer's function, as a type checker sees it."""
+
+    def __call__(self, inputs: Any, *args: _Own.args, **kwargs: _Own.kwargs) -> Tensor: ...
+
+
+def as_function(layer_class: Callable[_Own, Layer], name: str, reusable: bool = True) -> Function[_Own]:
     """The function `name(inputs, …)`, which makes a layer with the other arguments and calls it.
 
     If the layer has variables (`reusable`), `name` is their scope, and `reuse` says that they exist already.
     """
 
-    def function(inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    make: Callable[..., Layer] = layer_class  # from arguments that the signature below has bound
+
+    def function(inputs: Any, *args: _Own.args, **kwargs: _Own.kwargs) -> Tensor:
         given = signature.bind(inputs, *args, **kwargs).arguments
         del given["inputs"]
         if reusable:
             given |= {"_scope": given.get("name"), "_reuse": given.pop("reuse", None)}
-        return layer_class(**given)(inputs)
+        return make(**given)(inputs)
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     own = [p for p in inspect.signature(layer_class).parameters.values() if p.kind is kind]
