@@ -115,6 +115,27 @@ def test_what_only_this_interpreter_knows_is_asked_in_one_file(names, owner):
     assert [house.name(path) for path in house.sources() if house.reaches_for(path, names)] == [owner]
 
 
+# What reads a frame depends on how the code around it is laid out.
+FRAMES = set(
+    "_getframe currentframe current_frames walk_stack walk_tb tb_frame gi_frame f_back f_builtins f_code f_globals "
+    "f_lasti f_lineno f_locals".split()
+)
+READ_FRAMES = {
+    "dtflab/api/benchmark.py": "as in TensorFlow, a benchmark has the name of the method that is running",
+    "dtflab/base/garbage.py": "the one owner of what other threads are doing",
+    "dtflab/base/tf_logging.py": "log_every_n counts by the program's line",
+    "dtflab/graph/operation.py": "an op knows the program's line that made it",
+    "dtflab/grading/grade.py": "the answer to a question is a variable of the caller",
+    "dtflab/grading/judge.py": "whose line raised an error: the check's or the answer's",
+}
+
+
+def test_frames_are_read_where_a_reason_is_stated():
+    assert {house.name(path) for path in house.sources() if house.reaches_for(path, FRAMES)} == set(READ_FRAMES)
+    takers = [p for p in house.sources() if "dtflab.base.garbage.current_frames" in house.imports(house.tree(p))]
+    assert takers == [], "ask base/garbage.py for what is to be known, as with `is_joining`"
+
+
 def test_heavy_packages_load_only_with_a_picture_or_a_notebook():
     loaded = {(house.name(path), name) for path in house.sources() for name in house.imports_when_loaded(path)}
     heavy = {(file, name) for file, name in loaded if name.split(".")[0] in HEAVY}

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from dtflab.base import errors
-from dtflab.base.garbage import current_frames
+from dtflab.base.garbage import is_joining
 from dtflab.machine.clock import REAL, OwnThread
 
 PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest
@@ -37,7 +37,7 @@ class Watch:
         joins others is not free, but may be about to be; nor are the threads that it joins.
         """
         main = self._main
-        if main not in inside and not _joins(main):
+        if main not in inside and not is_joining(main.ident):
             return True
         unknown = {t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._strangers}
         if main in inside and unknown <= set(inside):
@@ -52,12 +52,3 @@ class Watch:
             head = f"Deadlock at {now:.6g} s of virtual time: every thread is waiting, and no event is scheduled."
             self._told = now, "\n  ".join([head, *lines])
         return self._told[1]
-
-
-def _joins(thread: Any) -> bool:
-    """True if a thread is in a function of `threading`: it joins another one, or waits for one in real time.
-
-    The thread may be the program's own, which records nothing about itself; only its frame shows it.
-    """
-    frame = current_frames().get(thread.ident or 0)
-    return frame is not None and frame.f_globals is vars(threading)
