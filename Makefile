@@ -17,7 +17,7 @@ help: ## what there is
 lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-browser --port 8899" goes to it
 	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_welcome.ipynb $(ARGS)
 
-quick: .venv/.test ## the tests that need no TensorFlow, no processes and no browser: three minutes
+quick: .venv/.test ## the tests that need no TensorFlow, no processes and no browser: a minute
 	$(BIN)/python -m pytest --quick -n $(JOBS) --dist worksteal $(ARGS)
 
 test: lint types .venv-teacher/.done ## lint, types, and every test; ARGS="-k placer" goes to pytest, JOBS=4 runs four files at once

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests import rings
 
-SLOW_S = 0.4  # seconds of one processor for all cases of a function
-_began = pytest.StashKey[float]()
+SLOW_S = 0.25  # seconds for all cases of a function, computing or waiting, on a quiet machine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--find-slow", action="store_true", help="with --quick: run slow tests too, and write slow.json")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
-    item.stash[_began] = time.process_time()
-    return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[pytest.TestReport]:
-    report = yield
-    if call.when == "teardown":
-        report.processor_s = time.process_time() - item.stash[_began]
-    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -56,9 +38,11 @@ def _show_folders(terminalreporter: pytest.TerminalReporter, reports: list[pytes
 
 
 def _write_slow(reports: list[pytest.TestReport]) -> None:
+    """Replace the entries of the functions that have run; the others, of a run of some files, stay."""
     seconds = Counter[str]()
     for report in reports:
         function = report.nodeid.partition("[")[0].removeprefix("tests/")
-        seconds[function] += getattr(report, "processor_s", 0.0)
-    slow = {function: round(took, 1) for function, took in sorted(seconds.items()) if took > SLOW_S}
-    rings.SLOW.write_text(json.dumps(slow, indent=1) + "\n")
+        seconds[function] += report.duration
+    slow = {function: round(took, 1) for function, took in seconds.items() if took > SLOW_S}
+    others = {function: took for function, took in rings.slow_functions().items() if function not in seconds}
+    rings.SLOW.write_text(json.dumps(dict(sorted((others | slow).items())), indent=1) + "\n")

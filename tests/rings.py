@@ -5,7 +5,7 @@ A test is in the quick ring unless
 - its module imports TensorFlow, or it takes the fixture `real_tf` or `eager`,
 - its text, or what this text mentions in `tests`, uses `subprocess`, `multiprocessing` or engine="process",
 - it is marked: `processes` (what it calls starts some), `live` (TensorFlow's answer differs from run to run),
-  `slow` (`slow.json`: it takes more than its share of the ring).
+  `slow` (it takes more than its share of the ring; most of these are in `slow.json`).
 A quick test that starts a process or imports TensorFlow all the same fails.
 """
 
@@ -97,6 +97,12 @@ def _starts(path: Path | None, name: str) -> bool:
     return any(isinstance(text, str) and ENGINE.search(text) for text in texts)
 
 
+def slow_functions() -> dict[str, float]:
+    """The test functions that the quick ring leaves out, with the seconds of a processor that they take."""
+    slow: dict[str, float] = json.loads(SLOW.read_text())
+    return slow
+
+
 # ---- a run of pytest ----
 
 
@@ -107,6 +113,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_outside] = Counter()
     if config.getoption("quick"):
+        for file in sorted({config.invocation_params.dir / argument.partition("::")[0] for argument in config.args}):
+            if file.is_file() and (reason := module_needs(file)):
+                raise pytest.UsageError(f"{file.name} is not in the quick ring ({reason}): run it without --quick")
         sys.meta_path.insert(0, NoTensorFlow())
         sys.addaudithook(_no_processes)
 
@@ -125,7 +134,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if marker := marker_of(item.path):
             item.add_marker(marker)
-    slow = {} if config.getoption("find_slow") else json.loads(SLOW.read_text())
+    slow = {} if config.getoption("find_slow") else slow_functions()
     for item in items:
         if f"{item.path.relative_to(HERE)}::{item.originalname}" in slow:
             item.add_marker("slow")

@@ -219,3 +219,9 @@ def test_each_record_belongs_to_a_test_that_is_there(folder):
     for name in answers.kept_in(folder):
         file, _, function = name.partition("[")[0].partition("::")
         assert function in sources.module(folder / file).made_by, f"{name}: make record"
+
+
+def test_each_slow_function_is_there():
+    for place in rings.slow_functions():
+        file, _, function = place.partition("::")
+        assert function in (rings.HERE / file).read_text(encoding="utf-8"), place

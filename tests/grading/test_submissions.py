@@ -37,6 +37,7 @@ raw
 """
 
 
+@pytest.mark.processes  # when jupytext is loaded
 def test_percent_files_have_the_cells_that_jupytext_finds(tmp_path):
     import jupytext  # takes seconds to load
 

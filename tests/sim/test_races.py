@@ -97,25 +97,30 @@ CURES = {
 
 @pytest.fixture(scope="module")
 def cured():
+    """What seven races of thirty workers lose: ten seconds, so the tests that look at them are slow."""
     ways = {"nothing": {"rate": RATE}, "warm-up alone": {"rate": RATE, "cures": {"warm_up_steps": 40}}}
     return race({name: {"stagger": 2e-3, **way} for name, way in {**ways, **CURES}.items()}, 4)
 
 
+@pytest.mark.slow
 def test_stale_gradients_diverge_at_a_rate_at_which_fresh_ones_do_not(cured):
     assert cured["nothing"].losses[-30:].max() > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cure", CURES)
 def test_each_cure_helps(cured, cure):
     assert cured[cure].losses[-1] < 1e-3 < 1 < cured["nothing"].losses[-1]
 
 
+@pytest.mark.slow
 def test_warm_up_only_postpones(cured):
     late, early = cured["warm-up alone"], cured["nothing"]
     assert late.losses.min() < 1e-6 and late.losses[-1] > late.losses.min()
     assert late.losses[-1] < early.losses[-1]
 
 
+@pytest.mark.slow
 def test_what_a_run_tells(cured):
     run = cured["synchronous"]
     assert run.loss_at([-1, 0, 1e9])[1:].tolist() == [run.losses[0], run.losses[-1]]
