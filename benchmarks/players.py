@@ -31,7 +31,7 @@ _UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
 def environment() -> dict[str, str]:
-    """What every library is measured in."""
+    """The environment variables that every library is measured with."""
     return {**{name: value for name, value in os.environ.items() if name not in _UNSET}, **_SET}
 
 

@@ -65,7 +65,7 @@ def workers(largest: int) -> Iterator[str]:
 
 
 def virtual_workers(largest: int) -> Iterator[str]:
-    """The same in virtual time, with a K40 each and 10 Gb/s: processor time of this machine per virtual step."""
+    """Print the table of virtual time, with a K40 each and 10 Gb/s: processor time of this machine per virtual step."""
     yield _line(f"\nworkers in virtual time, {STEPS} steps each", "virtual", "CPU", "CPU per step")
     for count in (count for count in VIRTUAL if count <= largest):
         started = time.process_time()

@@ -122,7 +122,7 @@ def _methods(theirs: Any, ours: Any) -> list[str]:
 
 
 def _attributes(kind: type) -> set[str]:
-    """What the methods of a class assign to its instances."""
+    """The attributes that the methods of a class assign to its instances."""
     code = [f.__code__ for base in kind.__mro__ for f in vars(base).values() if isinstance(f, types.FunctionType)]
     return {i.argval for one in code for i in dis.get_instructions(one) if i.opname == "STORE_ATTR"}
 

@@ -31,7 +31,7 @@ class Family(NamedTuple):
 
 
 def families(ops: Iterable[str]) -> list[Family]:
-    """What the installed TensorFlow registers for `ops`, as few families as it takes."""
+    """The kernels that the installed TensorFlow registers for `ops`, in as few families as possible."""
     from tensorflow.python.framework import kernels
 
     registered = kernels.get_all_registered_kernels().kernel

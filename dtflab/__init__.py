@@ -271,7 +271,7 @@ _MODULES = {
 
 
 def _module_of(path: str) -> str | None:
-    """What `import dtflab.nn` means, and `import dtflab.compat.v1.nn`."""
+    """The module behind `import dtflab.nn` or `import dtflab.compat.v1.nn`; None for any other path."""
     if not path.startswith("dtflab."):
         return None
     name = path.removeprefix("dtflab.compat.v1.").removeprefix("dtflab.")

@@ -45,7 +45,7 @@ def copy_course(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `dtflab notebooks` takes."""
+    """Declare the arguments of `dtflab notebooks`."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to put them; made if it is not there")
 
 

@@ -1,4 +1,4 @@
-"""What a program needs to extend dtflab: its own ops (docs/engineer.md) and placers (docs/placers.md)."""
+"""The names that a program needs to extend dtflab: its own ops (docs/engineer.md) and placers (docs/placers.md)."""
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op

@@ -35,7 +35,7 @@ _DESCRIPTOR = re.compile(r"AddSerializedFile\((b'.*')\)")
 
 
 def compiled() -> dict[str, str]:
-    """What protoc makes of the `.proto` files: file name -> text."""
+    """The output of protoc for the `.proto` files: file name -> text."""
     sources = [f"dtflab/protos/{source.name}" for source in sorted(HERE.glob("*.proto"))]
     # A process of its own: protoc's C++ library and TensorFlow's abort when they meet in one.
     protoc = [sys.executable, "-m", "grpc_tools.protoc", f"-Idtflab/protos={HERE}"]

@@ -41,7 +41,7 @@ with tf.Cluster(ps=1, worker=1) as cluster, tf.Graph().as_default():
 
 # %%
 def count(make_add):
-    """What a counter shows after each of three workers has run its op 100 times."""
+    """The counter's value after each of three workers has run its op 100 times."""
     with tf.Cluster(ps=1, worker=3, clock="virtual") as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             counter = tf.Variable(0, name="counter")
@@ -90,7 +90,7 @@ print(count(lambda counter: tf.assign_add(counter, 1, use_locking=True)))
 
 # %%
 def count_together(workers, steps):
-    """What a counter on the ps shows after each of the workers has added 1 `steps` times."""
+    """The value of a counter on the ps after each of the workers has added 1 `steps` times."""
 
     ### BEGIN SOLUTION
     def make_counter():

@@ -51,7 +51,7 @@ with tf.device(neighbour):
 
 
 def show(sess, *ops):
-    """What a step of `ops` runs on each device: `ops` themselves, and what is received."""
+    """Print what a step of `ops` runs on each device: `ops` themselves, and what is received."""
     for device in sess.trace(ops).step_stats.dev_stats:
         for node in device.node_stats:
             if node.node_name == "RecvTensor":

@@ -6,7 +6,9 @@ pattern is something that no native speaker writes, or that reads as a question 
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -36,6 +38,9 @@ PATTERNS = {  # what to look for, and what to write instead
     r"\b[Ee]very so (?:many|often)\b": "every N seconds, now and then",
     r"\b\d+ %(?= [a-z]+[ .,]|[.,;:)])": "40%",
 }
+HEADLESS = re.compile(  # a docstring that begins like this can't be read alone
+    r"(?:What|Whose|Who|It|Its|They|Those)\b|The same(?:[,;.:]| (?:along|as|but|for|from|in|of|when|where|with)\b)"
+)
 EXEMPT = {  # a file, and the text there that may stay
     ("dtflab/machine/console.py", '"«": \'"\', "»": \'"\''): "a table of characters that old consoles don't have",
     ("tests/machine/test_console.py", "«a»"): "characters that old consoles don't have",
@@ -68,6 +73,19 @@ def test_no_text_says(pattern, pages):
         for hit in re.finditer(pattern, text)
     ]
     assert found == [], f"write: {PATTERNS[pattern]}"
+
+
+def openings(tree: ast.Module) -> Iterator[str]:
+    """The first lines of all docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield (ast.get_docstring(node) or "").partition("\n")[0]
+
+
+def test_docstrings_stand_alone():
+    files = [path for path in house.tracked_files() if path.suffix == ".py" and "tests" not in path.parts]
+    found = {house.name(path): [*filter(HEADLESS.match, openings(house.tree(path)))] for path in files}
+    assert {name: lines for name, lines in found.items() if lines} == {}, "write: a noun, or a verb in the imperative"
 
 
 @pytest.mark.parametrize(

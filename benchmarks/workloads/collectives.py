@@ -84,7 +84,7 @@ def _client(tf: Any, spec: Any, target: str, index: int, way: str) -> Callable[[
 
 
 def _begin_in_step(session: Any, optimizer: Any, chief: bool) -> None:
-    """What SyncReplicasOptimizer's hook does."""
+    """Do what SyncReplicasOptimizer's hook does."""
     with session.graph.as_default():
         session.run(optimizer.chief_init_op if chief else optimizer.local_step_init_op)
         if chief:

@@ -59,7 +59,7 @@ def queue_batches(tf: Any) -> Measure:
 
 @workload("queue-threads", {"one row a step on a thread, batches of 50 on another": Row("rows/s")})
 def queue_threads(tf: Any) -> Measure:
-    """What a QueueRunner and a training loop do to each other."""
+    """Measure how a QueueRunner and a training loop slow each other down."""
     with tf.Graph().as_default():
         queue = tf.FIFOQueue(200, [tf.float32, tf.int32], [(32,), ()])
         put, take = queue.enqueue((np.ones(32, np.float32), 1)), queue.dequeue_many(50)

@@ -1,4 +1,4 @@
-"""What simulating costs: the event engine next to SimPy, and estimates of 500 workers.
+"""The cost of simulating: the event engine next to SimPy, and estimates of 500 workers.
 
 All of it runs on one thread, so its own processor time is taken: other programs don't count. The engine is 1.5 times as
 fast as SimPy; 3 times was asked for, so that row misses its bar and prints NO.

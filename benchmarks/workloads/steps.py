@@ -1,4 +1,4 @@
-"""What a step costs: a small one, many small nodes, one large one; and large graphs, to build and to take in."""
+"""The cost of a step: a small one, many small nodes, one large one; and large graphs, to build and to take in."""
 
 from __future__ import annotations
 

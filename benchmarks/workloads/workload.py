@@ -1,4 +1,4 @@
-"""What a workload is, and how its time is taken."""
+"""A workload, and how its time is taken."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def convert_variables_to_constants(
     variable_names_whitelist: Iterable[str] | None = None,
     variable_names_blacklist: Iterable[str] | None = None,
 ) -> GraphDef:
-    """What `output_node_names` need, with variables replaced by their values in `sess`.
+    """The part of the graph that `output_node_names` need, with variables replaced by their values in `sess`.
 
     Only those of the white list, if there is one, and not those of the black list.
     """

@@ -1,4 +1,4 @@
-"""What a notebook shows of an OpError, or of a Ctrl-C in a step: the user's lines, and none of the library's frames.
+"""The notebook's view of an OpError, or of a Ctrl-C in a step: the user's lines, and none of the library's frames.
 
 IPython asks an exception for `_render_traceback_` and prints that in place of its own traceback. To see every frame
 asks for another mode than the usual one: `%tb plain` for the last error, `%xmode plain` for all.

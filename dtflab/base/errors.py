@@ -1,4 +1,4 @@
-"""What can go wrong in a graph, a step or a cluster: one class per canonical error code.
+"""The errors of a graph, a step or a cluster: one class per canonical error code.
 
     Exception
     └── OpError                            .node_def .op .message .error_code; .task .device .line where known
@@ -105,7 +105,7 @@ class OpError(Exception):
         return f"{type(self).__name__}({self.message!r})"
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows instead of all frames."""
+        """The lines that IPython shows instead of all frames."""
         from dtflab.base import error_report  # only when an error is printed
 
         return error_report.render(self)

@@ -44,7 +44,7 @@ class Call(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What a task asked of another one in this process, noted for `cluster.calls()`: a part of a step, or a tensor.
+    """A request of one task to another in this process, noted for `cluster.calls()`: a part of a step, or a tensor.
 
     It is short, as it is always noted. The names are those of Call.
     """
@@ -246,7 +246,7 @@ class OpenCall:
 
 
 def client_of(step: int) -> str:
-    """Whose step it is; "" if that is not known."""
+    """The client that runs this step; "" if it is not known."""
     return clients.get(step, "")
 
 

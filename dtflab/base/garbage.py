@@ -74,7 +74,7 @@ RARE_COLLECTION = _RareCollection()
 
 
 def current_frames() -> dict[int, FrameType]:
-    """What each thread is doing, by its ident.
+    """The current frame of each thread, by its ident.
 
     Python 3.11 makes the frames under a lock of the interpreter. A collection there may run a finalizer that waits, and
     a thread that begins or ends meanwhile would want the lock: nobody would ever go on.

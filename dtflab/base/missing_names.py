@@ -49,7 +49,7 @@ _INSTEAD = {
 
 
 def instead_of(path: str) -> str:
-    """What to use instead of a name that is not here, as part of a sentence; nothing if that is not known."""
+    """A sentence that names the replacement of a missing name; empty if none is known."""
     return f" Use {_INSTEAD[path]}." if path in _INSTEAD else ""
 
 
@@ -62,7 +62,7 @@ def tf1_names() -> frozenset[str]:
 
 
 def missing(namespace: str, name: str, there: Iterable[str]) -> AttributeError:
-    """What to raise for `namespace.name`: whether TF1 has it, what to use, which of the names `there` are near."""
+    """The error for a missing `namespace.name`: whether TF1 has it, its replacement, similar names among `there`."""
     if name.startswith("__"):
         return AttributeError(f"module {namespace!r} has no attribute {name!r}")
     path = f"{namespace}.{name}"
@@ -82,7 +82,7 @@ def missing_in(namespace: str, there: Iterable[str]) -> Callable[[str], Any]:
 
 
 def _near(name: str, there: list[str]) -> list[str]:
-    """Those of `there` that look like `name`, in any case of letters, the most alike first."""
+    """The names in `there` that resemble `name`, whatever the case of letters, the most similar first."""
     import difflib
 
     alike = difflib.get_close_matches(name.lower(), {n.lower() for n in there}, n=3, cutoff=_NEAR)

@@ -21,7 +21,7 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """The same as HTML. The first column says what a row is about, and is not broken into lines."""
+    """The table as HTML. The first column labels the rows and is not broken into lines."""
     head = "".join(_cell("th", title, first=i == 0) for i, title in enumerate(heads))
     body = "".join(f"<tr>{''.join(_cell('td', cell, first=i == 0) for i, cell in enumerate(row))}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"

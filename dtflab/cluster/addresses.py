@@ -55,7 +55,7 @@ def _with_ports(spec: ClusterSpec) -> ClusterSpec:
 
 
 def _each_once(spec: ClusterSpec) -> ClusterSpec:
-    """The same; ValueError if two of its tasks have one address, where only one server can be."""
+    """The cluster itself; ValueError if two of its tasks have one address, where only one server can be."""
     tasks: dict[str, str] = {}
     for job, index, address in members(spec):
         task = f"/job:{job}/task:{index}"

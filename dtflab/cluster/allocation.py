@@ -81,7 +81,7 @@ class Allocation:
 
 
 class Capacity(NamedTuple):
-    """What a task may take of a GPU, in bytes; which card that is, and how much of it there is for all its tasks."""
+    """The bytes that a task may take of a GPU, which card that is, and the card's bytes for all its tasks."""
 
     memory: int
     card: str
@@ -116,7 +116,7 @@ class _Device:
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody wants: `gpus` devices with `memory` bytes each (None: whole ones) that match `where`."""
+    """A request for `gpus` devices with `memory` bytes each (None: whole ones) that match `where`."""
 
     gpus: int
     memory: int | None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """What `Cluster.run` gives to a worker function: which task it is the client of, and how to reach it."""
+    """The argument of a worker function in `Cluster.run`: which task it is the client of, and how to reach it."""
 
     def __init__(self, cluster: Cluster, job: str, index: int, stopping: Event) -> None:
         self.cluster = cluster

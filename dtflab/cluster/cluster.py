@@ -205,7 +205,7 @@ class Cluster:
         return self.target_of("worker") if "worker" in self.spec.jobs else self.tasks[0].target
 
     def client(self, job: str, index: int = 0) -> Client:
-        """What a program of that task needs to know: target, device, cluster spec."""
+        """The details that a program needs to be that task's client: target, device, cluster spec."""
         return Client(self, job, index, self.clock.event())
 
     def run(self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0) -> list[Any]:
@@ -303,7 +303,7 @@ class Cluster:
         self._virtual("slow").slow_down(self.task(job, index).name, factor, network)
 
     def log(self) -> EventLog:
-        """What happened in virtual time: `log().lines`, and `log().hash()`, equal for equal runs."""
+        """The events of virtual time: `log().lines`, and `log().hash()`, equal for equal runs."""
         return self._virtual("log").log
 
     def loads(self) -> Loads:
@@ -365,7 +365,7 @@ class Cluster:
         return [(task.name, task.address, task.state) for task in self.tasks]
 
     def waits(self) -> list[str]:
-        """What waits for what now, in lines: for GPUs of the cluster, and for tensors and queues of in-process tasks.
+        """Describe everything that waits now: for GPUs of the cluster, for tensors and queues of in-process tasks.
 
         Tasks in processes of their own are not asked. One line says so, if there are any.
         """
@@ -425,7 +425,7 @@ class Cluster:
 
     @property
     def machines(self) -> Machines | None:
-        """What simulated hardware its tasks stand on, for a placer or an estimate; None in real time."""
+        """The simulated hardware under the tasks, for a placer or an estimate; None in real time."""
         return None if self.world is None else self.world.machines
 
     def status(self) -> str:
@@ -468,7 +468,7 @@ def _devices_of(task: RunningTask) -> str:
 
 
 def _promises() -> list[str]:
-    """What clusters of this process promised of their GPUs, and to whom."""
+    """The GPU memory that clusters of this process have promised, one line per promise."""
     return [
         f"{cluster.name}: {holder} was promised {nbytes >> 20} MiB of {device}"
         for cluster in list(_alive)

@@ -70,11 +70,11 @@ class ClusterSpec:
         return [tasks.get(i) for i in range(max(tasks, default=-1) + 1)]
 
     def as_dict(self) -> dict[str, Any]:
-        """What the constructor takes: a list for each job, or a dict where task numbers have gaps."""
+        """The constructor's argument: a list for each job, or a dict where task numbers have gaps."""
         return {job: self.job_tasks(job) if _is_dense(tasks) else tasks.copy() for job, tasks in self._sorted()}
 
     def as_cluster_def(self) -> ClusterDef:
-        """The same as a message; not to be written to."""
+        """The cluster as a ClusterDef, which must not be modified."""
         return self._cluster_def
 
     def _job(self, job_name: str) -> dict[int, str]:

@@ -128,7 +128,7 @@ class _Wire:
         return _Started(self, self._open(), path, request, done or _nothing).cancel
 
     def result(self, call: Any) -> tuple[bytes, errors.OpError | None]:
-        """What a call that has ended gave."""
+        """The answer or the error of a call that has ended."""
         try:
             return call.result(), None
         except grpc.RpcError as error:
@@ -164,7 +164,7 @@ def _reason(details: str) -> str:
 
 
 def _nothing(answer: bytes, error: errors.OpError | None) -> None:
-    """What there is to do with an answer that nobody waits for."""
+    """Ignore the answer to a call that nobody waits for."""
 
 
 class _Started:

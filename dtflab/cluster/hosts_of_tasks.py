@@ -76,7 +76,7 @@ class Homes:
         return self._homes[job, index]
 
     def environment(self, job: str, index: int) -> dict[str, str | None]:
-        """What a process of its own must find in its environment to be this task; None: not even set."""
+        """The environment that makes a process of its own this task; None: a variable that must not be set."""
         home = self.of(job, index)
         cards = hosts.definition(home.host)
         changes: dict[str, str | None] = {"DTFLAB_HOST": home.host}
@@ -88,7 +88,7 @@ class Homes:
         return changes
 
     def capacity(self, job: str, index: int, device: Any) -> Capacity:
-        """What a task may take of one of its GPUs, and of which card; real cards are the same for all tasks."""
+        """The share of a GPU that a task may take, and of which card; real cards are the same for all tasks."""
         host = self.of(job, index).host
         simulated = hosts.definition(host)
         bus = device.physical_device_desc.partition("pci bus id: ")[2].partition(",")[0]

@@ -139,7 +139,7 @@ class ProcessTask:
 
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
-    """What the child finds: this process's environment and modules, its time-outs, and the changes."""
+    """The child's environment: this process's variables and modules, its timeouts, and the changes."""
     own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
     merged = {**os.environ, **timeouts.as_environment(), **own, **changes}
     return {name: value for name, value in merged.items() if value is not None}

@@ -108,7 +108,7 @@ class Server:
 
     @property
     def target(self) -> str:
-        """What a Session takes to use this server as its master."""
+        """The target of a Session that uses this server as its master."""
         return f"grpc://{self.task.address}"
 
     @property

@@ -76,7 +76,7 @@ class MasterStub:
 
     @property
     def task(self) -> str:
-        """Whose master it is, or its address as long as it has not said so."""
+        """The master's task, or its address until it has answered for the first time."""
         return self._wire.task or self._wire.address
 
     def _call(self, method: str, request: Message | bytes, timeout: float | None = None) -> bytes:
@@ -180,7 +180,7 @@ class MasterStub:
 
 
 def _end_and_do(call: OpenCall, done: Answered | None, answer: bytes, error: errors.OpError | None) -> None:
-    """What happens to an answer while somebody watches."""
+    """Note the end of a watched call, then pass its answer on."""
     call.received = len(answer)
     call.ended(error)
     if done is not None:
@@ -219,7 +219,7 @@ class WorkerStub:
         """None: the worker is in another process."""
 
     def get_status(self, timeout: float = 5.0) -> list[DeviceAttributes]:
-        """Its devices; UnavailableError if it does not answer in time."""
+        """The worker's devices; UnavailableError if it does not answer in time."""
         try:
             data = self._call("GetStatus", worker_messages.GetStatusRequest(), timeout)
         except errors.DeadlineExceededError:

@@ -48,7 +48,7 @@ class MessageLog:
         self._kept.append(message[:])
 
     def messages(self) -> list[Message]:
-        """Those that were kept."""
+        """The messages that were kept."""
         return [Message(*fields) for fields in list(self._kept)]
 
 
@@ -188,9 +188,7 @@ def _advice(address: str) -> str:
 
 
 def _reason(error: errors.OpError) -> str:
-    """What the error's first line has in brackets at its end, or all of it; the rest is for clients that had a session
-    there.
-    """
+    """The brackets that end the error's first line, or all of it; other lines are for clients with a session there."""
     line = error.message.splitlines()[0]
     found = re.search(r"\(([^()]*)\)\.$", line)
     return found[1] if found else line.rstrip(".")

@@ -22,7 +22,7 @@ class Timeouts:
         self.recovery = _from_environment("RECOVERY", 1.0)
 
     def as_environment(self) -> dict[str, str]:
-        """What gives a child process the same values."""
+        """The variables that give a child process the same values."""
         return {f"DTFLAB_TIMEOUT_{name.upper()}": str(value) for name, value in vars(self).items()}
 
 

@@ -67,7 +67,7 @@ class Dataset(structures.HasElements):
         return _made(op_type, structure, self._options, input_dataset=self._variant_tensor, **inputs)
 
     def _calling(self, op_type: str, function: TracedFunction, structure: Any, /, **inputs: Any) -> Dataset:
-        """The same for an op that calls a function."""
+        """A data set made by an op that calls `function` on elements of this one."""
         attr = "predicate" if "predicate" in inputs else "f"
         inputs.pop("predicate", None)
         return self._with(op_type, structure, other_arguments=function.captures, **{attr: function.attr}, **inputs)
@@ -103,7 +103,7 @@ class Dataset(structures.HasElements):
     def from_generator(
         generator: Callable[..., Any], output_types: Any, output_shapes: Any = None, args: Sequence[Any] | None = None
     ) -> Dataset:
-        """What `generator(*args)` yields: elements of these dtypes and shapes (InvalidArgumentError in `get_next`).
+        """The elements that `generator(*args)` yields, of these dtypes and shapes (InvalidArgumentError in `get_next`).
 
         It is called again whenever an iteration begins, in the process that made the data set.
         """
@@ -175,7 +175,7 @@ class Dataset(structures.HasElements):
         num_parallel_calls: Any = None,
         deterministic: bool | None = None,
     ) -> Dataset:
-        """The same in turns: `block_length` elements of each of `cycle_length` data sets at a time.
+        """Take turns: `block_length` elements of each of `cycle_length` data sets at a time, made from elements.
 
         With `num_parallel_calls`, threads make elements of each of them ahead; the order is the same.
         """

@@ -1,4 +1,4 @@
-"""What an element of a data set is made of: tensors, sparse tensors, data sets, in tuples and dicts.
+"""The structure of a data set's elements: tensors, sparse tensors, data sets, in tuples and dicts.
 
 Stands for `python/data/util/structure.py` and `nest.py`. Left out: ragged tensors, optionals, tensor arrays.
 
@@ -90,7 +90,7 @@ class DatasetStructure:
 
     @property
     def dtype(self) -> Any:
-        """What stands for it among the types."""
+        """The nested data set's stand-in among the types."""
         return self
 
     @property
@@ -126,7 +126,7 @@ def map_leaves(function: Callable[[Any], Any], structure: Any) -> Any:
 
 
 def leaves_up_to(shallow: Any, deep: Any) -> Iterator[Any]:
-    """What stands in `deep` where `shallow` has its leaves; ValueError if it is nested in another way."""
+    """The parts of `deep` at the leaves of `shallow`; ValueError if `deep` is nested in another way."""
     if not isinstance(shallow, Mapping | tuple):
         yield deep
         return
@@ -171,7 +171,7 @@ def components(structure: Any) -> list[Component]:
 
 
 def signature(structure: Any) -> dict[str, Any]:
-    """What most ops declare: `output_types` and `output_shapes`."""
+    """The attributes that most ops declare: `output_types` and `output_shapes`."""
     flat = components(structure)
     return {"output_types": [dtype for dtype, _ in flat], "output_shapes": [shape for _, shape in flat]}
 

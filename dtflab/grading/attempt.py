@@ -1,4 +1,4 @@
-"""What runs in the process of a submission: its cells in order, then the checks of its answers. `python -m …attempt`.
+"""The process of a submission: runs its cells in order, then the checks of its answers. `python -m …attempt`.
 
 The order comes as JSON on standard input, what happens goes as lines of JSON to a pipe: which cell runs, its error,
 which question is judged, its report, or that the grader failed. A cell that fails or takes too long does not keep later
@@ -39,7 +39,7 @@ _ONLY_GRADES = re.compile(r"\s*(import dtflab\s+)?(dtflab\.grade\([^()\n]*\)|%dt
 
 
 class Order(NamedTuple):
-    """What the caller wants done; `token` shows that a line is from here, `skip` are cells that can't be run."""
+    """The caller's order; `token` shows that a line is from here, `skip` are cells that can't be run."""
 
     token: str
     cells: list[str]
@@ -147,7 +147,7 @@ def _detach() -> None:
 
 
 def _run_cells(order: Order, tell: Teller) -> dict[str, Any]:
-    """What the names stand for after all cells."""
+    """Run the cells; returns the values of all names afterwards."""
     shell = _shell()
     for number, cell in enumerate(order.cells, 1):
         if number not in order.skip and not _ONLY_GRADES.fullmatch(cell):
@@ -176,7 +176,7 @@ def _shell() -> Any:
 
 
 def _end_of_cell() -> None:
-    """What `exit()` and `quit()` do: in Jupyter they end the kernel, here the cell."""
+    """Stand in for `exit()` and `quit()`: in Jupyter they end the kernel, here the cell."""
     raise SystemExit(
         "the cell called exit() or quit(), which ends a kernel. Here only the rest of the cell was skipped"
     )
@@ -223,7 +223,7 @@ def _remind(ident: int, seconds: float, done: Event) -> None:
 
 
 def _told(error: BaseException) -> str:
-    """Its kind and its words; of a syntax error the line, not IPython's own name for the cell."""
+    """The error's type and message; for a syntax error its line, not IPython's own name for the cell."""
     if isinstance(error, SyntaxError) and error.lineno:
         return f"{type(error).__name__} in its line {error.lineno}: {error.msg}"
     return f"{type(error).__name__}: {error}"

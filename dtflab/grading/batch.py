@@ -115,7 +115,7 @@ def grade(
 
 
 class _Work:
-    """What the attempts at a submission have brought so far."""
+    """The results of the attempts at a submission so far."""
 
     def __init__(
         self, submission: Submission, code: list[str], questions: Sequence[Question], options: Options
@@ -203,7 +203,7 @@ class _Work:
         return seconds - since > most
 
     def _blame(self, told: str) -> None:
-        """Whose fault it was that the process ended: that is left out of the next attempt."""
+        """Find the cell or question that ended the process, and leave it out of the next attempt."""
         event, about, since = self._now
         if event == "cell":
             if self._used - since >= self.options.cell_seconds:
@@ -237,7 +237,7 @@ class _Work:
 
 
 def _broken(reports: Sequence[Report]) -> list[str]:
-    """What the grader could not judge because of itself, each reason once."""
+    """The grader's own failures, each reason once."""
     told: dict[str, str] = {}
     for report in reports:
         for result in report.results:

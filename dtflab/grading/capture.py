@@ -1,4 +1,4 @@
-"""What an answer prints, warns and logs while it is judged is kept for the report.
+"""Keep for the report everything that an answer prints, warns and logs while it is judged.
 
 nbgrader gives no point to a cell that writes to stderr before its result, and a warning is enough for that. Left out:
 what other processes and C libraries write. The kept text has a limit, for answers that print forever.

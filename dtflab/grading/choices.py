@@ -33,7 +33,7 @@ _tried: dict[str, set[frozenset[str]]] = {}  # what was chosen of each question
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """What there is to say of `letters`, the `tries`-th choice of a question. A notebook shows it as a table."""
+    """The verdict on `letters`, the `tries`-th choice of a question. A notebook shows it as a table."""
 
     question: Question
     letters: frozenset[str]
@@ -113,7 +113,7 @@ class Prediction:
 
 
 def predict(id: str, letters: str = "") -> Prediction:
-    """What there is to say of the letters that were chosen: `"CE"`, or `"e, c"`. `.right` is True or False.
+    """Judge the chosen letters, `"CE"` or `"e, c"`. `.right` of the result is True or False.
 
     `id` is a question's, `placement/q3`, or its end if that is enough. LookupError lists the questions if there is none
     of that id, or if it has nothing to choose from; ValueError names letters that it does not have; TypeError is for

@@ -136,7 +136,7 @@ def _submissions(
 
 
 def _students(options: argparse.Namespace) -> list[str]:
-    """Those of the class list; none without one."""
+    """The students of the class list; none without a list."""
     try:
         return read_list(options.students) if options.students is not None else []
     except OSError as error:
@@ -162,7 +162,7 @@ def _options(options: argparse.Namespace) -> batch.Options:
 
 
 def _chosen(texts: Sequence[str]) -> Chosen:
-    """What `--questions` names: `placement/q1` for all files, `part1=placement/q1,queues/q1` for those of a name."""
+    """The choice of `--questions`: `placement/q1` for all files, `part1=placement/q1,queues/q1` for those of a name."""
     chosen: Chosen = defaultdict(list)
     for text in texts:
         name, _, ids = text.rpartition("=")

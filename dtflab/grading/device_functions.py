@@ -1,4 +1,4 @@
-"""What a device function says of a model's ops: the evidence for questions on where variables go.
+"""Ask a device function about a model's ops: the evidence for questions on where variables go.
 
 A model is a list of variables that the checks know by themselves, so that no attribute of an op is trusted; the graph
 is built under the function, and never run.
@@ -79,7 +79,7 @@ class Asked(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a device function did with a model: the evidence. `carried`: it counts what went through an older one."""
+    """The devices that a function gave to a model's ops. `carried`: an older function's ops count, too."""
 
     variables: Sequence[Variable]
     ps_tasks: int
@@ -130,6 +130,6 @@ def _named(op: Any, device: Any, ps_tasks: int, worker: str) -> DeviceName:
 
 
 def shown(value: Any) -> str:
-    """Its repr, if that is not too long."""
+    """The value's repr, cut if it is too long."""
     text = repr(value)
     return text if len(text) < 80 else f"{text[:80]}…"

@@ -37,8 +37,7 @@ _MOST_HEARD = 16 * 2**20  # bytes that a program may say to its caller
 
 
 class Limits(NamedTuple):
-    """What a program may use: seconds as `meter` counts them, bytes that all its processes hold, processes, bytes of
-    output that are kept."""
+    """The limits of a program: seconds as `meter` counts them, bytes and number of processes, bytes of kept output."""
 
     seconds: float = 120.0
     memory: int = 4 * 2**30

@@ -121,7 +121,7 @@ def _section(number: int, one: Graded) -> Markup:
 
 
 def _printed(output: str) -> list[Markup]:
-    """What the cells printed, folded: the exercise's own cells print the same for each student."""
+    """The cells' printed output, folded: the exercise's own cells print the same for each student."""
     if not output:
         return []
     return [tag("details", tag("summary", f"Printed: {plural(len(output.splitlines()), 'line')}"), tag("pre", output))]

@@ -25,7 +25,7 @@ _LEAST = 0.1
 
 
 def counted(wall: float, processor: float) -> float:
-    """What `wall` seconds count in which a program had the processor for `processor` seconds."""
+    """The seconds counted for `wall` seconds in which a program had the processor for `processor` seconds."""
     return wall if processor < _WAITS * wall else _at_least(wall, processor)
 
 
@@ -61,7 +61,7 @@ class Meter:
 
 
 class Process(NamedTuple):
-    """What /proc tells of a process: bytes it holds, seconds of the processor, with those of its ended children."""
+    """A process as /proc describes it: its bytes, and its seconds of the processor with those of its ended children."""
 
     parent: int
     session: int
@@ -70,7 +70,7 @@ class Process(NamedTuple):
 
 
 def processes() -> dict[int, Process]:
-    """Those that have not ended, by their number; empty where there is no /proc."""
+    """All processes that have not ended, by their number; empty where there is no /proc."""
     found = {}
     for folder in PROC.glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
@@ -83,7 +83,7 @@ def processes() -> dict[int, Process]:
 
 
 def processor_seconds() -> float:
-    """What this process has had of the processor, with those that it has started."""
+    """The processor time of this process and of those that it has started."""
     ended, running = os.times(), processes()
     mine, seconds = {os.getpid()}, time.process_time() + ended.children_user + ended.children_system
     while more := {number for number, one in running.items() if one.parent in mine} - mine:

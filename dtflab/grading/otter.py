@@ -41,7 +41,7 @@ def text(question: Question) -> str:
 
 
 def _cases(question: Question) -> list[dict[str, Any]]:
-    """What each check asks."""
+    """The test cases of a question, one for each check."""
     code, shown = '>>> import dtflab\n>>> dtflab.check("{}", "{}")\nTrue', {"hidden": False, "locked": False}
     checks = question.checks
     return [{"code": code.format(question.id, check.name), **shown, "points": check.points} for check in checks]

@@ -38,7 +38,7 @@ _questions: dict[str, Question] = {}
 
 
 class Wrong(Exception):
-    """What a check saw and what it expected, as sentences; `evidence` for the mistakes, a `picture` for people."""
+    """A wrong answer: sentences on what a check saw and expected, `evidence` for mistakes, a `picture` for people."""
 
     def __init__(self, message: str, evidence: Any = None, picture: Any = None) -> None:
         super().__init__(message)

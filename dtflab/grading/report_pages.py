@@ -69,7 +69,7 @@ def _points(result: Result) -> str:
 
 
 def _notes(report: Report, result: Result) -> Iterator[str]:
-    """What there is to say about a check: what was seen; which mistake that looks like; what was printed. Each once."""
+    """The notes on a check: what was seen; which mistake that looks like; what was printed. Each once."""
     before = list(itertools.takewhile(lambda other: other is not result, report.results))
     if result.message:
         said = any(other.message == result.message for other in before)
@@ -138,7 +138,7 @@ def _note(note: str) -> Markup:
 
 
 def data(report: Report) -> dict[str, Any]:
-    """What JSON can hold of a report."""
+    """The report as JSON can hold it."""
     return {
         "id": report.question.id,
         "points": report.points,

@@ -139,7 +139,7 @@ def _whose(names: Sequence[str], folder: Path, exercises: Container[str]) -> tup
 
 
 def _timestamp(file: Path) -> str:
-    """What nbgrader wrote next to it, else when it was last changed."""
+    """The time that nbgrader wrote next to the file, else the time of its last change."""
     note = file.parent / "timestamp.txt"
     if note.is_file():
         return _text(note).strip()[:40]
@@ -149,7 +149,7 @@ def _timestamp(file: Path) -> str:
 def in_parts(
     submissions: Sequence[Submission], exercises: Container[str], named: Container[str] = ()
 ) -> list[Submission]:
-    """The same, with the assignment `hw1/part1` where `hw1` has several parts: notebooks that are judged separately.
+    """Submissions by parts: assignment `hw1/part1` where `hw1` has several notebooks, which are judged separately.
 
     Parts are the course's exercises, `named` ones, and names shared by two or more students who hand in several.
     """

@@ -1,4 +1,4 @@
-"""What a user writes: graphs, tensors, dtypes, shapes, devices, functions, gradients.
+"""The user's side of a program: graphs, tensors, dtypes, shapes, devices, functions, gradients.
 
 Design: docs/design/graph.md
 """

@@ -146,7 +146,7 @@ def _convert_to_allowed(arg: ArgDef, attr: AttrDef, value: Any) -> Tensor:
 def _type_error(
     op_def: OpDef, arg: ArgDef, value: Any, wanted: DType | None, inferred_from: dict[str, str], error: Exception
 ) -> Exception:
-    """What TensorFlow says when an input can't be converted."""
+    """TensorFlow's error for an input that can't be converted."""
     if wanted is None:
         return type(error)(f"{error} (input '{arg.name}' of Op '{op_def.name}')")
     try:

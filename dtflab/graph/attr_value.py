@@ -90,7 +90,7 @@ def _set(message: Any, field: str, value: Any) -> None:
 
 
 def _stored(field: str, value: Any) -> Any:
-    """What that field of an AttrValue, or an item of it in its list, holds for `value`."""
+    """The form in which that field of an AttrValue, or an item of it in its list, holds `value`."""
     if field in _MESSAGES:
         return _MESSAGES[field][0](value)
     if field == "type":
@@ -135,7 +135,7 @@ _KIND_OF_FIELD = {field: kind for kind, field in FIELD_OF_KIND.items()}
 
 
 def plain(value: Any, attr: AttrDef | None = None) -> Any:
-    """What a program gives as an attribute: a Python value, or an AttrValue, which is read."""
+    """The Python value of an attribute, which a program gives as it is or as an AttrValue."""
     return read(value, attr) if isinstance(value, AttrValue) else value
 
 

@@ -1,4 +1,4 @@
-"""What a client may give to `run`: tensor → array of its dtype, checked and copied.
+"""The feeds of `run`: tensor → array of its dtype, checked and copied.
 
 Stands for the feed half of `BaseSession._run` in `python/client/session.py`.
 

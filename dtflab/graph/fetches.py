@@ -1,4 +1,4 @@
-"""What a client may ask `run` for, and how the answers are put back into that form.
+"""The fetches of `run`, and how the answers are put back into their form.
 
 Stands for `_FetchMapper` and its kin in `python/client/session.py`.
 
@@ -42,7 +42,7 @@ _makers: dict[str, Callable[[Any, Tensor, Any], Any]] = {}
 
 
 def register_fetched_value(op_type: str, make: Callable[[Any, Tensor, Any], Any]) -> None:
-    """What a client gets for a fetched output of an op of that type: `make(value, tensor, session)`."""
+    """Register the client's value for fetched outputs of an op of that type: `make(value, tensor, session)`."""
     _makers[op_type] = make
 
 

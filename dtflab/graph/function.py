@@ -46,7 +46,7 @@ class Function:
         return self.library.definition(self.name)
 
     def as_attr(self) -> FunctionAttr:
-        """What an attribute of type `func` holds, to call it."""
+        """The value of an attribute of type `func` that calls this function."""
         return FunctionAttr(self.name, {}, self.library)
 
     def __repr__(self) -> str:

@@ -70,12 +70,12 @@ class _Blocks:
 
 
 class _ThreadsBlocks(_Blocks, threading.local):
-    """The same, for each thread its own; a new thread begins inside the blocks that were open at the switch."""
+    """Blocks that each thread has for itself; a new thread begins inside the blocks that were open at the switch."""
 
 
 @contextlib.contextmanager
 def _restored(holder: Any, *names: str) -> Iterator[None]:
-    """These attributes of `holder` have the same values again afterwards."""
+    """Restore these attributes of `holder` afterwards."""
     saved = [(name, getattr(holder, name)) for name in names]
     try:
         yield

@@ -83,7 +83,7 @@ class IndexedSlices:
 
 
 class IndexedSlicesValue(NamedTuple):
-    """What a session gives for fetched IndexedSlices."""
+    """The value of fetched IndexedSlices."""
 
     values: Any
     indices: Any

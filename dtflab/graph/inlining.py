@@ -154,7 +154,7 @@ class _Body:
 
 
 def _device(inner: str, outer: str) -> str:
-    """What a node of a body asks for, completed by what its call asks for."""
+    """The device of a node in a body: its own wishes, completed by those of its call."""
     if not inner or not outer:
         return inner or outer
     device = DeviceSpec.from_string(outer)

@@ -36,7 +36,7 @@ def static_shapes(nodes: Sequence[Node], known: Mapping[str, Any] | None = None)
 
 
 def shapes_of(op: Operation) -> list[TensorShape]:
-    """Those of its outputs; the space that is reserved for cuDNN, whose size TensorFlow leaves open, is empty here."""
+    """The shapes of an op's outputs; the space reserved for cuDNN, whose size TensorFlow leaves open, is empty here."""
     shapes = [tensor.shape for tensor in op.outputs]
     for index, arg in enumerate(op.op_def.outputs):
         if arg.name.startswith("reserve_space") and shapes[index].rank is None:

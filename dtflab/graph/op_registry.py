@@ -1,4 +1,4 @@
-"""What an op is: its interface, shape rule, kernel, gradient and cost, in one class.
+"""An op: its interface, shape rule, kernel, gradient and cost, in one class.
 
 Stands for TensorFlow's `op_def.proto`, `op_def_builder.cc` and the registries of ops, kernels and gradients.
 Left out: deprecation, experimental type constraints, docs inside OpDefs.
@@ -105,7 +105,7 @@ class OpDef:
 
     @functools.cached_property
     def argument_names(self) -> frozenset[str]:
-        """What `apply_op` may be given: names of inputs and attributes."""
+        """The arguments of `apply_op`: names of inputs and attributes."""
         return frozenset([*(arg.name for arg in self.inputs), *self.attrs])
 
     def input_types(self, attrs: dict[str, Any]) -> list[DType]:

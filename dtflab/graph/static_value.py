@@ -1,4 +1,4 @@
-"""What the graph alone tells about a value: for programs that choose by it, and for shape rules.
+"""The value that the graph alone tells: for programs that choose by it, and for shape rules.
 
 Stands for `constant_value` in `python/framework/tensor_util.py` and for `core/common_runtime/eval_const_tensor.cc`.
 

@@ -112,7 +112,7 @@ def list_values(proto: TensorProto, array: np.ndarray[Any, Any], dtype: DType) -
 
 
 def _elements(flat: np.ndarray[Any, Any], dtype: DType, field: str) -> Any:
-    """What the `*_val` field lists for these elements."""
+    """The entries of the `*_val` field for these elements."""
     if field in _BITS:
         flat = flat.view(_BITS[field])
     elif dtype in _NARROW_INTS:

@@ -244,7 +244,7 @@ class TensorShape:
         return TensorShape([y if x is None else x for x, y in zip(self._dims, shape._dims, strict=True)])
 
     def _difference(self, other: TensorShape) -> str:
-        """What makes the two incompatible."""
+        """The first difference that makes the two incompatible."""
         a, b = self._dims or (), other._dims or ()
         if len(a) != len(b):
             return f"Shapes must be equal rank, but are {len(a)} and {len(b)}"

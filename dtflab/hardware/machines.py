@@ -42,7 +42,7 @@ class Link:
 
     @property
     def short(self) -> str:
-        """Its name for people: without the process, and the number of the cluster, that its host belongs to."""
+        """The device's name for people, without its host's process and cluster number."""
         return re.sub(r"(\.cluster\d+)? of process \d+", "", self.name)
 
 

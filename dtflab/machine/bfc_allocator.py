@@ -154,12 +154,12 @@ class BFCAllocator:
 
     @property
     def free_bytes(self) -> int:
-        """What could still be allocated, if it were in one piece and the card had it."""
+        """The bytes that could still be allocated, if they were in one piece and the card had them."""
         return self.limit - self.stats.bytes_in_use
 
     @property
     def largest_free_chunk(self) -> int:
-        """Its bytes; 0 if all that the card gave is in use."""
+        """The bytes of the largest free chunk; 0 if everything that the card gave is in use."""
         return max((sizes[-1][0] for sizes in self._bins if sizes), default=0)
 
     def chunks(self) -> Iterator[Chunk]:
@@ -243,7 +243,7 @@ class BFCAllocator:
     # -- the dump ---------------------------------------------------------------------------------------------------
 
     def report(self, nbytes: int = MIN_ALLOCATION) -> str:
-        """What TensorFlow logs when `nbytes` can't be had: bins, chunks with their owners, sizes in use, counts."""
+        """TensorFlow's log when `nbytes` can't be had: bins, chunks with their owners, sizes in use, counts."""
         size = rounded(nbytes)
         own = bin_number(size)
         lines = [f"BFCAllocator dump for {self.name}"]

@@ -128,7 +128,7 @@ def parse_memory(memory: int | str) -> int:
 
 
 def min_system_memory(available_bytes: int) -> int:
-    """What TensorFlow leaves free on a card: 225 MiB of less than 2 GiB, else 300 MiB or a twentieth."""
+    """The bytes that TensorFlow leaves free on a card: 225 MiB of less than 2 GiB, else 300 MiB or a twentieth."""
     return 225 * MIB if available_bytes < 2 * GIB else max(300 * MIB, int(available_bytes * 0.05))
 
 

@@ -45,7 +45,7 @@ class Thread(Protocol):
 
 
 class Clock(Protocol):
-    """What the library asks of time. Seconds everywhere."""
+    """The library's view of time. Seconds everywhere."""
 
     def now(self) -> float:
         """Seconds since some fixed moment; only differences mean anything."""
@@ -66,7 +66,7 @@ class Clock(Protocol):
         """A thread, not yet started, that will call `target(*args)`; daemon threads end with the process."""
 
     def spawn(self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> Thread:
-        """The same, started."""
+        """A thread that has been started and calls `target(*args)`; see `thread`."""
 
 
 class _Event(threading.Event):

@@ -118,7 +118,7 @@ def _card(runtime: Any, host: str, index: int) -> Card:
 
 
 class PoolBooks:
-    """What CuPy's pool has given away, in the words of an allocator. The pool itself says when memory is full."""
+    """The books of CuPy's pool, in the words of an allocator. The pool itself says when memory is full."""
 
     def __init__(self, name: str, limit: int) -> None:
         self.name = name
@@ -137,7 +137,7 @@ class PoolBooks:
         return self._sizes[address]
 
     def deallocate(self, address: int) -> None:
-        """It is gone."""
+        """Note that the tensor at `address` has been freed."""
         self.stats.bytes_in_use -= self._sizes.pop(address)
 
     def report(self, nbytes: int = 0) -> str:
@@ -161,7 +161,7 @@ class CardMemory(DeviceMemory):
                 self._grab(cupy, limit)
 
     def begin(self) -> None:
-        """It took its memory when it was made."""
+        """Do nothing: the memory was taken when the device was made."""
 
     def _grab(self, cupy: Any, nbytes: int) -> None:
         """Take all at once, as TensorFlow does: what the pool has had once, it keeps."""
@@ -185,7 +185,7 @@ class CardMemory(DeviceMemory):
 
 @dataclass(frozen=True)
 class _Size:
-    """What a trace wants to know of an array that has been copied."""
+    """The size, shape and dtype of an array that has been copied, for a trace."""
 
     nbytes: int
     shape: tuple[int, ...]
@@ -317,7 +317,7 @@ class CudaGPU(GPUDevice):
         return run
 
     def _copier(self, node: Node, to_host: bool) -> Callable[[Any], Any]:
-        """What brings a value of `node` to where it belongs, if it is somewhere else, and notes the copy."""
+        """A function that brings a value of `node` to the side where it belongs, and notes the copy."""
         wrong: Any = self.cupy.ndarray if to_host else (np.ndarray, np.generic)
         copy = self.to_host if to_host else self.to_device
         line = make_node(f"{node.name}:MEMCPY{'DtoH' if to_host else 'HtoD'}", "NoOp", device=node.device)

@@ -32,7 +32,7 @@ Kernel = Callable[..., Any]
 
 
 class GPUDevice(Device):
-    """What simulated and real GPUs have in common: device memory, host-memory arguments, transfers."""
+    """The common base of simulated and real GPUs: device memory, host-memory arguments, transfers."""
 
     def __init__(self, name: str, claim: Claim, config: Any = None, clock: Clock = REAL) -> None:
         self.claim = claim

@@ -37,7 +37,7 @@ _memories_lock = threading.Lock()  # a session may open while another one's step
 
 
 def memories() -> list[DeviceMemory]:
-    """Those of this process."""
+    """The device memories of this process."""
     with _memories_lock:
         return list(_memories)
 

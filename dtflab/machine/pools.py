@@ -32,7 +32,7 @@ MIN_COST_PER_SHARD = 125_000  # nanoseconds: some ten times what a part on anoth
 
 
 class Part(NamedTuple):
-    """What one thread did of a kernel, and when."""
+    """A thread's share of a kernel, and when it ran."""
 
     started: float
     ended: float

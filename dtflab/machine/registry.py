@@ -40,7 +40,7 @@ _PATIENCE = 10.0  # seconds for the registry's lock
 
 @dataclass(frozen=True)
 class HostCards:
-    """What a host has: `count` cards of one model; more, if they are made when somebody asks for them (not `exact`).
+    """The cards of a host: `count` of one model; more, if they are made when somebody asks for them (not `exact`).
 
     `virtual` says that programs in virtual time may use them: what they take is modelled, not measured.
     """
@@ -62,7 +62,7 @@ class HostCards:
 
 @dataclass(frozen=True)
 class Holding:
-    """What one program holds of one card: `held` bytes, since `since` (seconds since 1970). `slot` has its counters."""
+    """A program's memory on a card: `held` bytes, since `since` (seconds since 1970). `slot` has its counters."""
 
     host: str
     card: int
@@ -74,7 +74,7 @@ class Holding:
 
 @dataclass
 class Record:
-    """What one process tells: its number, its command, its hosts, what its programs hold."""
+    """The entry of one process: its number, its command, its hosts, the holdings of its programs."""
 
     pid: int
     command: str
@@ -250,7 +250,7 @@ class Registry:
     # ---- what others tell ----
 
     def others(self) -> list[Record]:
-        """What the other processes tell that live, in the order of their numbers. Files of the dead are removed."""
+        """The entries of the other living processes, by their numbers. Files of the dead are removed."""
         found = []
         with self.locked():
             for life in self.folder.glob("*.live"):
@@ -266,12 +266,12 @@ class Registry:
         return sorted(found, key=lambda record: record.pid)
 
     def events(self) -> list[CardEvent]:
-        """What happened to the memory of cards, the oldest first."""
+        """The journal of the cards' memory, the oldest event first."""
         with self.locked():
             return self._journal.read()
 
     def everyone(self) -> list[Record]:
-        """What this process tells, and what the others do, at this moment."""
+        """The entries of this process and of all others at this moment."""
         with self.locked():
             return [replace(self._record), *self.others()]
 
@@ -317,7 +317,7 @@ def _private(folder: Path) -> None:
 
 
 def command_line() -> str:
-    """What the process is called in tables: `python train.py`; of a task, its name."""
+    """The process's name in tables: `python train.py`; for a task, its name."""
     script = sys.argv[0] if sys.argv else ""
     if script.startswith("/job:"):
         return script

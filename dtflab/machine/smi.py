@@ -34,7 +34,7 @@ REAL_CARDS = "real GPUs; of the processes, this one. NVIDIA's nvidia-smi knows t
 
 @dataclass(frozen=True)
 class Process:
-    """What one program holds of one card: `held` bytes with its context, of which tensors have `in_use`."""
+    """The memory that one program holds of one card: `held` bytes with its context, of which tensors have `in_use`."""
 
     gpu: int
     pid: int

@@ -66,7 +66,7 @@ class RNNCell(Layer):
             return super().__call__(inputs, state, *args, **kwargs)
 
     def _noted(self, getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What `get_variable` makes inside `call` is a weight of this cell."""
+        """Register a variable that `get_variable` makes inside `call` as a weight of this cell."""
         variable = getter(*args, **kwargs)
         shards = list(variable) if hasattr(variable, "_get_partitions") else [variable]
         if not any(shards[0] is known for known in self._trainable_weights + self._non_trainable_weights):

@@ -30,7 +30,7 @@ _NOTHING = {"text/plain": ""}  # where widgets don't run
 
 
 class Slider(NamedTuple):
-    """What a slider may be set to, where it begins, and a sentence on what to look for."""
+    """The values of a slider, the one it begins with, and a sentence on what to look for."""
 
     values: Sequence[Any]
     start: Any
@@ -147,7 +147,7 @@ class Explorer:
         return f"{self._draw.__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
     def _pictures(self, values: dict[str, Any]) -> Iterator[Any]:
-        """What `draw` returns, or yields one after the other; of an error, its text."""
+        """The pictures that `draw` returns, or yields one after the other; the text of its error."""
         try:
             drawn = self._draw(**values)
             yield from drawn if isinstance(drawn, GeneratorType) else [drawn]
@@ -185,7 +185,7 @@ def _letters() -> str:
 
 
 def _bundle(picture: Any) -> dict[str, Any]:
-    """What a notebook would show for it."""
+    """The notebook's display of a picture."""
     if isinstance(picture, str):
         return {"text/plain": picture}
     shell: Any = get_ipython()

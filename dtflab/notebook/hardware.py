@@ -1,4 +1,4 @@
-"""What `%dtf_cluster` says of hardware and chance: simulated GPUs, and what the durations of virtual time are those of.
+"""The options of `%dtf_cluster` for hardware and chance: simulated GPUs, and the source of virtual durations.
 
 Rule: all is checked before anything is stopped or started; UsageError, with an example, for what can't be.
 """
@@ -21,7 +21,7 @@ EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
 
 
 def choices() -> dict[str, tuple[str, ...]]:
-    """What may stand behind an option; with one's own parts, so far as they have been added."""
+    """The values that an option may take, including the user's own hardware as far as it has been added."""
     return {
         "--gpu": tuple(model.short[0] for model in MODELS),
         "--clock": ("real", "virtual"),
@@ -52,7 +52,7 @@ def _gpus(args: Any, jobs: list[str]) -> dict[str, Any]:
 
 
 def _virtual(args: Any) -> dict[str, Any]:
-    """What a cluster in virtual time is made of."""
+    """The arguments of a cluster in virtual time."""
     given = {name: getattr(args, name) for name in OPTIONS}
     try:
         if args.stragglers is not None:

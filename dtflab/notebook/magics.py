@@ -382,7 +382,7 @@ class DtfMagics(Magics):
             raise UsageError(f"In {expression!r}: {error}.") from None
 
     def _fetches(self, texts: dict[str, str]) -> Any:
-        """What a line fetches: a Python expression, else a name in the graph, as pictures show it, else some of both.
+        """The fetches of a line: a Python expression, else a name in the graph, as pictures show it, else some of both.
 
         The graph is that of the session that is named, or the default graph. None for no text.
         """
@@ -401,7 +401,7 @@ class DtfMagics(Magics):
             raise UsageError(f"{error} And {unknown!r} is not an op or tensor of the graph.") from None
 
     def _named(self, word: str, graph: Graph) -> Any:
-        """What a word is in Python, if that can be fetched, else the op or tensor of that name; None for neither."""
+        """The value of a word in Python, if it can be fetched, else the op or tensor of that name; None for neither."""
         shell: Any = self.shell
         if hasattr(value := shell.user_ns.get(word), "graph"):
             return value
@@ -428,7 +428,7 @@ class DtfMagics(Magics):
         return session
 
     def complete(self, _: Any, event: Any) -> list[str]:
-        """What may come next on a line that starts with one of the magics: options, verbs, names of clusters."""
+        """The completions of a line that starts with one of the magics: options, verbs, names of clusters."""
         magic, *words = event.line.split()
         told = words if event.line.endswith(" ") else words[:-1]
         before = told[-1] if told else ""
@@ -468,7 +468,7 @@ def drawn(draw: Callable[..., Any], *what: Any, **how: Any) -> Picture:
 
 
 def _placed(session: BaseSession, fetches: Any, feed: Any) -> tuple[Any, Mapping[str, str]]:
-    """What to draw, and where it is: as the master says, as a run of it shows, or as dtflab's rules place it."""
+    """The graph to draw, and its placement: the master's, or that of a run of it, or that of dtflab's rules."""
     try:
         return session.placed_nodes(fetches), placement_of(session)
     except NotImplementedError:

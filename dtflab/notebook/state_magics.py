@@ -130,7 +130,7 @@ class StateMagics(Magics):
         return found
 
     def complete(self, _: Any, event: Any) -> list[str]:
-        """What may come next on a line that starts with one of these magics."""
+        """The completions of a line that starts with one of these magics."""
         return _OPTIONS.get(event.line.split()[0].lstrip("%"), []) if event.symbol.startswith("-") else []
 
 

@@ -1,4 +1,4 @@
-"""What operations exist: one folder per family, one class per op, everything about it in one place.
+"""The operations: one folder per family, one class per op, everything about it in one place.
 
 An op's class is its interface (equal to TensorFlow's OpDef), shape rule, kernel, gradient and cost; `linalg/matmul.py`
 is a good first one to read.

@@ -1,4 +1,4 @@
-"""What NumPy and CuPy don't call by the same name.
+"""A bridge over the names in which NumPy and CuPy differ.
 
 A kernel is written once, over an array module `xp`. CuPy has nearly all of NumPy; what is missing is bridged here, or
 in the kernel by a form that both have. `np.array(…, like=x)` makes an array of the module that `x` is of.

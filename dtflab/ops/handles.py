@@ -105,7 +105,7 @@ def handle_in_step(ctx: Any, name: str, type_name: str, make: Callable[[], Any])
 
 
 def found_in_step(ctx: Any, handle: ResourceHandle, what: str, kind: type[T]) -> T:
-    """What `handle` names; NotFoundError if it belongs to another step or another device."""
+    """The resource that `handle` names; NotFoundError if it belongs to another step or another device."""
     found: T | None = ctx.step.temporaries.get((handle.name, ctx.device))
     if found is None:
         raise errors.NotFoundError.of(

@@ -1,4 +1,4 @@
-"""What the client of a session checks and shows: its arguments, its devices, its errors.
+"""The client's side of a session, apart from steps: checks of its arguments, its devices, its errors.
 
 Stands for the small parts of `python/client/session.py` that are not about a step.
 """

@@ -444,7 +444,7 @@ _PASS_CELLS_ON = ("Identity", "_Retval", "_Send")
 
 
 def _is_loop_constant(node: Node) -> bool:
-    """It hands a variable on, too: a body that updates it reads the new value."""
+    """True for an Enter that is a loop constant, even of a variable: a body that updates it reads the new value."""
     return node.op == "Enter" and bool(node.attrs["is_constant"])
 
 

@@ -134,7 +134,7 @@ def run(iteration: Iteration, n: int, args: Sequence[Any]) -> None:
 
 
 def stops_death(iteration: Iteration, n: int) -> bool:
-    """What a dead control flow node does; True if its outputs are not simply dead in this iteration."""
+    """Run a dead control flow node; True if its outputs are not simply dead in this iteration."""
     kind = iteration.executor.control_flow[n]
     if kind == "enter":
         _enter(iteration, n, DEAD)

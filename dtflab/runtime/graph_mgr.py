@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class StepContext:
-    """What a kernel may know of the step that runs it."""
+    """The kernel's view of the step that runs it."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class StepContext:
         return inner
 
     def state(self, node_name: str, make: Callable[[], Any]) -> Any:
-        """What the kernel of that node keeps from step to step, as long as the session lives."""
+        """The state that the kernel of that node keeps from step to step, as long as the session lives."""
         found = self._kernel_state.get(node_name)  # two steps may come at once: both get what the first has made
         return self._kernel_state.setdefault(node_name, make()) if found is None else found
 

@@ -110,7 +110,7 @@ def _hand_over(value: object, done: Done) -> None:
 
 
 def fetched(i: int, name: str, value: object) -> object:
-    """What the client gets for its fetch number `i`, of tensor `name`; InvalidArgumentError for a dead one."""
+    """The client's value of fetch number `i`, of tensor `name`; InvalidArgumentError for a dead one."""
     if value is DEAD:
         raise errors.InvalidArgumentError.of(f"Retval[{i}] does not have value: {name} is on a branch not taken.")
     return value.read() if isinstance(value, Cell) else value  # a variable: its value at the end of the step
@@ -159,7 +159,7 @@ class RendezvousMgr:
 
 
 class StepRendezvous:
-    """What the kernels of one step in one task see: values are sent here, and pulled from wherever they are made.
+    """The rendezvous as the kernels of one step in one task see it: they send here, and pull from any task.
 
     `pull(task, key, done)` asks another task.
     """

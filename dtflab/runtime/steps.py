@@ -32,7 +32,7 @@ SMALL = 6  # elements: what has no more is shown
 
 
 class Ran(NamedTuple):
-    """What a node did in a set. `state` is 'ran', 'dead' (skipped, with all that needs it), 'waits' or 'came'.
+    """A node's part in a set. `state` is 'ran', 'dead' (skipped, with all that needs it), 'waits' or 'came'.
 
     A node 'waits' if it was started and something outside of it must happen first; in a later set it 'came'.
     """
@@ -45,7 +45,7 @@ class Ran(NamedTuple):
 
     @property
     def result(self) -> str:
-        """What came out, in words."""
+        """The outcome in words."""
         return {"dead": "dead: not run", "waits": "asks, and waits"}.get(self.state, ", ".join(self.outputs))
 
 
@@ -141,7 +141,7 @@ def _told(place: Place, state: str) -> Ran:
 
 
 def _outputs(work: Iteration, n: int) -> list[Any]:
-    """What a node has just handed on, read off the edges: its consumers have not run yet."""
+    """The values that a node has just handed on, read off the edges: its consumers have not run yet."""
     node, targets = work.executor.nodes[n], work.executor.items[n].targets
     if node.op == "_Retval" and work.ctx.results is not None:
         return [work.ctx.results[node.attrs["index"]]]

@@ -28,11 +28,11 @@ Feeds = Sequence[tuple[str, object]]  # tensor names and their values, into whic
 
 
 class MasterInterface(Protocol):
-    """What a client asks of the master of its session."""
+    """The calls of a client to the master of its session."""
 
     @property
     def task(self) -> str:
-        """Whose master it is, as far as that is known."""
+        """The task of the master, as far as it is known."""
 
     def create_session(self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None) -> str:
         """Open a session on a graph; returns its handle."""
@@ -73,7 +73,7 @@ class MasterInterface(Protocol):
 
 
 class LocalMaster(MasterInterface, Protocol):
-    """What only a master in the client's own process can do."""
+    """The calls that only a master in the client's own process can answer."""
 
     def session(self, handle: str) -> MasterSession:
         """The session of a handle: its placed graph, and why each node is where it is."""
@@ -108,7 +108,7 @@ Explain = Callable[[errors.OpError | KeyboardInterrupt], BaseException]  # the e
 
 
 class WorkerInterface(Protocol):
-    """What a master, or another worker, asks of a worker."""
+    """The calls of a master, or of another worker, to a worker."""
 
     def get_status(self) -> list[DeviceAttributes]:
         """The worker's devices."""
@@ -158,7 +158,7 @@ def register_scheme(scheme: str, connect: Connect) -> None:
 
 
 def connection_to(target: str) -> Connect:
-    """What connects to the master behind a session target; NotFoundError for a scheme nobody registered."""
+    """The function that connects to the master of a session target; NotFoundError for an unregistered scheme."""
     scheme, separator, _ = target.partition("://")
     if not separator and target:
         raise errors.NotFoundError.of(

@@ -103,7 +103,7 @@ class _Call(OpenCall):
         super().__init__(method, events.client_name(), "", detail, sent=_size(value for _, value in feeds))
 
     def answer(self, values: list[object]) -> list[object]:
-        """These are the values that came back."""
+        """Note the size of the values that came back, and return them."""
         self.received = _size(values)
         return values
 

@@ -75,7 +75,7 @@ class Worker:
             executor.start(step, StepContext(step, executor.device, self._step_rendezvous, state, args, results))
 
     def _step_rendezvous(self, step: Step) -> StepRendezvous:
-        """What the kernels of a step here send to and receive from, made when the first of them asks."""
+        """The rendezvous of a step's kernels here, made when the first of them asks."""
         return StepRendezvous(
             self.task, lambda: self._rendezvous_of(step), lambda task, key, done: self._pull(step, task, key, done)
         )

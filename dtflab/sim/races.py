@@ -102,7 +102,7 @@ def _points(pairs: Any, way: Any) -> NDArray[np.float64]:
 
 
 def _pulls(cluster: Cluster, start: float) -> NDArray[np.float64]:
-    """What came from parameter servers to workers, as far as the log goes back; calls without tensors count, too."""
+    """The transfers from parameter servers to workers, as far as the log goes back; calls without tensors count."""
     lines = [line for line in cluster.log().lines if line.where.startswith("/job:ps/")]
     sent = [(line.ended - start, line.nbytes) for line in lines if line.target.startswith("/job:worker/")]
     return np.array(sent, dtype=float).reshape(-1, 2)

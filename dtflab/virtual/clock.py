@@ -250,7 +250,7 @@ class VirtualClock:
 
     @AWAITED
     def _wait_in_event(self, event: VirtualEvent, timeout: float | None) -> None:
-        """The same for a thread that makes an event: what it waits for already has to wait."""
+        """Wait in a thread that makes an event, while the wait that it interrupts goes on."""
         covered: _Turn | None = getattr(self._here, "turn", None)
         inner = self._here.turn = _Turn(threading.current_thread().name, guest=False)
         if covered is not None:
@@ -411,7 +411,7 @@ class VirtualClock:
             self._turning = before
 
     def _next(self) -> _Turn | None:
-        """Whose turn it is, if anybody can have one."""
+        """The turn that comes next, or None if no thread can run."""
         with self._door:
             if (turn := self._interrupted) is not None:
                 self._interrupted = None
@@ -428,7 +428,7 @@ class VirtualClock:
         return turn
 
     def _forget(self, turn: _Turn) -> None:
-        """It waits for nothing any more."""
+        """Take the turn out of everything that it waits for."""
         turn.number += 1
         self._waiting.pop(turn, None)
         for line in (self._woken, self._arrivals):

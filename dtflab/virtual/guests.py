@@ -41,7 +41,7 @@ class Away:
         self._until[thread] = REAL.now() + self._patience.get(thread, PATIENCE)
 
     def comes(self, thread: Any) -> None:
-        """It is back, or here for the first time; expected still, until it is in line."""
+        """Note that a guest is back, or here for the first time; it stays expected until it is in line."""
         with self._lock:
             self._inside.add(thread)
             new = [t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._known]
@@ -50,7 +50,7 @@ class Away:
                 self._expect(one)
 
     def is_in(self, thread: Any) -> None:
-        """It stands in line, or nobody was there before it."""
+        """Note that a guest stands in line, or had nobody before it."""
         with self._lock:
             if self._until.pop(thread, None) is not None:
                 self._patience[thread] = PATIENCE

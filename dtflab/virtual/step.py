@@ -221,4 +221,4 @@ class _Kernel:
 
 
 def _nothing() -> None:
-    """What there is to do when an answer has come."""
+    """Ignore an answer that has come."""

@@ -54,7 +54,7 @@ class VirtualWorker(Worker):
 
 
 class TimedRendezvous(StepRendezvous):
-    """What the kernels of a step in a task see: a value takes the time of its way before it is there."""
+    """The rendezvous as the kernels of a step in a task see it: a value arrives after the time of its way."""
 
     __slots__ = ("_step",)
 

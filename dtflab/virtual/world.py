@@ -30,14 +30,14 @@ class Job(Protocol):
     """Something that a processor does."""
 
     def begin(self) -> float:
-        """It has its turn: how many seconds does it take?"""
+        """Start a kernel whose turn has come; returns the seconds that it takes."""
 
     def end(self, lane: Lane) -> None:
-        """They are over."""
+        """End the kernel after these seconds."""
 
 
 class Lane(NamedTuple):
-    """What stands for a thread in a trace: one slot of a processor."""
+    """The stand-in for a thread in a trace: one slot of a processor."""
 
     name: str
 
@@ -97,7 +97,7 @@ class World:
         self._of_device: dict[str, Slots] = {}
 
     def processor(self, device: str) -> Slots:
-        """What computes for a device, by its full name. The CPU devices of a host's tasks are the same cores."""
+        """The processor behind a device's full name. The CPU devices of a host's tasks are the same cores."""
         if device not in self._of_device:
             hardware, _ = self.machines.processor(device)
             place = self.machines.place(device)
@@ -111,7 +111,7 @@ class World:
         return self.processor(f"{device.rpartition('/device:')[0]}/device:CPU:0")
 
     def plan(self, executor: Executor) -> Plan:
-        """What the nodes of a partition take on the processor of its device."""
+        """The times of a partition's nodes on the processor of its device."""
         if executor not in self._plans:
             self._plans[executor] = Plan(executor, self.processor(executor.device.name))
         return self._plans[executor]

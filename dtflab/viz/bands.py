@@ -156,7 +156,7 @@ class Bands:
         return makers
 
     def name_inside(self, event: Event) -> str | None:
-        """What stands in a bar: its mark, and its name if there is room for both."""
+        """The text in a bar: its mark, and its name if there is room for both."""
         mark = self.mark(event)
         fits = mark and text_width(mark, 11) <= self.extent(event)[1] - 2
         name = self._name_beside(event)

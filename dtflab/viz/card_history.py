@@ -83,7 +83,7 @@ def card_history(
 
 
 def _moments(events: Sequence[CardEvent], now: _Held) -> tuple[_Held, list[_Moment]]:
-    """What each program held before the first event, and after each; consecutive refusals of one are one moment."""
+    """The programs' memory before the first event, and after each; consecutive refusals of one are one moment."""
     first = {(e.pid, e.program): e.before for e in reversed(events)}
     held = start = {who: size for who, size in (now | first).items() if size}
     moments: list[_Moment] = []
@@ -268,5 +268,5 @@ class _Drawing:
 
     @property
     def _unused(self) -> int:
-        """What the driver has for itself: in use, but no program's."""
+        """The driver's own bytes: in use, but no program's."""
         return self.card.used - sum(self.states[-1].values())

@@ -42,7 +42,7 @@ class Thing(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """What a client does with a thing: use, put or take."""
+    """A client's use of a thing: use, put or take."""
 
     client: str
     does: str
@@ -124,7 +124,7 @@ class _System:
 
 
 def _merged(ways: Sequence[_Way]) -> list[_Way]:
-    """The same, with things as one that lie in one task and are used alike, if there are more than three of them."""
+    """The ways, with things as one that lie in one task and are used alike, if there are more than three of them."""
     users: dict[Thing, list[tuple[str, str]]] = {}
     for way in ways:
         users.setdefault(way.thing, []).append((way.client, way.does))

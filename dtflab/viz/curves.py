@@ -243,7 +243,7 @@ class _Shown:
 if TYPE_CHECKING:
 
     class Curves(_Shown, Figure):
-        """What `_figure_class` makes."""
+        """The class of `_figure_class`'s figures."""
 
 
 @functools.cache

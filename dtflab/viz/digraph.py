@@ -20,7 +20,7 @@ Kind = str  # 'data', 'control' or 'transfer'
 
 
 class Op(NamedTuple):
-    """What pictures need of a node."""
+    """A node as pictures need it."""
 
     name: str
     op: str

@@ -97,7 +97,7 @@ def headline(s: Story) -> str:
 
 
 def remarks(s: Story) -> list[str]:
-    """What a reader should know before the tables."""
+    """The remarks that a reader should know before the tables."""
     chain = " → ".join(map(readable, _middle_out(s.critical_path)))
     lines = [f"Feed {_listed(s.unfed)}: without a value the step fails." if s.unfed else ""]
     lines += [f"Pruned, {why}: {plural(n, 'op')} ({_listed(names, 3)})." for why, n, names in _by_reason(s.dropped)]

@@ -154,7 +154,7 @@ class _Phases:
         self._mark(needed, "forward")  # counters of loops
 
     def _among_losses(self, names: Iterable[str]) -> list[str]:
-        """Those with more loss around them than input or forward, in the nearest scope that holds any of the three."""
+        """The ops with more loss around them than input or forward, in the nearest scope that holds any of these."""
         around: dict[str, Counter[str]] = defaultdict(Counter)
         for name, phase in self.found.items():
             if phase in ("input", "forward", "loss"):
@@ -164,7 +164,7 @@ class _Phases:
         return [name for name, scopes in nearest.items() if scopes and _is_loss(around[scopes[0]])]
 
     def _kinds(self, needed: set[str]) -> dict[str, str]:
-        """What each op is made of: "input", "weights", "regularizer" (of weights, summed up), "model" (both), ""."""
+        """The kind of each op: "input", "weights", "regularizer" (of weights, summed up), "model" (both), ""."""
         variables = [n for n in needed if self.ops[n].op in _VARIABLES]
         trained = [n for n in variables if any(self.found.get(after) == "update" for after in self.after[n])]
         weights = self._reached(trained or variables, self.after, lambda name: name in needed)

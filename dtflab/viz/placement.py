@@ -81,7 +81,7 @@ def placement(
 
 
 def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:
-    """What to draw, and the devices of its ops; a session says where it has them."""
+    """The graph to draw and the devices of its ops; a session says where it has them."""
     if where is None or isinstance(where, Mapping):
         return graph, where
     if not isinstance(where, BaseSession):

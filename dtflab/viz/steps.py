@@ -26,7 +26,7 @@ def steps_html(steps: Steps) -> Markup:
 
 
 def record_html(record: Record) -> Markup:
-    """What one set did."""
+    """A page on one set."""
     head = str(record).partition("\n")[0].capitalize()
     return page(head, record.outlook.split("\n"), _tables(record, {}), unfolded=2)
 

@@ -72,7 +72,7 @@ class _Looks(NamedTuple):
         return self.way.of(transfer.producer, transfer.source)
 
     def mark(self, event: Event) -> str:
-        """What a bar shows next to its colour; a device's bars stand in its band."""
+        """The letter in a bar, next to its colour; a device's bars stand in its band and have none."""
         return "" if self.way.by_device else self.of(event).letter
 
     def of_band(self, device: Look) -> Look:

@@ -1,4 +1,4 @@
-"""What-if as pictures: steps one under the other on one scale of time, and a number over what was changed.
+"""Pictures of what-ifs: steps one under the other on one scale of time, and a number over the setting that was changed.
 
 Of each step the devices that compute, and below them the links that were taken longest; what stands for so little time
 that it can't be seen is drawn together with its neighbours. All bars are as long as they took, to the same scale, so
@@ -257,7 +257,7 @@ def _is_wide(what: str, xs: Sequence[float]) -> bool:
 
 
 def _values(outcomes: Sequence[Outcome]) -> tuple[str, list[float]]:
-    """What a sweep changed, with its unit, and the values as numbers."""
+    """The setting that a sweep changed, with its unit, and the values as numbers."""
     what = _swept(outcomes)
     values = [one.changes[what] for one in outcomes]
     if what == "network" and all(isinstance(value, str | Nic | Network) for value in values):

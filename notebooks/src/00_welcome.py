@@ -101,7 +101,7 @@ with tf.Graph().as_default():
 
 # %%
 def work(client):
-    """What each worker does; returns the loss at each of its steps."""
+    """Train on each worker; returns the loss at each of its steps."""
     model = build(client)
     batches = tf.datasets.digits(one_hot=True, seed=client.index).train
     losses = []

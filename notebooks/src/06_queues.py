@@ -415,7 +415,7 @@ print(f"ended with {type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}
 
 # %%
 def outcome(room):
-    """What becomes of a file of 10 examples if each queue has room for that many."""
+    """The outcome of a file of 10 examples if each queue has room for that many."""
     with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
         try:
             virtual.run(lambda client: two_queues(client, room))

@@ -124,7 +124,7 @@ for i, (units, rate) in enumerate(CANDIDATES):
 
 # %%
 def member(i, images):
-    """What network `i`, where it was trained, says of images: a probability for each digit."""
+    """The probabilities of network `i` for each digit, computed where it was trained."""
     with tf.device(f"/job:worker/task:{i}/gpu:0"):
         return tf.nn.softmax(network(f"net{i}", CANDIDATES[i][0], images))
 
@@ -237,7 +237,7 @@ def run_ensemble(limit=None):
 
 
 def told(rows):
-    """What `decide` returns, in a line."""
+    """The results of `decide`, in a line."""
     ms, members, right = rows.T
     told = f"{np.median(ms):5.1f} ms per query, {members.mean():.1f} members answer in time"
     return f"{told}, {right.mean():.0%} right"

@@ -183,7 +183,7 @@ class Way:
 
 
 def work(client, way):
-    """What each worker does; pairs (virtual seconds, loss)."""
+    """Train on each worker; returns pairs (virtual seconds, loss)."""
     workers = client.cluster_spec.num_tasks("worker")
     place = tf.train.replica_device_setter(
         cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"

@@ -214,7 +214,7 @@ def passed(way, steps):
 
 
 def on_worker(records):
-    """What stands for training: the sum of all bytes."""
+    """A stand-in for training: the sum of all bytes."""
     with tf.device("/job:worker/cpu:0"):
         return tf.reduce_sum(tf.cast(tf.reshape(tf.decode_raw(records, tf.uint8), [-1, LENGTH]), tf.float32))
 

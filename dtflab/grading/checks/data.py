@@ -51,7 +51,7 @@ Calls = Sequence[Push | Take]
 
 
 class Seen(NamedTuple):
-    """What each take gave: the evidence. `written`: a gradient was changed; `carried`: another's gradients counted."""
+    """The result of each take: the evidence. `written`: a gradient was changed; `carried`: another's were counted."""
 
     calls: Calls
     got: Sequence[Any]
@@ -67,7 +67,7 @@ class Seen(NamedTuple):
 
 
 def by_library(calls: Calls) -> list[Any]:
-    """What the library's accumulator gives: for each take a mean, or None where it would wait."""
+    """The answers of the library's accumulator: for each take a mean, or None where it would wait."""
     with Graph().as_default() as graph, Session(graph=graph) as session:
         value, count = placeholder(dtypes.float64, [2]), placeholder(dtypes.int64, [])
         required = placeholder(dtypes.int32, [])
@@ -114,7 +114,7 @@ def other(
 
 
 def played(functions: tuple[Any, Any], calls: Calls) -> list[Any]:
-    """What each take of a pair (push, take) gives."""
+    """The result of each take with a pair of functions (push, take)."""
     push, take = functions
     got = []
     for call in calls:

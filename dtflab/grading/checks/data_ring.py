@@ -33,7 +33,7 @@ q3 = from_toml(__file__)
 
 
 class Seen(NamedTuple):
-    """What a step gave, and the bytes that passed: the evidence."""
+    """The results of a step and the bytes that passed: the evidence."""
 
     tensors: Sequence[Any]
     values: Sequence[Any]  # one for each device

@@ -50,7 +50,7 @@ q1 = from_toml(__file__)
 
 
 class Seen(NamedTuple):
-    """What the workers did together: the evidence."""
+    """The workers' training: the evidence."""
 
     sync: bool
     steps: int  # asked for
@@ -171,7 +171,7 @@ def _strays(cluster: Cluster, loss: Loss) -> tuple[str, ...]:
 
 
 def _looked_at(cluster: Cluster, loss: Loss, rate: float, seen: Seen) -> Seen:
-    """What the training has left in the variables."""
+    """The evidence with the values that the training has left in the variables."""
     with Graph().as_default() as graph, device("/job:ps/task:0"), Session(cluster.target, graph=graph) as session:
         weights, computed = get_variable("weights", [64, 10]), get_variable("computed", [], dtypes.int32)
         count = get_variable("global_step", [], dtypes.int64)

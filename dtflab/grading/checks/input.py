@@ -38,7 +38,7 @@ q1 = from_toml(__file__)
 
 
 class Seen(NamedTuple):
-    """What the answer gave: the evidence. `error` is the type of what it raised."""
+    """The answer's elements: the evidence. `error` is the type of the exception that it raised."""
 
     files: Sequence[Lines]
     epochs: int
@@ -110,7 +110,7 @@ def _written(folder: str, files: Sequence[Lines]) -> list[str]:
 
 
 def _endless(told: str, seen: Seen, queues: Sequence[QueueEvent]) -> Wrong:
-    """What there is to say of a call that has no end, by what it took from queues."""
+    """The verdict on a call without an end, by the elements that it took from queues."""
     taken: Counter[str] = Counter()
     for event in queues:
         taken[event.queue] += event.elements if event.what == "take" else 0

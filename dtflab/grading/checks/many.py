@@ -56,7 +56,7 @@ class Options(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a run of the program returned and left on the cluster: the evidence."""
+    """The value that a run of the program returned, and the variables it left on the cluster: the evidence."""
 
     options: Options
     value: float

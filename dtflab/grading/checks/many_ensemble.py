@@ -35,7 +35,7 @@ q2 = from_toml(__file__)
 
 
 class Result(NamedTuple):
-    """What the search knows of a net."""
+    """A net as the search knows it."""
 
     container: str
     device: str
@@ -135,7 +135,7 @@ def classes_of(made: Sequence[Member], choose: Choose, combine: Combine) -> Any:
 
 
 class Seen(NamedTuple):
-    """What an ensemble said, and where it computed: the evidence."""
+    """The answers of an ensemble, and where it computed: the evidence."""
 
     members: Sequence[Member]
     classes: Any = None

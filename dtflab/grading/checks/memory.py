@@ -183,7 +183,7 @@ def too_large(answer: Any, random: Random) -> None:
 
 @q1.mistake()
 def promises_too_much(seen: Seen) -> bool:
-    """It is not always another program that holds the memory. A program that needs more than the card has fails even on
+    """The holder of the memory is not always another program. A program that needs more than the card has fails even on
     its own; then no setting helps, only a smaller model or batch, or a larger card."""
     return seen.settings is not None and seen.case.need > seen.case.memory
 

@@ -48,7 +48,7 @@ class Model:
         self.tries = 0
 
     def step(self, batch: int) -> float:
-        """What the answer gets: the loss. ResourceExhaustedError if the examples don't fit."""
+        """Run a step, as the answer does, and return the loss. ResourceExhaustedError if the examples don't fit."""
         self.tries += 1
         if self.tries > _FOR_EVER:
             raise Wrong(f"After {_FOR_EVER} steps there is no end in sight. Does each step bring it nearer?")

@@ -115,7 +115,7 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What an answer said of the cases that it was asked about."""
+    """The answer's verdicts on the cases that it was asked about."""
 
     said: Sequence[tuple[Case, bool]]
 

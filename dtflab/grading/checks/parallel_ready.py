@@ -26,7 +26,7 @@ q3 = from_toml(__file__)
 
 
 class Seen(NamedTuple):
-    """What an op reads, one name per edge; what it waits for without reading; the sets of the answer."""
+    """The op's inputs, one name per edge; the ops it waits for without reading; the sets of the answer."""
 
     reads: Mapping[str, Sequence[str]]
     waits: Mapping[str, Sequence[str]]

@@ -79,7 +79,7 @@ def _carries(answer: Any) -> bool:
 
 
 def _told(seen: Seen, i: int, held: Sequence[int]) -> str:
-    """What went wrong with variable `i`, when the tasks held so much."""
+    """The sentence on variable `i`, which went to the wrong task when the tasks held `held` bytes."""
     one, task = seen.variables[i], seen.choices[i]
     kind = "resource variable" if one.resource else "variable"
     went = "did not go to a ps task" if task is None else f"went to ps:{task}"

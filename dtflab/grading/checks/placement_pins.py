@@ -84,7 +84,7 @@ def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: Any) -> 
 
 
 def _demand_number(answer: Any, random: Random) -> None:
-    """The same where the master is task 1 and sees no GPU, and tasks whose numbers begin with 1 have some."""
+    """Pose the cases with task 1, which sees no GPU, as the master; some tasks whose numbers begin with 1 have GPUs."""
     workers = random.randint(11, 13)
     visible = {"worker": ["0,1", "", *["0,1"] * (workers - 2)]}
     with Cluster(ps=1, worker=workers, gpus=2, visible_devices=visible) as cluster:

@@ -28,7 +28,7 @@ KEYS = ("doubles", "update", "sent_to", "updated_on")
 
 
 class Seen(NamedTuple):
-    """What an answer said that a step sends, and where the update is; what was so; whether all see the update.
+    """The answer's sends and home of the update, the true ones, and whether all devices see the update.
 
     `ready_made` are the doubles whose value comes from another device, as it is.
     """
@@ -109,7 +109,7 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
 
 
 def _checked(found: Any, count: int) -> dict[str, Any]:
-    """What an answer returned; Wrong if it is not of the form that is asked for."""
+    """The answer as a dict; Wrong if it is not of the form that is asked for."""
     if not isinstance(found, dict) or set(found) != set(KEYS):
         raise Wrong(f"use_everywhere returned {shown(found)}; expected: a dict with {', '.join(KEYS)}.")
     doubles, update = found["doubles"], getattr(found["update"], "op", found["update"])

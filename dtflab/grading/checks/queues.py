@@ -33,7 +33,7 @@ q1 = from_toml(__file__)
 
 
 class Task(NamedTuple):
-    """What the answer is asked for, and the sentences that go through."""
+    """The demand on the answer, and the sentences that go through."""
 
     bounds: Sequence[int]
     batch_size: int
@@ -53,7 +53,7 @@ class Task(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What came out after `arrived` sentences: the evidence."""
+    """The batches that came out after `arrived` sentences: the evidence."""
 
     task: Task
     arrived: int

@@ -58,7 +58,7 @@ class Shop:
         self.on.session.run([self.fill[number] for number in numbers])
 
     def run(self, jobs: Sequence[Any]) -> list[Any] | None:
-        """What the jobs give when they run at the same time; None if they wait forever."""
+        """The results of jobs that run at the same time; None if they wait forever."""
         try:
             values: list[Any] = self.on.session.run(list(jobs))
         except DeadlockError:

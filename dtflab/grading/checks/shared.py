@@ -67,7 +67,7 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What an answer called lost, what its checkpoint holds (None: there is none), what the cluster had afterwards.
+    """The variables an answer called lost, its checkpoint (None: there is none), and the cluster's state afterwards.
 
     If it ended with an error, what that said, and nothing else. `files` are all that it wrote next to `path`.
     """
@@ -117,7 +117,7 @@ def _run(answer: Any, case: Case) -> Seen:
 
 
 def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
-    """What an answer returns. Two errors are explained as they apply here: their own advice is for other programs."""
+    """The answer's result. Two errors are explained as they apply here: their own advice is for other programs."""
     try:
         return answer(target, case.build, path)
     except errors.FailedPreconditionError as error:

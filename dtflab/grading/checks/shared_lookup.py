@@ -59,7 +59,7 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What an answer looked up, as the numbers of rows (None: no such row), and the bytes that each task sent."""
+    """The rows that an answer looked up, by number (None: no such row), and the bytes that each task sent."""
 
     case: Case
     rows: Sequence[int | None]

@@ -68,7 +68,7 @@ class Net(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a step was like: the evidence. `held` and `sent` are bytes per GPU, of weights and over its lanes."""
+    """The measurements of a step: the evidence. `held` and `sent` are bytes per GPU, of weights and over its lanes."""
 
     net: Net
     value: Any
@@ -203,7 +203,7 @@ def budget(answer: Any, random: Random) -> Picture:
 
 
 def _halves(net: Net) -> list[Matrix]:
-    """What each half of the hidden units adds to the outputs."""
+    """The contribution of each half of the hidden units to the outputs."""
     columns, rows = np.split(net.first, 2, axis=1), np.split(net.second, 2, axis=0)
     return [np.maximum(net.inputs @ a, 0) @ b for a, b in zip(columns, rows)]
 

@@ -41,7 +41,7 @@ class Adding(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What happened while an answer counted."""
+    """The value that an answer counted to, and how: the evidence."""
 
     workers: int
     steps: int
@@ -96,7 +96,7 @@ def _look(seen: Watch, workers: int, steps: int) -> Seen:
 
 
 def _kind(detail: str) -> str:
-    """What a step is about, without the numbers of ops: a loop that makes a new `assign_add` each time adds, too."""
+    """The kind of a step, without the numbers of ops: a loop that makes a new `assign_add` each time adds, too."""
     return re.sub(r"_\d+", "", detail)
 
 

@@ -34,7 +34,7 @@ def case(
     strict: bool = False,
     name: str | None = "case",
 ) -> Any:
-    """What the first function returns whose predicate is true, else `default()`.
+    """The result of the first function whose predicate is true, else of `default()`.
 
     `pred_fn_pairs` are pairs of a scalar bool tensor and a function, in a list or dict; see `cond` for what the
     functions return and for `strict`. Without `default` it is an error in the step (InvalidArgumentError) if all are
@@ -112,7 +112,7 @@ def _check_pair(predicate: Any, action: Any) -> None:
 def switch_case(
     branch_index: Tensor, branch_fns: Any, default: Branch | None = None, name: str | None = "switch_case"
 ) -> Any:
-    """What function number `branch_index`, a scalar integer tensor, returns; for any other number `default()`.
+    """The result of function number `branch_index`, a scalar integer tensor; for any other number that of `default()`.
 
     `branch_fns` is a list of functions, or number → function as dict or pairs, the numbers being 0, 1, 2, …. Without
     `default` the last one takes its place. TypeError and ValueError for other arguments.

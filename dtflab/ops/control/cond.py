@@ -33,7 +33,7 @@ def cond(
     fn1: Callable[[], Any] | None = None,
     fn2: Callable[[], Any] | None = None,
 ) -> Any:
-    """What `true_fn()` returned if the scalar bool tensor `pred` is true, else what `false_fn()` returned.
+    """The result of `true_fn()` if the scalar bool tensor `pred` is true, else that of `false_fn()`.
 
     Both functions are called here, and must return the same structure of tensors (of equal dtypes) or operations.
     Only the operations that the chosen function makes run; operations made outside of both run in any case. A list of

@@ -80,7 +80,7 @@ class CondContext(ControlFlowContext):
         return returned, results
 
     def _output(self, value: Any) -> Tensor:
-        """What leaves the branch for `value`: an operation is represented by the pivot, after it."""
+        """The branch's output for `value`: an operation is represented by the pivot, after it."""
         if isinstance(value, Operation):
             return with_dependencies([value], self.pivot)
         tensor = convert_to_tensor(value)

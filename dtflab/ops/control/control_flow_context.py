@@ -135,7 +135,7 @@ class ControlFlowContext:
         return hidden
 
     def _see(self, tensors: list[Tensor]) -> None:
-        """They are made inside: here and in all contexts around they may be used as they are."""
+        """Note tensors made inside: this context and all around it may use them as they are."""
         context: ControlFlowContext | None = self
         while context is not None:
             context._values.update(t.name for t in tensors)

@@ -31,7 +31,7 @@ EXECUTIONS = "critical_section_executions"
 
 
 class _Execution(NamedTuple):
-    """What `execute` leaves in the graph's collection, to warn of deadlocks."""
+    """The record that `execute` leaves in the graph's collection, to warn of deadlocks."""
 
     op: Operation
     handle: Tensor
@@ -77,7 +77,7 @@ class CriticalSection:
         return self._handle.op.name
 
     def execute(self, fn: Callable[[], Any], exclusive_resource_access: bool = True, name: str | None = None) -> Any:
-        """What `fn()` returns; the operations that it makes run while this section is held.
+        """The result of `fn()`; the operations that it makes run while this section is held.
 
         With `exclusive_resource_access`, ValueError if another section uses a resource of these operations, too.
         """

@@ -158,7 +158,7 @@ class _Merge(_FlowOp):
     control_flow = "merge"
 
     def infer(operation: Any) -> list[TensorShape]:
-        """What all inputs have in common: the rank if they agree on it, and each dimension that they agree on."""
+        """The common shape of all inputs: the rank if they agree on it, and each dimension that they agree on."""
         first, *others = (t.shape for t in operation.inputs)
         common = first
         for shape in others:

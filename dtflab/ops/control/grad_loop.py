@@ -65,14 +65,14 @@ class GradLoop:
 
     @property
     def forward_sync(self) -> Operation:
-        """What the next iteration of the loop waits for."""
+        """The operation that the loop's next iteration waits for."""
         if self._forward_sync is None:
             self._forward_sync = _sync("f_sync", self.forward_context, self.forward_index)
         return self._forward_sync
 
     @property
     def grad_sync(self) -> Operation:
-        """What the next iteration of the loop that goes back waits for."""
+        """The operation that the next iteration of the backward loop waits for."""
         if self._grad_sync is None:
             self._grad_sync = _sync("b_sync", self.grad_context, self.grad_index)
         return self._grad_sync
@@ -133,7 +133,7 @@ class GradLoop:
         return branch.pred
 
     def pred_of(self, branch: CondContext) -> Tensor:
-        """What the predicate of a conditional in the loop was in the same iteration."""
+        """The predicate of a conditional in the loop, as it was in the same iteration."""
         if branch.pred.name not in self.history:
             with self.grad_context.left():
                 stack = self.remember(branch.pred)

@@ -190,7 +190,7 @@ def _is_cond_switch(op: Operation) -> bool:
 
 
 def _loops_between(between: dict[Operation, None], colocated: Callable[[Operation], Any]) -> Loops:
-    """What the walk has to mind; the loops that it goes through are given counters."""
+    """The loops that the walk goes through, which are given counters."""
     loops: LoopGradients | None = None
     todo = list(between)
     for op in todo:

@@ -1,4 +1,4 @@
-"""What stacks and mutexes hold in a task.
+"""The stacks and mutexes of a task.
 
 Stands for the resources of `core/kernels/stack.cc` and `mutex_ops.cc`. Left out: copying swapped values while other
 work runs.

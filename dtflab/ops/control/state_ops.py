@@ -50,7 +50,7 @@ class StackV2(StatefulOp):
 
 @op("StackPushV2(handle: resource, elem: T) -> (output: T) where T: type, swap_memory: bool = false")
 class StackPushV2(StatefulOp):
-    """Its second input, which is on top of the stack now."""
+    """Push the second input on the stack, and return it."""
 
     def infer(operation):
         return [operation.inputs[1].shape]

@@ -104,7 +104,7 @@ class WhileContext(ControlFlowContext):
         return inside
 
     def _fix_enters(self, enters: Sequence[Tensor]) -> None:
-        """They are of this loop, and wait for what blocks ask for that lie around the loop, but inside the next one."""
+        """Let the loop's Enters wait for the control inputs of blocks around the loop, but inside the next one."""
         graph = get_default_graph()
         for tensor in enters:
             controls = graph._control_inputs_for([tensor.op.inputs[0]])
@@ -168,7 +168,7 @@ class WhileContext(ControlFlowContext):
         return not op.control_inputs and all(is_constant_enter(tensor.op) for tensor in op.inputs)
 
     def _as_inputs(self, controls: Sequence[Operation]) -> list[Operation]:
-        """What stands inside for operations outside that are to be waited for: their values come in."""
+        """Stand-ins inside for operations outside that are to be waited for: their values come in."""
         with control_dependencies(None), self.entered():
             return [apply_op("Identity", input=control.outputs[0]).op for control in controls if control.outputs]
 

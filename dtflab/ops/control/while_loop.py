@@ -48,7 +48,7 @@ def while_loop(
     maximum_iterations: Any = None,
     return_same_structure: bool = False,
 ) -> Any:
-    """What the loop variables are when `cond(*loop_vars)` is false for the first time; `body(*loop_vars)` changes them.
+    """The loop variables when `cond(*loop_vars)` is false for the first time; `body(*loop_vars)` changes them.
 
     Args:
       cond: called once, with tensors; returns a scalar bool tensor.
@@ -169,7 +169,7 @@ class _Loop:
         return inside
 
     def _body(self, body: Body, values: Sequence[Tensor]) -> Any:
-        """What the body returns, tensors throughout."""
+        """The body's results, tensors throughout."""
         values = [apply_op(of_kind(tensor, "Identity"), input=tensor) for tensor in values]
         self.context.pivot_for_body = values[0]
         packed = self._packed(values)

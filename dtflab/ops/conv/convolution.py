@@ -136,7 +136,7 @@ def _input_shape(op: Operation) -> list[TensorShape]:
 
 
 def ways(op: Operation, *names: str) -> dict[str, Any]:
-    """Those attributes of `op`, and how its window moves, for another op of the family."""
+    """The named attributes of `op`, and how its window moves, for another op of the family."""
     return {name: op.get_attr(name) for name in (*names, "strides", "padding", "data_format", "dilations")}
 
 

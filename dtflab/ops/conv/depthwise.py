@@ -122,7 +122,7 @@ class DepthwiseConv2dNative(Op):
 
 @op("DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> (output: T)" + _ATTRS)
 class DepthwiseConv2dNativeBackpropInput(conv.BackToInput):
-    """Its gradient by the images."""
+    """The depthwise convolution's gradient by the images."""
 
     blas = shards = False
     bind = _bind_input
@@ -136,7 +136,7 @@ class DepthwiseConv2dNativeBackpropInput(conv.BackToInput):
 
 @op("DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> (output: T)" + _ATTRS)
 class DepthwiseConv2dNativeBackpropFilter(conv.BackToFilter):
-    """Its gradient by the filters."""
+    """The depthwise convolution's gradient by the filters."""
 
     blas = shards = False
     bind = _bind_filter

@@ -117,7 +117,7 @@ class Dilation2D(Op):
 
 @op("Dilation2DBackpropInput(input: T, filter: T, out_backprop: T) -> (in_backprop: T)" + _ATTRS)
 class Dilation2DBackpropInput(Op):
-    """Its gradient by the images."""
+    """The dilation's gradient by the images."""
 
     grad = None
     bind = _with_axes(_to_input)
@@ -127,7 +127,7 @@ class Dilation2DBackpropInput(Op):
 
 @op("Dilation2DBackpropFilter(input: T, filter: T, out_backprop: T) -> (filter_backprop: T)" + _ATTRS)
 class Dilation2DBackpropFilter(Op):
-    """Its gradient by the filter."""
+    """The dilation's gradient by the filter."""
 
     grad = None
     bind = _with_axes(_to_filter)

@@ -109,7 +109,7 @@ def is_channels_first(node: Node | Operation) -> bool:
 
 
 def spatial(node: Node | Operation, values: Sequence[Any]) -> list[Any]:
-    """Those of one value per dimension that are neither for the batch nor for the channels."""
+    """The values, of one per dimension, that are neither for the batch nor for the channels."""
     return list(values[2:] if is_channels_first(node) else values[1:-1])
 
 

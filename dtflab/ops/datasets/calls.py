@@ -182,7 +182,7 @@ class ParallelInterleaveDataset(FunctionOp):
 
 
 class _Generated(Iterating):
-    """What `step` gives for the state that `begin` makes, until it ends; `end` runs when no more are wanted."""
+    """The results of `step` for the state that `begin` makes, until it ends; `end` runs when no more are wanted."""
 
     def __init__(self, begin: Captured, step: Captured, end: Captured, run: Run) -> None:
         self._begin, self._step = begin.on(run), step.on(run)

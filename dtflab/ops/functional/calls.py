@@ -37,14 +37,14 @@ def _pair(stateless: str, stateful: str, interface: str, base: type[Op], summary
 
 class _Call(Op):
     def infer(operation: Any) -> list[TensorShape]:
-        """What built the bodies has noted the shapes of their results, or not."""
+        """The shapes that the builder of the bodies has noted for their results; unknown otherwise."""
         known: list[TensorShape] = operation.attrs.get("output_shapes", [])
         return known if len(known) == len(operation.outputs) else [TensorShape(None)] * len(operation.outputs)
 
 
 class _Choice(_Call):
     def grad(operation: Any, *dys: Any) -> Any:
-        """Its gradient would be made of new functions, which only TensorFlow 2's clients build."""
+        """Refuse: the gradient would be made of new functions, which only TensorFlow 2's clients build."""
         raise NotImplementedError(
             f"dtflab has no gradient of '{operation.name}' ({operation.type}): let the client that made it make the "
             "gradient, too, before the graph is imported, or build it with tf.cond, tf.case and tf.while_loop here."
@@ -83,7 +83,7 @@ class ToBool(Op):
 
 @op("FakeParam() -> (output: dtype) where dtype: type, shape: shape")
 class FakeParam(Op):
-    """What a branch gives where only the other one has something to give; it is never read."""
+    """The output of a branch where only the other one has a value to give; it is never read."""
 
     infer = shapes.declared
 

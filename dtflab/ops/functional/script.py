@@ -51,7 +51,7 @@ _CLASSES: dict[type[BaseException], type[errors.OpError]] = {
 
 
 def called(function: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
-    """What the function returns, one item per result; its exception as TensorFlow's class for it."""
+    """The function's results, one item each; its exception as TensorFlow's class for it."""
     try:
         returned = function(*map(_argument, values))
     except Exception as error:
@@ -67,7 +67,7 @@ def called(function: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
 
 
 def _argument(value: Any) -> Any:
-    """What the function gets for a tensor: bytes, a NumPy scalar, or an array of its own."""
+    """The function's argument for a tensor: bytes, a NumPy scalar, or an array of its own."""
     return value if isinstance(value, bytes) else np.array(value)[()]
 
 

@@ -135,7 +135,7 @@ def _distinct_words(x: Any) -> tuple[Any, Any]:
 
 
 def _distinct(xp: Any, x: Any) -> tuple[Any, Any]:
-    """The same for numbers, which can be sorted; of two bytes by their bits: bfloat16's NaN would break the order."""
+    """Distinct numbers, found by sorting; two-byte ones by their bits: bfloat16's NaN would break the order."""
     if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
         bits, nan = x.view(xp.uint16).astype(xp.int32), xp.isnan(x)
         bits[nan] = (1 << 16) + xp.arange(int(nan.sum()))  # none equals another
@@ -147,7 +147,7 @@ def _distinct(xp: Any, x: Any) -> tuple[Any, Any]:
 
 @op("UniqueWithCounts(x: T) -> (y: T, idx: out_idx, count: out_idx) where T: type, out_idx: {int32, int64} = int32")
 class UniqueWithCounts(Op):
-    """The same, and how often each occurs."""
+    """The distinct elements, the index of each element among them, and the count of each."""
 
     flops = of_inputs
 

@@ -199,7 +199,7 @@ def _as_matrix(a: Tensor, axes: Any, flipped: bool) -> tuple[Tensor, Any, Any]:
 
 
 def _as_matrix_later(a: Tensor, axes: Any, flipped: bool) -> tuple[Tensor, Any, Any]:
-    """The same with sizes that only the step knows."""
+    """The tensor as a matrix, with sizes that only the step knows."""
     static = None
     free: Any
     if a.shape.ndims is not None and isinstance(axes, list | tuple):

@@ -30,11 +30,11 @@ class Variant:
         return self
 
     def zeros_like(self, xp: Any) -> Any:
-        """What `ZerosLike` gives for it."""
+        """The result of `ZerosLike` for this value."""
         raise invalid(f"There are no zeros like {self!r}.")
 
     def plus(self, other: Any, xp: Any) -> Any:
-        """What `AddN` gives for two of them."""
+        """The result of `AddN` for two of these values."""
         raise invalid(f"{self!r} and {other!r} can't be added.")
 
 

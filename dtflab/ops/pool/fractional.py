@@ -76,7 +76,7 @@ def _places(starts: Any, size: int, overlapping: bool) -> Iterator[tuple[Any, An
 
 
 def _positions(node: Node, shape: Any, rows: Any, columns: Any) -> Iterator[tuple[Any, Any]]:
-    """The same along both dimensions, as indices of the images and of the result."""
+    """The windows along both dimensions, as indices of the images and of the result."""
     overlapping = node["overlapping"]
     for r, in_rows in _places(rows, shape[1], overlapping):
         for c, in_columns in _places(columns, shape[2], overlapping):

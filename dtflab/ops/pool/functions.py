@@ -292,7 +292,7 @@ def fractional_avg_pool(
     seed2: int = 0,
     name: str | None = None,
 ) -> Any:
-    """The same with the mean of each window."""
+    """Pool with the mean of each window; otherwise like `fractional_max_pool`."""
     ways = (pseudo_random, overlapping, deterministic, seed, seed2)
     return _fractional("FractionalAvgPool", name, value, pooling_ratio, *ways)
 

@@ -76,7 +76,7 @@ def _like(index: int) -> Callable[[Any], list[TensorShape]]:
 
 
 def _window(op: Operation, *names: str) -> dict[str, Any]:
-    """Those attributes of `op` that say how its window moves, for another op of the family."""
+    """The attributes of `op` that say how its window moves, for another op of the family."""
     size = ("ksize", "strides")
     values = op.inputs[-2:] if "V2" in op.type else [op.get_attr(name) for name in size]
     return dict(zip(size, values)) | {name: op.get_attr(name) for name in ("padding", *names)}

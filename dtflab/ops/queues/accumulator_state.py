@@ -56,7 +56,7 @@ class Accumulator:
         raise NotImplementedError
 
     def result(self, total: Any, count: int | None) -> Any:
-        """What a take gets: the sum, divided by the count if that is given."""
+        """The result of a take: the sum, divided by the count if that is given."""
         raise NotImplementedError
 
     # -- what all do ------------------------------------------------------------------------------------

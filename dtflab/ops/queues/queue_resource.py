@@ -28,7 +28,7 @@ from dtflab.ops.sampling.philox import PhiloxStream
 
 
 class Waiter(NamedTuple):
-    """What stands in a line: an operation in a step."""
+    """An operation in a step that stands in a line."""
 
     op: str
     step: int
@@ -36,7 +36,7 @@ class Waiter(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What a node declares of its queue."""
+    """The queue that a node declares."""
 
     kind: str
     capacity: int
@@ -47,7 +47,7 @@ class Spec(NamedTuple):
 
     @staticmethod
     def of(node: Node) -> Spec:
-        """What `node` declares."""
+        """The declaration of `node`."""
         kind, types, shapes = node.op.removesuffix("V2"), tuple(node["component_types"]), tuple(node["shapes"])
         if kind == "PriorityQueue":
             types, shapes = (dtypes.int64, *types), (TensorShape([]), *shapes) if shapes else ()

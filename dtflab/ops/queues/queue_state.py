@@ -61,7 +61,7 @@ class Attempt:
         return errors.CancelledError.of(f"{self.verb} operation was cancelled")
 
     def __str__(self) -> str:
-        """What the attempt waits to do."""
+        """The attempt in words: what it waits to do."""
         return f"{self.verb.lower()} {self.wants} more"
 
 

@@ -231,7 +231,7 @@ class SparseDenseCwiseDiv(_Cwise):
 
 
 def _dense_at(op: Operation) -> tuple[Any, Any]:
-    """What the dense tensor has at the elements' places, and these places in it before broadcasting."""
+    """The dense tensor's values at the elements' places, and these places in it before broadcasting."""
     indices, _, shape, dense = op.inputs
     dense_shape = arrays.cast(arrays.shape(dense), dtypes.int64)
     missing = arrays.expand_dims(arrays.size(shape) - arrays.size(dense_shape), 0)

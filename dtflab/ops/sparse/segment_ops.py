@@ -49,7 +49,7 @@ def _check(indices: Any, ids: Any, rows: int, count: int | None) -> None:
 
 
 def _weights(how: str, ids: Any, count: int, xp: Any, dtype: Any) -> Any:
-    """What the rows of each segment are multiplied by; None for a sum."""
+    """The factors for the rows of each segment; None for a sum."""
     if how == "Sum":
         return None
     sizes = xp.maximum(xp.bincount(ids, minlength=count), 1)

@@ -27,7 +27,7 @@ from dtflab.graph.tensor_shape import TensorShape, as_shape
 
 
 class SparseTensorValue(NamedTuple):
-    """What a session gives for a SparseTensor, and may be fed for one: three arrays."""
+    """The value of a SparseTensor that a session returns or is fed: three arrays."""
 
     indices: Any
     values: Any

@@ -1,4 +1,4 @@
-"""What programs call to look at values: tf.summary, for TensorBoard, and Print, `tf.print`, for the eye.
+"""Functions to look at values: tf.summary, for TensorBoard, and Print, `tf.print`, for the eye.
 
 Stands for `python/summary/summary.py`, `summary_op_util.py`, `python/ops/logging_ops.py` and `string_ops.py`
 (string_format).

@@ -89,7 +89,7 @@ def _forgotten(session: Any) -> list[str]:
 
 
 def _handed_out(value: bytes, tensor: Tensor, session: Any) -> TensorHandle:
-    """What a client gets for a fetched handle; a good moment to let go of values that nobody can name any more."""
+    """The client's value for a fetched handle; a good moment to let go of values that nobody can name any more."""
     lost = _forgotten(session)
     if len(lost) >= _MANY:
         for name in [lost.pop() for _ in range(len(lost))]:

@@ -28,7 +28,7 @@ from dtflab.protos.tensor_pb2 import TensorProto
 
 
 class SummaryOp(Op):
-    """What makes a serialized Summary; it has no gradient."""
+    """An op that makes a serialized Summary; it has no gradient."""
 
     infer = shapes.scalar
     flops = free

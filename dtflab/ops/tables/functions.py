@@ -48,7 +48,7 @@ class _Typed:
 
 
 class LookupInterface(_Typed):
-    """What all tables have in common."""
+    """The common interface of all tables."""
 
     resource_handle: Any  # a tensor; None for a vocabulary of buckets alone
 
@@ -230,7 +230,7 @@ class KeyValueTensorInitializer(_Initializer):
 
 
 class TextFileIndex:
-    """What a line gives, if not a column: all of its text, or its number, from 0."""
+    """The parts of a line other than a column: all of its text, or its number, from 0."""
 
     WHOLE_LINE = WHOLE_LINE
     LINE_NUMBER = LINE_NUMBER

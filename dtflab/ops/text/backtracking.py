@@ -152,7 +152,7 @@ def _characters(kind: Any, what: Any) -> int:
 
 
 class _Next(NamedTuple):
-    """What follows a part: the characters it may begin with, and the steps to find that it does not match."""
+    """The continuation after a part: the characters it may begin with, and the steps to find that it does not match."""
 
     first: int
     miss: int

@@ -120,7 +120,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
 
 
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
-    """What `encode_base64` gave, with or without padding. Malformed ones raise InvalidArgumentError."""
+    """Decode results of `encode_base64`, with or without padding. Malformed ones raise InvalidArgumentError."""
     return apply_op("DecodeBase64", name, input=input)
 
 

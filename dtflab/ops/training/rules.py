@@ -167,7 +167,7 @@ def proximal_gradient_descent(xp: Any, var: Any, /, alpha: Any, l1: Any, l2: Any
 
 @rule("ProximalAdagrad", cost=12)
 def proximal_adagrad(xp: Any, var: Any, accum: Any, /, lr: Any, l1: Any, l2: Any, grad: Any) -> None:
-    """The same with Adagrad's rate for each element."""
+    """Proximal descent with Adagrad's rate for each element."""
     accum += grad * grad
     rate = lr / xp.sqrt(accum)
     var -= grad * rate

@@ -1,4 +1,4 @@
-"""What a saver can save: a name in the checkpoint, the tensors under it, and how they come back.
+"""An object that a saver can save: a name in the checkpoint, the tensors under it, and how they come back.
 
 Stands for `python/training/saving/saveable_object.py` and the part of `saveable_object_util.py` that TF1 graphs use.
 Left out: trackable objects, functional savers.

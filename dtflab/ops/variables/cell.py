@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def nbytes(self) -> int:
-        """What the value takes, for a trace."""
+        """The bytes of the value, for a trace."""
         return int(getattr(self.value, "nbytes", 0))
 
     def read(self) -> Any:

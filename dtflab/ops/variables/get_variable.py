@@ -127,7 +127,7 @@ def make_template(
 
 
 class Template:
-    """What `make_template` gives: call it.
+    """A function made by `make_template`: its first call makes the variables, later calls share them.
 
     `variable_scope` is the scope of the variables, None before the first call.
     """
@@ -186,7 +186,7 @@ class Template:
 
     @property
     def variable_scope_name(self) -> str | None:
-        """What the names of the variables begin with."""
+        """The prefix of the variables' names."""
         if self.variable_scope is None:
             return None
         name: str = self.variable_scope.name

@@ -91,7 +91,7 @@ class ScatterMethods:
         return contextlib.nullcontext()
 
     def _written(self) -> Any:
-        """What the functions that write parts of variables are given."""
+        """The variable as the functions that write parts of variables take it."""
         raise NotImplementedError
 
 

@@ -209,7 +209,7 @@ class ResourceVariable(RefusedOperators, Variable):
 
 
 class _UnreadVariable(ResourceVariable):
-    """What an assignment gives: the variable after it, read when somebody looks."""
+    """The result of an assignment: the variable after it, read when somebody looks."""
 
     def __init__(self, variable: ResourceVariable, operation: Operation) -> None:
         self.__dict__.update(variable.__dict__)

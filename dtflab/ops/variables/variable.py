@@ -134,7 +134,7 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
         raise NotImplementedError
 
     def _in_proto(self) -> tuple[Tensor, Tensor]:
-        """What a VariableDef names as the variable, and as its value."""
+        """The tensors that a VariableDef names as the variable and as its value."""
         raise NotImplementedError
 
     def value(self) -> Tensor:

@@ -77,7 +77,7 @@ class VariableScope:
         self.use_resource = use_resource
 
     def get_collection(self, name: Any) -> list[Any]:
-        """What of a collection of the graph is named under this scope."""
+        """The items of a graph's collection that are named under this scope."""
         return get_collection(name, f"{self.name}/" if self.name else "")
 
     def trainable_variables(self) -> list[Any]:

@@ -46,7 +46,7 @@ class SaveSliceInfo:
 
     @classmethod
     def from_spec(cls, spec: str) -> SaveSliceInfo:
-        """What `spec` says of a slice; ValueError if it says nothing."""
+        """The slice that `spec` describes; ValueError if it describes none."""
         if not spec:
             return cls()
         sizes, space, parts = spec.rpartition(" ")

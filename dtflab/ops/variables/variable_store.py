@@ -242,7 +242,7 @@ def _initial_value(
 
 
 def _of_shard(name: str, initializer: Any, dtype: DType, offset: list[int], shape: list[int]) -> Any:
-    """What one shard begins with: the same initializer for all, or its slice of a value for the whole."""
+    """The initial value of one shard: the same initializer for all, or its slice of a value for the whole."""
     if initializer is None:
         return default_initializer(name, dtype)
     if callable(initializer):

@@ -46,7 +46,7 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What all kinds of jobs have. `owner[d]` is the worker of device d; `slowness[d]` its time over the first's."""
+    """The common part of all jobs. `owner[d]` is the worker of device d; `slowness[d]` its time over the first's."""
 
     batch: int  # of each device
     items: Items
@@ -120,7 +120,7 @@ def job(
 
 
 def times(profile: Profile, cluster: ClusterModel, keeper: str, parameters: Parameters) -> list[LayerTime]:
-    """What each layer takes on the first device, and its updates on the device that keeps the variables."""
+    """The times of each layer on the first device, and of its updates on the device that keeps the variables."""
     here, there = cluster.processor, cluster.machines.processor(keeper)[0]
     computed, updated = (profile.times(processor, parameters.flop_efficiency) for processor in (here, there))
     return [time._replace(update=other.update) for time, other in zip(computed, updated, strict=True)]

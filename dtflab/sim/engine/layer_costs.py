@@ -1,4 +1,4 @@
-"""What a layer of a network costs in one step: its variables, its kernels, and what leaves it."""
+"""The costs of a network's layer in one step: its variables, its kernels, and its outputs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class VariableCost:
 
     @property
     def pull_bytes(self) -> int:
-        """What a worker reads of it in one step."""
+        """The bytes that a worker reads of the variable in one step."""
         return self.bytes if self.rows_bytes is None else self.rows_bytes
 
     @property
     def gradient_bytes(self) -> int:
-        """What a worker sends back; the averages of batch normalization get an update instead, equally large."""
+        """The bytes that a worker sends back; batch normalization's averages get an update instead, equally large."""
         return self.pull_bytes
 
 
@@ -52,7 +52,7 @@ class Kernel:
         return self.count * costs.seconds(Cost(self.flops, self.bytes), processor, self.dtype, efficiency)
 
     def scaled(self, factor: float) -> Kernel:
-        """The same for `factor` times as many examples."""
+        """The kernel for `factor` times as many examples."""
         flops = self.fixed_flops + round((self.flops - self.fixed_flops) * factor)
         return replace(self, flops=flops, bytes=self.fixed_bytes + round((self.bytes - self.fixed_bytes) * factor))
 

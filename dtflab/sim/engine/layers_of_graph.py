@@ -80,7 +80,7 @@ class Layers:
             self._waiting[op] = None
 
     def _layer_for(self, op: Operation, read: Sequence[Operation]) -> int | None:
-        """Its layer, which may be a new one; None for what is made of inputs and vectors before any layer."""
+        """The layer of an operation, possibly a new one; None for inputs and vectors that precede any layer."""
         owners = [self._owner[v] for v in read if v in self._owner]
         if owners:
             return max(owners)
@@ -90,7 +90,7 @@ class Layers:
         return max(self._layers_before(op), default=None)
 
     def _put(self, ops: list[Operation], layer: int) -> None:
-        """These belong to the layer, and so do their variables and what has been waiting for a layer to feed."""
+        """Add operations to the layer, with their variables and everything that has been waiting for a layer."""
         while ops:
             op = ops.pop(0)
             self._of[op] = layer
@@ -124,14 +124,14 @@ class Layers:
 
 
 def _source(op: Operation) -> Operation:
-    """What an operation that only hands on gets its value from; else itself."""
+    """The operation whose value `op` only hands on; `op` itself if it computes."""
     while op.type in _HANDS_ON and op.inputs:
         op = op.inputs[0].op
     return op
 
 
 def _run_by(loss: Tensor, train_op: Operation) -> list[Operation]:
-    """What a session runs for both, in the graph's order: not what only waiting leads to, and nobody reads."""
+    """The operations that a session runs for both, in the graph's order; without those that only wait for others."""
     in_order = loss.graph.get_operations()
     nodes = prune(by_name(op.node() for op in in_order), [], [loss.name], [train_op.name], "")
     kept = {node.name: node.op for node in nodes}
@@ -150,7 +150,7 @@ def _ancestors(op: Operation) -> set[Operation]:
 
 
 def _gradients(behind: Sequence[Operation], forward: dict[str, Operation]) -> dict[Operation, Operation | None]:
-    """Those of `behind` that compute gradients, each with the operation that it differentiates; sums have none."""
+    """The operations of `behind` that compute gradients, each with the one that it differentiates; sums have none."""
     scopes, found = set(), dict[Operation, Operation | None]()
     for op in behind:
         scope, name = _differentiated(op.name, forward)

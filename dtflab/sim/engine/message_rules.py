@@ -18,7 +18,7 @@ from dtflab.virtual.engine import Engine
 
 
 class Run(Protocol):
-    """What the rules need of a run; see `messages`."""
+    """The run as the rules see it; see `messages`."""
 
     job: Job
     engine: Engine
@@ -55,7 +55,7 @@ class Rule:
         raise NotImplementedError
 
     def begin_all(self, workers: list[int], over: float) -> None:
-        """Those workers start the next step when they know that the last one is over; unless it was the last."""
+        """Start these workers' next step when they know that the last one is over, unless it was the last."""
         for worker in workers:
             self.run.step[worker] += 1
             if self.run.step[worker] < self.run.steps:

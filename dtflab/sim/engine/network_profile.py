@@ -39,7 +39,7 @@ class Profile:
     def from_graph(
         loss: Any, train_op: Any = None, batch: int | None = None, loop_turns: int | None = None, name: str = ""
     ) -> Profile:
-        """What a training step costs that its graph describes; see `profile_of_graph`."""
+        """The costs of a training step that a graph describes; see `profile_of_graph`."""
         batch, layers = costs_of_graph(loss, train_op, batch, loop_turns)
         return Profile(name or "graph", batch, tuple(layers))
 
@@ -78,7 +78,7 @@ class Profile:
 
     @property
     def gradient_bytes(self) -> int:
-        """What a worker sends in one step: gradients, and updates of averages."""
+        """The bytes that a worker sends in one step: gradients, and updates of averages."""
         return sum(v.gradient_bytes for v in self.variables)
 
     @property
@@ -96,7 +96,7 @@ class Profile:
 
     @property
     def fetched_memory_bytes(self) -> int:
-        """The same of a worker whose variables are on servers: of those that a step reads by rows, only the rows."""
+        """The memory of a worker whose variables are on servers: of those that a step reads by rows, only the rows."""
         fetched = sum(v.pull_bytes + v.gradient_bytes * v.trainable for v in self.variables)
         return fetched + sum(layer.kept_bytes for layer in self.layers)
 
@@ -123,7 +123,7 @@ class Profile:
         return [LayerTime(t.forward * factor, t.backward * factor, t.update) for t in modelled]
 
     def scaled(self, single_device_rate: float) -> Profile:
-        """The same with the measured rate of one device, in examples per second at this batch size.
+        """The profile with the measured rate of one device, in examples per second at this batch size.
 
         The measured step is taken to be forward and backward; what updates cost is not taken out of it.
         """

@@ -141,7 +141,7 @@ def _tasks(stages: Sequence[Stage], micro_batches: int) -> Iterator[Task]:
 
 
 def critical_path(schedule: Schedule) -> list[Part]:
-    """What the end of a step waited for."""
+    """The chain of tasks and messages that the end of a step waited for."""
     return [_part(each) for each in schedule.critical_path]
 
 

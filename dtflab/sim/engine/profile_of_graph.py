@@ -189,7 +189,7 @@ def _is_as_large(tensor: Tensor, view: Tensor) -> bool:
 
 
 def _growing(ops: Iterable[Operation], layers: Layers, batch: int | None) -> set[Operation]:
-    """What depends on the step's inputs: on anything that is neither a variable nor a constant."""
+    """The operations that depend on the step's inputs: on anything that is neither a variable nor a constant."""
     every = list(ops)
     growing = {op for op in every if _is_input(op, layers) or _is_made_up(op, batch)}
     before = 0

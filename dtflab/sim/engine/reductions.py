@@ -33,7 +33,7 @@ _BLOCK = 32  # steps at once: their arrays stay in a processor's cache
 
 
 class Reach(NamedTuple):
-    """What a message between two devices needs."""
+    """The wires and the time that a message between two devices needs."""
 
     wires: tuple[int, ...]
     latency_s: float
@@ -129,7 +129,7 @@ def messages_one_by_one(job: Reduction, factors: Array, trace: bool = False) -> 
 
 
 def _record(job: Reduction, factors: Array, trace: bool, whole: Array) -> Record:
-    """What steps wrote down whose devices had the sums at `whole[step, item, device]`, from the step's start on.
+    """The record of steps whose devices had the sums at `whole[step, item, device]`, from the step's start on.
 
     A step ends when all devices have all sums, so nothing of it is left on the wires of the next.
     """
@@ -272,7 +272,7 @@ def _groups(job: Reduction, messages: Round) -> Iterator[_Group]:
 
 
 def critical_path(job: Reduction, record: Record) -> list[Part]:
-    """What the end of the last step waited for: computing until nothing keeps the all-reduces waiting, then these."""
+    """The chain that ends the last step: computing until nothing keeps the all-reduces waiting, then these."""
     assert record.trace is not None
     start, ready = float(record.started[-1].max()), record.trace.ready[-1].max(axis=1)
     forward = float(record.trace.forward[-1].max())

@@ -26,7 +26,7 @@ from dtflab.sim.engine.traffic import Array
 
 @dataclass(frozen=True)
 class Estimate:
-    """What `estimate` found. `print` shows a table, `viz.estimate` a picture, `to_json` gives the numbers.
+    """The result of `estimate`. `print` shows a table, `viz.estimate` a picture, `to_json` gives the numbers.
 
     `batch` examples go through the first device in `compute_s` if nothing keeps it waiting. `links` are the names of
     those that the record counts.
@@ -101,9 +101,12 @@ class Estimate:
 
     @cached_property
     def critical_path(self) -> list[Part]:
-        """What the last step waited for, part by part; they add up to its length. ValueError if asynchronous."""
+        """The chain that the last step waited for; its parts add up to its length. ValueError if asynchronous."""
         if self.mode == "ps_async":
-            raise ValueError("Asynchronous workers have no step in common: no path is critical for all of them.")
+            raise ValueError(
+                "Asynchronous workers have no step in common, so no path is critical for all of them. Look at single "
+                "workers with step_stats(workers=[0]), or estimate another mode."
+            )
         return self.path()
 
     def step_stats(self, step: int = -1, workers: Iterable[int] = range(4)) -> StepStats:

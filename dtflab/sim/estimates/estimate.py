@@ -141,7 +141,7 @@ def estimate(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What an estimate of any mode needs."""
+    """The arguments of an estimate in any mode."""
 
     profile: Profile
     cluster: ClusterModel
@@ -286,7 +286,7 @@ def _copied(loss: Tensor, batch: int = -1) -> Tensor:
 
 @functools.cache
 def _fitted() -> Parameters:
-    """What `calibrate` found for the library."""
+    """The parameters that `calibrate` found for the library."""
     return load().library
 
 

@@ -41,7 +41,7 @@ def step_stats(
 def of_reduction(
     job: Reduction, record: Record, cluster: ClusterModel, step: int = -1, workers: Iterable[int] = range(4)
 ) -> StepStats:
-    """The same with an all-reduce: computing of some devices, and each sum from when it can begin until it is there."""
+    """The trace of a step with an all-reduce: some devices' computing, and each sum from its start to its arrival."""
     moments, stats = _kept(record, step), StepStats()
     for device in workers:
         if device < job.devices:
@@ -89,7 +89,7 @@ def _device(stats: DeviceStepStats, moments: Moments, device: int) -> None:
 
 
 def _messages(stats: StepStats, job: Job, cluster: ClusterModel, moments: Moments, worker: int, started: float) -> None:
-    """What goes between a worker's first device and the servers."""
+    """Add the messages between a worker's first device and the servers."""
     here = cluster.devices[int(np.flatnonzero(job.owner == worker)[0])]
     by_server = grouped((cluster.servers[server], item) for item, server in enumerate(job.items.server.tolist()))
     received = stats.dev_stats.add(device=here)

@@ -41,7 +41,7 @@ _MODELS: dict[str, tuple[Callable[..., Tensor], dict[str, Any]]] = {
 
 
 def names() -> list[str]:
-    """What `get` knows."""
+    """The names that `get` knows."""
     return sorted(_MODELS)
 
 

@@ -149,7 +149,7 @@ def _feels(point: Point, name: str, value: float, predictor: predict.Predictor) 
 
 
 def flop_efficiency(known: Points) -> float:
-    """What part of its peak one GPU reaches: the geometric mean of all given rates, one of each model and GPU."""
+    """The part of its peak that one GPU reaches: the geometric mean of all given rates, one of each model and GPU."""
     reached = {}
     for point in known:
         gpu, rate = point.platform.values.get("gpu_name"), point.given.number("single_gpu")

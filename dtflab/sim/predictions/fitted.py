@@ -70,7 +70,7 @@ class Fitted:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """What the file holds."""
+        """The contents of the file."""
         library = {one.name: {"value": getattr(self.library, one.name), **one.metadata} for one in fields(self.library)}
         platforms = {
             platform: {name: PLATFORM[name].as_json(value) for name, value in values.items()}

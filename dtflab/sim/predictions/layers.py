@@ -50,7 +50,7 @@ def of_bytes(nbytes: float, rows: Iterable[Row]) -> Profile:
 
 @functools.lru_cache(256)
 def layers_of(profile: Profile, dense: bool, part: float) -> tuple[Layer, ...]:
-    """Its layers in forward order; `dense` gradients of embeddings are whole tables, else only the rows of a batch.
+    """The network's layers in forward order; `dense` gradients of embeddings are whole tables, else a batch's rows.
 
     `part` is how long a number is that travels, relative to float32.
     """

@@ -65,14 +65,14 @@ class Question:
         return (self.site.hosts - self.site.spares) * self.site.gpus
 
     def with_spares(self, spares: int) -> Question:
-        """The same with that many workers more, of which none is waited for."""
+        """The question with that many spare workers; no step waits for these."""
         hosts = self.site.hosts - self.site.spares + spares
         return replace(self, site=replace(self.site, hosts=hosts, spares=spares))
 
 
 @functools.lru_cache(1024)
 def _computing(alone: Question) -> float:
-    """What of one GPU's step, which `alone` takes to be all computing, is; many setups have it in common."""
+    """The computing in one GPU's step, which `alone` takes to be all of it; many setups have it in common."""
     compute_s = alone.compute_s
     for _ in range(20):
         late = replace(alone, compute_s=compute_s).step_s - alone.compute_s
@@ -371,7 +371,7 @@ def _without(site: symmetric.Site, off: Iterable[str]) -> symmetric.Site:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What the model says of a file: values by id, and for each point that it skips the reason."""
+    """The model's values for a file, by id, and the reason for each point that it skips."""
 
     values: dict[str, float]
     skipped: dict[str, str]
@@ -383,7 +383,7 @@ class Predictions:
 
 
 def predictor(points: Points, fitted: Fitted, known: Points, off: Iterable[str] = ()) -> Predictor:
-    """What predicts `points`; `known` are those of the calibration, whose published values may be looked at."""
+    """The predictor of `points`; `known` are those of the calibration, whose published values may be looked at."""
     both = (*known, *points)
     rows = {point.model_name: point.model for point in both if point.model}
     references = {p.id: (p, middle(known.published[p.id])) for p in known if p.id in known.published}

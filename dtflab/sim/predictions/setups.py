@@ -59,7 +59,7 @@ def batch_of(point: Point) -> float:
 
 
 def units_of(point: Point) -> float:
-    """What an example counts as in the unit of rates: a pair of sentences is many tokens.
+    """The units that an example counts for in a rate: a pair of sentences is many tokens.
 
     Where the point's own unit is none of a rate, a rate that is given counts tokens of a network of words, else images.
     """
@@ -152,7 +152,7 @@ def messages_of(setup: Row) -> int:
 
 
 def null_layers(setup: Row, servers: int) -> tuple[Layer, ...]:
-    """What a step without computing moves: one variable on each server."""
+    """The variables that a step without computing moves: one on each server."""
     kind = setup.text("kind")
     if kind.startswith("scalar"):
         nbytes = SCALAR_BYTES

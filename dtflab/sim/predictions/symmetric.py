@@ -120,7 +120,7 @@ class Way:
         return self._lines[name, number]
 
     def _at_worker(self, layer: Layer, way: str) -> list[Stage]:
-        """What one worker's CPU and network card do for a variable."""
+        """The work of one worker's CPU and network card for a variable."""
         site, copies = self._site, self._site.copies
         return self._is_far * [
             (self._line(f"worker CPU {way}"), copies * (site.message_s + layer.nbytes / site.sum_rate)),
@@ -128,7 +128,7 @@ class Way:
         ]
 
     def _at_server(self, layer: Layer, way: str) -> list[Stage]:
-        """What the server that holds a variable does, and its network card, for all workers."""
+        """The work of the server that holds a variable, and of its network card, for all workers."""
         site, number = self._site, self._server[layer]
         times = self._senders * site.copies
         nbytes = layer.nbytes / max(1, site.servers) if site.sliced else layer.nbytes
@@ -244,6 +244,6 @@ def slow_host(site: Site) -> float:
 
 @functools.lru_cache(256)
 def _shared_out(layers: tuple[Layer, ...], holders: int) -> dict[Layer, int]:
-    """What a layer holds stays whole; the largest first, each to whom holds least."""
+    """The holder of each layer, which stays whole: the largest first, each to the one that holds least."""
     largest = sorted(layers, key=lambda layer: -layer.nbytes)
     return dict(zip(largest, greedy([layer.nbytes for layer in largest], holders), strict=True))

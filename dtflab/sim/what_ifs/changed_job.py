@@ -70,7 +70,7 @@ def first_worker(machines: Machines) -> str:
 
 
 def _host_name(home: str, master: str, task: str, taken: set[str]) -> str:
-    """What the host of another task is called: worker-2.cluster1, as worker-0.cluster1 is that of the master."""
+    """The name of another task's host: worker-2.cluster1, as worker-0.cluster1 is that of the master."""
     old, new = (device_spec.label(name).replace(":", "-") for name in (master, task))
     name = home.replace(old, new, 1)
     return f"{home} of {task}" if name in taken else name

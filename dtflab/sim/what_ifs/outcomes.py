@@ -95,12 +95,12 @@ class Outcome:
 
     @cached_property
     def messages(self) -> list[Message]:
-        """What went over links, calls among it, in the order in which it set out; `source` is the op that made it."""
+        """The messages over links, calls included, in the order in which they set out, each with its op as `source`."""
         return [message._replace(source=self._made(message)) for message in self.schedule.messages if message.hops]
 
     @cached_property
     def critical_path(self) -> list[Part]:
-        """What the end waited for, part by part; they add up to the makespan."""
+        """The chain that the end waited for, part by part; they add up to the makespan."""
         path = self.schedule.critical_path
         return [self._part(one) for one in path if (one.hops if isinstance(one, Message) else one.end > one.start)]
 
@@ -156,7 +156,7 @@ class Outcome:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Its line in a table under `HEADS`."""
+        """The outcome's row in a table under `HEADS`."""
         busiest = next(iter(self.link_load.items()), None)
         return (
             self.title,
@@ -169,7 +169,7 @@ class Outcome:
 
     @property
     def what(self) -> str:
-        """What the throughput counts."""
+        """The unit of the throughput: steps or examples."""
         return "steps" if self.batch is None else "examples"
 
     @property

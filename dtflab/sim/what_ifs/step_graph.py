@@ -125,7 +125,7 @@ class StepGraph:
         return [edge for edge in node.inputs if edge[0] not in self.dead] or node.inputs
 
     def output_bytes(self, node: Node, batch: int | None = None) -> tuple[int, ...]:
-        """What a node's outputs take on the way to other devices; a send's only one is what it sends."""
+        """The bytes of a node's outputs on the way to other devices; a send's only output is the value it sends."""
         if node.op in _SENDS:
             receive = self.crossings.get(node.name)
             if receive is not None and receive.name in self.dead:
@@ -148,7 +148,7 @@ class StepGraph:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def times(self, processor: Processor, machines: Machines, batch: int | None = None) -> dict[str, float]:
-        """What each node takes on a processor, in seconds. `machines` are those on which `seconds` were measured."""
+        """The seconds of each node on a processor. `machines` are those on which `seconds` were measured."""
         batch = None if batch == self.batch else batch
         work = self._costs_of(batch)
 
@@ -177,7 +177,7 @@ class StepGraph:
         return self.seconds[node.name] * (here / there if there else 1.0)
 
     def _costs_of(self, batch: int | None) -> dict[str, costs.Cost]:
-        """What each node computes and moves."""
+        """The computing and the bytes of each node."""
         return remembered(self._costs, batch, lambda: {node.name: self._cost(node, batch) for node in self._timed})
 
     def _cost(self, node: Node, batch: int | None) -> costs.Cost:
@@ -255,7 +255,7 @@ class StepGraph:
 
 
 def _key(node: Node) -> tuple[Any, ...]:
-    """What the two ends of a crossing have in common."""
+    """The key that the two ends of a crossing have in common."""
     return tuple(node.attrs[attr] for attr in ("tensor_name", "send_device", "recv_device"))
 
 

@@ -106,6 +106,6 @@ def _ask(prefix: str, receive: Node) -> str:
 
 
 def _last(tasks: list[Task]) -> list[str]:
-    """Those for which no other waits."""
+    """The tasks that no other one waits for."""
     waited_for = {name for task in tasks for name in (*(edge[0] for edge in task.inputs), *task.controls)}
     return [task.name for task in tasks if task.name not in waited_for]

@@ -211,7 +211,7 @@ class WhatIf:
         return remembered(self._plans, (workers, batch), made)
 
     def _times(self, machines: Machines, device: str, batch: int | None) -> dict[str, float]:
-        """What the nodes take on a device, in seconds; nothing computes where calls come and go."""
+        """The seconds of the nodes on a device; nothing computes where calls come and go."""
         if not computes(device):
             return {}
         return self.step.times(machines.processor(device)[0], self.machines, batch)

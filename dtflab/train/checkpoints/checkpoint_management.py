@@ -113,7 +113,7 @@ def update_checkpoint_state_internal(
 
 
 def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> CheckpointState | None:
-    """What the file `checkpoint` (or `latest_filename`) in a directory says; None if it is not there or unreadable.
+    """The state in a directory's file `checkpoint` (or `latest_filename`); None if it is not there or unreadable.
 
     Paths in it are completed with the directory. ValueError if it names no checkpoint.
     """

@@ -280,7 +280,7 @@ def add_collection_def(
 
 
 def _name_of(item: Any) -> str:
-    """What decides if an item belongs to a scope; text counts as a name, and what has none is in every scope."""
+    """The name that decides if an item belongs to a scope: text is a name, an item without one is in every scope."""
     return item if isinstance(item, str) else getattr(item, "name", _UNBOUND)
 
 

@@ -201,14 +201,14 @@ class BulkSaverBuilder(BaseSaverBuilder):
 def restore_v2(
     prefix: Any, tensor_names: Sequence[str], shape_and_slices: Sequence[str], dtypes: Sequence[Any], name: Any = None
 ) -> list[Tensor]:
-    """What a checkpoint has under `tensor_names`, or the slices of it."""
+    """The tensors that a checkpoint has under `tensor_names`, or slices of them."""
     return apply_op(
         "RestoreV2", name, prefix=prefix, tensor_names=tensor_names, shape_and_slices=shape_and_slices, dtypes=dtypes
     )
 
 
 def _save_v1(filename: Tensor, names: Sequence[str], tensors: Sequence[Any], slices: Sequence[str]) -> Operation:
-    """What writes a checkpoint in the format before TensorFlow 1.0."""
+    """Write a checkpoint in the format before TensorFlow 1.0."""
     return apply_op("SaveSlices", "save", filename=filename, tensor_names=names, shapes_and_slices=slices, data=tensors)
 
 

@@ -95,7 +95,7 @@ def play_rounds(
 
 
 def _carried(message: Message, buffers: Mapping[int, Buffer], carry: Carry) -> Tensor | None:
-    """What arrives of a message at a worker of ours, if anything does."""
+    """The part of a message that arrives at a worker of ours; None if nothing does."""
     ends = [buffers[worker] for worker in (message.source, message.target) if worker in buffers]
     size = ends[0].size(message.first, message.last) if ends else 0
     if not size:

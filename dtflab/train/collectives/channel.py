@@ -107,7 +107,7 @@ class Channel:
         return self._queues[way]
 
     def _before(self, way: Way) -> list[Operation]:
-        """What must have run before the next operation on that way."""
+        """The operations that must have run before the next one on that way."""
         return [self._latest[way]] if way in self._latest else []
 
     def _cpu(self, worker: int) -> str:

@@ -116,7 +116,7 @@ class WorkerGroup:
     # -- for the hook -----------------------------------------------------------------------------------------
 
     def tensors(self) -> list[str]:
-        """What this worker's collectives are for, to be compared with the others'."""
+        """The purposes of this worker's collectives, to be compared with the others'."""
         return [f"{channel.name}: {channel.what}" for channel in self._channels]
 
     def clear_op(self) -> Operation:

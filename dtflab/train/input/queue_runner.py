@@ -128,7 +128,7 @@ class QueueRunner:
         return threads
 
     def _run(self, sess: Any, enqueue_op: Any, coord: Coordinator | None) -> None:
-        """What a thread does: enqueue until the input ends, a stop is requested, or something goes wrong."""
+        """Run a thread's loop: enqueue until the input ends, a stop is requested, or something goes wrong."""
         ended = False
         try:
             enqueue = sess.make_callable(enqueue_op)

@@ -87,7 +87,7 @@ def _map_op(handle: Tensor) -> Operation:
 
 
 def restored(tensors: list[Tensor], infos: list[Stored | None]) -> list[Any]:
-    """What came out of the queue, handles again as SparseTensors; all of it waits for all SparseTensors."""
+    """The queue's elements, handles again as SparseTensors; all of it waits for all SparseTensors."""
     found = [_restored(t, info) if info else t for t, info in zip(tensors, infos)]
     if not any(infos):
         return found

@@ -167,7 +167,7 @@ class ExponentialMovingAverage:
         return get_default_graph().unique_name(f"{name}/{self.name}", mark_as_used=False)
 
     def variables_to_restore(self, moving_avg_variables: Iterable[Any] | None = None) -> dict[str, Any]:
-        """What a Saver takes to read averages in place of the variables themselves: name in the checkpoint → variable.
+        """A Saver's dict that reads averages in place of the variables themselves: name in the checkpoint → variable.
 
         Averaged are `moving_avg_variables` (by default the trainable ones and those that have averages); all other
         global variables go by their own names.

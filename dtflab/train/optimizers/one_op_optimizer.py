@@ -28,7 +28,7 @@ class OneOpOptimizer(Optimizer):
         raise NotImplementedError
 
     def _setting(self, value: Any, name: str) -> Tensor:
-        """What the program gave (a number, a tensor, or a function that gives one) as the tensor `name`."""
+        """The program's setting (a number, a tensor, or a function that gives one) as the tensor `name`."""
         return convert_to_tensor(self._call_if_callable(value), name=name)
 
     def _cast(self, setting: Any, var: Any) -> Any:

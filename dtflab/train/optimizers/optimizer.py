@@ -332,7 +332,7 @@ def _key(variable: Any) -> tuple[Any, str]:
 
 
 def _target(variable: Any) -> Any:
-    """What to differentiate with respect to: a variable's reference or handle."""
+    """The variable's reference or handle, with respect to which a loss is differentiated."""
     if isinstance(variable, ResourceVariable | Tensor):
         return variable
     if isinstance(variable, Variable):

@@ -150,7 +150,7 @@ class StalenessOptimizer(WrappingOptimizer):
         return log_of(session, self._rows)
 
     def make_session_run_hook(self) -> PaceHook:
-        """What `max_ahead` and `warm_up_steps` need in every worker's session; harmless without them."""
+        """The hook that `max_ahead` and `warm_up_steps` need in every worker's session; harmless without them."""
         return PaceHook(self._pace, self._rows)
 
 

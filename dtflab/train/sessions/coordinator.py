@@ -200,7 +200,7 @@ class LooperThread:
         return looper
 
     def run(self) -> None:
-        """What the thread does: its own exceptions stop the others, too."""
+        """Run the thread's loop; its own exceptions stop the other threads, too."""
         with self._coord.stop_on_exception():
             self.start_loop()
             next_time = self._coord.clock.now()

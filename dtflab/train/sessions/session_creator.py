@@ -26,7 +26,7 @@ class SessionCreator(abc.ABC):
 
 
 class _ScaffoldSessionCreator(SessionCreator):
-    """What chief and worker have in common: a Scaffold, and the SessionManager that uses its pieces."""
+    """The common base of chief and worker: a Scaffold, and the SessionManager that uses its pieces."""
 
     def __init__(self, scaffold: Scaffold | None, master: str, config: Any) -> None:
         self._scaffold = scaffold or Scaffold()

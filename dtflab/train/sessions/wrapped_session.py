@@ -31,7 +31,7 @@ LOST = (errors.AbortedError, errors.UnavailableError)
 
 
 class StepContext:
-    """What `run_step_fn` gives to its function: the bare session, a `run` with hooks, and a way to stop."""
+    """The argument of `run_step_fn`'s function: the bare session, a `run` with hooks, and a way to stop."""
 
     def __init__(self, session: Any, run_with_hooks_fn: Callable[..., Any]) -> None:
         self.session = session  # below all layers: its `run` calls no hook

@@ -166,7 +166,7 @@ _shared: weakref.WeakKeyDictionary[Any, dict[str, EventFileWriter]] = weakref.We
 
 
 def _writers_of(session: Any) -> Any:
-    """What makes EventFileWriters that are shared by all FileWriters of a session."""
+    """A function that makes EventFileWriters, shared by all FileWriters of a session."""
     writers = _shared.setdefault(session, {})
 
     def writer_of(logdir: str, *arguments: Any) -> EventFileWriter:

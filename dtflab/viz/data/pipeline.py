@@ -52,7 +52,7 @@ class Pipeline(NamedTuple):
     seconds: float
 
     def share(self, stage: Stage, seconds: float) -> float:
-        """What part of the whole time `seconds` of a stage's workers are."""
+        """The part of the whole time that `seconds` of a stage's workers are."""
         return min(1.0, seconds / (self.seconds * stage.workers)) if self.seconds else 0.0
 
     def bottleneck(self) -> Stage | None:
@@ -64,7 +64,7 @@ class Pipeline(NamedTuple):
 
 
 class _Step:
-    """What one step did at queues; from its call, if that has ended, else from its first event to its last."""
+    """One step's work at queues; from its call, if that has ended, else from its first event to its last."""
 
     def __init__(self, client: str) -> None:
         self.client = client

@@ -29,7 +29,7 @@ class Wait(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What happened at one queue. `capacity` is 0 for one without a limit."""
+    """The history of one queue. `capacity` is 0 for one without a limit."""
 
     device: str
     name: str

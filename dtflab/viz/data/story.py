@@ -262,7 +262,7 @@ def _crossings(executors: Sequence[Executor], sizes: Mapping[str, int | None]) -
 
 
 def _crossing(node: Node, sources: Mapping[str, Node], sizes: Mapping[str, int | None]) -> Crossing:
-    """What a send sends."""
+    """The crossing of the tensor that a send sends."""
     name, output = node.inputs[0]
     while sources[name].op in _RECEIVES:  # it came from another task first
         name, output = sources[f"{name[:-5]}/send"].inputs[0]

@@ -160,7 +160,7 @@ def _start(step: Any) -> float:
 
 
 def _place(device: str, allocator: str) -> str:
-    """Whose memory that is: outputs of a GPU's nodes in host memory are the CPU's."""
+    """The device that owns the memory: outputs of a GPU's nodes in host memory are the CPU's."""
     match = _DEVICE.match(device)
     name = match[0] if match else device
     return re.sub(r"/device:\w+:\d+$", "/device:CPU:0", name) if allocator == "cpu" else name

@@ -1,4 +1,4 @@
-"""What pictures are drawn with: markup, marks, colours, styles, units, tables.
+"""The parts of pictures: markup, marks, colours, styles, units, tables.
 
 Pages: `colouring`, `figures`, `marks`, `names`, `palette`, `picture`, `scopes`, `style`, `svg`, `tables`, `units`.
 """

@@ -30,7 +30,7 @@ _ASCENT, _DESCENT = 0.72, 0.2  # of the size of a font
 
 
 def drawing(figure: Figure) -> Markup:
-    """What stands in a figure, in a page of `figure.bbox.size`."""
+    """The contents of a figure, in a page of `figure.bbox.size`."""
     for _ in range(2):  # until its layout has settled, so that the same figure is the same drawing
         figure.draw_without_rendering()
     renderer = _renderer_class()(figure)
@@ -39,7 +39,7 @@ def drawing(figure: Figure) -> Markup:
 
 
 class _Writer:
-    """What matplotlib asks a renderer to draw, as Markup."""
+    """A renderer that turns matplotlib's drawing into Markup."""
 
     def __init__(self, figure: Figure) -> None:
         super().__init__()

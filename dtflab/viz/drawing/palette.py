@@ -1,4 +1,4 @@
-"""What a device looks like: one colour, one letter and one label, the same in every picture.
+"""The look of a device: one colour, one letter and one label, the same in every picture.
 
 Colours are Okabe and Ito's, told apart by nearly all eyes, and two darker ones. Those of `ps` and `worker` follow from
 the name, those of other jobs are the first that are left; within a picture, which says `together` what it shows, no two

@@ -1,4 +1,4 @@
-"""What a layout is given and what it gives: boxes, clusters, rectangles, and the nets that levels hand each other."""
+"""The input and output of a layout: boxes, clusters, rectangles, and the nets that levels hand each other."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Rect:
 
 @dataclasses.dataclass
 class Drawing:
-    """What all levels together put on the page."""
+    """The drawing that all levels together put on the page."""
 
     boxes: dict[str, Rect] = dataclasses.field(default_factory=dict)
     clusters: dict[str, Rect] = dataclasses.field(default_factory=dict)

@@ -67,7 +67,7 @@ class Hop:
         return (-math.inf if "left" in self.sides else min(xs), math.inf if "right" in self.sides else max(xs))
 
     def links(self) -> Iterator[tuple[Slot, Slot, float, float]]:
-        """Its lines between two rows, with where they touch the slots, as `ranks.order_rows` takes them."""
+        """The slot's lines between two rows, with where they touch the slots, as `ranks.order_rows` takes them."""
         for slot in self.below if self.above else ():
             assert self.above is not None
             yield self.above, slot, _share(self.above, self.above.outlets, self), _share(slot, slot.inlets, self)

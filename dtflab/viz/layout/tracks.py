@@ -50,7 +50,7 @@ def assign_tracks(bends: Sequence[Bend]) -> int:
 
 
 def _cost(upper: Bend, lower: Bend) -> int:
-    """What it costs to run `upper` above `lower`: lines crossed, and dearly, lines laid upon each other."""
+    """The cost of running `upper` above `lower`: lines crossed, and dearly, lines laid upon each other."""
     (low, high), (low2, high2) = upper.span(), lower.span()
     crossed = sum(low < x < high for x in lower.tops()) + sum(low2 < x < high2 for x in upper.bottoms())
     overlaid = sum(abs(x - x2) < 4 for x in upper.bottoms() for x2 in lower.tops())

@@ -1,4 +1,4 @@
-"""What a Python process started by a program under `python -m dtflab run` finds as `tensorflow`: dtflab again.
+"""The `tensorflow` of a Python process started by a program under `python -m dtflab run`: dtflab again.
 
 The folder above is in the PYTHONPATH of such processes, and nowhere else.
 """
