@@ -213,9 +213,7 @@ class ResourceManager:
         self._devices = {name: _Device(name, given, cards[given.card]) for name, given in now.items()}
 
     def look_again(self) -> None:
-        """Tasks came or went: their promises end, and waiting requests are served, or refused if they have become
-        impossible.
-        """
+        """End the promises of tasks that went; serve waiting requests, or refuse those that became impossible."""
         with self._lock:
             self._look()
             for place in [place for place in self._waiting if not self._possible(place[0])]:

@@ -188,7 +188,7 @@ class Cluster:
             task.wait_ready(self._timeout)
 
     def task(self, job: str, index: int = 0) -> RunningTask:
-        """One task; ValueError if the cluster has no such."""
+        """One task; ValueError if the cluster has no such task."""
         wanted = f"/job:{job}/replica:0/task:{index}"
         for task in self.tasks:
             if task.name == wanted:

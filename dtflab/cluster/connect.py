@@ -37,12 +37,11 @@ def master_at(target: str, config: ConfigProto | None) -> MasterInterface:
         return task.master
     from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
 
-    who = "behind the session's target"
-    worker = WorkerStub(who, address)
+    worker = WorkerStub("", address)
     limit = config.operation_timeout_in_ms / 1000 if config is not None else 0.0
     seconds = min(limit or timeouts.connect, timeouts.connect)
     try:
-        await_task(worker.get_status, who, address, REAL, seconds, lambda: inprocess.find(address))
+        await_task(worker.get_status, "", address, REAL, seconds, lambda: inprocess.find(address))
     except errors.UnavailableError as error:
         raise errors.DeadlineExceededError.of(error.message) if seconds == limit else error from None
     master = task.master if (task := inprocess.find(address)) is not None else MasterStub(address)

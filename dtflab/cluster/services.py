@@ -98,7 +98,7 @@ class MasterService:
         return master_messages.ExtendSessionResponse(new_graph_version=graph.version).SerializeToString()
 
     def _graph(self, handle: str) -> _Growing:
-        self._master.session(handle)  # raises for a handle that is none
+        self._master.session(handle)  # raises for an unknown handle
         return self._graphs.setdefault(handle, _Growing(()))
 
     def _run_step(self, data: bytes, call: Call) -> bytes:

@@ -223,7 +223,7 @@ class WorkerStub:
         try:
             data = self._call("GetStatus", worker_messages.GetStatusRequest(), timeout)
         except errors.DeadlineExceededError:
-            where = f"Task {self.task} at {self._wire.address}"
+            where = f"Task {self.task} at {self._wire.address}" if self.task else self._wire.address
             raise errors.UnavailableError.of(f"{where} did not answer in {timeout:g} s.") from None
         devices = list(worker_messages.GetStatusResponse.FromString(data).device_attributes)
         if devices:

@@ -162,7 +162,8 @@ def _name(job: str, index: int) -> str:
 def await_task(
     ask: Callable[[], object], task: str, address: str, clock: Clock, seconds: float, appeared: Callable[[], object]
 ) -> None:
-    """Ask until the task answers, or until it `appeared` in this process."""
+    """Ask until the task answers, or until it `appeared` in this process. `task` is "" for a session's target."""
+    kind, where = ("Task", f"{task} at {address}") if task else ("The session's target", address)
     start = reminded = clock.now()
     while not appeared():
         try:
@@ -173,10 +174,10 @@ def await_task(
         now = clock.now()
         if now - reminded >= timeouts.notice:  # also if the time is up by now: on a busy machine to ask may take long
             reminded = now
-            say(f"CreateSession still waiting for response from worker: {task} at {address}")
+            say(f"CreateSession still waiting for response from worker: {where}")
         if now - start > seconds:
             raise errors.UnavailableError.of(
-                f"Task {task} at {address} did not answer within {seconds:g} s ({_reason(last)}). {_advice(address)}"
+                f"{kind} {where} did not answer within {seconds:g} s ({_reason(last)}). {_advice(address)}"
             )
         clock.sleep(min(0.05, seconds))
 

@@ -125,9 +125,7 @@ def _elements(proto: Any, dtype: DType, shape: list[int], content: Buffer) -> Ar
 
 
 def _objects(proto: Any, dtype: DType, shape: list[int], content: Buffer) -> Array:
-    """Strings, handles and variants; TensorFlow's workers send strings as `tensor_content`: all lengths, then all
-    bytes.
-    """
+    """Strings, handles and variants; TensorFlow's workers send strings as `tensor_content`: lengths, then bytes."""
     field, message, convert = _OBJECTS[dtype]
     values = list(getattr(proto, field))
     if len(content):
@@ -175,7 +173,7 @@ def _joined(message: Message, field: str, bodies: Iterable[list[Buffer]]) -> byt
 def parse(kind: type[M], data: bytes, field: str) -> tuple[M, list[object]]:
     """The inverse of `serialize`: the message without its field `field`, and the values that were in that.
 
-    Raises DecodeError for bytes that are no such message, InvalidArgumentError for a tensor that is none.
+    Raises DecodeError for bytes that are not this message, InvalidArgumentError for an invalid tensor.
     """
     return _parsed(kind, data, field, from_proto, _parse_tensor)
 

@@ -187,7 +187,7 @@ class _Work:
             return
         if event == "broken":
             question = self.questions[about]
-            told = f"The grader has failed, not {question.answer}: it has to be mended. {more}"
+            told = f"The grader has failed, not {question.answer}: the check must be fixed. {more}"
             self.reports[about] = _lost(question, told, broken=True)
         if event == "report":
             question = self.questions[about["id"]]
@@ -258,7 +258,7 @@ def _environment(folder: Path, student: str) -> dict[str, str]:
 
 
 class Task(NamedTuple):
-    """The work on a file; it asks from time to time whether it is to stop. `alone`: while no other runs."""
+    """The work on a file; it polls a stop flag. `alone`: while no other runs."""
 
     run: Callable[[Callable[[], bool]], Graded]
     alone: bool = False

@@ -127,7 +127,7 @@ def _submissions(
         raise Misuse(f"there is no notebook in {', '.join(map(str, options.paths))}")
     if options.student is not None:
         if len(submissions) > 1:
-            raise Misuse("--student says whose a single file is, and here are several")
+            raise Misuse(f"--student names the owner of one file, but {len(submissions)} files were given")
         submissions = [submissions[0]._replace(student=options.student)]
     names = {one.name for one in submissions}
     if nobodys := sorted(chosen.keys() - names - {""}):
@@ -248,7 +248,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
         if path.is_dir():
             raise Misuse(f"{path} can't be written: it is a folder. Name a file in it")
         if not os.access(path if path.exists() else folder, os.W_OK):
-            raise Misuse(f"{path} can't be written: you have no right to. Name another place")
+            raise Misuse(f"{path} can't be written: permission denied. Choose another path")
 
 
 def _journal(options: argparse.Namespace) -> Path | None:

@@ -40,9 +40,7 @@ THIS_PROCESS = ""  # the program of local sessions and of servers that a program
 
 @dataclass(frozen=True)
 class Home:
-    """Where a task lives: its host, the program that it is part of, and that program's CUDA_VISIBLE_DEVICES (or
-    None).
-    """
+    """Where a task lives: its host, the program that it is part of, and its CUDA_VISIBLE_DEVICES (or None)."""
 
     host: str
     program: str
@@ -85,7 +83,7 @@ class Claim:
         )
 
     def grab(self, nbytes: int) -> bool:
-        """Take memory off the card; False, and CUDA's line, if so much is not free."""
+        """Take memory off the card; False, and CUDA's line, if it is not free."""
         with _lock, registry().locked():
             context = 0 if self.grabbed else cards.CONTEXT_BYTES
             if nbytes + context > (free := free_bytes(self.card)):

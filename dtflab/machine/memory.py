@@ -235,7 +235,7 @@ def _why(full: OutOfMemory) -> str:
         return (
             f"failed to allocate {human_bytes(full.refused)} from device: CUDA_ERROR_OUT_OF_MEMORY. "
             f"{wanted} are wanted; a program takes memory in larger pieces, by default all that it may have at once, "
-            "and so much is not free. End another program that uses it, or start all of them with a smaller "
+            "which is more than is free. End another program that uses it, or start all of them with a smaller "
             "per_process_gpu_memory_fraction or with allow_growth."
         )
     if full.free >= full.nbytes:

@@ -72,9 +72,7 @@ class Watch:
 
 
 class _Listener:
-    """A program's listener. If it fails, it gets no more events; the thread that reported the event is not
-    disturbed.
-    """
+    """A program's listener. If it fails, it gets no more events; the reporting thread is not disturbed."""
 
     def __init__(self, listener: object) -> None:
         self._listener = listener

@@ -65,7 +65,7 @@ class Explorer:
         return self._code(self.values)
 
     def set(self, **values: Any) -> None:
-        """Move sliders, then draw once. ValueError for a value, KeyError for a slider that there is not."""
+        """Move sliders, then draw once. ValueError for a value, KeyError for an unknown slider."""
         for name, value in values.items():
             if value not in self.sliders[name].values:
                 raise ValueError(f"{name} can be {self.sliders[name].values}, not {value!r}.")

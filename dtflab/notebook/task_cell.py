@@ -99,11 +99,11 @@ class TaskMagics(Magics):
 
 
 def _task(cluster: Cluster, device: str) -> RunningTask:
-    """The task of a device; UsageError if it names none."""
+    """The task of a device; UsageError if it does not name one."""
     try:
         name = device_spec.parse(device)
         if name.job is None or name.task is None:
-            raise ValueError(f"{device!r} names no task." if device else "Name a task.")
+            raise ValueError(f"{device!r} does not name a task." if device else "Name a task.")
     except ValueError as error:
         there = ", ".join(device_spec.plain(task.name) for task in cluster.tasks)
         raise UsageError(f"{error} For example: {_EXAMPLE}. There is {there}.") from None

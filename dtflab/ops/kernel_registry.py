@@ -56,9 +56,7 @@ def device_types(op_name: str, attrs: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def host_memory(op_name: str, attrs: Mapping[str, Any], device_type: str) -> tuple[Positions, Positions]:
-    """Which inputs and which outputs of a node, by position, are in host memory; none on a CPU, which has no other
-    memory.
-    """
+    """The positions of a node's inputs and of its outputs in host memory; none on a CPU, which has no other."""
     if device_type == "CPU":
         return _NOWHERE, _NOWHERE
     return _host_memory(op_name, _key(op_name, attrs))

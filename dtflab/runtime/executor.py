@@ -8,8 +8,7 @@ kernels. A step makes an `Iteration` of it, which has one input slot per edge an
 in `Iteration.process` takes a ready node, calls its kernel on its slots, and drops the result into the slots of the
 consumers, whose counts go down by one. Values known before the step, constants and its context, are in their slots from
 the start. A loop of the graph (Enter, Merge, Switch, NextIteration, Exit) makes more Iterations of the same arrays, in
-a
-`Frame` (frames.py).
+a `Frame` (frames.py).
 
 Rules: a node runs once per iteration. An edge carries a value, a variable's Cell (read when the consumer starts), or
 DEAD. A node with a dead input does not run and its outputs are dead; Merge, `_Send` and `_Recv` are the exceptions.

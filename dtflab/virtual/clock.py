@@ -276,7 +276,7 @@ class VirtualClock:
                 self.engine.cancel(timer)
 
     def _moment(self, seconds: float) -> float:
-        """So many seconds from now; a later moment than now, however few they are."""
+        """The moment `seconds` from now, always later than now."""
         now = self.engine.now
         return max(now + seconds, math.nextafter(now, math.inf)) if seconds > 0 else now
 

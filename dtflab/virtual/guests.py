@@ -17,7 +17,7 @@ from typing import Any
 from dtflab.machine.clock import REAL, OwnThread
 
 PATIENCE = 0.1  # real seconds
-LOOK = 0.001  # real seconds, after which one looks whether a thread has ended meanwhile
+LOOK = 0.001  # real seconds, between two checks whether a thread has ended
 
 
 class Away:

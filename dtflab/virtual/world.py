@@ -133,7 +133,7 @@ class World:
         return Loads(now, tuple(processors), tuple(links))
 
     def slow_down(self, task: str, factor: float, network: float) -> None:
-        """From now on, what a task's devices compute, and what passes its host's network card, takes longer so much.
+        """From now on, multiply a task's compute time by `factor` and the time on its host's network card by `network`.
 
         The cores and the card are the host's: its other tasks feel it, too.
         """

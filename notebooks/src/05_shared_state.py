@@ -128,7 +128,7 @@ tf.viz.curve(range(25), guesses, xlabel="step", ylabel="guess")
 # %% [markdown]
 # Both change the same variable. Each of Ann's steps moves it up a little, and each of Bob's moves it down again: it
 # stays near 5, where neither wants it. There is no error, no warning, and each program is correct. And Bob
-# *initialized* the variable when he came: had Ann been training for a week, her work would have been gone.
+# *initialized* the variable when he joined: had Ann been training for a week, her work would have been gone.
 #
 # **Cure 1: other names.** A name scope (or `tf.variable_scope`) puts a prefix before each name.
 
@@ -169,7 +169,7 @@ guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, con
 
 # %%
 def client(target, amount, variables, init=False):
-    """A program that adds `amount` to variables, given by container and name; their values."""
+    """Add `amount` to the variables, given by container and name, and return their values."""
     with tf.Graph().as_default(), tf.device("/job:ps/task:0"), tf.Session(target) as sess:
         sums = []
         for container, name in variables:

@@ -90,7 +90,7 @@ def preload(sess):
 
 
 def read(sess):
-    """Files to examples to batches, all on worker 1."""
+    """Read files, decode examples and batch them on worker 1."""
     with tf.device("/job:worker/task:1"):
         names = tf.train.string_input_producer(files, num_epochs=EPOCHS)
         _, lines = tf.TextLineReader(skip_header_lines=1).read_up_to(names, BATCH)
@@ -126,7 +126,7 @@ for way in (feed, preload, read):
 # | --- | --- |
 # | feeding | trying things out; small data; data that the program makes itself |
 # | preloading | data that fits into the memory of the device |
-# | reading | all else |
+# | reading | everything else |
 #
 # ## A graph that reads
 #
@@ -194,7 +194,7 @@ with (
     sess.run(close_names)
 
     def read_all():
-        """Until all files are at their end."""
+        """Read until every file is exhausted."""
         try:
             while True:
                 sess.run(enqueue_example)
@@ -319,14 +319,14 @@ for readers, (rate, _) in results.items():
     print(f"readers: {readers}   {rate:,.0f} examples/s")
 
 # %% [markdown]
-# In the pictures, the readers' stage is called after what they run, `shuffle_batch_join/…enqueue`, and the training step after
+# In the pictures, the readers' stage is named after `shuffle_batch_join/…enqueue`, and the training step after
 # the operation with which it takes a batch, `shuffle_batch_join`.
 
 # %%
 tf.viz.rates(results[1][1], title="One reader and a GPU")
 
 # %% [markdown]
-# The GPU waits half of the time, because examples do not come faster. **Predict: with four readers, what is the bottleneck?**
+# The GPU waits half the time, because examples do not come faster. **Predict: with four readers, what is the bottleneck?**
 
 # %%
 tf.viz.rates(results[4][1], title="Four readers and a GPU")
@@ -335,7 +335,7 @@ tf.viz.rates(results[4][1], title="Four readers and a GPU")
 tf.viz.queues(results[4][1], title="The queues with four readers")
 
 # %% [markdown]
-# Now training sets the pace, as it should: it hardly ever waits. The queue is full half of the time, and then the readers wait
+# Now training sets the pace, as it should: it hardly ever waits. The queue is full half the time, and then the readers wait
 # to put. More readers would gain nothing.
 #
 # ## Now break it: a forgotten `start_queue_runners`

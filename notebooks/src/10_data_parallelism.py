@@ -221,7 +221,7 @@ def work(client, way):
 
 # %% [markdown]
 # So there are four combinations. Here are the other two, for three workers and 1.2 seconds each. (Their losses can't be compared
-# with those above: the optimizer is another one, with *momentum*, which goes on in the direction of the steps before.)
+# with those above: this is a different optimizer, with *momentum*, which keeps moving in the direction of earlier steps.)
 
 # %%
 few = {"asynchronous": Way(rate=0.1), "synchronous": Way(rate=0.1, aggregate=WORKERS)}
@@ -282,7 +282,7 @@ assert spare.reaches(0.25) < full.reaches(0.25) < free.reaches(0.25)
 # ## Why are spares faster?
 #
 # A synchronous update waits for the slowest worker. Among 30 there is nearly always a straggler; the 27th of them is far less
-# late. What the last three computed came for nothing (the crosses in the picture): that is the price.
+# late. What the last three computed was wasted (the crosses in the picture): that is the price.
 
 # %%
 tf.viz.staleness(spare.staleness, title="Staleness with spares")
@@ -338,7 +338,7 @@ def walk(client, rate, steps):
 
 
 def together(workers, rate, updates=96):
-    """All updates of `workers` who walk together, in their order."""
+    """All updates of `workers` that walk together, in their order."""
     with tf.Cluster(ps=1, worker=workers, clock="virtual", **hardware) as cluster:
         rows = cluster.run(lambda client: walk(client, rate, updates // workers))
     return np.array(sorted(row for of_one in rows for row in of_one))
@@ -356,7 +356,7 @@ tf.viz.curve(number, both, "update", "x", title=title)
 # The bottom of the valley is at 0. Where the two lines are on different sides of it, the gradient says “go down to the left”
 # while x has already passed the bottom, and down is to the right. So the model overshoots, comes back, and overshoots again.
 #
-# ## Now break it: a learning rate that only stale gradients can't stand
+# ## Now break it: a learning rate that is too high only for stale gradients
 #
 # **Predict: at a rate of 0.4, what becomes of one worker alone, and what of eight together?**
 
@@ -437,7 +437,7 @@ assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"
 #
 # ## What it depends on
 #
-# That synchronous training with spares wins is not a law. We change one thing at a time in the race of the thirty: how much steps
+# It is not a law that synchronous training with spares wins. We change one thing at a time in the race of the thirty: how much steps
 # vary, and the momentum.
 #
 # **Predict: what are spares good for if all steps take nearly the same time? And if now and then one takes very long?**
@@ -462,7 +462,7 @@ for name, (way, changed) in others.items():
     print(f"{name:26} {told}, {run.losses[-1]:.2f} at the end", flush=True)
 
 # %% [markdown]
-# - **Stragglers.** If steps hardly vary, spares gain nothing: those who wait for all are there first. With a *heavy tail*, where
+# - **Stragglers.** If steps hardly vary, spares gain nothing: the runs that wait for all finish first. With a *heavy tail*, where
 #   a few steps take very long, waiting for 27 makes nearly twice as many updates as waiting for all.
 # - **Momentum.** Staleness acts like a momentum of its own, and the two add up. Without any, asynchronous training is no longer
 #   the last: it ends lowest, spares are second, and those who wait for all come last.

@@ -73,7 +73,7 @@ def test_a_target_where_nobody_listens_is_told_once(monkeypatch):
     with tf.Session(f"grpc://{address}") as session, pytest.raises(errors.UnavailableError) as it:
         session.run(tf.constant(1.0))
     first, _, advice = it.value.message.partition("). ")
-    assert first == f"Task behind the session's target at {address} did not answer within 0.05 s (connection refused"
+    assert first == f"The session's target {address} did not answer within 0.05 s (connection refused"
     assert advice.startswith("Is that its address") and advice.endswith("task_index=…).")
 
 

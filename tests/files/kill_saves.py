@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
     garbage: int  # of them, left after one more save
 
 
-def save_for_ever(prefix: str) -> None:
+def save_forever(prefix: str) -> None:
     """The process that is killed: a line for each save that is done."""
     variables = [tf.Variable(tf.zeros([SIZE]), name=f"v{i}") for i in range(20)]
     steps = tf.group(*[v.assign_add(tf.ones([SIZE])) for v in variables])
@@ -95,6 +95,6 @@ def _others(folder: Path) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--save"]:
-        save_for_ever(sys.argv[2])
+        save_forever(sys.argv[2])
     with tempfile.TemporaryDirectory() as place:
         print(kill_many(int(sys.argv[1]) if sys.argv[1:] else 200, Path(place)))

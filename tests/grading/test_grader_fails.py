@@ -35,7 +35,7 @@ ITSELF = (
     "raised NameError: name 'undefined' is not defined."
 )
 MISTAKES = (
-    'The grader has failed, not twice: it has to be mended. Line 17 of own.py, `return seen["no text has keys"]`, '
+    'The grader has failed, not twice: the check must be fixed. Line 17 of own.py, `return seen["no text has keys"]`, '
     "raised TypeError: string indices must be integers"
 )
 ANSWERS = {"right": RIGHT, "wrong": WRONG, "dies": "import os\ndef twice(n):\n    os._exit(0)"}

@@ -64,12 +64,12 @@ def joins_before_it_takes(take, coordinator, threads):
     coordinator.join(threads)
 
 
-def computes_for_ever(take, coordinator, threads):
+def computes_forever(take, coordinator, threads):
     while True:
         pass
 
 
-@pytest.mark.parametrize("at_the_end", [swallows_the_end, waits_for_a_stop, joins_before_it_takes, computes_for_ever])
+@pytest.mark.parametrize("at_the_end", [swallows_the_end, waits_for_a_stop, joins_before_it_takes, computes_forever])
 def test_what_has_no_end_is_told_what_it_usually_means(at_the_end, monkeypatch):
     monkeypatch.setattr(find(Q1), "checks", find(Q1).checks[:1])
     score = tf.grade(Q1, lambda *arguments: reads(*arguments, at_the_end))

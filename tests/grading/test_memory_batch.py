@@ -77,7 +77,7 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
     full_marks(Q2, answer, monkeypatch, seeds="01")
 
 
-def for_ever(step, most):
+def forever(step, most):
     while True:
         fitting(step, 1)
 
@@ -88,7 +88,7 @@ BAD = {
     "as many as there are": (lambda step, most: most, "but that does not fit"),
     "one": (lambda step, most: 1, "but more would fit"),
     "too many": (lambda step, most: most + 1, "expected: a number from 0 to"),
-    "no end": (for_ever, "there is no end in sight"),
+    "no end": (forever, "there is no end in sight"),
 }
 
 

@@ -77,7 +77,7 @@ def test_many_threads_cost_no_more_than_the_clock(call):
     assert call(answer := Answer(70, 1.0, together=16)) and answer.now == pytest.approx(4, abs=0.1)
 
 
-def test_computing_and_then_waiting_for_ever(call):
+def test_computing_and_then_waiting_forever(call):
     assert call(answer := Answer(60, lambda now: 1.0 if now < 2 else 0.0)) and answer.now == pytest.approx(4, abs=0.3)
 
 

@@ -18,7 +18,7 @@ from tests.cluster.two_tasks import until
 SOON = 0.2  # seconds
 
 
-def loop_for_ever():
+def loop_forever():
     while True:
         pass
 
@@ -38,7 +38,7 @@ def test_leaving_is_an_error_not_an_end():
 
 
 def test_an_endless_loop_is_stopped():
-    outcome = watchdog.call(loop_for_ever, SOON)
+    outcome = watchdog.call(loop_forever, SOON)
     assert outcome.stopped and not outcome.left_running
 
 
@@ -47,10 +47,10 @@ def test_a_loop_that_catches_everything_once_is_stopped():
 
     def stubborn():
         try:
-            loop_for_ever()
+            loop_forever()
         except BaseException as error:
             caught.append(type(error))
-        loop_for_ever()
+        loop_forever()
 
     outcome = watchdog.call(stubborn, SOON)
     assert outcome.stopped and not outcome.left_running and caught == [watchdog.Stopped]
@@ -94,7 +94,7 @@ def test_ctrl_c_stops_the_answer_and_gets_through(number, monkeypatch):
     def answer():
         try:
             running.set()
-            loop_for_ever()
+            loop_forever()
         finally:
             ended.set()
 
@@ -131,14 +131,14 @@ def test_seconds_count_from_the_moment_at_which_the_thread_begins(monkeypatch):
 
     monkeypatch.setattr(watchdog.REAL, "spawn", late, raising=False)
     assert watchdog.call(lambda: 7, SOON / 2).value == 7
-    outcome = watchdog.call(loop_for_ever, SOON / 2)
+    outcome = watchdog.call(loop_forever, SOON / 2)
     assert outcome.stopped and not outcome.left_running
 
 
 def test_a_call_that_is_slow_to_end_is_stopped_without_a_word(monkeypatch, capsys):
     monkeypatch.setattr(watchdog, "_AGAIN", 0.0)  # as on a busy machine: the next one comes while the thread ends
     for _ in range(20):
-        assert watchdog.call(loop_for_ever, 0.01).stopped
+        assert watchdog.call(loop_forever, 0.01).stopped
     until(lambda: "dtflab-answer" not in {thread.name for thread in threading.enumerate()}, "all have ended")
     assert capsys.readouterr().err == ""
 
@@ -150,7 +150,7 @@ def test_an_answer_that_never_ends_in_virtual_time_takes_its_cluster_along(monke
     """
     monkeypatch.setattr(sys, "_current_frames", lambda: pytest.fail("a frame was looked at"))
 
-    def read_for_ever():
+    def read_forever():
         with (
             tf.Cluster(worker=1, clock="virtual") as cluster,
             tf.Graph().as_default(),
@@ -164,7 +164,7 @@ def test_an_answer_that_never_ends_in_virtual_time_takes_its_cluster_along(monke
                 sess.run(take)
 
     for _ in range(5):
-        outcome = watchdog.call(read_for_ever, SOON)
+        outcome = watchdog.call(read_forever, SOON)
         assert outcome.stopped and not outcome.left_running
         assert clock.current() is clock.REAL
 
@@ -179,7 +179,7 @@ def test_nobody_is_broken_off_in_the_middle_of_virtual_time(monkeypatch):
 
     def answer():
         try:
-            loop_for_ever()
+            loop_forever()
         finally:
             stopped_after.append(len(asked))
 

@@ -104,7 +104,7 @@ def test_bad_lines_are_told_and_nothing_runs(two):
     shown = cell(two, "%%dtf_task /job:worker/task:7\nran = 1")
     assert "has no task /job:worker/replica:0/task:7" in shown and shown.count("/job:ps") == 1
     assert "There is /job:ps/task:0, /job:worker/task:0" in cell(two, "%%dtf_task\nran = 1")
-    assert "'/gpu:0' names no task" in cell(two, "%%dtf_task /gpu:0\nran = 1")
+    assert "'/gpu:0' does not name a task" in cell(two, "%%dtf_task /gpu:0\nran = 1")
     assert "Malformed device" in cell(two, "%%dtf_task worker\nran = 1")
     assert "There is no cluster 'none'. There is --name cluster" in cell(
         two, "%%dtf_task /job:ps/task:0 --name none\n0"

@@ -204,15 +204,15 @@ def test_what_can_not_be_asked(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"stragglers": 0.2}, r"stragglers is sim\.lognormal\(0\.2\), not 0\.2"),
-        ({"input": "a file"}, r"input is a sim\.Input\(…\), not 'a file'"),
-        ({"parameters": {"jitter": 0}}, r"parameters is a sim\.Parameters\(…\), not"),
+        ({"stragglers": 0.2}, r"stragglers must be like sim\.lognormal\(0\.2\), not 0\.2"),
+        ({"input": "a file"}, r"input must be like a sim\.Input\(…\), not 'a file'"),
+        ({"parameters": {"jitter": 0}}, r"parameters must be like a sim\.Parameters\(…\), not"),
     ],
 )
 def test_options_that_are_objects(options, message):
     with pytest.raises(TypeError, match=message):
         estimate(NETWORK, cluster(2, 1), **options)
-    with pytest.raises(TypeError, match=r"model is a name of sim\.models, .* not 3"):
+    with pytest.raises(TypeError, match=r"model must be a name of sim\.models, .* not 3"):
         estimate(3, cluster(2, 1))
     for numbers in ((1e5, 0), (float("nan"), 1e9), ("much", 1e9)):
         with pytest.raises(ValueError, match="No file server"):
@@ -272,7 +272,7 @@ def test_inputs_that_are_no_batch_keep_what_the_graph_says_of_them():
 
 
 def test_a_cluster_must_be_one():
-    with pytest.raises(TypeError, match=r"cluster is a sim\.cluster_model"):
+    with pytest.raises(TypeError, match=r"cluster must be sim\.cluster_model"):
         estimate(NETWORK, {"worker": 2}, parameters=IDEAL)
     with tf.Cluster(worker=1) as real, pytest.raises(TypeError, match=r"clock='virtual'\), not <Cluster .*inprocess"):
         estimate(NETWORK, real, parameters=IDEAL)

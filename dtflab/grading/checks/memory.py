@@ -75,7 +75,7 @@ class Seen(NamedTuple):
 
 
 def _settings(case: Case, value: Any) -> list[tuple[str | None, Any]]:
-    """The pairs that an answer gave; Wrong if they are no such."""
+    """The pairs that an answer gave; Wrong if they are not pairs."""
     expected = "expected: one pair per program, a string for CUDA_VISIBLE_DEVICES and a tf.ConfigProto."
     if not isinstance(value, list | tuple):
         raise Wrong(f"For {case}, settings gave {shown(value)}; {expected}")

@@ -32,7 +32,7 @@ from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.memory import memory
 
 _SECONDS = 3.0  # for a check: of an answer that never ends
-_FOR_EVER = 2000  # steps
+_FOREVER = 2000  # steps
 
 q2 = from_toml(__file__)
 
@@ -50,8 +50,8 @@ class Model:
     def step(self, batch: int) -> float:
         """Run a step, as the answer does, and return the loss. ResourceExhaustedError if the examples don't fit."""
         self.tries += 1
-        if self.tries > _FOR_EVER:
-            raise Wrong(f"After {_FOR_EVER} steps there is no end in sight. Does each step bring it nearer?")
+        if self.tries > _FOREVER:
+            raise Wrong(f"After {_FOREVER} steps there is no end in sight. Does each step bring it nearer?")
         return float(self._session.run(self._loss, {self._batch: batch}))
 
     def fits(self, batch: int) -> bool:
@@ -164,8 +164,8 @@ def other_errors(answer: Any, random: Random) -> None:
 
     def step(batch: int) -> float:
         tries.append(batch)
-        if len(tries) > _FOR_EVER:
-            raise Wrong(f"After {_FOR_EVER} steps there is no end in sight.")
+        if len(tries) > _FOREVER:
+            raise Wrong(f"After {_FOREVER} steps there is no end in sight.")
         raise bad(None, None, "the step has failed for another reason")
 
     try:

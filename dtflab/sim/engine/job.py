@@ -74,7 +74,7 @@ class Job(Work):
     push: Flow
     inputs: Flow | None
     reads_ahead: bool
-    told_s: Array  # per worker: until it knows that a step is over
+    notified_s: Array  # per worker: until it knows that a step is over
     idle: frozenset[int]  # wires that need not be simulated
 
 
@@ -109,7 +109,7 @@ def job(
         **flows,
         inputs=inputs,
         reads_ahead=input is not None and input.read,
-        told_s=_told(cluster, wiring, workers),
+        notified_s=_told(cluster, wiring, workers),
         wires=wiring.wires,
         held_s=np.sum([held_s(wiring.wires, flow) for flow in sent], axis=0),
         idle=idle_wires(wiring.wires, sent),

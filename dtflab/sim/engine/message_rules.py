@@ -59,7 +59,7 @@ class Rule:
         for worker in workers:
             self.run.step[worker] += 1
             if self.run.step[worker] < self.run.steps:
-                moment = max(over + float(self.run.job.told_s[worker]), self.run.engine.now)
+                moment = max(over + float(self.run.job.notified_s[worker]), self.run.engine.now)
                 if moment not in self.due:
                     self.run.engine.at(moment, self.begin, moment)
                 self.due.setdefault(moment, []).append(worker)

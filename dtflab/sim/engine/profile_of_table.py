@@ -87,7 +87,7 @@ def _sizes(params: int, largest: float) -> list[int]:
 def _words(batch: int, layers: int, units: int, vocab: int, attention: str | None, steps: int) -> Iterator[LayerCost]:
     """The layers of `models.seq2seq`, in its order: an embedding and LSTMs each way, then the projection."""
     if attention not in ATTENTIONS:
-        raise ValueError(f"attention is one of {ATTENTIONS}, not {attention!r}.")
+        raise ValueError(f"attention must be one of {ATTENTIONS}, not {attention!r}.")
     plain = [2] * layers  # how wide the input and the state of a layer are, in units
     asking = {None: plain, "standard": [3, *plain[1:]], "gnmt": [3] * layers}[attention]
     sentence = FLOAT * batch * steps * units

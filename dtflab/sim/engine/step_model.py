@@ -88,5 +88,5 @@ def synchronous(job: Job, factors: Array, required: int, trace: bool = False) ->
         dropped += int(np.count_nonzero(ended > over))
         log.write(k, start, moments, ended)
         log.updates[k] = over
-        start = np.maximum(over + job.told_s, ended)
+        start = np.maximum(over + job.notified_s, ended)
     return log.synchronous(factors, required, dropped)

@@ -35,7 +35,7 @@ class Wire:
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Messages of one kind, in the order of their numbers, which those go in that are sent at one moment."""
+    """Messages of one kind, by number; messages sent at the same moment keep that order."""
 
     routes: Sequence[tuple[int, ...]]  # the wires that each takes
     nbytes: Array

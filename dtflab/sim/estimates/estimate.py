@@ -240,7 +240,7 @@ def _check_kinds(**given: tuple[Any, type]) -> None:
         fits = hasattr(value, "factors") if kind is Stragglers else isinstance(value, kind)
         if value is not None and not fits:
             example = "sim.lognormal(0.2)" if kind is Stragglers else f"a sim.{kind.__name__}(…)"
-            raise TypeError(f"{what} is {example}, not {value!r}.")
+            raise TypeError(f"{what} must be like {example}, not {value!r}.")
 
 
 def _profile(model: Any, batch: int | None) -> Profile:
@@ -249,7 +249,7 @@ def _profile(model: Any, batch: int | None) -> Profile:
         return _named(model, 32 if batch is None else batch)
     loss = model if isinstance(model, Tensor | Profile) else getattr(model, "loss", None)
     if loss is None:
-        raise TypeError(f"model is a name of sim.models, a sim.Profile or the loss of a graph, not {model!r}.")
+        raise TypeError(f"model must be a name of sim.models, a sim.Profile or the loss of a graph, not {model!r}.")
     profile = loss if isinstance(loss, Profile) else _of_graph(loss, batch)
     return profile if batch in (None, profile.batch) else profile.with_batch(batch)
 
@@ -301,7 +301,7 @@ def _cluster(given: Any) -> ClusterModel:
         return given
     machines = given if isinstance(given, Machines) else getattr(given, "machines", None)
     if not isinstance(machines, Machines):
-        raise TypeError(f"cluster is a sim.cluster_model(…), Machines or a Cluster(clock='virtual'), not {given!r}.")
+        raise TypeError(f"cluster must be sim.cluster_model(…), Machines or Cluster(clock='virtual'), not {given!r}.")
     return of_machines(machines)
 
 

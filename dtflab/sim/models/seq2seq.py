@@ -43,7 +43,7 @@ def seq2seq(
     unknown kind of attention, or for other than one device per layer.
     """
     if attention not in ATTENTIONS:
-        raise ValueError(f"attention is one of {ATTENTIONS}, not {attention!r}.")
+        raise ValueError(f"attention must be one of {ATTENTIONS}, not {attention!r}.")
     if devices is not None and len(devices) != layers:
         raise ValueError(f"{plural(layers, 'layer')} on {plural(len(devices), 'device')}: each layer needs its own.")
     cells = [_cells(layers, units, devices) for _ in range(2)]

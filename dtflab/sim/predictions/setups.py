@@ -113,8 +113,8 @@ def _check_copies(point: Point, named: str) -> None:
         raise PredictionError(f"all-reduce {named!r} copies gradients together in one host, and here are {hosts}")
     if sums_in_halves(point.setup) and (gpus % 2 or links < gpus // 2):
         raise PredictionError(
-            "hierarchical_copy sums up two halves of the GPUs, each with a link to all of its half and to one of the "
-            f"other, which {gpus} on {bus.name!r} do not have"
+            "hierarchical_copy sums up two halves of the GPUs. Each GPU needs a link to all of its half and to one of "
+            f"the other half, and {gpus} on {bus.name!r} do not have these"
         )
 
 

@@ -232,7 +232,7 @@ class StepGraph:
         for node in self.nodes:
             if node.op == "Reshape" and self.nbytes(*node.inputs[0], batch) != self.nbytes(node.name, 0, batch):
                 raise ValueError(
-                    f"Op {node.name!r} on {node.device} has the batch of {self.batch} built in. Reshape to [-1, …], "
+                    f"Op {node.name!r} on {node.device} has a fixed batch size of {self.batch}. Reshape to [-1, …], "
                     "or trace the step with the other batch."
                 )
 

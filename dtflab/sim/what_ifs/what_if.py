@@ -72,7 +72,7 @@ def what_if(
         return WhatIf(traced(of, own, batch, bool(measured)), machines)
     wanted = list(of) if isinstance(of, list | tuple) else [of]
     if not wanted or not all(isinstance(one, Tensor | Operation) for one in wanted):
-        raise TypeError(f"what_if is asked of a Session, RunMetadata, or tensors and operations, not {of!r}.")
+        raise TypeError(f"what_if needs a Session, RunMetadata, or tensors and operations, not {of!r}.")
     fetched = [one.name for one in wanted if isinstance(one, Tensor)]
     targets = [one.name for one in wanted if isinstance(one, Operation)]
     own = own or first_worker(machines)
@@ -100,7 +100,7 @@ def _machines(cluster: Any) -> Machines:
     given = getattr(cluster, "world", cluster)
     machines = given if isinstance(given, Machines) else getattr(given, "machines", None)
     if not isinstance(machines, Machines):
-        raise TypeError(f"cluster is a Cluster(clock='virtual'), Machines or a sim.cluster_model, not {cluster!r}.")
+        raise TypeError(f"cluster must be Cluster(clock='virtual'), Machines or sim.cluster_model(…), not {cluster!r}.")
     return machines
 
 
@@ -142,7 +142,7 @@ class WhatIf:
           latency: how many times as long the latencies of network and bus are; 0: none.
           workers: that many workers, each a copy of the step's master, make the same step, beginning at once. Hosts
             that are not there yet are like the first one's.
-          batch: examples per worker, where no op has the batch built in.
+          batch: examples per worker, where no op has a fixed batch size.
           stragglers: a distribution (`sim.lognormal(0.2)`), from which `seed` draws a factor for what each worker's
             own task computes; or factors by name of task or device.
 

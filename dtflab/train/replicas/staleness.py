@@ -73,7 +73,7 @@ class StalenessOptimizer(WrappingOptimizer):
             if value is not None and not (isinstance(value, SupportsIndex) and value >= 0):
                 raise ValueError(f"{cure}={value!r}: a number of steps is whole, and 0 or more.")
         if not isinstance(worker, SupportsIndex) or worker < 0:
-            raise ValueError(f"worker={worker!r}: the number of this task, 0 for the first.")
+            raise ValueError(f"worker must be this task's number, 0 or more, not {worker!r}.")
         if keep < 1:
             raise ValueError(f"keep={keep}: the log needs room for one gradient at least.")
         self._worker = worker

@@ -43,7 +43,7 @@ def swallows_errors(server, filenames, epochs):
     return read(server, filenames, epochs, join=False)
 
 
-def reads_for_ever(server, filenames, epochs):
+def reads_forever(server, filenames, epochs):
     return read(server, filenames, epochs=None)
 
 
