@@ -7,8 +7,6 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=# a container may set it: then each process compiles again all that it imports
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
-unexport PYTHONDONTWRITEBYTECODE # a thousand processes of the tests would each compile all modules again
-
 .PHONY: help lab quick test record test-numeric test-gpu lint types bench bench-gpu notebooks gallery protos format clean
 
 help: ## what there is
