@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import gc
 
 import numpy as np
 import pytest
@@ -102,3 +103,13 @@ def test_what_is_wrong_is_told(name):
 def test_the_picture_is_of_a_step_with_that_batch():
     score = tf.grade(Q2, with_bisect)
     assert "Memory of a step with" in score.html and "examples" in score.text
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_objects_are_frozen_afterwards_only_if_others_froze_some(frozen):
+    """A program that froze millions of objects would look at them again in each later search for garbage."""
+    gc.unfreeze()
+    gc.freeze() if frozen else None
+    assert tf.grade(Q2, with_bisect) == 10
+    assert bool(gc.get_freeze_count()) == frozen
+    gc.freeze()

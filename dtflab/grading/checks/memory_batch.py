@@ -89,11 +89,13 @@ def _model(features: int) -> Iterator[Model]:
     """
     cluster = Cluster(worker=1, gpus=1, gpu_memory=SMALLEST_CARD_BYTES)
     with cluster, Graph().as_default(), Session(cluster.target) as session:
+        frozen_by_others = gc.get_freeze_count() > 0  # objects thaw all at once: then those here stay frozen, too
         gc.freeze()
         try:
             yield Model(session, features)
         finally:
-            gc.unfreeze()
+            if not frozen_by_others:
+                gc.unfreeze()
 
 
 def _try(answer: Any, model: Model, most: int) -> Seen:
