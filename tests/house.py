@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import io
 import re
 import subprocess
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -168,6 +170,12 @@ def code_lines(path: Path) -> int:
     told = {line for node in docs for line in range(node.lineno, node.end_lineno + 1)}
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
     return sum(bool(text.strip()) and not text.lstrip().startswith("#") for line, text in lines if line not in told)
+
+
+def exempted(path: Path, word: str) -> int:
+    """How often a file asks ruff not to lay code out: `# fmt: skip` ends a comment, `# fmt: off` is one."""
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+    return sum(token.type == tokenize.COMMENT and token.string.endswith(f"# fmt: {word}") for token in tokens)
 
 
 def body_lengths() -> list[int]:

@@ -50,6 +50,28 @@ def test_links_and_mentions_that_lead_nowhere_are_found(tmp_path):
     assert pages.unknown_files(named) == ["away/gone.py"]
 
 
+def test_a_row_of_a_table_is_one_line():
+    for page in pages.pages():
+        for block in re.findall(r"^\|[ -]+\|.*\n(?:(?!<!--).+\n)*", pages.text_of(page), re.M):
+            assert [line for line in block.splitlines() if not (line[0] == line.rstrip()[-1] == "|")] == [], page.name
+
+
+LENGTHS = {  # lines of other things than dtflab's files, and limits that tests/test_house.py holds
+    "CONTRIBUTING.md": ["25 lines"],
+    "docs/defense.md": ["14,769 lines", "1,600 lines", "2,000 lines"],
+    "docs/engineer.md": ["300 lines"],
+    "docs/design/grading.md": ["200,000 lines"],
+    "docs/design/runtime.md": ["1,600 code lines"],
+    "docs/design/virtual.md": ["230,000 lines"],
+}
+
+
+def test_a_page_gives_no_length_of_a_file_that_nothing_holds():
+    stable = [page for page in pages.pages() if page.name not in ("plan.md", "measured.md", "CHANGELOG.md")]
+    found = {house.name(page): re.findall(r"(?<=\s)\d[\d,]+ (?:code )?lines\b", pages.text_of(page)) for page in stable}
+    assert {name: lengths for name, lengths in found.items() if lengths} == LENGTHS
+
+
 # ---- design pages ----
 
 

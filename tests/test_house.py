@@ -274,6 +274,28 @@ def test_the_chapter_is_short():
     """Its nine pages together; what a page need not say itself has a side page, in the same room."""
     pages = [PACKAGE / "runtime" / f"{stem}.py" for stem in house.order().chapter]
     assert len(pages) == 9 and sum(map(house.code_lines, pages)) < 1600
+    assert sum(len(page.read_text().splitlines()) for page in pages) < 2300
+    told = "9 files with fewer than 1,600 lines of code, and 2,300"
+    assert told in (ROOT / "docs" / "defense.md").read_text(), "docs/defense.md gives the same limits"
+
+
+@pytest.mark.parametrize("room, limit", [("", 78_000), ("ops", 28_000)])
+def test_the_package_is_compact(room, limit):
+    assert sum(map(house.code_lines, house.sources(PACKAGE / room))) < limit
+
+
+def test_code_stands_as_ruff_lays_it_out():
+    assert sum(house.exempted(path, "skip") for path in house.sources()) < 150
+    by_hand = [house.name(path) for path in house.sources() if house.exempted(path, "off")]
+    assert by_hand == ["dtflab/__init__.py", "dtflab/machine/cards.py"], "tables of names and of cards"
+
+
+def test_an_exemption_from_the_layout_is_a_comment_of_its_own(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(
+        'a = 1  # fmt: skip\nb = "# fmt: skip"  # as `# fmt: skip` says\n# fmt: off\nc=1 # noqa # fmt: skip\n'
+    )
+    assert (house.exempted(path, "skip"), house.exempted(path, "off")) == (2, 1)
 
 
 def test_nine_bodies_in_ten_fit_in_25_lines():

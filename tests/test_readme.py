@@ -20,8 +20,10 @@ ON_GPUS, IN_VIRTUAL_TIME, NETWORK = re.findall(r"```python\n(.*?)```", TOUR, re.
 
 
 def told(svg: str) -> set[str]:
-    """What a picture's tooltips name: ops and transfers, without their times."""
-    return set(re.findall(r"<title>(\S+)", svg))
+    """A picture's sentence, tooltips and texts, times and shares masked; labels go with the width of their bar."""
+    texts = re.findall(r'<text[^>]* class="(?![^"]*halo)[^"]*\b(?:b|soft)\b[^>]*>([^<]+)<', svg)
+    texts += re.findall(r"<title>([^<]+)<", svg) + re.findall(r'aria-label="([^"]+)"', svg)
+    return {re.sub(r"[\d.]+ (?:µs|ms|s)\b", "TIME", re.sub(r"\b\d+(?=\s?%)", "N", text)) for text in texts}
 
 
 def test_program_fits_on_a_slide():
@@ -33,7 +35,7 @@ def test_program_draws_the_picture(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     drawn = told((tmp_path / "timeline.svg").read_text(encoding="utf-8"))
     assert drawn == told((ROOT / "docs" / "timeline.svg").read_text(encoding="utf-8"))
-    assert len(drawn) > 20
+    assert len(drawn) > 60 and "N% idle" in drawn
 
 
 def test_program_on_gpus_shows_the_table(tmp_path):
