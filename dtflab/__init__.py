@@ -168,7 +168,7 @@ from dtflab.ops.variables.policies import (
     resource_variables_enabled, variable_creator_scope,
 )
 from dtflab.ops.variables.variable import Variable, is_tensor
-from dtflab.ops.variables.initial_values import init_scope
+from dtflab.ops.control.functions import init_scope
 from dtflab.ops.variables.get_variable import (
     create_partitioned_variables, get_local_variable, get_variable, no_regularizer, variable_op_scope,
 )

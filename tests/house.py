@@ -88,6 +88,15 @@ def defines_names_later(path: Path) -> bool:
     return any(isinstance(node, ast.Return) for function in functions for node in ast.walk(function))
 
 
+def imports_on_demand(path: Path) -> Iterator[str]:
+    """The pages that the tables of an `__init__.py` name, `_LAZY` and `_MODULES`: loaded when a name is first used."""
+    if path.name == "__init__.py":
+        package = ".".join(path.parent.relative_to(ROOT).parts)
+        constants = (node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant))
+        words = {value for value in constants if isinstance(value, str) and re.fullmatch(r"[\w.]+", value)}
+        yield from (name for word in sorted(words) for name in (word, f"{package}.{word}") if page(name))
+
+
 def page(module: str) -> Path | None:
     """The file of a module of the package, `dtflab.ops.all`; None if there is none."""
     stem = ROOT.joinpath(*module.split("."))
@@ -133,6 +142,25 @@ def reaches_for(path: Path, names: set[str]) -> bool:
 
 def calls(path: Path) -> list[ast.Call]:
     return [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+
+
+def calls_when_loaded(path: Path) -> Iterator[ast.Call]:
+    """Those that run with the module itself: decorators, too, but nothing in a function."""
+    todo: list[ast.AST] = [tree(path)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Call):
+            yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            todo.extend(node.decorator_list)
+        elif not isinstance(node, ast.Lambda):
+            todo.extend(ast.iter_child_nodes(node))
+
+
+def defined(folder: Path) -> set[str]:
+    """The names of all functions, methods and classes below a folder."""
+    kinds = ast.FunctionDef | ast.ClassDef
+    return {node.name for path in sources(folder) for node in ast.walk(tree(path)) if isinstance(node, kinds)}
 
 
 _STREAMS = ("random", "numpy.random")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -13,6 +16,7 @@ from tests.house import PACKAGE
 
 OPS = PACKAGE / "ops"
 FAMILIES = sorted(path.parent.name for path in OPS.glob("*/__init__.py"))
+HALL = [path for path in sorted(OPS.glob("*.py")) if path.name not in ("__init__.py", "all.py")]
 
 
 # ---- families of ops ----
@@ -22,41 +26,70 @@ def family(path: Path) -> str | None:
     return path.parent.name if path.parent.parent == OPS else None
 
 
+def short(path: Path) -> str:
+    return path.relative_to(OPS).as_posix()
+
+
 def holds_ops(path: Path) -> bool:
     """Whether a page registers an op: `@op("…")`, or `op("…")(…)` in a loop over a table."""
     called = {house.called(call) for call in house.calls(path)}
     return "op" in called and any(name.endswith("op_registry.op") for name in house.imports_when_loaded(path))
 
 
-def holds_state(path: Path) -> bool:
-    return path.stem == "state" or path.stem.endswith(("_state", "_resource"))
-
-
-def public_functions() -> dict[Path, set[str]]:
-    """By page of `ops/`: what the namespaces of programs take from it."""
-    found: dict[Path, set[str]] = {}
+@cache
+def programs_call() -> set[Path]:
+    """The pages of families from which the namespaces of programs take names."""
+    found = set()
     for namespace in [PACKAGE / "__init__.py", *house.sources(PACKAGE / "api")]:
-        for name in house.imports(house.tree(namespace)):
-            module, _, what = name.rpartition(".")
-            if (page := house.page(module)) is not None and family(page):
-                found.setdefault(page, set()).add(what)
-    return found
+        found |= {house.page_of_import(name) for name in house.imports(house.tree(namespace))}
+    return {page for page in found if page and family(page)}
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_a_family_takes_functions_of_others_not_their_kernels_or_state(name):
-    wrong = []
-    for path in house.sources(OPS / name):
-        pages = {house.page_of_import(imported) for imported in house.imports(house.tree(path))}
-        others = [page for page in pages if page and family(page) not in (None, name)]
-        wrong += [f"{house.name(path)} ← {house.name(page)}" for page in others if holds_ops(page) or holds_state(page)]
-    assert sorted(wrong) == []
+def programs_call_of(name: str) -> list[Path]:
+    return [page for page in house.sources(OPS / name) if page in programs_call()]
+
+
+# What programs call or see without a name for it in a namespace.
+ALSO_SEEN = {
+    OPS / "indexing/getitem.py": "`tensor[…]`",
+    OPS / "variables/resource_variable.py": "the class of what `tf.get_variable(…, use_resource=True)` returns",
+}
+
+
+def foreign_pages(path: Path) -> Iterator[Path]:
+    """The pages of other families that a page of `ops/` imports, for the type checker alone, too."""
+    pages = {house.page_of_import(imported) for imported in house.imports(house.tree(path))}
+    yield from (page for page in pages if page and family(page) not in (None, family(path)))
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, "hall"])
+def test_a_family_takes_of_others_only_what_programs_call(name):
+    pages = HALL if name == "hall" else house.sources(OPS / name)
+    allowed = programs_call() | set(ALSO_SEEN)
+    assert [
+        f"{short(path)} ← {short(page)}" for path in pages for page in foreign_pages(path) if page not in allowed
+    ] == []
+
+
+def test_what_is_also_seen_is_imported_and_in_no_namespace():
+    needed = {page for path in house.sources(OPS) for page in foreign_pages(path)}
+    assert set(ALSO_SEEN) <= needed - programs_call()
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_what_programs_call_is_no_page_of_ops(name):
-    public = {page: names for page, names in public_functions().items() if family(page) == name}
-    assert {house.name(page): names for page, names in public.items() if holds_ops(page)} == {}
+    assert [short(page) for page in programs_call_of(name) if holds_ops(page)] == []
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_contents_of_a_family_begin_with_what_programs_call(name):
+    contents = house.ast.get_docstring(house.tree(OPS / name / "__init__.py"))
+    stated = re.search(r"^Programs: (.*?)\.$", contents, re.DOTALL | re.MULTILINE)
+    named = re.findall(r"`(\w+)`", stated[1]) if stated else []
+    assert sorted(named) == [page.stem for page in programs_call_of(name)]
+
+
+# ---- pages ----
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -66,9 +99,16 @@ def test_pages_of_a_family_are_of_60_to_300_lines(name):
     assert {page: lines for page, lines in pages.items() if not 60 <= lines <= 300} == {}
 
 
-def test_no_page_is_named_like_a_module_of_python():
+def test_pages_of_the_hall_and_functions_end():
+    limits = {**dict.fromkeys(HALL, 300), **dict.fromkeys(OPS.glob("*/functions.py"), 620)}
+    lengths = {path: len(path.read_text().splitlines()) for path in limits}
+    assert {house.name(path): lines for path, lines in lengths.items() if lines > limits[path]} == {}
+
+
+def test_no_page_and_no_family_is_named_like_a_module_of_python():
     pages = [path for room in ("base", "ops") for path in house.sources(PACKAGE / room)]
     assert [house.name(path) for path in pages if path.stem in sys.stdlib_module_names] == []
+    assert {path.parent.name for path in pages if path.parent.name in sys.stdlib_module_names} == {"math"}
 
 
 def test_the_engines_of_the_simulator_know_none_of_the_questions():
@@ -82,10 +122,10 @@ def test_the_engines_of_the_simulator_know_none_of_the_questions():
 
 @pytest.mark.parametrize("room", sorted(house.order().level))
 def test_no_circle_of_imports_inside_a_room(room):
-    """Neither when the modules load nor through imports in functions; those for the type checker alone don't count."""
+    """Neither when the modules load nor later, in functions and on demand; imports for types alone don't count."""
     graph = nx.DiGraph()
     for path in house.sources(PACKAGE / room):
-        for imported in house.imports_when_run(path):
+        for imported in [*house.imports_when_run(path), *house.imports_on_demand(path)]:
             page = house.page_of_import(imported)
             if page is not None and page != path and page.is_relative_to(PACKAGE / room):
                 graph.add_edge(house.name(path), house.name(page))

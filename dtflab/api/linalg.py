@@ -10,7 +10,7 @@ from dtflab.ops.linalg.functions import matrix_set_diag as set_diag, matrix_solv
 from dtflab.ops.linalg.functions import matrix_square_root as sqrtm, matrix_triangular_solve as triangular_solve, matvec
 from dtflab.ops.linalg.functions import norm, normalize, pinv, qr, self_adjoint_eig as eigh
 from dtflab.ops.linalg.functions import self_adjoint_eigvals as eigvalsh, slogdet, svd, tensordot, trace
-from dtflab.ops.linalg.lu_solving import lu_matrix_inverse, lu_reconstruct, lu_solve
+from dtflab.ops.linalg.lu_solve import lu_matrix_inverse, lu_reconstruct, lu_solve
 from dtflab.ops.linalg.matrix_exponential import matrix_exponential as expm
 from dtflab.ops.math.clipping import global_norm
 from dtflab.ops.nn.functions import l2_normalize

@@ -41,7 +41,7 @@ from dtflab.machine.devices import Device
 from dtflab.machine.hosts import Home, definition_of
 from dtflab.machine.registry import HostCards
 from dtflab.ops.queues.accumulator_state import Accumulator
-from dtflab.ops.queues.queue_resource import Queue
+from dtflab.ops.queues.shared_queue import Queue
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads

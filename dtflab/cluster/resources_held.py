@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dtflab.base import events
 from dtflab.graph.device_spec import task_name
-from dtflab.ops.queues.queue_resource import Queue
+from dtflab.ops.cell import Cell
+from dtflab.ops.queues.shared_queue import Queue
 from dtflab.ops.resource_mgr import plain_name
-from dtflab.ops.variables.cell import Cell
 
 if TYPE_CHECKING:
     from dtflab.machine.devices import Device

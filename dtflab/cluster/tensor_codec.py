@@ -22,7 +22,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_proto import listed_values, make_tensor_proto, repeat_last, string_content
 from dtflab.ops.handles import ResourceHandle
-from dtflab.ops.lists.variants import Variant
+from dtflab.ops.variants import Variant
 from dtflab.protos.resource_handle_pb2 import ResourceHandleProto
 from dtflab.protos.tensor_pb2 import TensorProto, VariantTensorDataProto
 

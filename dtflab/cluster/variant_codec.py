@@ -14,7 +14,7 @@ from typing import Any
 from dtflab.base.varint import get_varint, put_varint
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.lists.variants import Optional, TensorList, Variant
+from dtflab.ops.variants import Optional, TensorList, Variant
 from dtflab.protos.tensor_pb2 import VariantTensorDataProto
 from dtflab.protos.tensor_shape_pb2 import TensorShapeProto
 

@@ -21,8 +21,8 @@ from dtflab.graph.op_registry import Op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.hardware.parts import Processor
+from dtflab.ops.cell import Cell
 from dtflab.ops.costs import free
-from dtflab.ops.variables.cell import Cell
 
 EFFICIENCY = 0.5  # assumed: kernels of cuDNN and MKL reach 0.3 to 0.8 of a peak; no figure holds for all models
 

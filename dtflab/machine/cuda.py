@@ -34,7 +34,7 @@ from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.gpu import GPUDevice, Kernel
 from dtflab.machine.memory import DeviceMemory
 from dtflab.ops import kernel_registry
-from dtflab.ops.lists.variants import Variant
+from dtflab.ops.variants import Variant
 from dtflab.protos.config_pb2 import ConfigProto
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.devices import Device
 from dtflab.machine.memory import DeviceMemory
 from dtflab.ops import kernel_registry
-from dtflab.ops.variables.cell import Cell
+from dtflab.ops.cell import Cell
 from dtflab.protos.config_pb2 import ConfigProto
 
 if TYPE_CHECKING:

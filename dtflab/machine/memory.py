@@ -23,8 +23,8 @@ from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.node import line_text
 from dtflab.machine.bfc_allocator import BFCAllocator, OutOfMemory, human_bytes, rounded
+from dtflab.ops.cell import Cell
 from dtflab.ops.messages import dtype_text, shape_text
-from dtflab.ops.variables.cell import Cell
 
 # A message lists this many tensors, or as many as make up this part of the bytes.
 _MOST_ROWS = 10

@@ -20,7 +20,7 @@ from dtflab.graph.node import Node
 from dtflab.machine.clock import Clock
 from dtflab.machine.memory import Buffer, DeviceMemory, memories, owner_of
 from dtflab.machine.node_stats import Allocation, Output
-from dtflab.ops.variables.cell import Cell
+from dtflab.ops.cell import Cell
 
 # What these hand out was there before, in a kernel, a variable, a queue, or the client. Of a GPU we know it anyway.
 _OF_OLD = frozenset(

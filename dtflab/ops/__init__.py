@@ -3,11 +3,19 @@
 An op's class is its interface (equal to TensorFlow's OpDef), shape rule, kernel, gradient and cost; `linalg/matmul.py`
 is a good first one to read.
 
-What ops share: `all` (imports every family), `shapes`, `costs`, `gradient_rules` (rules of many ops), `type_sets`,
-`messages` (TensorFlow's words for errors), `array_module` (NumPy or CuPy), `blas` (its threads), `forwarding`
-(results in their inputs' buffers), `kernel_registry` (which device has which kernel), `entropy` (seeds where a
-program gives none), `operators` (a + b, a[i]), `sendrecv` (what the master adds).
-State of a task: `resource_mgr` (containers), `resources` (those of a program), `handles`.
+A family's contents begin with `Programs:`, the pages that programs call: `functions.py`, and a page each for large
+subjects, such as `control/cond.py`. Only these may be imported by other families; code that several families share is
+in the hall, the files listed next. A family's resources are in its `state.py`, or one `…_state` for each kind.
+
+What ops share: `all` (imports every page that registers something), `shapes`, `costs`, `gradient_rules` (rules of many
+ops), `type_sets`, `messages` (TensorFlow's words for errors), `array_module` (NumPy or CuPy), `blas` (its threads),
+`forwarding` (results in their inputs' buffers), `kernel_registry` (which device has which kernel), `entropy` (seeds
+where a program gives none), `operators` (a + b, a[i]), `sendrecv` (what the master adds).
+Array code of several families: `windows` (of convolutions and pooling), `scatter` (rows and slices written), `strides`
+(masks as NumPy's index), `segment_kernels` (rows with one number), `sparse_arrays` (order and checks of indices),
+`variants` (lists and optional values), `philox` (random numbers), `numerals` (texts that are numbers).
+State of a task: `resource_mgr` (containers), `handles` (names of what is in them), `cell` (where a variable's value
+lives); what a program declares: `registered_resources`, `saveable` (what checkpoints hold).
 
 Arrays: `arrays` (constants, shapes, joining), `indexing` (slicing, gathering, sorting), `math` (element by element),
 `reduce` (many values to few), `linalg` (matrices and transforms), `sampling` (random numbers), `sparse`.

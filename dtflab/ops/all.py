@@ -15,7 +15,7 @@ PAGES = {
     "indexing": "arranging gathering partitioning slicing tensor_scatter",
     "labels": "candidate_sampling ctc_decoding ctc_loss edit_distance",
     "linalg": "eigen einsum factorizations fourier matmul matrices matrix_functions solving",
-    "lists": "optional tensor_array_ops tensor_array_rows tensor_list tensor_list_rows",
+    "lists": "optional_ops tensor_array_ops tensor_array_row_ops tensor_list_ops tensor_list_row_ops",
     "math": "binary complex_numbers division logic special unary",
     "nn": "activations batch_norm channels cross_entropy fake_quant fused losses quantize ranking",
     "pool": "fractional pooling",

@@ -17,7 +17,7 @@ from typing import Any
 from numpy import ndarray
 
 from dtflab.base.ownership import SOLE_ARGUMENT, holders
-from dtflab.ops.variables.cell import Cell
+from dtflab.ops.cell import Cell
 
 
 def forwarding(into: Callable[..., Any], kernel: Callable[..., Any], inputs: int) -> Callable[..., Any]:

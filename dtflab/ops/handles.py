@@ -17,9 +17,9 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.graph import dtypes, op_registry
 from dtflab.graph.node import Node
+from dtflab.ops.cell import Cell
 from dtflab.ops.messages import invalid
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
-from dtflab.ops.variables.cell import Cell
 
 VARIABLE_TYPE = "tensorflow::Var"
 kinds: dict[str, type] = {VARIABLE_TYPE: Cell}  # which class a handle's type is, of those that can be destroyed

@@ -30,8 +30,8 @@ from dtflab.graph.node import Node
 from dtflab.machine import costs
 from dtflab.machine.clock import REAL
 from dtflab.machine.pools import Part, noted_parts
+from dtflab.ops.cell import Cell
 from dtflab.ops.messages import op_error
-from dtflab.ops.variables.cell import Cell
 from dtflab.runtime import frames
 from dtflab.runtime.rendezvous import DEAD
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.base import errors
-from dtflab.ops.variables.cell import Cell
+from dtflab.ops.cell import Cell
 
 
 class _Dead:

@@ -13,7 +13,7 @@ from dtflab.graph import device_spec, op_registry
 from dtflab.graph.dtypes import string
 from dtflab.graph.node import Node
 from dtflab.hardware import costs
-from dtflab.ops.variables.cell import Cell
+from dtflab.ops.cell import Cell
 from dtflab.runtime.executor import ASYNC, CONTROL_FLOW, MANY_OUTPUTS, Executor
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dtflab.graph.graph import Graph
 from dtflab.machine import cuda, hosts
 from dtflab.machine.devices import Device
 from dtflab.ops import kernel_registry
-from dtflab.ops.variables.cell import Cell
+from dtflab.ops.cell import Cell
 from dtflab.protos.config_pb2 import ConfigProto
 from tests import fake_cupy
 from tests.evaluate import as_outputs

@@ -17,7 +17,7 @@ from dtflab.machine.bfc_allocator import BFCAllocator
 from dtflab.machine.clock import REAL
 from dtflab.machine.hosts import simulate_gpus
 from dtflab.machine.memory import DeviceMemory
-from dtflab.ops.variables.cell import Cell, update_together
+from dtflab.ops.cell import Cell, update_together
 from dtflab.runtime.client import explained
 from tests.machine.test_peak import memory_of
 

@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 
 from dtflab.base import errors
 from dtflab.graph import dtypes
-from dtflab.ops.sampling import philox as module
-from dtflab.ops.sampling.philox import PhiloxStream, philox, philox_once
+from dtflab.ops import philox as module
+from dtflab.ops.philox import PhiloxStream, philox, philox_once
 
 ONES = (1 << 128) - 1
 KNOWN = [  # Random123's known answers for philox4x32-10: key, counter, words

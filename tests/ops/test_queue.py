@@ -13,7 +13,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.machine.clock import REAL
-from dtflab.ops.queues.queue_resource import Queue
+from dtflab.ops.queues.shared_queue import Queue
 
 
 @pytest.fixture(autouse=True)

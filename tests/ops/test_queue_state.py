@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dtflab.base import errors
+from dtflab.ops.philox import PhiloxStream
 from dtflab.ops.queues.queue_kinds import FIFOState, PaddingFIFOState, PriorityState, ShuffleState
 from dtflab.ops.queues.queue_state import Close, Get, Put
-from dtflab.ops.sampling.philox import PhiloxStream
 
 
 def fifo(capacity=3):

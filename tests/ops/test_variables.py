@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.ops.variables.cell import Cell
+from dtflab.ops.cell import Cell
 from dtflab.ops.variables.ref_variable import RefVariable
 from dtflab.ops.variables.resource_variable import ResourceVariable
 from dtflab.protos.variable_pb2 import VariableDef

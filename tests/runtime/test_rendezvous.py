@@ -5,7 +5,7 @@ import pytest
 
 from dtflab.base import errors
 from dtflab.graph import dtypes
-from dtflab.ops.variables.cell import Cell
+from dtflab.ops.cell import Cell
 from dtflab.runtime.rendezvous import DEAD, Rendezvous, RendezvousMgr, StepRendezvous, full_key
 
 CPU = "/job:a/replica:0/task:0/device:CPU:0"

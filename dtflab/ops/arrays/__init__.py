@@ -1,6 +1,7 @@
 """Values and their forms: constants and placeholders, shapes, casts, joining, padding.
 
-Pages: `functions` (what programs call), `constant` (constants, placeholders, ranges), `identity` (handing on, shapes,
-casts), `reshaping` (reshape, transpose), `joining` (concat), `stacking` (stack, unstack, split), `repeating`
-(broadcast, tile, pad), `diagonal` (diagonals, bands), `space_batch` (blocks of images).
+Programs: `functions`.
+Ops: `constant` (constants, placeholders, ranges), `identity` (handing on, shapes, casts), `reshaping` (reshape,
+transpose), `joining` (concat), `stacking` (stack, unstack, split), `repeating` (broadcast, tile, pad), `diagonal`
+(diagonals, bands), `space_batch` (blocks of images).
 """

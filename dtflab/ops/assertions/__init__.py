@@ -1,4 +1,5 @@
 """Assertions: checks of values, shapes and dtypes, when the graph is built or in a step.
 
-Page: `functions` (tf.debugging, tf.Assert). The ops, Assert and CheckNumerics, are in `summaries/debug_ops.py`.
+Programs: `functions` (tf.debugging, tf.Assert).
+The ops, Assert and CheckNumerics, are in `summaries/debug_ops.py`.
 """

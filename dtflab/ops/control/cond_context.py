@@ -19,7 +19,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, get_default_graph, prepend_scope, strip_scope
 from dtflab.ops.control import control_flow_context
 from dtflab.ops.control.control_flow_context import ControlFlowContext
-from dtflab.ops.control.functions import switch_ref_or_tensor, with_dependencies
+from dtflab.ops.control.functions import read_variable, switch_ref_or_tensor, with_dependencies
 from dtflab.protos.control_flow_pb2 import CondContextDef, ControlFlowContextDef
 
 
@@ -117,12 +117,6 @@ class CondContext(ControlFlowContext):
         context.branch = context_def.branch
         context._restore(context_def, import_scope)
         return context
-
-
-def read_variable(value: Any) -> Any:
-    """The value of a resource variable, read here; anything else as it is."""
-    is_variable = isinstance(getattr(value, "handle", None), Tensor) and not nest.is_composite(value)
-    return convert_to_tensor(value) if is_variable else value
 
 
 control_flow_context._from_proto["cond_ctxt"] = CondContext.from_proto

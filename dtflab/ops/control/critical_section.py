@@ -23,8 +23,7 @@ from dtflab.graph.scopes import (
     name_scope,
 )
 from dtflab.ops.arrays.functions import identity
-from dtflab.ops.control.functions import group, tuple as gated
-from dtflab.ops.variables.initial_values import init_scope
+from dtflab.ops.control.functions import group, init_scope, tuple as gated
 
 CRITICAL_SECTIONS = "critical_sections"
 EXECUTIONS = "critical_section_executions"

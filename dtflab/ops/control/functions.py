@@ -7,7 +7,8 @@ that know which branch or loop an operation is in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base import nest
@@ -16,7 +17,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices, as_indexed_slices_list
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import colocate_with, control_dependencies, device, name_scope
+from dtflab.graph.scopes import colocate_with, control_dependencies, device, get_default_graph, name_scope
 
 # -- order --------------------------------------------------------------------------------------------
 
@@ -106,6 +107,13 @@ def _gated(member: Any, gate: Operation) -> Any:
         return group(member)
 
 
+@contextlib.contextmanager
+def init_scope() -> Iterator[None]:
+    """Operations made inside wait for nothing: they must also run in a step of their own."""
+    with get_default_graph()._lifted(), control_dependencies(None):
+        yield
+
+
 # -- choice -------------------------------------------------------------------------------------------
 
 
@@ -163,6 +171,12 @@ def _merge_composites(values: Sequence[Any]) -> Merged:
     merged = [apply_op("Merge", inputs=list(part)) for part in parts]
     together = nest.pack_sequence_as(values[0], [output for output, _ in merged], expand_composites=True)
     return Merged(together, merged[0][1])
+
+
+def read_variable(value: Any) -> Any:
+    """The value of a resource variable, read here; anything else as it is."""
+    is_variable = isinstance(getattr(value, "handle", None), Tensor) and not nest.is_composite(value)
+    return convert_to_tensor(value) if is_variable else value
 
 
 # -- loops --------------------------------------------------------------------------------------------

@@ -27,8 +27,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, get_default_graph, name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.control.cond_context import read_variable
-from dtflab.ops.control.functions import exit, is_constant_enter, merge, next_iteration, of_kind, switch_ref_or_tensor
+from dtflab.ops.control import functions as control
 from dtflab.ops.control.while_context import WhileContext
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 
@@ -69,7 +68,7 @@ def while_loop(
         raise TypeError("'body' must be callable.")
     if parallel_iterations < 1:
         raise TypeError("'parallel_iterations' must be a positive integer.")
-    loop_vars = nest.map_structure(read_variable, loop_vars)
+    loop_vars = nest.map_structure(control.read_variable, loop_vars)
     with name_scope(name, "while", list(nest.leaves(loop_vars, expand_composites=True))):
         if not loop_vars:
             raise ValueError("'loop_vars' must be provided.")
@@ -128,14 +127,14 @@ class _Loop:
         # No session may take the graph before the back edges are there.
         with get_default_graph()._lock, context.entered():
             context.loop_enters = self._enters()
-            merges = [merge([tensor, tensor])[0] for tensor in context.loop_enters]
+            merges = [control.merge([tensor, tensor])[0] for tensor in context.loop_enters]
             context.pivot_for_pred = merges[0]
             going_on = convert_to_tensor(cond(*self._packed(merges)))
             context.pivot = apply_op("LoopCond", "LoopCond", input=going_on)
-            switches = [switch_ref_or_tensor(tensor, context.pivot) for tensor in merges]
+            switches = [control.switch_ref_or_tensor(tensor, context.pivot) for tensor in merges]
             returned = self._body(body, [if_true for _, if_true in switches])
             _close(merges, list(nest.leaves(returned, expand_composites=True)))
-            context.loop_exits = [exit(if_false) for if_false, _ in switches]
+            context.loop_exits = [control.exit(if_false) for if_false, _ in switches]
             context.ExitResult(context.loop_exits)
         return nest.pack_sequence_as(returned, context.loop_exits, expand_composites=True)
 
@@ -151,7 +150,7 @@ class _Loop:
         enters = [self._enter(value, shape) for value, shape in zip(values, self.invariants, strict=True)]
         pivot = _pivot_around(context)
         for tensor in enters:
-            if pivot is not None and is_constant_enter(tensor.op.inputs[0].op):
+            if pivot is not None and control.is_constant_enter(tensor.op.inputs[0].op):
                 tensor.op._add_control_input(pivot.op)
         context._fix_enters(enters)
         context.know_only(enters)
@@ -170,11 +169,11 @@ class _Loop:
 
     def _body(self, body: Body, values: Sequence[Tensor]) -> Any:
         """The body's results, tensors throughout."""
-        values = [apply_op(of_kind(tensor, "Identity"), input=tensor) for tensor in values]
+        values = [apply_op(control.of_kind(tensor, "Identity"), input=tensor) for tensor in values]
         self.context.pivot_for_body = values[0]
         packed = self._packed(values)
         returned = body(*packed)
-        returned = nest.map_structure(read_variable, returned if nest.is_nested(returned) else [returned])
+        returned = nest.map_structure(control.read_variable, returned if nest.is_nested(returned) else [returned])
         nest.assert_same_structure(list(packed), list(returned), expand_composites=True)
         return nest.map_structure(_to_tensor, returned)
 
@@ -194,7 +193,7 @@ def _pivot_around(context: WhileContext) -> Tensor | None:
 def _close(merges: Sequence[Tensor], values: Sequence[Tensor]) -> None:
     """The back edges: what the body returned goes to the Merges of the next iteration."""
     for merged, value in zip(merges, values, strict=True):
-        following = next_iteration(value)
+        following = control.next_iteration(value)
         first = merged.op.inputs[0].op.inputs[0]
         if following.dtype.base_dtype != merged.dtype.base_dtype:  # TensorFlow says so when the graph first runs
             expected, given = dtype_text(merged.dtype.base_dtype), dtype_text(following.dtype.base_dtype)

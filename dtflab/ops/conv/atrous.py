@@ -17,7 +17,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import constant_value
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.conv.windows import converted_padding, is_first
+from dtflab.ops.windows import converted_padding, is_first
 
 Inner = Callable[[Tensor, int, Any], Tensor]  # (tensor, spatial dimensions, padding) → tensor
 

@@ -21,9 +21,10 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import windows
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.blas import Shard, alone
-from dtflab.ops.conv import kernels, windows
+from dtflab.ops.conv import kernels
 from dtflab.ops.messages import invalid
 
 # -- around the kernels ---------------------------------------------------------------------------------------

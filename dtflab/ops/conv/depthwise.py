@@ -16,8 +16,9 @@ from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import windows
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.conv import convolution as conv, kernels, windows
+from dtflab.ops.conv import convolution as conv, kernels
 from dtflab.ops.messages import invalid
 
 _ATTRS = """

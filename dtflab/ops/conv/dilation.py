@@ -20,14 +20,13 @@ from dtflab.graph.indexed_slices import dense
 from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import shapes
+from dtflab.ops import shapes, windows
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.conv import windows
-from dtflab.ops.conv.windows import axis, patches
 from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
+from dtflab.ops.windows import axis, patches
 
 _ATTRS = "\nT: realnumbertype, strides: list(int) >= 4, rates: list(int) >= 4, padding: {'SAME', 'VALID'}"
 _ALL = slice(None)

@@ -18,8 +18,8 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import windows
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.conv import windows
 from dtflab.ops.conv.atrous import checked_ways, with_space_to_batch
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.node import Node
+from dtflab.ops import windows
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
-from dtflab.ops.conv import windows
 from dtflab.ops.messages import invalid, shape_text
 
 SCRATCH = 1 << 22  # bytes of windows that are laid out at a time; with less, threads wait for Python's lock

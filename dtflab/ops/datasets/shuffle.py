@@ -18,7 +18,7 @@ from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, num
 from dtflab.ops.datasets.elements import Element, Serial
 from dtflab.ops.datasets.sources import row_slicers
 from dtflab.ops.messages import invalid
-from dtflab.ops.sampling.philox import PhiloxStream
+from dtflab.ops.philox import PhiloxStream
 
 
 class Seeds:

@@ -20,6 +20,7 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.examples.functions import starts_unknown
 from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.sparse_arrays import array_of, counted, sparse_rows
 from dtflab.protos.example_pb2 import Feature, SequenceExample
 
 FIELDS = {dtypes.float32: "float_list", dtypes.int64: "int64_list", dtypes.string: "bytes_list"}
@@ -100,11 +101,6 @@ def _values(feature: Feature | None, dtype: DType, mismatch: Callable[[DType], s
     return getattr(feature, kind).value
 
 
-def array_of(values: Any, dtype: DType) -> Any:
-    """A list of values as a vector."""
-    return np.array(list(values), dtype.as_numpy_dtype)
-
-
 # -- dense --------------------------------------------------------------------------------------------
 
 
@@ -159,19 +155,6 @@ def sparse(batch: Batch, key: str, dtype: DType) -> tuple[Any, Any, Any]:
     """Indices, values and shape of a matrix with a row for each example; of a vector for one alone."""
     indices, values, shape = sparse_rows([row or () for row in column(batch, key, dtype)], dtype)
     return indices[:, batch.alone :], values, shape[batch.alone :]
-
-
-def sparse_rows(rows: Sequence[Any], dtype: DType) -> tuple[Any, Any, Any]:
-    """Indices, values and shape of a sparse matrix with these rows, as wide as the longest."""
-    lengths = np.array([len(row) for row in rows], np.int64)
-    indices = np.stack([np.repeat(np.arange(len(rows)), lengths), counted(lengths)], 1)
-    return indices, array_of(chain(*rows), dtype), np.array([len(rows), lengths.max(initial=0)], np.int64)
-
-
-def counted(lengths: Any) -> Any:
-    """0, 1, … for each length, one after the other: [2, 3] gives 0 1 0 1 2."""
-    starts = np.cumsum(lengths) - lengths
-    return np.arange(lengths.sum()) - np.repeat(starts, lengths)
 
 
 def ragged(batch: Batch, key: str, dtype: DType, split_dtype: DType) -> tuple[Any, Any]:

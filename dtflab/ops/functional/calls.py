@@ -21,8 +21,8 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
 from dtflab.ops.functional import script
-from dtflab.ops.lists.variants import Variant, zeros
 from dtflab.ops.messages import invalid
+from dtflab.ops.variants import Variant, zeros
 
 
 def _pair(stateless: str, stateful: str, interface: str, base: type[Op], summary: str) -> None:

@@ -28,7 +28,7 @@ from dtflab.graph.scopes import get_default_graph, name_scope
 from dtflab.graph.tensor_shape import Dimension, TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import identity, identity_n
-from dtflab.ops.control.cond_context import read_variable
+from dtflab.ops.control.functions import read_variable
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.ops.functional.script import Script
 from dtflab.ops.lists.tensor_array import TensorArray

@@ -20,8 +20,8 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.indexing.strides import MASKS
 from dtflab.ops.messages import renamed
+from dtflab.ops.strides import MASKS
 
 # -- slices ----------------------------------------------------------------------------------------------
 

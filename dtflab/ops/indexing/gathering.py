@@ -29,7 +29,7 @@ from dtflab.ops.costs import free, of_part, per_input
 from dtflab.ops.indexing.functions import gather, gather_nd, scatter_nd
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
-from dtflab.ops.variables.scatter import blank, check_output, check_range, check_static_slices
+from dtflab.ops.scatter import blank, check_output, check_range, check_static_slices
 
 
 @op("""Gather(params: Tparams, indices: Tindices) -> (output: Tparams)

@@ -18,7 +18,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import Dimension
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing.functions import boolean_mask, strided_slice
-from dtflab.ops.indexing.strides import MASKS
+from dtflab.ops.strides import MASKS
 
 _INDEX_DTYPES = (dtypes.int16, dtypes.int32, dtypes.int64)
 

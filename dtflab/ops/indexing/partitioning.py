@@ -19,7 +19,7 @@ from dtflab.ops.costs import free, of_inputs
 from dtflab.ops.indexing.functions import dynamic_partition, dynamic_stitch, gather
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
-from dtflab.ops.variables.scatter import blank, check_range
+from dtflab.ops.scatter import blank, check_range
 
 
 @op("DynamicStitch(indices: N * int32, data: N * T) -> (merged: T) where N: int >= 1, T: type")

@@ -22,9 +22,9 @@ from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import free, of_part
 from dtflab.ops.indexing.functions import strided_slice
-from dtflab.ops.indexing.strides import MASK_ATTRS, MASKS, _slice_shape, numpy_index
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.variables.scatter import blank
+from dtflab.ops.scatter import blank
+from dtflab.ops.strides import MASK_ATTRS, MASKS, _slice_shape, numpy_index
 
 
 @op("Slice(input: T, begin: Index, size: Index) -> (output: T) where T: type, Index: {int32, int64}")

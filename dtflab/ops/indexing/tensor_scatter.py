@@ -14,12 +14,12 @@ from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import scatter
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
+from dtflab.ops.scatter import check_static_slices, check_tensor, check_variable
 from dtflab.ops.type_sets import NUMBER_BOOL
-from dtflab.ops.variables import scatter
-from dtflab.ops.variables.scatter import check_static_slices, check_tensor, check_variable
 
 
 def _infer(op: Operation) -> list[TensorShape]:

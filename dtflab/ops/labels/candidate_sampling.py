@@ -23,7 +23,7 @@ from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.labels import range_samplers
 from dtflab.ops.messages import invalid
-from dtflab.ops.sampling.philox import PhiloxStream
+from dtflab.ops.philox import PhiloxStream
 
 _COUNTERS_PER_SAMPLE = 2048 // 4  # what TensorFlow sets aside for each sample, used or not
 

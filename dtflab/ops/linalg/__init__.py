@@ -1,7 +1,6 @@
 """Matrices and transforms: products, einsum, systems, factorizations, Fourier; and second derivatives.
 
-Pages: `functions` (all that programs call, except for the next three), `lu_solving` (after an LU decomposition),
-`matrix_exponential`, `spectral` (Fourier transforms).
+Programs: `functions`, `lu_solve` (after an LU decomposition), `matrix_exponential`, `spectral` (Fourier transforms).
 Ops: `matmul` (products of matrices), `matrices` (diagonals, cross products), `einsum` with `equations` (its labels),
 `factorizations` (Cholesky, LU, QR, inverses), `solving` (systems of equations), `eigen` (eigenvalues, singular values),
 `matrix_functions` (square roots, logarithms), `fourier`.

@@ -1,7 +1,7 @@
 """The functions of `tf.linalg` and the products of `tf.math`.
 
 Stands for `python/ops/{linalg_ops,math_ops,special_math_ops,gradients_impl}.py` and `linalg/linalg_impl.py`. Uses of an
-LU decomposition are in `lu_solving.py`, the exponential is in `matrix_exponential.py`, Fourier transforms are in
+LU decomposition are in `lu_solve.py`, the exponential is in `matrix_exponential.py`, Fourier transforms are in
 `spectral.py`.
 """
 

@@ -1,7 +1,8 @@
 """Lists of tensors: TensorArrays, TensorFlow 2's lists, optional values.
 
-TensorArrays: `tensor_array` (the class that programs use), `tensor_array_ops` (make, read, write),
-`tensor_array_rows` (stack, unstack, join, cut), `state` (the elements during a step).
-Values of dtype variant: `variants` (their classes), `tensor_list` (item by item), `tensor_list_rows` (as rows of a
-tensor), `optional` (some values or none).
+Programs: `tensor_array` (the class TensorArray).
+Its ops: `tensor_array_ops` (make, read, write), `tensor_array_row_ops` (stack, unstack, join, cut), `state` (the
+elements during a step).
+Ops of variants: `tensor_list_ops` (item by item), `tensor_list_row_ops` (as rows of a tensor), `optional_ops` (some
+values or none).
 """

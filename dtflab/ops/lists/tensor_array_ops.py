@@ -2,7 +2,7 @@
 
 Stands for `core/kernels/tensor_array_ops.cc`, their part of `core/ops/data_flow_ops.cc` and
 `python/ops/tensor_array_grad.py`. Left out: the older families, whose handles are strings; what
-touches many elements at once is in `tensor_array_rows.py`.
+touches many elements at once is in `tensor_array_row_ops.py`.
 
 Rules: an array lives as long as its step, on the device of the op that made it. An op names it by a handle, and waits
 for those before it by the flow, a number without meaning that goes from op to op. The gradient of a write is a read
@@ -31,7 +31,7 @@ from dtflab.ops.handles import ResourceHandle, found_in_step, handle_in_step
 from dtflab.ops.lists.state import TensorArrayState
 from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.messages import check_rank, invalid
-from dtflab.ops.variables.scatter import blank
+from dtflab.ops.scatter import blank
 
 _TYPE = "tensorflow::TensorArray"
 _ARRAYS, _GRADIENTS = "_tensor_arrays", "_tensor_array_grads"

@@ -1,7 +1,8 @@
 """The computations of layers of networks: activations, losses, normalization, embeddings, eight bits.
 
-Pages: `functions` (layers, and a function per op), `cross_entropy` (its functions), `embedding` (rows by number),
-`moments` (means and variances), `weights_broadcast` (do weights fit values?).
+Programs: `functions` (layers, and a function per op), `cross_entropy`, `embedding` (rows by number), `moments` (means
+and variances).
+Behind them: `weights_broadcast` (do weights fit values?).
 Ops: `activations`, `channels` (biases, local response normalization), `losses` (softmax, cross entropies, L2Loss),
 `ranking` (the k largest), `batch_norm`, `quantize` (integers and back), `fake_quant` (floats that few bits could hold),
 `fused` (what a TensorFlow master makes).

@@ -21,8 +21,8 @@ from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import windows
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.conv import windows
 from dtflab.ops.costs import per_input
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text

@@ -18,8 +18,7 @@ from dtflab.base import errors
 from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.ops import shapes
-from dtflab.ops.conv import windows
+from dtflab.ops import shapes, windows
 
 _FUSED = "\nfused_ops: list(string) = [], epsilon: float = 0.0001, leakyrelu_alpha: float = 0.2"
 

@@ -25,7 +25,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import of_inputs
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.sampling.philox import PhiloxStream, stream_of, uniform_double
+from dtflab.ops.philox import PhiloxStream, stream_of, uniform_double
 
 _ATTRS = """
     pooling_ratio: list(float) >= 4, pseudo_random: bool = false, overlapping: bool = false

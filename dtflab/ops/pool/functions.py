@@ -19,8 +19,8 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.conv.atrous import Inner, checked_ways, with_space_to_batch
-from dtflab.ops.conv.windows import converted_padding, is_first, per_dimension
 from dtflab.ops.messages import renamed
+from dtflab.ops.windows import converted_padding, is_first, per_dimension
 
 
 def _window(ksize: Any, strides: Any, spatial: int, data_format: str | None) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.dtypes import as_dtype
+from dtflab.ops import windows
 from dtflab.ops.blas import Shard, alone
-from dtflab.ops.conv import windows
 
 NANOSECONDS_PER_ELEMENT = 1.0  # of a pass over an array, on one core
 

@@ -19,10 +19,10 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Operation
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import windows
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.blas import alone
-from dtflab.ops.conv import windows
 from dtflab.ops.costs import per_input
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.pool.kernels import from_largest, largest, mean, places_of_largest, spread, to_largest

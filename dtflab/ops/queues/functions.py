@@ -4,7 +4,7 @@ Stands for the queues and accumulators in `python/ops/data_flow_ops.py` and the 
 Left out: eager mode, GPUCompatibleFIFOQueue, Barrier, staging, LMDBReader.
 
 Rule: an object here is the graph's side of a queue, reader or accumulator: a handle tensor, dtypes, shapes, names. It
-adds operations. The elements live on the device of the handle (`queue_resource.py`, `reader_state.py`,
+adds operations. The elements live on the device of the handle (`shared_queue.py`, `reader_state.py`,
 `accumulator_state.py`).
 """
 
@@ -25,8 +25,8 @@ from dtflab.graph.scopes import device, name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape, as_shape
 from dtflab.ops.arrays.functions import cast, stack
+from dtflab.ops.control.functions import init_scope
 from dtflab.ops.indexing.functions import gather
-from dtflab.ops.variables.initial_values import init_scope
 
 # ---- queues ----
 

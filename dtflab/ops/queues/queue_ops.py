@@ -22,8 +22,8 @@ from dtflab.ops import shapes
 from dtflab.ops.costs import FreeOp, StatefulOp
 from dtflab.ops.handles import kinds, new_or_shared, resource_of
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.queues.queue_resource import Queue, Spec, Waiter, types_text
 from dtflab.ops.queues.queue_state import Close, Get, Put
+from dtflab.ops.queues.shared_queue import Queue, Spec, Waiter, types_text
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 
 QUEUE_TYPE = "tensorflow::QueueInterface"

@@ -24,8 +24,8 @@ from dtflab.ops.costs import FreeOp, StatefulOp
 from dtflab.ops.handles import new_or_shared, resource_of
 from dtflab.ops.messages import invalid
 from dtflab.ops.queues.queue_ops import FAMILIES, queue_of
-from dtflab.ops.queues.queue_resource import Queue
 from dtflab.ops.queues.reader_state import Reader, Request
+from dtflab.ops.queues.shared_queue import Queue
 
 READER_TYPE = "tensorflow::ReaderInterface"
 Opener = Callable[[bytes], Source]  # opens a unit of work

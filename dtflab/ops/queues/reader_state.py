@@ -20,8 +20,8 @@ from google.protobuf.message import DecodeError
 from dtflab.base import errors
 from dtflab.files.sources import Source
 from dtflab.ops.messages import invalid
-from dtflab.ops.queues.queue_resource import Queue, Waiter
 from dtflab.ops.queues.queue_state import Get
+from dtflab.ops.queues.shared_queue import Queue, Waiter
 from dtflab.protos.reader_base_pb2 import ReaderBaseState
 
 

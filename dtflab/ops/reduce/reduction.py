@@ -29,7 +29,7 @@ from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid
 from dtflab.ops.reduce.functions import cumprod, reduce_prod, reduce_sum, reduced_shape
-from dtflab.ops.reduce.segment_kernels import neutral
+from dtflab.ops.segment_kernels import neutral
 from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED
 
 

@@ -1,7 +1,7 @@
 """Rows with the same number, reduced to one: their sum, mean, product, largest or smallest element.
 
 Stands for the interfaces in `core/ops/math_ops.cc` and the gradients in `python/ops/math_grad.py`; the kernels are in
-`segment_kernels.py`.
+`ops/segment_kernels.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dtflab.ops.costs import of_first
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.reduce.functions import segment_prod, segment_sum, unsorted_segment_prod, unsorted_segment_sum
-from dtflab.ops.reduce.segment_kernels import add_rows, count_segments, sorted_rule, unsorted_rule
+from dtflab.ops.segment_kernels import add_rows, count_segments, sorted_rule, unsorted_rule
 from dtflab.ops.type_sets import NUMBER, REAL
 
 # -- ids in rising order --------------------------------------------------------------------------------

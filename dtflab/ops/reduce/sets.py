@@ -22,7 +22,7 @@ from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.costs import of_inputs, per_input
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.sparse.places import check_order, check_sparse
+from dtflab.ops.sparse_arrays import check_order, check_sparse
 
 _OPERATIONS: dict[bytes, Callable[[Any, Any], Any]] = {  # on sorted vectors of distinct integers
     b"intersection": lambda a, b: np.intersect1d(a, b, assume_unique=True),

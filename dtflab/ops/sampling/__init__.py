@@ -1,5 +1,5 @@
-"""Random numbers: TensorFlow's generator, and the distributions that are made of it.
+"""Random numbers: the distributions that are made of TensorFlow's generator, Philox.
 
-Pages: `functions` (all that programs call), `philox` (the generator), `rejection` (gamma, Poisson, choices).
-Ops: `draws` (with a stream of their own), `stateless` (the seed is an input).
+Programs: `functions`.
+Ops: `draws` (with a stream of their own), `stateless` (the seed is an input), `rejection` (gamma, Poisson, choices).
 """

@@ -26,9 +26,9 @@ from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import per_output
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.philox import PER_NUMBER, PhiloxStream, stream_of
 from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sampling import rejection
-from dtflab.ops.sampling.philox import PER_NUMBER, PhiloxStream, stream_of
 
 
 def sizes(shape: Any) -> tuple[int, ...]:

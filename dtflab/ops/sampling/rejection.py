@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtflab.ops.sampling.philox import PhiloxStream, normal_double, uniform_double
+from dtflab.ops.philox import PhiloxStream, normal_double, uniform_double
 
 _RESERVED = 256
 _lgamma = np.frompyfunc(math.lgamma, 1, 1)

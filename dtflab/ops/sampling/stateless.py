@@ -23,10 +23,10 @@ from dtflab.ops.array_module import in_host_memory
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import per_output
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.philox import PER_NUMBER, PhiloxStream, philox_once
 from dtflab.ops.sampling import rejection
 from dtflab.ops.sampling.draws import choices_shape, choose, of_alpha, sizes
 from dtflab.ops.sampling.functions import _AUTO, _PHILOX
-from dtflab.ops.sampling.philox import PER_NUMBER, PhiloxStream, philox_once
 
 _SCRAMBLE = 0x02461E293EC8F720
 _MASK64 = (1 << 64) - 1

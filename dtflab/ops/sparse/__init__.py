@@ -1,7 +1,7 @@
 """Sparse tensors: their class, their functions, their ops.
 
-`sparse_tensor` (the class), `functions` (what programs call), `places` (order and checks of indices), `layout_ops`
-(dense, sorted, reshaped), `part_ops` (slice, split, concat), `arithmetic_ops` (sums and products), `reduction_ops`
-(over some axes), `segment_ops` (rows looked up and summed), `transport_ops` (as strings, or by number
+Programs: `functions`, `sparse_tensor` (the class SparseTensor).
+Ops: `layout_ops` (dense, sorted, reshaped), `part_ops` (slice, split, concat), `arithmetic_ops` (sums and products),
+`reduction_ops` (over some axes), `segment_ops` (rows looked up and summed), `transport_ops` (as strings, or by number
 through queues).
 """

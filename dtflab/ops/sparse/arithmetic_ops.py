@@ -26,8 +26,8 @@ from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce.segment_kernels import add_rows
-from dtflab.ops.sparse.places import check_sparse, united
+from dtflab.ops.segment_kernels import add_rows
+from dtflab.ops.sparse_arrays import check_sparse, united
 
 
 def _check_same_shape(a: Any, b: Any, ranks: str, sizes: str) -> None:

@@ -19,7 +19,7 @@ from dtflab.ops.costs import free
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.messages import check_rank, invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
-from dtflab.ops.sparse.places import check_order, check_sparse, order, strides
+from dtflab.ops.sparse_arrays import check_order, check_sparse, order, strides
 
 
 @op("""SparseToDense(sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T) -> (dense: T)

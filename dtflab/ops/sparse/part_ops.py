@@ -13,7 +13,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid
-from dtflab.ops.sparse.places import box, check_sparse, order, shapes_of
+from dtflab.ops.sparse_arrays import box, check_sparse, order, shapes_of
 
 
 @op("""SparseSlice(indices: int64, values: T, shape: int64, start: int64, size: int64) ->

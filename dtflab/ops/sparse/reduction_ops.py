@@ -20,7 +20,7 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
-from dtflab.ops.sparse.places import check_sparse, order, strides
+from dtflab.ops.sparse_arrays import check_sparse, order, strides
 
 
 def _reduced(indices: Any, values: Any, shape: Any, axes: Any, ufunc: Any) -> tuple[Any, Any, list[int]]:

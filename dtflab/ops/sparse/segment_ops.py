@@ -23,7 +23,7 @@ from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import invalid
-from dtflab.ops.reduce.segment_kernels import add_rows
+from dtflab.ops.segment_kernels import add_rows
 
 
 def _check_sizes(indices: Any, ids: Any) -> None:

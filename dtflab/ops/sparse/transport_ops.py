@@ -27,7 +27,7 @@ from dtflab.graph.tensor_proto import make_ndarray
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
 from dtflab.ops.messages import dtype_text, invalid
-from dtflab.ops.sparse.places import Sparse, checked, rows_of, shapes_of, stacked
+from dtflab.ops.sparse_arrays import Sparse, checked, rows_of, shapes_of, stacked
 from dtflab.protos.tensor_pb2 import TensorProto
 
 _PARTS = """(sparse_indices: int64, sparse_values: T, sparse_shape: int64) -> (serialized_sparse: out_type)

@@ -1,4 +1,5 @@
 """Lookup tables: values found by their keys.
 
-`functions` (the classes of tf.lookup), `table_ops` (make, find, insert, fill), `state` (a table and its entries).
+Programs: `functions` (the classes of tf.lookup).
+Ops: `table_ops` (make, find, insert, fill), `state` (a table and its entries).
 """

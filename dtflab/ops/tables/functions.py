@@ -20,14 +20,14 @@ from dtflab.graph.scopes import add_to_collection, colocate_with, device, get_co
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays.functions import cast
 from dtflab.ops.control import functions as control
+from dtflab.ops.control.functions import init_scope
 from dtflab.ops.entropy import from_system
 from dtflab.ops.indexing.functions import where_v2
 from dtflab.ops.math.functions import add, not_equal
+from dtflab.ops.saveable import SaveableObject, SaveSpec
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 from dtflab.ops.tables.state import LINE_NUMBER, WHOLE_LINE
 from dtflab.ops.text.functions import as_string, string_to_hash_bucket_fast
-from dtflab.ops.training.saveable import SaveableObject, SaveSpec
-from dtflab.ops.variables.initial_values import init_scope
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:

@@ -22,7 +22,7 @@ from dtflab.files.paths import local, reported
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType, dtype_text
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.text.numerals import number
+from dtflab.ops.numerals import number
 
 Pairs = Iterable[tuple[Any, Any]]
 

@@ -18,7 +18,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, op
 from dtflab.ops.messages import dtype_text, invalid
-from dtflab.ops.text.numerals import number, numbers
+from dtflab.ops.numerals import number, numbers
 
 
 @op("""DecodeCSV(records: string, record_defaults: OUT_TYPE) -> (output: OUT_TYPE)

@@ -17,7 +17,7 @@ from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.ops import shapes
 from dtflab.ops.messages import check_rank, dtype_text, invalid
-from dtflab.ops.text.numerals import number, numbers
+from dtflab.ops.numerals import number, numbers
 
 # -- numbers to strings, by a format of C made of the attributes --------------------------------------
 

@@ -19,8 +19,8 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops import shapes
-from dtflab.ops.examples.columns import sparse_rows
 from dtflab.ops.messages import check_rank, invalid, shape_text
+from dtflab.ops.sparse_arrays import sparse_rows
 from dtflab.ops.text.elementwise_ops import CHARACTER
 
 

@@ -21,9 +21,9 @@ from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, nbytes, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.cell import update_together
 from dtflab.ops.handles import variable_of
 from dtflab.ops.messages import check_rank, invalid, shape_text
-from dtflab.ops.variables.cell import update_together
 
 Formula = Callable[..., None]
 

@@ -21,11 +21,11 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
+from dtflab.ops.cell import RUN_INITIALIZER, Cell
 from dtflab.ops.costs import FreeOp, StatefulOp, overwritten
 from dtflab.ops.handles import VARIABLE_TYPE, ResourceHandle, kinds, variable_of
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
-from dtflab.ops.variables.cell import RUN_INITIALIZER, Cell
 from dtflab.ops.variables.reference_ops import Change, ReferenceUpdate, counter, same_shape
 
 

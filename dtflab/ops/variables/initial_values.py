@@ -1,4 +1,4 @@
-"""Initial values: built outside of loops and branches, and from other variables whether they have a value or not.
+"""Initial values: built from other variables whether they have a value or not.
 
 Stands for `VariableV1.initialized_value` and `_try_guard_against_uninitialized_dependencies` of
 `python/ops/variables.py`.
@@ -79,13 +79,6 @@ def _variable_of(operation: Operation) -> Any:
             if getattr(variable, "op", None) is operation and hasattr(variable, "initialized_value"):
                 return variable
     return None
-
-
-@contextlib.contextmanager
-def init_scope() -> Iterator[None]:
-    """Operations made inside wait for nothing: they must also run in a step of their own."""
-    with get_default_graph()._lifted(), control_dependencies(None):
-        yield
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.variables.operators import check_conversion
+from dtflab.ops.variables.variable_methods import check_conversion
 
 Partitioner = Callable[..., list[int]]
 

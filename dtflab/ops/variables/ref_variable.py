@@ -19,8 +19,8 @@ from dtflab.graph.scopes import colocate_with, device, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.variables import functions
 from dtflab.ops.variables.initial_values import guarded, inside_control_flow, on_device_of
-from dtflab.ops.variables.operators import check_conversion
 from dtflab.ops.variables.variable import KINDS, Variable
+from dtflab.ops.variables.variable_methods import check_conversion
 
 
 class RefVariable(Variable):

@@ -1,7 +1,7 @@
 """Reference variables: VariableV2 and the ops that write through the reference it gives out.
 
 Stands for `state_ops.cc`, `kernels/variable_ops.h`, `assign_op.h` and `dense_update_ops.cc`. Left out: the refusal of
-DestroyTemporaryVariable to copy what another op still holds; cells copy as they need to (see `cell.py`).
+DestroyTemporaryVariable to copy what another op still holds; cells copy as they need to (see `ops/cell.py`).
 
 Rule: a reference edge carries the variable's Cell. An op that takes `Ref(T)` writes into the cell and hands
 the same cell on, so that later readers see the new value; `use_locking` changes nothing, cells always lock.
@@ -19,10 +19,10 @@ from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
+from dtflab.ops.cell import Cell, ReferenceCell
 from dtflab.ops.costs import FreeOp, StatefulOp, free, overwritten, updated
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.variables.cell import Cell, ReferenceCell
-from dtflab.ops.variables.scatter import blank
+from dtflab.ops.scatter import blank
 
 Change = Callable[..., Any]
 

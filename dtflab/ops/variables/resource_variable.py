@@ -21,8 +21,8 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, device, get_default_graph, graph_of, name_scope
 from dtflab.graph.tensor_shape import TensorShape, as_shape
 from dtflab.ops.variables.initial_values import guarded, inside_control_flow, on_device_of
-from dtflab.ops.variables.operators import RefusedOperators
 from dtflab.ops.variables.variable import KINDS, Variable
+from dtflab.ops.variables.variable_methods import RefusedOperators
 
 
 class ResourceVariable(RefusedOperators, Variable):

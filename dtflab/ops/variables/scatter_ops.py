@@ -23,14 +23,13 @@ from dtflab.graph.node import Node
 from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import shapes
+from dtflab.ops import scatter, shapes
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import StatefulOp, of_part, overwritten, updated
 from dtflab.ops.handles import variable_of
 from dtflab.ops.indexing import functions as indexing
-from dtflab.ops.indexing.strides import MASK_ATTRS, numpy_index
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.variables import scatter
+from dtflab.ops.strides import MASK_ATTRS, numpy_index
 from dtflab.ops.variables.handle_ops import ResourceUpdate
 from dtflab.ops.variables.reference_ops import Change, ReferenceUpdate
 

@@ -21,10 +21,10 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Reference, Tensor
 from dtflab.graph.scopes import get_default_graph
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.control.functions import init_scope
 from dtflab.ops.variables import functions, initial_values, policies, variable_slices
-from dtflab.ops.variables.initial_values import init_scope
-from dtflab.ops.variables.operators import Operators, ScatterMethods
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
+from dtflab.ops.variables.variable_methods import Operators, ScatterMethods
 from dtflab.ops.variables.variable_scope import get_variable_scope
 from dtflab.ops.variables.variable_slices import SaveSliceInfo
 

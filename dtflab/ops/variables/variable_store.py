@@ -19,14 +19,14 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, as_shape
+from dtflab.ops.control.functions import init_scope
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.variables import initializers
-from dtflab.ops.variables.initial_values import init_scope
-from dtflab.ops.variables.operators import regularize
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
 from dtflab.ops.variables.policies import checked_policies
 from dtflab.ops.variables.resource_variable import ResourceVariable
 from dtflab.ops.variables.variable import Variable
+from dtflab.ops.variables.variable_methods import regularize
 from dtflab.ops.variables.variable_slices import PartitionInfo, SaveSliceInfo, checked_partitions, slices
 
 _POLICIES = "synchronization", "aggregation", "trainable"

@@ -16,7 +16,7 @@ from dtflab.files import gfile
 from dtflab.files.checkpoint_reader import CheckpointReader
 from dtflab.graph.scopes import device
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.training.saveable import saveables_of
+from dtflab.ops.training.variable_saveables import saveables_of
 from dtflab.ops.variables.get_variable import _get_default_variable_store
 from dtflab.ops.variables.variable import Variable
 from dtflab.train.checkpoints import checkpoint_management

@@ -22,7 +22,7 @@ from dtflab.graph import importer, proto_functions
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_default_graph, prepend_scope, strip_scope
-from dtflab.ops.training.saveable import all_saveable_objects
+from dtflab.ops.training.variable_saveables import all_saveable_objects
 from dtflab.protos.meta_graph_pb2 import MetaGraphDef
 from dtflab.train.checkpoints.meta_graph import UNBOUND_INPUTS, check_type, export_scoped_meta_graph
 from dtflab.train.checkpoints.saver import Saver

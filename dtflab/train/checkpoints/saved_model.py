@@ -30,7 +30,7 @@ from dtflab.graph.scopes import add_to_collection, control_dependencies, get_col
 from dtflab.graph.static_value import constant_value
 from dtflab.ops.control import functions as control
 from dtflab.ops.tables import functions as lookup
-from dtflab.ops.training.saveable import all_saveable_objects
+from dtflab.ops.training.variable_saveables import all_saveable_objects
 from dtflab.ops.variables import functions as variables
 from dtflab.protos.meta_graph_pb2 import AssetFileDef, MetaGraphDef
 from dtflab.protos.saved_model_pb2 import SavedModel

@@ -22,7 +22,7 @@ from dtflab.graph import proto_functions
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph, prepend_scope, strip_scope
 from dtflab.machine.clock import CURRENT
-from dtflab.ops.training.saveable import all_saveable_objects
+from dtflab.ops.training.variable_saveables import all_saveable_objects
 from dtflab.protos.saver_pb2 import SaverDef
 from dtflab.runtime.session import BaseSession
 from dtflab.train import training_util

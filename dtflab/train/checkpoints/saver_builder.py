@@ -22,12 +22,11 @@ from dtflab.graph.scopes import control_dependencies, device, get_default_graph,
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.functions import group, with_dependencies
 from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.saveable import SaveableObject, SaveSpec
 from dtflab.ops.text import functions as strings
-from dtflab.ops.training.saveable import (
+from dtflab.ops.training.variable_saveables import (
     ReferenceVariableSaveable,
     ResourceVariableSaveable,
-    SaveableObject,
-    SaveSpec,
     saveables_of,
     set_cpu0,
 )

@@ -11,7 +11,7 @@ from typing import Any
 from dtflab.base import errors, tf_logging as logging
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_collection
-from dtflab.ops.training.saveable import op_list_to_dict
+from dtflab.ops.training.variable_saveables import op_list_to_dict
 from dtflab.ops.variables.variable import Variable
 from dtflab.train.checkpoints.checkpoint_utils import init_from_checkpoint
 

@@ -18,10 +18,10 @@ from dtflab.graph.operation import Operation
 from dtflab.graph.scopes import add_to_collection, colocate_with, device, get_default_graph, name_scope
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import functions as control
+from dtflab.ops.control.functions import init_scope
 from dtflab.ops.math import functions as math
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.get_variable import get_variable
-from dtflab.ops.variables.initial_values import init_scope
 from dtflab.ops.variables.initializers import zeros_initializer
 from dtflab.ops.variables.variable import Variable
 from dtflab.ops.variables.variable_scope import get_variable_scope, variable_scope

@@ -22,9 +22,9 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, get_collection_ref, get_default_graph, name_scope
 from dtflab.ops.control import functions as control
+from dtflab.ops.control.functions import init_scope
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.get_variable import get_variable
-from dtflab.ops.variables.initial_values import init_scope
 from dtflab.ops.variables.resource_variable import ResourceVariable
 from dtflab.ops.variables.variable import Variable
 from dtflab.ops.variables.variable_scope import variable_scope

@@ -16,7 +16,7 @@ from dtflab.base import tf_logging as logging
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph
-from dtflab.ops import resources
+from dtflab.ops import registered_resources as resources
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import functions as control
 from dtflab.ops.summaries.functions import merge_all

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dtflab.ops.sampling.philox import PhiloxStream
+from dtflab.ops.philox import PhiloxStream
 
 tf = pytest.importorskip("tensorflow").compat.v1
 

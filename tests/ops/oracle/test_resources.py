@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtflab.ops import resources
+from dtflab.ops import registered_resources as resources
 from tests.oracle.answers import module_of
 from tests.oracle.graph_defs import assert_same_graph, both
 

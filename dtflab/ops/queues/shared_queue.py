@@ -21,10 +21,10 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.node import Node
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.philox import PhiloxStream
 from dtflab.ops.queues.queue_kinds import FIFOState, PaddingFIFOState, PriorityState, ShuffleState
 from dtflab.ops.queues.queue_state import UNBOUNDED, Attempt, Close, Element, QueueState
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
-from dtflab.ops.sampling.philox import PhiloxStream
 
 
 class Waiter(NamedTuple):

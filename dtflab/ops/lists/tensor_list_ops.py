@@ -24,8 +24,8 @@ from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import FreeOp
-from dtflab.ops.lists.variants import TensorList, zeros
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.variants import TensorList, zeros
 
 SHAPE_TYPE = "shape_type: {int32, int64}"
 

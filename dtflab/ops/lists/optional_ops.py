@@ -15,8 +15,8 @@ from dtflab.graph.node import Node
 from dtflab.graph.op_registry import op
 from dtflab.ops import shapes
 from dtflab.ops.costs import FreeOp
-from dtflab.ops.lists.variants import Optional
 from dtflab.ops.messages import invalid
+from dtflab.ops.variants import Optional
 
 
 class _OptionalOp(FreeOp):

@@ -1,6 +1,6 @@
-"""An object that a saver can save: a name in the checkpoint, the tensors under it, and how they come back.
+"""Saveables of variables: a name in the checkpoint, the tensors under it, and how they come back.
 
-Stands for `python/training/saving/saveable_object.py` and the part of `saveable_object_util.py` that TF1 graphs use.
+Stands for the part of `python/training/saving/saveable_object_util.py` that TF1 graphs use.
 Left out: trackable objects, functional savers.
 
 Rule: names in a checkpoint are those of variables; the parts of a partitioned variable share the name of the whole.
@@ -15,11 +15,11 @@ from dtflab.base.nest import flatten
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.device_spec import DeviceSpec
-from dtflab.graph.dtypes import DType
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, get_collection, name_scope
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.saveable import SaveableObject, SaveSpec
 from dtflab.ops.variables import functions as variables_functions
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
 from dtflab.ops.variables.resource_variable import ResourceVariable
@@ -27,49 +27,6 @@ from dtflab.ops.variables.variable import Variable
 
 _REFERENCE_OPS = ("Variable", "VariableV2", "AutoReloadVariable")
 _RESOURCE_OPS = ("VarHandleOp", "ReadVariableOp")
-
-
-class SaveSpec:
-    """One tensor of a saveable: under which name and as which slice (`4 3 0,2:-`, "" for all) it is saved."""
-
-    def __init__(
-        self,
-        tensor: Tensor | Variable | Callable[[], Tensor],
-        slice_spec: str,
-        name: str,
-        dtype: DType | None = None,
-        device: str | None = None,
-    ) -> None:
-        self._tensor, self.slice_spec, self.name = tensor, slice_spec, name
-        if callable(tensor):
-            if dtype is None or device is None:
-                raise AssertionError(
-                    "When passing a callable `tensor` to a SaveSpec, an explicit dtype and device must be provided."
-                )
-            self.dtype, self.device = dtype, device
-        else:
-            self.dtype = tensor.dtype
-            self.device = tensor.device if device is None else device
-
-    @property
-    def tensor(self) -> Any:
-        return self._tensor() if callable(self._tensor) else self._tensor
-
-
-class SaveableObject:
-    """Base of what can be saved: `specs` say what to write, `restore` gives the operation that takes it back."""
-
-    def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
-        self.op, self.specs, self.name = op, specs, name
-
-    @property
-    def device(self) -> str:
-        """The device of its tensors."""
-        return self.specs[0].device
-
-    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:
-        """An operation that sets the object to `restored_tensors`, reshaped to `restored_shapes` if given."""
-        raise ValueError("Calling an abstract method.")
 
 
 def _shaped(tensors: Sequence[Tensor], shapes: Sequence[Any] | None) -> Tensor:

@@ -1,6 +1,6 @@
 """Variants: values that travel along edges and are not arrays: lists of tensors, optional values.
 
-Stands for `core/framework/variant.h`. Left out: tensors of several variants; data sets, which have a room of their own.
+Stands for `core/framework/variant.h`. Left out: tensors of several variants; data sets (`datasets/`).
 
 Rule: a variant never changes; to add to it makes another one. On an edge it is the Python object itself.
 """

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import check_rank, invalid, shape_text
 
@@ -137,3 +138,21 @@ def stacked(parts: Sequence[Sparse], dtype: Any) -> Sparse:
     indices = np.column_stack([rows, np.concatenate([part.indices for part in parts])])
     shape = [len(parts), *np.max([part.shape for part in parts], axis=0)]
     return Sparse(indices, np.concatenate([part.values for part in parts]), np.array(shape, np.int64))
+
+
+def sparse_rows(rows: Sequence[Any], dtype: DType) -> tuple[Any, Any, Any]:
+    """Indices, values and shape of a sparse matrix with these rows, as wide as the longest."""
+    lengths = np.array([len(row) for row in rows], np.int64)
+    indices = np.stack([np.repeat(np.arange(len(rows)), lengths), counted(lengths)], 1)
+    return indices, array_of(itertools.chain(*rows), dtype), np.array([len(rows), lengths.max(initial=0)], np.int64)
+
+
+def array_of(values: Any, dtype: DType) -> Any:
+    """A list of values as a vector."""
+    return np.array(list(values), dtype.as_numpy_dtype)
+
+
+def counted(lengths: Any) -> Any:
+    """0, 1, … for each length, one after the other: [2, 3] gives 0 1 0 1 2."""
+    starts = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum()) - np.repeat(starts, lengths)

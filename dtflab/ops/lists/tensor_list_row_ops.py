@@ -17,9 +17,9 @@ from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.costs import of_part
-from dtflab.ops.lists.tensor_list import SHAPE_TYPE, ListOp, element_shape, filled, like, shape_in
-from dtflab.ops.lists.variants import TensorList, zeros
+from dtflab.ops.lists.tensor_list_ops import SHAPE_TYPE, ListOp, element_shape, filled, like, shape_in
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.variants import TensorList, zeros
 
 
 def row_shape(tensor: Tensor) -> Tensor:
