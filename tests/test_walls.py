@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -87,6 +88,39 @@ def test_contents_of_a_family_begin_with_what_programs_call(name):
     stated = re.search(r"^Programs: (.*?)\.$", contents, re.DOTALL | re.MULTILINE)
     named = re.findall(r"`(\w+)`", stated[1]) if stated else []
     assert sorted(named) == [page.stem for page in programs_call_of(name)]
+
+
+# ---- what is loaded ----
+
+
+def registers(path: Path) -> bool:
+    """Whether a page adds to a registry when it is loaded: ops, gradients, conversions, operators, what is fetched."""
+    registries = {name for room in ("base", "graph") for name in house.defined(PACKAGE / room)}
+    names = {name for name in registries if name.lower().startswith("register")} | {"override_operator"}
+    return holds_ops(path) or any(house.called(call) in names for call in house.calls_when_loaded(path))
+
+
+def test_every_page_that_registers_something_is_loaded_by_all():
+    loaded = {house.page_of_import(name) for name in house.imports_when_loaded(OPS / "all.py")}
+    assert [short(path) for path in house.sources(OPS) if registers(path) and path not in loaded] == []
+
+
+def test_a_page_that_is_not_loaded_yet_registers_nothing():
+    """Not even through a helper of another page, which `registers` does not see."""
+    pages = [".".join(path.relative_to(house.ROOT).with_suffix("").parts) for path in house.sources(OPS)]
+    code = (
+        "import dtflab, importlib, sys\n"
+        "from dtflab.base.nest import _composites\n"
+        "from dtflab.graph import convert, fetches, gradients, op_registry, proto_functions\n"
+        "registries = (op_registry._registry, gradients._registered, convert._conversions, fetches._expansions,\n"
+        "              proto_functions._registered, _composites)\n"
+        "for page in sys.argv[1:]:\n"
+        "    before = [*map(len, registries)]\n"
+        "    importlib.import_module(page)\n"
+        "    if before != [*map(len, registries)]: print(page)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *pages], cwd=house.ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 # ---- pages ----
