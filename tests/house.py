@@ -38,35 +38,46 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree(path)))
+
+
 # ---- imports ----
 
 
-def imports(node: ast.AST) -> Iterator[str]:
-    """Dotted names that the code below `node` imports, wherever it does so: `from a import b` gives `a.b`."""
-    for child in ast.walk(node):
-        yield from _imported(child)
+@cache
+def imports(path: Path) -> list[str]:
+    """Dotted names that a file imports, wherever it does so: `from a import b` gives `a.b`."""
+    return [name for node in nodes(path) for name in _imported(node)]
 
 
-def imports_when_loaded(path: Path) -> Iterator[str]:
+@cache
+def imports_when_loaded(path: Path) -> list[str]:
     """Those that run with the module itself: not in a function, not for the type checker only."""
+    found: list[str] = []
     todo: list[ast.AST] = [tree(path)]
     while todo:
         node = todo.pop()
-        yield from _imported(node)
+        found += _imported(node)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             todo.extend(node.orelse)
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             todo.extend(ast.iter_child_nodes(node))
+    return found
 
 
-def imports_when_run(path: Path) -> Iterator[str]:
+@cache
+def imports_when_run(path: Path) -> list[str]:
     """Those of `imports_when_loaded` and those in functions: all but what is for the type checker only."""
+    found: list[str] = []
     todo: list[ast.AST] = [tree(path)]
     while todo:
         node = todo.pop()
-        yield from _imported(node)
+        found += _imported(node)
         typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         todo.extend(node.orelse if typing_only else ast.iter_child_nodes(node))
+    return found
 
 
 def imports_when_checked(path: Path) -> Iterator[tuple[str, str]]:
@@ -119,7 +130,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 def imports_module(path: Path, module: str) -> bool:
-    return any(f"{imported}.".startswith(f"{module}.") for imported in imports(tree(path)))
+    return any(f"{imported}.".startswith(f"{module}.") for imported in imports(path))
 
 
 # ---- names and calls ----
@@ -133,15 +144,24 @@ def called(call: ast.Call) -> str:
     return ""
 
 
+def dotted(node: ast.AST) -> str:
+    """A name, or attributes of a name, as it is written; else nothing."""
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return base and f"{base}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def reaches_for(path: Path, names: set[str]) -> bool:
     """Whether one of `names` is taken out of another package: imported by name, or as `module.name`."""
-    imported = {name.rpartition(".")[2] for name in imports(tree(path)) if not name.startswith("dtflab.")}
-    attributes = {node.attr for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+    imported = {name.rpartition(".")[2] for name in imports(path) if not name.startswith("dtflab.")}
+    attributes = {node.attr for node in nodes(path) if isinstance(node, ast.Attribute)}
     return bool(names & (imported | attributes))
 
 
+@cache
 def calls(path: Path) -> list[ast.Call]:
-    return [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+    return [node for node in nodes(path) if isinstance(node, ast.Call)]
 
 
 def calls_when_loaded(path: Path) -> Iterator[ast.Call]:
@@ -173,7 +193,7 @@ def shared_draws(path: Path) -> set[str]:
     Named are their functions, as `random.shuffle`, and generators that are made without a seed, as `random.Random()`.
     """
     modules: dict[str, str] = {}
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import | ast.ImportFrom):
             package = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             for alias in node.names:
@@ -181,10 +201,10 @@ def shared_draws(path: Path) -> set[str]:
                 modules[name] = package + (alias.name if alias.asname or package else name)
 
     def meant(node: ast.AST) -> str:
-        first, dot, rest = ast.unparse(node).partition(".")
+        first, dot, rest = dotted(node).partition(".")
         return modules.get(first, "") + dot + rest
 
-    used = {meant(node) for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute | ast.Name)}
+    used = {meant(node) for node in nodes(path) if isinstance(node, ast.Attribute | ast.Name)}
     unseeded = {f"{meant(call.func)}()" for call in calls(path) if not call.args and not call.keywords}
     makers = {f"{stream}.{maker}" for stream in _STREAMS for maker in _MAKERS}
     drawn = {name for name in used if name.rpartition(".")[0] in _STREAMS} - makers
@@ -193,7 +213,7 @@ def shared_draws(path: Path) -> set[str]:
 
 def code_lines(path: Path) -> int:
     """Lines that hold code: not blank, no comment, no docstring."""
-    strings = [node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)]
+    strings = [node.value for node in nodes(path) if isinstance(node, ast.Expr)]
     docs = [node for node in strings if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     told = {line for node in docs for line in range(node.lineno, node.end_lineno + 1)}
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
@@ -209,7 +229,7 @@ def exempted(path: Path, word: str) -> int:
 def body_lengths() -> list[int]:
     """Lines of each function, its docstring left out."""
     functions = ast.FunctionDef | ast.AsyncFunctionDef
-    found = [node for path in sources() for node in ast.walk(tree(path)) if isinstance(node, functions)]
+    found = [node for path in sources() for node in nodes(path) if isinstance(node, functions)]
     return [_body_lines(node) for node in found]
 
 

@@ -83,7 +83,7 @@ def upward_imports(path):
     level = house.order().level
     own, *inside = path.relative_to(PACKAGE).parts
     roof = not inside or "as_tensorflow" in inside  # dtflab/*.py, and what other processes import instead of it
-    for imported in () if roof else house.imports(house.tree(path)):
+    for imported in () if roof else house.imports(path):
         package, room, *_ = [*imported.split("."), ""]
         # A room that is not known here is the roof itself, `from dtflab import constant`.
         if package == "" or (package == "dtflab" and room != own and level.get(room, 99) >= level[own]):
@@ -145,8 +145,9 @@ def test_heavy_packages_load_only_with_a_picture_or_a_notebook():
 def test_nothing_that_arrives_is_run():
     unsafe = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
     for path in house.sources():
-        assert unsafe & {name.split(".")[0] for name in house.imports(house.tree(path))} == set(), path
-        for call in house.calls(path):
+        assert unsafe & {name.split(".")[0] for name in house.imports(path)} == set(), path
+        calls = house.calls(path) if re.search(r"eval|exec|compile|load|allow_pickle", path.read_text()) else []
+        for call in calls:
             text = f"{house.name(path)}:{call.lineno}: {house.ast.unparse(call)}"
             own = house.name(path) == "dtflab/notebook/task_cell.py"  # it runs the cell that its user has written
             assert own or getattr(call.func, "id", "") not in ("eval", "exec", "compile"), text

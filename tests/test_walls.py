@@ -42,7 +42,7 @@ def programs_call() -> set[Path]:
     """The pages of families from which the namespaces of programs take names."""
     found = set()
     for namespace in [PACKAGE / "__init__.py", *house.sources(PACKAGE / "api")]:
-        found |= {house.page_of_import(name) for name in house.imports(house.tree(namespace))}
+        found |= {house.page_of_import(name) for name in house.imports(namespace)}
     return {page for page in found if page and family(page)}
 
 
@@ -59,7 +59,7 @@ ALSO_SEEN = {
 
 def foreign_pages(path: Path) -> Iterator[Path]:
     """The pages of other families that a page of `ops/` imports, for the type checker alone, too."""
-    pages = {house.page_of_import(imported) for imported in house.imports(house.tree(path))}
+    pages = {house.page_of_import(imported) for imported in house.imports(path)}
     yield from (page for page in pages if page and family(page) not in (None, family(path)))
 
 

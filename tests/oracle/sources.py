@@ -29,11 +29,10 @@ class Module:
         self.imported: dict[str, str] = {}  # name → dotted name
         self.texts: set[str] = set()
         self.made_by: dict[str, list[ast.stmt]] = defaultdict(list)
-        tree = house.tree(path)
-        for statement in tree.body:
+        for statement in house.tree(path).body:
             for name in _made(statement):
                 self.made_by[name].append(statement)
-        for node in ast.walk(tree):
+        for node in house.nodes(path):
             if isinstance(node, ast.ImportFrom) and node.module:
                 self.imported |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Import):
@@ -59,14 +58,6 @@ def _written(node: Any) -> str:
         return repr(node)
     fields = ((field, value) for field, value in ast.iter_fields(node) if value not in (None, []))
     return f"{type(node).__name__}({','.join(f'{field}={_written(value)}' for field, value in fields)})"
-
-
-def _dotted(node: ast.AST) -> str:
-    """A name, or attributes of a name, as it is written; else nothing."""
-    if isinstance(node, ast.Attribute):
-        base = _dotted(node.value)
-        return base and f"{base}.{node.attr}"
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _made(statement: ast.stmt) -> set[str]:
@@ -97,7 +88,7 @@ def file_of(dotted: str) -> Path | None:
 def _mentioned(path: Path, name: str) -> frozenset[tuple[Path | None, str]]:
     """What the statements that make a name mention: names of the tests by their file, of other packages by None."""
     here = module(path)
-    return frozenset(_meant(here, path, dotted) for dotted in set(map(_dotted, here.nodes(name))) if dotted)
+    return frozenset(_meant(here, path, dotted) for dotted in set(map(house.dotted, here.nodes(name))) if dotted)
 
 
 def _meant(here: Module, path: Path, name: str) -> tuple[Path | None, str]:
