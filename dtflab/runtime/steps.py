@@ -326,7 +326,8 @@ class Steps:
         step = self._step
         ran = [_told(place, "waits" if place in step.waiting else "ran") for place in step.ran]
         ran += [_told(place, "came") for place in step.came if place not in step.ran]
-        counters = [counter for work, before in step.before.items() for counter in _counters(work, before)]
+        changed = [(work, before) for work, before in step.before.items() if before != work.pending]
+        counters = [counter for work, before in changed for counter in _counters(work, before)]
         return Record(len(self.records) + 1, ran, counters, self.ready, self.waiting)
 
     def __iter__(self) -> Iterator[Record]:
