@@ -166,11 +166,10 @@ def everything_is_costly(monkeypatch):
     return tasks
 
 
-@pytest.mark.timeout(900)  # 27 s of one core
 def test_plain_traced_in_sets_and_on_pools(everything_is_costly):
     """How kernels are cut depends on sizes alone, so it is the same here in every way, and so is every bit."""
 
-    @settings(max_examples=1000)
+    @settings(max_examples=400)
     @given(recipe=recipes)
     def law(recipe):
         built = build(recipe, lambda place: f"/cpu:{place % 3}")
