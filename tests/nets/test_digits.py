@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -38,14 +39,17 @@ def recurrent(images: Any, devices: list[str]) -> Any:
     return tf.layers.dense(outputs[:, -1], 10, name="logits")
 
 
+Trained = tuple[np.ndarray, float, set[str]]
+
+
 def train(
     net: Net, devices: list[str], rate: float, folder: Any, dtype: Any = tf.float32, follow: bool = False, ulps: int = 0
-) -> tuple[np.ndarray, float, set[str]]:
+) -> Trained:
     """The losses of 400 steps, the accuracy on the test digits at the end, and the devices that multiplied.
 
-    The first training saves its weights before each step in `folder`. The next one begins with the same, and if it is
-    to `follow`, each of its steps does. `ulps` is by how many units in the last place the pixels of the batches are too
-    large.
+    The first training saves its weights before each step in `folder`, the recurrent one before the first alone. The
+    next one begins with the same, and if it is to `follow`, each of its steps does. `ulps` is by how many units in the
+    last place the pixels of the batches are too large.
     """
     data, steps = digits(), 400
     with tf.Cluster(worker=3) as cluster, tf.Graph().as_default():
@@ -65,7 +69,7 @@ def train(
         with tf.Session(cluster.target, config=SOFT) as session:
             session.run(tf.global_variables_initializer())
             for number in range(steps):
-                if first:
+                if first and (number == 0 or net is convolutional):
                     saver.save(session, str(folder / f"{number}"), write_meta_graph=False, write_state=False)
                 elif number == 0 or follow:
                     saver.restore(session, str(folder / f"{number}"))
@@ -87,12 +91,27 @@ def _busy(traced: Any) -> set[str]:
     }
 
 
+Training = Callable[..., Trained]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
+    """`train`, run once for equal arguments, the whole net first; equal nets of equal dtypes share a folder."""
+    folders = functools.cache(lambda *shared: tmp_path_factory.mktemp("weights"))
+
+    @functools.cache
+    def once(net: Net, parts: int, rate: float, dtype: Any = tf.float32, **how: Any) -> Trained:
+        return train(net, WORKERS[:parts], rate, folders(net, dtype), dtype, **how)
+
+    return once
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("net", "rate", "bar"), [(convolutional, 0.003, 0.97), (recurrent, 0.02, 0.95)])
-def test_digits(tmp_path, net, rate, bar):
-    one, accuracy, busy = train(net, WORKERS[:1], rate, tmp_path)
+def test_digits(trained, net, rate, bar):
+    one, accuracy, busy = trained(net, 1, rate)
     assert accuracy >= bar and busy == set(WORKERS[:1])
-    two, as_well, both = train(net, WORKERS[:2], rate, tmp_path)
+    two, as_well, both = trained(net, 2, rate)
     assert as_well >= bar and both == set(WORKERS[:2])
     assert np.mean(one[-20:]) < 0.2 * one[0]
     if net is recurrent:  # whole layers lie on one device or another: the same kernels on the same values
@@ -101,15 +120,15 @@ def test_digits(tmp_path, net, rate, bar):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("parts", [2, 3])
-def test_each_loss_of_a_split_net_differs_no_more_than_rounding_explains(tmp_path, parts):
+def test_each_loss_of_a_split_net_differs_no_more_than_rounding_explains(trained, parts):
     """From equal weights in each step: over many, a rounding may flip a maximum, and trainings part for good.
 
     A split adds partial sums in another order. The bound is four times what pixels that are 1 ulp off change in a loss
     of the whole net (every layer rounds, not only the input), plus 4 ulp.
     """
-    one = train(convolutional, WORKERS[:1], 0.003, tmp_path)[0]
-    split = train(convolutional, WORKERS[:parts], 0.003, tmp_path, follow=True)[0]
-    shaken = train(convolutional, WORKERS[:1], 0.003, tmp_path, follow=True, ulps=1)[0]
+    one = trained(convolutional, 1, 0.003)[0]
+    split = trained(convolutional, parts, 0.003, follow=True)[0]
+    shaken = trained(convolutional, 1, 0.003, follow=True, ulps=1)[0]
     bound = 4 * abs(shaken - one).max() + 4 * np.finfo(one.dtype).eps * one
     assert bound.max() < 1e-5, "the bound would hold for anything"
     far = abs(split - one) / bound
@@ -117,9 +136,9 @@ def test_each_loss_of_a_split_net_differs_no_more_than_rounding_explains(tmp_pat
 
 
 @pytest.mark.timeout(900)
-def test_a_split_net_computes_the_losses_of_the_whole_one(tmp_path):
+def test_a_split_net_computes_the_losses_of_the_whole_one(trained):
     """In float64 rounding hides no mistake: 400 losses agree to 4e-15, also of three uneven parts."""
-    one, two, three = (train(convolutional, WORKERS[:count], 0.003, tmp_path, tf.float64)[0] for count in (1, 2, 3))
+    one, two, three = (trained(convolutional, parts, 0.003, tf.float64)[0] for parts in (1, 2, 3))
     assert one.dtype == np.float64
     np.testing.assert_allclose(two, one, rtol=1e-12, atol=0)
     np.testing.assert_allclose(three, one, rtol=1e-12, atol=0)
