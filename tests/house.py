@@ -12,6 +12,7 @@ import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Generic, Protocol
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "dtflab"
@@ -241,29 +242,65 @@ def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 # ---- protocols ----
 
 
-def implementations(protocol: type, rooms: tuple[str, ...]) -> list[type]:
-    """The classes in some rooms that have every method of a protocol."""
-    stems = [path.relative_to(ROOT).with_suffix("").parts for room in rooms for path in sources(PACKAGE / room)]
-    modules = [importlib.import_module(".".join(stem)) for stem in stems]
-    kinds = [x for m in modules for x in vars(m).values() if inspect.isclass(x) and x.__module__ == m.__name__]
-    return [x for x in kinds if not getattr(x, "_is_protocol", False) and all(hasattr(x, n) for n in methods(protocol))]
+def implementations(protocol: type) -> list[type]:
+    """The classes of the package that have every method of a protocol."""
+    wanted = methods(protocol)
+    return [x for x in _classes() if not getattr(x, "_is_protocol", False) and all(hasattr(x, n) for n in wanted)]
+
+
+@cache
+def _classes() -> list[type]:
+    """All classes of the package, except those of what other processes import instead of it."""
+    stems = [path.relative_to(ROOT).with_suffix("").parts for path in sources() if "as_tensorflow" not in path.parts]
+    modules = [importlib.import_module(".".join(stem)) for stem in stems if stem[-1] != "__main__"]
+    return [x for m in modules for x in vars(m).values() if inspect.isclass(x) and x.__module__ == m.__name__]
 
 
 def methods(protocol: type) -> dict[str, inspect.Signature]:
     """The signatures that a protocol states, with those of the protocols that it extends."""
-    stated = {name: member for base in reversed(protocol.__mro__[:-2]) for name, member in vars(base).items()}
-    found = {name: member for name, member in stated.items() if inspect.isfunction(member) and name[0] != "_"}
-    return {name: inspect.signature(member) for name, member in found.items()}
+    found = {name: member for name, member in _members(protocol).items() if inspect.isfunction(member)}
+    return {name: inspect.signature(member) for name, member in found.items() if name[0] != "_"}
+
+
+def values(protocol: type) -> dict[str, str]:
+    """The types of the properties and variables that a protocol states."""
+    found = {name: member for name, member in _members(protocol).items() if isinstance(member, property)}
+    variables = [pair for base in _bases(protocol) for pair in vars(base).get("__annotations__", {}).items()]
+    return dict(variables) | {name: inspect.signature(member.fget).return_annotation for name, member in found.items()}
+
+
+def _bases(protocol: type) -> list[type]:
+    """A protocol and those that it extends, the latter first."""
+    return [base for base in reversed(protocol.__mro__) if base not in (object, Generic, Protocol)]
+
+
+def _members(protocol: type) -> dict[str, object]:
+    return {name: member for base in _bases(protocol) for name, member in vars(base).items()}
 
 
 def deviations(protocol: type, implementation: type) -> list[str]:
-    """Methods with another signature than the protocol's. It may take more, with defaults, and return less."""
+    """Members other than the protocol's. A method may take more, with defaults, and return less."""
+    where = implementation.__module__
     found = []
+    for name, kind in values(protocol).items():
+        own = getattr(implementation, name, None)  # None: its __init__ sets it, as mypy checks
+        if own is not None and values(implementation).get(name) != kind:
+            found.append(f"{where}: {name} is {own}, but {protocol.__name__} has a property {name}: {kind}")
     for name, stated in methods(protocol).items():
         own = inspect.signature(getattr(implementation, name))
         if not _keeps_to(stated, own):
-            found.append(f"{implementation.__module__}: {name}{own}, but {protocol.__name__} has {name}{stated}")
+            found.append(f"{where}: {name}{own}, but {protocol.__name__} has {name}{stated}")
     return found
+
+
+def looks_inside(path: Path) -> Iterator[tuple[str, str, str | None]]:
+    """Calls that ask an object for a member: the call, the object, and the member's name unless it is computed."""
+    for call in calls(path):
+        if called(call) in ("getattr", "hasattr", "getattr_static"):
+            name = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
+            yield ast.unparse(call), ast.unparse(call.args[0]), name
+        elif called(call) in ("attrgetter", "methodcaller"):
+            yield ast.unparse(call), "", None
 
 
 def _keeps_to(stated: inspect.Signature, own: inspect.Signature) -> bool:

@@ -407,8 +407,8 @@ class Cluster:
 
     def calls(self) -> list[Call]:
         """The latest calls between the tasks of this process, as a wire would have carried them, oldest first."""
-        logs = [task.server.task.log.messages() for task in self.tasks if isinstance(task, InProcessTask)]
-        return [Call(*message) for message in sorted(itertools.chain.from_iterable(logs))]
+        logs = [task.server.task.log.calls() for task in self.tasks if isinstance(task, InProcessTask)]
+        return sorted(itertools.chain.from_iterable(logs))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)

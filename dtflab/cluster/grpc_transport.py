@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -36,6 +36,11 @@ from dtflab.machine.clock import Clock, Pool
 
 if TYPE_CHECKING:
     from dtflab.cluster.task import Task
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Credentials = grpc.ChannelCredentials | None  # None: plain text
+ServerCredentials = grpc.ServerCredentials | None
 
 _MASTER, _WORKER = "/tensorflow.MasterService/", "/tensorflow.WorkerService/"
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
@@ -63,7 +68,7 @@ _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 class _Connection:
     """The channel to one address, shared by all stubs of this process, closed with the last of them."""
 
-    def __init__(self, address: str, credentials: Any) -> None:
+    def __init__(self, address: str, credentials: Credentials) -> None:
         self.address = address
         self.task = ""  # who lives there, once it has said so
         self.credentials = credentials
@@ -82,11 +87,11 @@ class _Connection:
         return self._methods[path]
 
 
-_connections: weakref.WeakValueDictionary[tuple[str, Any], _Connection] = weakref.WeakValueDictionary()
+_connections: weakref.WeakValueDictionary[tuple[str, Credentials], _Connection] = weakref.WeakValueDictionary()
 _connections_lock = threading.Lock()
 
 
-def _connect(address: str, credentials: Any) -> _Connection:
+def _connect(address: str, credentials: Credentials) -> _Connection:
     with _connections_lock:
         found = _connections.get((address, credentials))
         if found is None:
@@ -97,7 +102,7 @@ def _connect(address: str, credentials: Any) -> _Connection:
 class _Wire:
     """One stub's way to an address (stubs.Wire)."""
 
-    def __init__(self, address: str, credentials: Any, who: str = "") -> None:
+    def __init__(self, address: str, credentials: Credentials, who: str = "") -> None:
         self.address = address
         self._who = who
         self._connection: _Connection | None = _connect(address, credentials)
@@ -127,7 +132,7 @@ class _Wire:
     def start(self, path: str, request: bytes, done: Answered | None = None) -> Callable[[], object]:
         return _Started(self, self._open(), path, request, done or _nothing).cancel
 
-    def result(self, call: Any) -> tuple[bytes, errors.OpError | None]:
+    def result(self, call: grpc.Future[bytes]) -> tuple[bytes, errors.OpError | None]:
         """The answer or the error of a call that has ended."""
         try:
             return call.result(), None
@@ -136,7 +141,7 @@ class _Wire:
         except grpc.FutureCancelledError:
             return b"", errors.CancelledError.of(f"The call to {self._peer()} was cancelled.")
 
-    def _error(self, error: Any) -> errors.OpError:
+    def _error(self, error: grpc.RpcError) -> errors.OpError:
         """The class of `errors` for a failed call."""
         code, text = error.code().value[0], error.details() or ""
         if code == errors.CANCELLED and text == _CUT_OFF:
@@ -179,21 +184,21 @@ class _Started:
         self._cancelled = False
         self._ask(connection, self._ended_at_first)
 
-    def _ask(self, connection: _Connection, ended: Callable[[Any], Any]) -> None:
+    def _ask(self, connection: _Connection, ended: Callable[[grpc.Future[bytes]], None]) -> None:
         self._connection = connection
         self._call = connection.method(self._path).future(self._request)
         # Always a callback: a call that nobody refers to is cancelled by its destructor.
         self._call.add_done_callback(ended)
 
-    def _ended_at_first(self, call: Any) -> None:
-        if not (call.code() == grpc.StatusCode.UNAVAILABLE and _NEVER_SENT in call.details()):
+    def _ended_at_first(self, call: grpc.Future[bytes]) -> None:
+        if not (self._call.code() == grpc.StatusCode.UNAVAILABLE and _NEVER_SENT in self._call.details()):
             self._ended(call)
             return
         self._ask(_Connection(self._connection.address, self._connection.credentials), self._ended)
         if self._cancelled:  # meanwhile
             self._call.cancel()
 
-    def _ended(self, call: Any) -> None:
+    def _ended(self, call: grpc.Future[bytes]) -> None:
         self._done(*self._wire.result(call))
 
     def cancel(self) -> None:
@@ -205,14 +210,14 @@ class _Started:
 class MasterStub(stubs.MasterStub):
     """The master at an address, for a client of another process."""
 
-    def __init__(self, address: str, credentials: Any = None) -> None:
+    def __init__(self, address: str, credentials: Credentials = None) -> None:
         super().__init__(_Wire(address, credentials))
 
 
 class WorkerStub(stubs.WorkerStub):
     """The worker `task` at an address, for a master or worker of another process."""
 
-    def __init__(self, task: str, address: str, credentials: Any = None, source: str = "") -> None:
+    def __init__(self, task: str, address: str, credentials: Credentials = None, source: str = "") -> None:
         super().__init__(task, _Wire(address, credentials, task), source)
 
 
@@ -225,13 +230,13 @@ def _probe(host: str, port: int) -> None:
 
 
 class _Executor(futures.Executor):
-    """The pool of the house in the form that grpc wants."""
+    """The pool of the house as grpc takes it: any executor, whatever its types say."""
 
     def __init__(self, clock: Clock) -> None:
         self._pool = Pool(clock, name="grpc")
 
-    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
-        future: futures.Future[Any] = futures.Future()
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> futures.Future[T]:
+        future: futures.Future[T] = futures.Future()
 
         def run() -> None:
             try:
@@ -285,22 +290,22 @@ class _Call:
 class Serving:
     """A task's services on a port, from `serve` until `stop`."""
 
-    def __init__(self, task: Task, address: str, credentials: grpc.ServerCredentials | None) -> None:
+    def __init__(self, task: Task, address: str, credentials: ServerCredentials) -> None:
         self._task = task
         self._address = address
         self._calls: set[_Call] = set()
-        handlers: dict[str, Any] = {
+        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             prefix + name: grpc.unary_unary_rpc_method_handler(self._handler(name, method))
             for prefix, service in ((_MASTER, MasterService(task)), (_WORKER, WorkerService(task)))
             for name, method in service.methods().items()
         }
-        executor = cast(Any, _Executor(task.master.clock))
-        self._server = grpc.server(executor, [_Handlers(handlers)], options=_SERVER_OPTIONS)
+        executor = _Executor(task.master.clock)
+        self._server = grpc.server(executor, [_Handlers(handlers)], options=_SERVER_OPTIONS)  # type: ignore[arg-type]
         self.port = self._bind(address, credentials)
         self._address = f"{address.rpartition(':')[0]}:{self.port}"
         self._server.start()
 
-    def _bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+    def _bind(self, address: str, credentials: ServerCredentials) -> int:
         host, _, port = address.rpartition(":")
         if host == "localhost":  # one family: else a busy port of the other goes unnoticed
             address = f"127.0.0.1:{port}"
@@ -356,10 +361,10 @@ class Serving:
 class _Handlers(grpc.GenericRpcHandler):
     """Path → handler."""
 
-    def __init__(self, handlers: dict[str, Any]) -> None:
+    def __init__(self, handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]]) -> None:
         self._handlers = handlers
 
-    def service(self, handler_call_details: Any) -> Any:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
         return self._handlers.get(handler_call_details.method)
 
 

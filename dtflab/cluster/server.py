@@ -26,7 +26,7 @@ from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
 
 if TYPE_CHECKING:
-    from dtflab.cluster.grpc_transport import Serving
+    from dtflab.cluster.grpc_transport import ServerCredentials, Serving
 
 _running: weakref.WeakSet[Server] = weakref.WeakSet()
 
@@ -51,7 +51,7 @@ class Server:
         *,
         bind: str | None = None,
         insecure: bool = False,
-        credentials: Any = None,
+        credentials: ServerCredentials = None,
         listen: bool = True,
         clock: Clock = REAL,
         home: Home | None = None,

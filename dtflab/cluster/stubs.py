@@ -60,10 +60,11 @@ ELSEWHERE = "another process"  # the caller, as far as known
 
 def wire_call(method: str, source: str, target: str, request: Message | None, sent: int) -> OpenCall:
     """A call over gRPC between tasks, while somebody watches; `request` is its message, if known, of `sent` bytes."""
-    key = getattr(request, "rendezvous_key", "")
+    key: str = getattr(request, "rendezvous_key", "")
     if source == ELSEWHERE and key:
         source = device_spec.task_name(key.split(";")[2])  # the receiver
-    return OpenCall(method, source, target, key, getattr(request, "step_id", 0), sent)
+    step: int = getattr(request, "step_id", 0)
+    return OpenCall(method, source, target, key, step, sent)
 
 
 class MasterStub:
@@ -277,7 +278,7 @@ class WorkerStub:
         request.exec_opts.record_timeline = step.traced
         if step.traced:
             self._call("Logging", worker_messages.LoggingRequest(enable_rpc_logging=True), timeout=5.0)
-        cancel = self._start("RunGraph", request, lambda *answer: step.post(self._ran, step, *answer))
+        cancel = self._start("RunGraph", request, lambda data, error: step.post(self._ran, step, data, error))
         step.expect()
         step.on_cancel(lambda error: cancel())
         self._tidy()
@@ -302,7 +303,7 @@ class WorkerStub:
         """A task of TensorFlow tells only when asked what it received."""
         request = worker_messages.LoggingRequest(fetch_step_id=[step.step_id], disable_rpc_logging=True)
         step.expect()
-        self._start("Logging", request, lambda *answer: step.post(self._told, step, ran, *answer))
+        self._start("Logging", request, lambda data, error: step.post(self._told, step, ran, data, error))
 
     def _told(self, step: Step, ran: StepStats, data: bytes, error: errors.OpError | None) -> None:
         if error is None:  # a step must not fail because a part of its trace is missing

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
-from dtflab.base.events import Instrument, Message
+from dtflab.base.events import Call, Instrument, Message
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.inprocess import Absent, Peer
@@ -45,11 +45,15 @@ class MessageLog:
 
     def on_message(self, message: Message) -> None:
         """Keep it, as a plain tuple: of those the garbage collector takes no notice."""
-        self._kept.append(message[:])
+        at, method, source, target, nbytes, detail = message
+        self._kept.append((at, method, source, target, nbytes, detail))
 
-    def messages(self) -> list[Message]:
+    def calls(self) -> list[Call]:
         """The messages that were kept."""
-        return [Message(*fields) for fields in list(self._kept)]
+        return [
+            Call(at=at, method=method, source=source, target=target, nbytes=nbytes, detail=detail)
+            for at, method, source, target, nbytes, detail in list(self._kept)
+        ]
 
 
 class Task:

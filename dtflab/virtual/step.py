@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from dtflab.virtual.critical import CRITICAL
 from dtflab.virtual.plan import Plan
 from dtflab.virtual.world import Lane
 
+if TYPE_CHECKING:
+    from dtflab.machine.clock import Clock
+    from dtflab.machine.step_stats import StepStatsCollector
+
 _CLIENT = Lane("client")
 LEAST_S = 1e-6  # duration of a step of nothing but constants: a program that polls lets time pass
 
@@ -35,11 +39,16 @@ class VirtualStep(Step):
 
     clock: VirtualClock
 
-    def __init__(self, *args: Any, master: str = "", **kwargs: Any) -> None:
-        """`master` is the task whose master runs the step, "" for work outside of a session's step; the rest is
-        Step's.
-        """
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        step_id: int,
+        clock: Clock,
+        timeout: float | None = None,
+        trace: StepStatsCollector | None = None,
+        master: str = "",
+    ) -> None:
+        """`master` is the task whose master runs the step, "" for work outside of a session's step."""
+        super().__init__(step_id, clock, timeout, trace)
         self.master = master
         self.careful = True  # every node comes to `holds_back`
         self.world = self.clock.world
