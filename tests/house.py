@@ -184,6 +184,29 @@ def defined(folder: Path) -> set[str]:
     return {node.name for path in sources(folder) for node in ast.walk(tree(path)) if isinstance(node, kinds)}
 
 
+def constructions(path: Path, module: str, names: set[str]) -> Iterator[tuple[str, str]]:
+    """Where the code makes objects of some classes of a module: class and place, with how unless it is by keyword."""
+    own = {name: name for name in names if page(module) == path}
+    aliases = [a for n in ast.walk(tree(path)) if isinstance(n, ast.ImportFrom) and n.module == module for a in n.names]
+    known = own | {a.asname or a.name: a.name for a in aliases} | {f"{module.rpartition('.')[2]}.{n}": n for n in names}
+    for function in ast.walk(tree(path)):
+        inner = function.body if isinstance(function, ast.FunctionDef | ast.Module | ast.ClassDef) else []
+        for call in (node for statement in inner for node in _own_nodes(statement) if isinstance(node, ast.Call)):
+            maker, _, way = ast.unparse(call.func).partition("._")
+            if known.get(maker) in names:
+                how = f" by _{way}" if way else " by position" if call.args else ""
+                place = f"{path.relative_to(PACKAGE).as_posix()}: {getattr(function, 'name', '')}{how}"
+                yield known[maker], place
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """A statement and what is in it, except what functions and classes in it have."""
+    if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from _own_nodes(child)
+
+
 _STREAMS = ("random", "numpy.random")
 _MAKERS = {"Random", "RandomState", "default_rng"}  # of generators of one's own, repeatable if they are given a seed
 

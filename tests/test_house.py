@@ -14,6 +14,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from dtflab.base import events
 from dtflab.cluster import services, stubs
 from dtflab.runtime import transport
 from tests import house
@@ -277,6 +278,29 @@ def test_nobody_at_a_seam_asks_what_the_other_can_do(room):
         asked = {call for call, of, name in house.looks_inside(path) if name in {None, *members} or sides.search(of)}
         assert asked == COMPUTED_NAMES.get(f"{room}/{path.name}", set()), house.name(path)
         assert re.findall(r"\b(cast|__getattr__)\b", path.read_text()) == [], house.name(path)
+
+
+# ---- events ----
+
+# Who builds an event of base/events.py, by keyword; where it was kept as a plain tuple, it is built again.
+EVENTS = {
+    "Call": ["base/events.py: ended", "cluster/task.py: calls"],  # the latter are those that a task has kept
+    "CardEvent": [
+        "machine/journal.py: _parsed by _make",
+        "machine/registry.py: _tell",
+    ],  # a line of the file; the event
+    "Happened": ["virtual/event_log.py: _event"],
+    "Message": ["cluster/inprocess.py: _note"],
+    "NodeRan": ["machine/step_stats.py: add"],
+    "QueueEvent": ["ops/queues/queue_resource.py: _tell"],
+    "Use": ["runtime/watched_master.py: _tell_uses"],
+}
+
+
+def test_an_event_is_built_in_one_place_by_keyword():
+    assert set(EVENTS) == {name for name, kind in vars(events).items() if hasattr(kind, "_fields")}
+    found = sorted(pair for path in house.sources() for pair in house.constructions(path, events.__name__, {*EVENTS}))
+    assert found == sorted((event, place) for event, places in EVENTS.items() for place in places)
 
 
 # ---- size ----

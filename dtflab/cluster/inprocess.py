@@ -211,7 +211,7 @@ class Peer:
     def _note(self, method: str, nbytes: int, detail: str) -> None:
         """Tell the task's own listeners what crosses."""
         task, now = self.task, self.task.clock.now()
-        message = Message(now, method=method, source=self._source, target=task.name, nbytes=nbytes, detail=detail)
+        message = Message(at=now, method=method, source=self._source, target=task.name, nbytes=nbytes, detail=detail)
         for hear in task.heard.message:
             hear(message)
 

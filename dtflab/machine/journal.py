@@ -63,7 +63,7 @@ class CardJournal:
 def _parsed(line: str) -> CardEvent | None:
     try:
         values = json.loads(line)
-        return CardEvent(*(checked(kind, value) for kind, value in zip(_KINDS.values(), values, strict=True)))
+        return CardEvent._make(checked(kind, value) for kind, value in zip(_KINDS.values(), values, strict=True))
     except (TypeError, ValueError):
         return None
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import Any
 
 from dtflab.base.events import PROCESS, Happened, line_of
 
 _BLOCK = 1000  # lines that are hashed at once
-_Line = tuple[Any, ...]
+_Line = tuple[float, float, int, str, str, str, int]  # the fields of a Happened
 
 
 class EventLog:
@@ -24,19 +23,24 @@ class EventLog:
         self._hashed = 0
         self._hash = hashlib.sha256()
 
-    def add(self, *happened: Any) -> None:
-        """Note what has ended, or is known to end then; the arguments are Happened's, which only listeners need."""
-        self._kept.append(happened)
-        self._new.append(happened)
+    def add(
+        self, started: float, ended: float, step: int, what: str, where: str, target: str = "", nbytes: int = 0
+    ) -> None:
+        """Note what has ended, or is known to end then; only listeners need a Happened."""
+        line = started, ended, step, what, where, target, nbytes
+        self._kept.append(line)
+        self._new.append(line)
         if PROCESS.happened:
-            _tell(*happened)
+            event = _event(*line)
+            for hear in PROCESS.happened:
+                hear(event)
         if len(self._new) == _BLOCK:
             self._take_in()
 
     @property
     def lines(self) -> list[Happened]:
         """The last of them."""
-        return [Happened(*line) for line in self._kept]
+        return [_event(*line) for line in self._kept]
 
     @property
     def count(self) -> int:
@@ -54,7 +58,5 @@ class EventLog:
         self._new.clear()
 
 
-def _tell(started: float, ended: float, step: int, what: str, where: str, target: str = "", nbytes: int = 0) -> None:
-    event = Happened(started=started, ended=ended, step=step, what=what, where=where, target=target, nbytes=nbytes)
-    for hear in PROCESS.happened:
-        hear(event)
+def _event(started: float, ended: float, step: int, what: str, where: str, target: str, nbytes: int) -> Happened:
+    return Happened(started=started, ended=ended, step=step, what=what, where=where, target=target, nbytes=nbytes)
