@@ -39,27 +39,34 @@ def in_python() -> Iterator[str]:
     """What code takes out of, or puts into, the environment; and what is called like a variable of ours."""
     for path in (path for path in house.tracked_files() if path.suffix == ".py"):
         text, in_a_test = path.read_text(encoding="utf-8"), path.match("tests/*/*.py")
-        for node in ast.walk(ast.parse(text)) if "environ" in text or NAME.search(text) else ():
+        for node in ast.walk(ast.parse(text)) if "env" in text or NAME.search(text) else ():
             yield from key_of_environ(node)
             if isinstance(node, ast.Constant) and NAME.fullmatch(str(node.value)) and not in_a_test:
                 yield str(node.value)
 
 
 def key_of_environ(node: ast.AST) -> Iterator[str]:
-    """The name in `os.environ["NAME"]`, `os.environ.get("NAME")`, `os.environ |= {"NAME": …}` and their like."""
+    """The name in `os.environ["NAME"]`, `os.getenv("NAME")`, `"NAME" in os.environ` and their like."""
     match node:
-        case ast.Subscript(value=where, slice=ast.Constant(value=str(name))) if ast.unparse(where) == "os.environ":
+        case ast.Subscript(value=where, slice=ast.Constant(value=str(name))) if is_environ(where):
             yield name
-        case ast.Call(func=ast.Attribute(value=where), args=[ast.Constant(value=str(name)), *_]) if (
-            ast.unparse(where) == "os.environ"
-        ):
+        case ast.Call(func=ast.Attribute(value=where), args=[ast.Constant(value=str(name)), *_]) if is_environ(where):
             yield name
-        case ast.AugAssign(target=where, value=ast.Dict(keys=keys)) if ast.unparse(where) == "os.environ":
+        case ast.Call(func=asked, args=[ast.Constant(value=str(name)), *_]) if ast.unparse(asked) in GETENV:
+            yield name
+        case ast.Compare(left=ast.Constant(value=str(name)), comparators=[where]) if is_environ(where):
+            yield name
+        case ast.AugAssign(target=where, value=ast.Dict(keys=keys)) if is_environ(where):
             yield from (key.value for key in keys if isinstance(key, ast.Constant))
-        case ast.Call(func=ast.Attribute(attr="update", value=where), keywords=given) if (
-            ast.unparse(where) == "os.environ"
-        ):
+        case ast.Call(func=ast.Attribute(attr="update", value=where), keywords=given) if is_environ(where):
             yield from (keyword.arg for keyword in given if keyword.arg)
+
+
+GETENV = {"os.getenv", "getenv", "os.putenv", "os.unsetenv"}
+
+
+def is_environ(node: ast.AST) -> bool:
+    return ast.unparse(node) in ("os.environ", "environ")
 
 
 def in_make() -> set[str]:
@@ -75,8 +82,11 @@ def timeouts() -> set[str]:
 
 
 def test_a_variable_is_found_however_it_is_read():
-    code = 'os.environ["A"], os.environ.get("B", 1); os.environ |= {"C": 1}; os.environ.update(D="1"); other.get("E")'
-    assert {name for node in ast.walk(ast.parse(code)) for name in key_of_environ(node)} == {*"ABCD"}
+    code = 'os.environ["A"], os.environ.get("B", 1); os.environ |= {"C": 1}; os.environ.update(D="1"); other.get("X")\n'
+    code += (
+        'os.getenv("E", 1), "F" in os.environ, "G" not in environ, getenv("H"), environ["I"], other("X"), "X" in others'
+    )
+    assert {name for node in ast.walk(ast.parse(code)) for name in key_of_environ(node)} == {*"ABCDEFGHI"}
 
 
 # ---- options ----
@@ -135,7 +145,17 @@ COMMAND = {
 
 def test_every_option_of_a_command_is_listed_and_no_other(monkeypatch):
     there = {found for name, command in COMMAND.items() for found in options(parser_of(command, monkeypatch), name)}
-    assert listed(COMMANDS) == there
+    assert listed(COMMANDS) == there | {*options_of_pytest()}
+
+
+def options_of_pytest() -> Iterator[tuple[str, str]]:
+    """Those that our own plugins add."""
+    for path in (
+        path for path in house.tracked_files() if path.suffix == ".py" and path.is_relative_to(ROOT / "tests")
+    ):
+        if "addoption(" in path.read_text(encoding="utf-8"):
+            added = [call for call in house.calls(path) if house.called(call) == "addoption"]
+            yield from (("pytest", ast.literal_eval(call.args[0])) for call in added)
 
 
 def test_every_script_with_options_is_a_command_here():
