@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 import dtflab as tf
-from tests.house import ROOT, name
+from tests.house import ROOT, imports, name
 
 PERCENT = [*ROOT.glob("notebooks/src/**/*.py"), *ROOT.glob("solutions/**/*.py")]
 PAGES = [path for folder in (".", "docs", "exercises", "solutions") for path in (ROOT / folder).glob("*.md")]
@@ -39,20 +39,52 @@ def inner(dotted: str) -> str | None:
     return None
 
 
-def used(code: str) -> Iterator[str]:
-    """Dotted names of dtflab in Python code with magics, without the `dtflab.`"""
-    code = re.sub(r"(?m)^(\s*)[%!].*", r"\1pass", code)
-    for node in ast.walk(ast.parse(code)):
+class Code:
+    """Python code with magics: the dotted names of dtflab that it uses, whatever it calls them, and private names."""
+
+    def __init__(self, code: str) -> None:
+        tree = ast.parse(re.sub(r"(?m)^(\s*)[%!].*", r"\1pass", code))
+        self.nodes, self.imported = [*ast.walk(tree)], {name.removesuffix(".*") for name in imports(tree)}
+        self.called = {"tf": "dtflab", "dtflab": "dtflab"}  # name → dotted name
+        for node in self.nodes:
+            match node:
+                case ast.Import(names=names):
+                    self.called |= {alias.asname: alias.name for alias in names if alias.asname}
+                case ast.ImportFrom(module=str(module), names=names):
+                    self.called |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=value)
+                    | ast.NamedExpr(target=ast.Name(id=name), value=value)
+                ) if dotted := self.dotted(value):
+                    self.called[name] = dotted
+
+    def dotted(self, node: ast.AST) -> str:
         match node:
-            case ast.Import(names=names):
-                found = [alias.name for alias in names]
-            case ast.ImportFrom(module=str(module), names=names):
-                found = [f"{module}.{alias.name}" for alias in names]
-            case ast.Attribute():
-                found = [re.sub(r"^tf\.", "dtflab.", ast.unparse(node))]
-            case _:
-                continue
-        yield from (dotted.removeprefix("dtflab.") for dotted in found if re.fullmatch(r"dtflab(\.\w+)+", dotted))
+            case ast.Name(id=name):
+                return self.called.get(name, "")
+            case ast.Attribute(value=value, attr=attr):
+                return (base := self.dotted(value)) and f"{base}.{attr}"
+            case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attr)), *_]):
+                return (base := self.dotted(value)) and f"{base}.{attr}"
+        return ""
+
+    def used(self) -> Iterator[str]:
+        """Without the `dtflab.` in front."""
+        named = self.imported | {*map(self.dotted, self.nodes)}
+        return (name.removeprefix("dtflab.") for name in named if re.fullmatch(r"dtflab(\.\w+)+", name))
+
+    def private(self) -> Iterator[str]:
+        """`x._name`, and `getattr(x, "_name")`; a class may have names of its own."""
+        for node in self.nodes:
+            match node:
+                case (
+                    ast.Attribute(attr=attr)
+                    | ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(attr)), *_])
+                ) if re.match(r"_(?!_)", attr) and not (text := ast.unparse(node)).startswith(("self._", "cls._")):
+                    yield text
+
+    def wrong(self) -> list[str]:
+        return wrong(self.used()) + sorted(self.private())
 
 
 def fenced(text: str) -> Iterator[str]:
@@ -65,12 +97,12 @@ def wrong(dotted_names) -> list[str]:
 
 @pytest.mark.parametrize("path", PERCENT, ids=name)
 def test_cells_use_public_names(path):
-    assert wrong(used(path.read_text(encoding="utf-8"))) == []
+    assert Code(path.read_text(encoding="utf-8")).wrong() == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_code_of_the_docs_uses_public_names(path):
-    assert wrong(dotted for block in fenced(path.read_text(encoding="utf-8")) for dotted in used(block)) == []
+    assert [name for block in fenced(path.read_text(encoding="utf-8")) for name in Code(block).wrong()] == []
 
 
 @pytest.mark.parametrize("path", [*PERCENT, *(path for path in PAGES if path.name not in RECORDS)], ids=name)
@@ -83,8 +115,26 @@ def test_prose_names_no_inner_module(path):
 def test_what_is_inner_is_found():
     code = "import dtflab as tf\nfrom dtflab.graph import op_registry\nimport dtflab.runtime.master\n%magic\n"
     code += "tf.ops.shapes.unchanged, tf.nn.relu, tf.sim.engine, tf.Session(x).run.it, tf.viz.timeline\n"
-    assert wrong(used(code)) == ["dtflab.graph", "dtflab.ops", "dtflab.runtime", "dtflab.sim.engine"]
+    assert Code(code).wrong() == ["dtflab.graph", "dtflab.ops", "dtflab.runtime", "dtflab.sim.engine"]
     assert inner("extend.place") is None and inner("extend.annotations") == "dtflab.extend.annotations"
+
+
+@pytest.mark.parametrize(
+    "code, found",
+    [
+        ("from dtflab import sim as s; s.engine.job; s.estimate", "dtflab.sim.engine"),
+        ("import dtflab.sim as s; s.engine", "dtflab.sim.engine"),
+        ("t = tf; t.ops.shapes; t.nn.relu", "dtflab.ops"),
+        ("if o := tf.sim: u = o; u.engine", "dtflab.sim.engine"),
+        ('getattr(tf, "ops")', "dtflab.ops"),
+        ('import importlib; importlib.import_module("dtflab.graph")', "dtflab.graph"),
+        ("from dtflab.ops import *", "dtflab.ops"),
+        ("tf.Session()._master; self._own; x.__class__", "tf.Session()._master"),
+        ('getattr(session, "_master")', "getattr(session, '_master')"),
+    ],
+)
+def test_what_is_inner_is_found_under_another_name(code, found):
+    assert Code(code).wrong() == [found]
 
 
 @pytest.mark.parametrize("module", ["extend", "grading", "notebook", "sim", "viz"])
