@@ -16,7 +16,7 @@ from tests import house
 
 # Programs of a reader's own, in examples.
 EXAMPLES = {"train.py", "script.py", "more.py", "ada/ex01_placement.py", "ex01_placement/ada.py", "simple_client.py"}
-EXAMPLES |= {"file.py", "name.py", "program.py"}
+EXAMPLES |= {"file.py", "name.py", "program.py", "handed_in", "COURSE/source/exNN_topic"}
 EXAMPLES |= {
     "solutions/exNN_topic.py",
     "exNN_topic.py",
@@ -24,7 +24,12 @@ EXAMPLES |= {
     "dtflab/grading/checks/topic.py",
     "solutions/wrong/topic/q1.py",
 }
-_FILE = re.compile(r"(?<![\w/*….-])[\w/*.-]*[\w*]\.py\b(?!\.)")
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_FENCED = re.compile(r"^ *```.*\n((?:(?! *```).*\n)*)", re.M)
+_PYTHON = re.compile(r"(?<![\w/*….-])[\w/*.-]*[\w*]\.py\b(?!\.)")
+_MARKDOWN = re.compile(r"(?<![\w/*….-])[\w/*-]*[\w*]\.md\b(?!\.)")
+_FOLDER = re.compile(r"(?<![\w/*….<>{}$~-])[\w*.-]+(?:/[\w*.-]+)*/(?![\w*<{…])")
+_MAKE = re.compile(r"^(?:[A-Z]+=\S+ )*make ([a-z][\w-]*)")
 _ROOMS = "|".join(sorted(path.parent.name for path in house.PACKAGE.glob("*/__init__.py")))
 _IN_A_ROOM = re.compile(
     rf"(?<![\w/`.-])((?:{_ROOMS})/(?!q\d)[a-z_/0-9]*[a-z_0-9])(?![\w./*(])"
@@ -54,18 +59,48 @@ def anchors(page: Path) -> frozenset[str]:
 
 
 def dead_links(page: Path) -> Iterator[str]:
-    """Links of a page that lead to no file, or to a heading that its file does not have."""
-    for link in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", text_of(page)):
+    """Links of a page that lead to no file, or to a heading that its file does not have, or have no target at all."""
+    for link in _links(text_of(page)):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
         if not target.exists() or (anchor and anchor not in anchors(target)):
             yield f"{page.name}: {link}"
 
 
+def _links(text: str) -> Iterator[str]:
+    """The targets inside a page or repository of `[text](target)`, `[text][label]` and `<a href="target">`.
+
+    A label without a target is given as it stands.
+    """
+    written = re.sub(r"`[^`\n]*`", "", text)
+    targets = {label.lower(): target for label, target in re.findall(r"^ *\[([^\]\n]+)\]: *<?([^\s>]+)", written, re.M)}
+    used = re.findall(r"\[([^\[\]\n]+)\]\[([^\[\]\n]*)\]", written)
+    found = [*targets.values(), *(f"[{a}][{b}]" for a, b in used if (b or a).lower() not in targets)]
+    found += re.findall(r"\]\(<?([^)\s>]+)", text) + re.findall(r"""\b(?:href|src)=["']([^"']+)""", written)
+    return (link for link in found if not re.match(r"https?:|mailto:|data:", link))
+
+
 def mentioned(text: str) -> Iterator[str]:
     """The `name.py` in backticks, with what stands before it: `sim/what_ifs/what_if.py`, `catalogue_*.py`."""
-    for quoted in re.findall(r"`([^`\n]+)`", text):
-        yield from _FILE.findall(quoted)
+    for quoted in _QUOTED.findall(text):
+        yield from _PYTHON.findall(quoted)
+
+
+def unknown_names(page: Path) -> list[str]:
+    """What a page names and the repository does not have.
+
+    These are Python files in backticks, Markdown files anywhere, folders (`sim/models/`) and targets (`make test`).
+    """
+    text = page.read_text(encoding="utf-8")
+    quoted = _QUOTED.findall(text)
+    prose = re.sub(r"\]\([^)]*\)|https?:\S+", "]", text_of(page))
+    folders = {name.rstrip("/") for one in quoted for name in _FOLDER.findall(one)} - EXAMPLES
+    typed = [line.strip() for block in _FENCED.findall(text) for line in block.splitlines()]
+    made = {target for one in quoted + typed for target in _MAKE.findall(one)}
+    there = re.findall(r"^([a-z-]+):", (house.ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    unknown = unknown_files([*mentioned(text), *_MARKDOWN.findall(prose)])
+    unknown += sorted(f"{name}/" for name in folders if not fnmatch.filter(_names_of_folders(), name))
+    return unknown + sorted(f"make {target}" for target in made - {*there})
 
 
 def unknown_in_prose(code: str) -> list[str]:
@@ -76,7 +111,8 @@ def unknown_in_prose(code: str) -> list[str]:
     found: set[str] = set()
     for text in _prose(code):
         others = " ".join(re.findall(r"[Ss]tands? for.*?(?:[;.]\s|\Z)|Sources?: .*?(?:\n\n|\Z)", text, re.S))
-        found |= {name for name in unknown_files(_FILE.findall(text)) if name not in _FILE.findall(others)}
+        found |= {name for name in unknown_files(_PYTHON.findall(text)) if name not in _PYTHON.findall(others)}
+        found |= {*unknown_files(_MARKDOWN.findall(text))}
         found |= {name for name in _IN_A_ROOM.findall(text) if not (house.PACKAGE / name).is_dir()}
     return sorted(found)
 
@@ -96,9 +132,18 @@ def unknown_files(names: Iterable[str]) -> list[str]:
 
 @cache
 def _names_of_files() -> frozenset[str]:
-    """Each Python file of the repository by all its names: `dtflab/sim/cli.py`, `sim/cli.py`, `cli.py`."""
-    found = (Path(house.name(path)).parts for path in house.tracked_files() if path.suffix == ".py")
-    return frozenset("/".join(parts[i:]) for parts in found for i in range(len(parts)))
+    """Each file of the repository by all its names: `dtflab/sim/cli.py`, `sim/cli.py`, `cli.py`."""
+    return _all_names(Path(house.name(path)) for path in house.tracked_files() if path.suffix in (".py", ".md"))
+
+
+@cache
+def _names_of_folders() -> frozenset[str]:
+    return _all_names(Path(house.name(path)).parent for path in house.tracked_files())
+
+
+def _all_names(paths: Iterable[Path]) -> frozenset[str]:
+    parts = [path.parts[:end] for path in paths for end in range(1, len(path.parts) + 1)]
+    return frozenset("/".join(one[i:]) for one in parts for i in range(len(one)))
 
 
 def rows(page: Path, heading: str = "") -> list[list[str]]:

@@ -21,8 +21,8 @@ def test_links_lead_to_files_and_headings(page):
 
 
 @pytest.mark.parametrize("page", [page for page in pages.pages() if page.name != "plan.md"], ids=house.name)
-def test_files_that_a_page_names_exist(page):
-    assert pages.unknown_files(pages.mentioned(page.read_text(encoding="utf-8"))) == []
+def test_what_a_page_names_exists(page):
+    assert pages.unknown_names(page) == []
 
 
 def test_files_that_docstrings_and_comments_name_exist():
@@ -34,20 +34,33 @@ def test_files_that_docstrings_and_comments_name_exist():
 
 def test_stale_names_in_docstrings_and_comments_are_found():
     docstring = "Stands for `core/a.cc` and `b.py`, `c.py`; rules are in `d.py`.\n\nMore (gone_1.py). See `sim/cli.py`."
-    code = f'"""{docstring}"""\nx = 1  # as `gone_2.py` (ops/gone_3) says, not base/events or `base/events.py`\n'
+    code = f'"""{docstring}"""\nx = 1  # as `gone_2.py` (ops/gone_3) says, not base/events.py or gone_4.md\n'
     code += 'def f():\n    """`b.py` is not known here."""\n'
-    assert pages.unknown_in_prose(code) == ["b.py", "base/events", "d.py", "gone_1.py", "gone_2.py", "ops/gone_3"]
+    assert pages.unknown_in_prose(code) == ["b.py", "d.py", "gone_1.py", "gone_2.py", "gone_4.md", "ops/gone_3"]
 
 
-def test_links_and_mentions_that_lead_nowhere_are_found(tmp_path):
+def test_links_that_lead_nowhere_are_found(tmp_path):
     (tmp_path / "other.md").write_text("# A `b.c`: d\n```\n# no heading\n```\n")
     page = tmp_path / "page.md"
     page.write_text("[1](other.md#a-bc-d) [2](other.md#no-heading) [3](gone.md) [4](#x) ```[5](gone)```\n# X\n")
     assert list(pages.dead_links(page)) == ["page.md: other.md#no-heading", "page.md: gone.md", "page.md: gone"]
-    named = [
-        *pages.mentioned("`sim/cli.py`, `ops/*/state.py`, `python away/gone.py --x`, gone.py, `a.pyx`, `train.py`")
-    ]
-    assert pages.unknown_files(named) == ["away/gone.py"]
+    page.write_text(
+        '[1][a], [a], [a][], [2][b], `x[1][2]`, <a href="c">, <img src="other.md">, [3](d "e")\n\n[A]: f.md\n'
+    )
+    found = [link.removeprefix("page.md: ") for link in pages.dead_links(page)]
+    assert sorted(found) == ["[2][b]", "c", "d", "f.md"]
+
+
+def test_names_that_a_page_invents_are_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "`sim/cli.py`, `ops/*/state.py`, `python away/gone_1.py --x`, gone.py, `a.pyx`, `train.py`, `map.md`,\n"
+        "docs/gone_2.md, [x](../gone_3.md), `dtflab/ops/gone_4/`, `sim/models/`, `tests/<room>/`, `make gone-5`,\n"
+        "make sure, `make test`, `JOBS=2 make gone_6`\n```\nmake gone-7 # x\n```\n"
+    )
+    assert pages.unknown_names(page) == [
+        "away/gone_1.py", "docs/gone_2.md", "dtflab/ops/gone_4/", "make gone-5", "make gone-7", "make gone_6",
+    ]  # fmt: skip
 
 
 def test_a_row_of_a_table_is_one_line():
