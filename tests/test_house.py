@@ -133,7 +133,7 @@ READ_FRAMES = {
 
 def test_frames_are_read_where_a_reason_is_stated():
     assert {house.name(path) for path in house.sources() if house.reaches_for(path, FRAMES)} == set(READ_FRAMES)
-    takers = [p for p in house.sources() if "dtflab.base.garbage.current_frames" in house.imports(house.tree(p))]
+    takers = [p for p in house.sources() if "dtflab.base.garbage.current_frames" in house.imports(p)]
     assert takers == [], "ask base/garbage.py for what is to be known, as with `is_joining`"
 
 

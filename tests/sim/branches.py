@@ -44,7 +44,7 @@ def reached(*starts: str, rooms: tuple[str, ...] = ("dtflab.sim", "dtflab.hardwa
         if module in found or path is None or not f"{module}.".startswith(tuple(f"{room}." for room in rooms)):
             continue
         found[module] = path
-        for name in imports(tree(path)):
+        for name in imports(path):
             todo += [name, name.rpartition(".")[0]]  # `from a import b`: b is a module, or is in a
     return found
 
