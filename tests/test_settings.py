@@ -143,6 +143,7 @@ COMMAND = {
 }
 
 
+@pytest.mark.processes  # jupytext, when it is loaded
 def test_every_option_of_a_command_is_listed_and_no_other(monkeypatch):
     there = {found for name, command in COMMAND.items() for found in options(parser_of(command, monkeypatch), name)}
     assert listed(COMMANDS) == there | {*options_of_pytest()}

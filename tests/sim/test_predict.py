@@ -269,9 +269,9 @@ def test_one_gpu_has_nothing_to_sum_up_but_goes_on(spec):
         ("psgpu#4", {}, "'psgpu#4' is not known: none, psgpu"),
         ("nccl/pscpu", {}, "'nccl/pscpu' is not known"),
         ("pscpu", {"gpus": 16, "nodes": 2}, "in one host, and here are 2"),
-        ("hierarchical_copy", {"gpus": 3}, "which 3 on 'nvlink1' do not have"),
-        ("hierarchical_copy", {"platform": "gce_k80x8"}, "which 8 on 'pcie3-tree' do not have"),
-        ("hierarchical_copy", {"platform": "dgx2_v100", "gpus": 16}, "which 16 on 'nvswitch' do not have"),
+        ("hierarchical_copy", {"gpus": 3}, "and 3 on 'nvlink1' do not have"),
+        ("hierarchical_copy", {"platform": "gce_k80x8"}, "and 8 on 'pcie3-tree' do not have"),
+        ("hierarchical_copy", {"platform": "dgx2_v100", "gpus": 16}, "and 16 on 'nvswitch' do not have"),
     ],
 )
 def test_sums_that_the_model_does_not_know_are_skipped_with_a_reason(spec, setup, reason):
