@@ -27,7 +27,7 @@ from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
 
 Lines = Sequence[str]
-SECONDS = 2.0  # for a call; right answers need less than a tenth of it
+SECONDS = 1.0  # for a call; right answers need less than a tenth of it
 _CHECK_SECONDS = 6.5  # for a check: to stop a call that never ends takes seconds, too, on a busy machine
 PATIENCE = 300.0  # virtual seconds: a pipeline that has not ended by then waits forever; one needs milliseconds
 
