@@ -178,6 +178,16 @@ def calls_when_loaded(path: Path) -> Iterator[ast.Call]:
             todo.extend(ast.iter_child_nodes(node))
 
 
+def hooks(path: Path) -> Iterator[str]:
+    """What a module sets in others when it is loaded: `gradients.gate` for `gradients.gate = …`."""
+    modules = {
+        name.rpartition(".")[2] for name in imports_when_loaded(path) if name.startswith("dtflab.") and page(name)
+    }
+    for node in tree(path).body:
+        targets = [ast.unparse(target) for target in node.targets] if isinstance(node, ast.Assign) else []
+        yield from (target for target in targets if re.split(r"[.\[]", target)[0] in modules)
+
+
 def defined(folder: Path) -> set[str]:
     """The names of all functions, methods and classes below a folder."""
     kinds = ast.FunctionDef | ast.ClassDef

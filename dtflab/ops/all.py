@@ -1,4 +1,4 @@
-"""Every page that registers ops, conversions or operators, loaded, so that the registries are full."""
+"""Every page that registers ops, gradients, conversions, operators or hooks, so that all registries are full."""
 # ruff: noqa: F401
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from dtflab.ops import operators, sendrecv
 from dtflab.ops.arrays import (
     constant, diagonal, functions as array_functions, identity, joining, repeating, reshaping, space_batch, stacking,
 )
-from dtflab.ops.control import cond_context, flow_ops, loop_gradients, state_ops, while_context
+from dtflab.ops.control import (
+    cond_context, flow_ops, functions as control_functions, loop_gradients, state_ops, while_context,
+)
 from dtflab.ops.conv import convolution, depthwise, dilation
 from dtflab.ops.datasets import batch, calls as dataset_calls, iterator_ops, order, shuffle, sources, threads
 from dtflab.ops.examples import example_ops, sequence_ops, serialize_ops
@@ -23,7 +25,7 @@ from dtflab.ops.lists import (
     optional_ops, tensor_array, tensor_array_ops, tensor_array_row_ops, tensor_list_ops, tensor_list_row_ops,
 )
 from dtflab.ops.math import binary, complex_numbers, division, elementwise, logic, special, unary
-from dtflab.ops.nn import activations, batch_norm, channels, cross_entropy, fake_quant, fused, losses, quantize, ranking
+from dtflab.ops.nn import activations, batch_norm, channels, fake_quant, fused, losses, quantize, ranking
 from dtflab.ops.pool import fractional, pooling
 from dtflab.ops.queues import accumulator_ops, queue_ops, reader_ops
 from dtflab.ops.reduce import along_axis, counting, reduction, segments, sets
