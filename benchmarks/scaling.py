@@ -78,13 +78,13 @@ def virtual_workers(largest: int) -> Iterator[str]:
 
 def estimates(largest: int) -> Iterator[str]:
     """A network of 16 equal layers on 16 servers, synchronously, estimated by both engines."""
-    yield _line("\nGPUs, 16 servers, 100 estimated steps", "a step", "vectorised", "by events")
+    yield _line("\nGPUs, 16 servers, 100 estimated steps", "a step", "vectorized", "by events")
     forward, backward = ((Kernel("MatMul", "float32", flops, 1),) for flops in (3e9, 6e9))
     layers = [LayerCost(f"{i}", forward, backward, variables=(VariableCost(f"w{i}", 1_500_000),)) for i in range(16)]
     network = Profile("16 layers", 32, tuple(layers))
     for count in (count for count in GPUS if count <= largest):
         model, steps, seconds = tf.sim.cluster_model(count, 16), [], []
-        for engine in ("vectorised", "events"):
+        for engine in ("vectorized", "events"):
             started = time.process_time()
             steps.append(tf.sim.estimate(network, model, 100, "ps_sync", engine=engine).record.seconds / 100)
             seconds.append(time.process_time() - started)

@@ -75,13 +75,13 @@ _ESTIMATES = {
     "500 workers × 64 ps × 100 steps, each message an event": Row("s", limit=15),
     "same with the full timeline": Row("s", limit=40),
     "most memory of that process": Row("GB", limit=1),
-    "500 GPUs, 16 ps, 100 steps, 10 spares, vectorised": Row("s", limit=0.2),
+    "500 GPUs, 16 ps, 100 steps, 10 spares, vectorized": Row("s", limit=0.2),
 }
 
 
 @workload("sim", _ESTIMATES, rounds=1, beside_tensorflow=False)
 def estimates(tf: Any) -> Measure:
-    """A network of 64 equal layers, one on each server; and the same in the vectorised engine."""
+    """A network of 64 equal layers, one on each server; and the same in the vectorized engine."""
     from dtflab.sim.engine.layer_costs import Kernel, LayerCost, VariableCost
     from dtflab.sim.engine.network_profile import Profile
 
@@ -97,9 +97,9 @@ def estimates(tf: Any) -> Measure:
         return time.process_time() - start
 
     def measure() -> list[float]:
-        vectorised = min(seconds(16, "ps_sync_spares", spares=10) for _ in range(3))
+        vectorized = min(seconds(16, "ps_sync_spares", spares=10) for _ in range(3))
         by_events = [seconds(64, "ps_sync", engine="events", trace=trace) for trace in (False, True)]
-        return [*by_events, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, vectorised]
+        return [*by_events, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, vectorized]
 
     return measure
 

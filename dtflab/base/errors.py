@@ -10,7 +10,7 @@
         ├── AlreadyExistsError        6    what should be made is there already
         ├── PermissionDeniedError     7    the caller may not do this
         ├── ResourceExhaustedError    8    out of memory, disk or quota
-        ├── FailedPreconditionError   9    not in this state: a variable is uninitialised
+        ├── FailedPreconditionError   9    not in this state: a variable is uninitialized
         ├── AbortedError             10    a conflict or a lost peer ended it; trying again may work
         ├── OutOfRangeError          11    past the end: of a file, or of a closed and empty queue
         ├── UnimplementedError       12    no such operation or kernel here
@@ -175,7 +175,7 @@ class ResourceExhaustedError(OpError, code=RESOURCE_EXHAUSTED):
 
 
 class FailedPreconditionError(OpError, code=FAILED_PRECONDITION):
-    """The system is not in the state that the op needs: most often, a variable was never initialised."""
+    """The system is not in the state that the op needs: most often, a variable was never initialized."""
 
 
 class AbortedError(OpError, code=ABORTED):

@@ -10,7 +10,7 @@
 
 A check is a plain function of the answer and of a `random.Random` that follows from the seed, the student and the check
 alone, so that the same answer gets the same mark on any machine. It judges by a rule that every right answer obeys,
-never by one right answer. What it finds wrong it raises as `Wrong`, with evidence; the first mistake that recognises
+never by one right answer. What it finds wrong it raises as `Wrong`, with evidence; the first mistake that recognizes
 the evidence gives the hint.
 
 Some questions have sentences to choose from before a run, `q.choice("A", …)`: `choices` answers that, without points.
@@ -102,7 +102,7 @@ class Question:
         return add
 
     def mistake(self, text: str = "") -> Callable[[Shows], Shows]:
-        """Say `text`, by default the function's docstring, where it recognises the evidence of a check that failed."""
+        """Say `text`, by default the function's docstring, where it recognizes the evidence of a check that failed."""
 
         def add(shows: Shows) -> Shows:
             self.mistakes.append(Mistake(shows.__name__, text or " ".join((shows.__doc__ or "").split()), shows))

@@ -68,7 +68,7 @@ class Submission(NamedTuple):
 
 
 def found(paths: Iterable[Path], exercises: Container[str] = ()) -> tuple[list[Submission], list[Path]]:
-    """The submissions in folders and files, and the folders' files that are none; `exercises` are the course's names.
+    """The submissions in folders and files, and the folders' other files; `exercises` are the course's names.
 
     FileNotFoundError if a path is not there. A file that is named itself counts as one, whatever it is.
     """

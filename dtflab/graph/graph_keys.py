@@ -31,8 +31,8 @@ class GraphKeys:
     ASSET_FILEPATHS = "asset_filepaths"
     SAVERS = "savers"
     SAVEABLE_OBJECTS = "saveable_objects"
-    RESOURCES = "resources"  # shared, initialised once per cluster
-    LOCAL_RESOURCES = "local_resources"  # initialised once per session
+    RESOURCES = "resources"  # shared, initialized once per cluster
+    LOCAL_RESOURCES = "local_resources"  # initialized once per session
 
     INIT_OP = "init_op"
     LOCAL_INIT_OP = "local_init_op"

@@ -53,12 +53,12 @@ class CardState:
     power_watts: int | None
     memory_bytes: int
     used: int
-    utilisation: float | None
+    utilization: float | None
 
     @property
     def busy(self) -> str:
         """The share as text."""
-        return "N/A" if self.utilisation is None else f"{self.utilisation:.0%}"
+        return "N/A" if self.utilization is None else f"{self.utilization:.0%}"
 
 
 @dataclass

@@ -43,7 +43,7 @@ def network(name, units, images):
 
 
 def accuracy(logits, labels):
-    """The share of examples that are recognised."""
+    """The share of examples that are recognized."""
     return float(np.mean(np.argmax(logits, axis=1) == labels))
 
 
@@ -228,7 +228,7 @@ def decide(client, limit=None):
 
 
 def run_ensemble(limit=None):
-    """All clients at once: three members, one who asks, one who decides."""
+    """All clients at once: three members, one that asks, one that decides."""
     tf.Session.reset(cluster.target_of("shared"), ["talk"])  # forget the queues of the run before
     asks, decides = [i for i in range(8) if i not in best][:2]
     roles = dict.fromkeys(best, think) | {asks: ask, decides: lambda client: decide(client, limit)}

@@ -107,7 +107,7 @@ def test_long_names_are_cut_and_the_table_stays_straight():
     assert {len(line) for line in text.splitlines() if line[:1] in "|+" and line} == {79}
 
 
-# ---- utilisation ----
+# ---- utilization ----
 
 
 def test_utilisation_is_the_share_of_time_since_the_last_look(clock):
@@ -116,7 +116,7 @@ def test_utilisation_is_the_share_of_time_since_the_last_look(clock):
     assert first.grab(MIB) and second.grab(MIB)
 
     def shown():
-        return [card.utilisation for card in smi.smi(clock=clock).hosts[0].cards]
+        return [card.utilization for card in smi.smi(clock=clock).hosts[0].cards]
 
     clock.seconds += 10
     first.busy(2.5)
@@ -140,7 +140,7 @@ def test_a_period_is_measured_while_it_passes(clock):
     mine.busy(1000.0)
     clock.during_sleep = lambda: mine.busy(0.2)
     shown = smi.smi(0.5, clock)
-    assert shown.hosts[0].cards[0].utilisation == pytest.approx(0.4) and "|     40%      Default |" in str(shown)
+    assert shown.hosts[0].cards[0].utilization == pytest.approx(0.4) and "|     40%      Default |" in str(shown)
 
 
 def test_programs_on_one_card_count_together(clock):
@@ -150,7 +150,7 @@ def test_programs_on_one_card_count_together(clock):
     clock.seconds += 1
     for each in found:
         each.busy(0.25)
-    assert smi.smi(clock=clock).hosts[0].cards[0].utilisation == 0.5
+    assert smi.smi(clock=clock).hosts[0].cards[0].utilization == 0.5
 
 
 def test_what_a_step_does_is_seen():

@@ -49,7 +49,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 
 def _embedded(name: str) -> bytes:
-    """The serialised FileDescriptorProto called `name`, as protoc left it in TensorFlow's library."""
+    """The serialized FileDescriptorProto called `name`, as protoc left it in TensorFlow's library."""
     library = pathlib.Path(tf.sysconfig.get_lib()) / "libtensorflow_cc.so.2"
     first_field = b"\n" + bytes([len(name)]) + name.encode()
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

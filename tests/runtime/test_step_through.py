@@ -355,7 +355,7 @@ def test_closing_leaves_nothing(tasks, end):
         steps.next()
     steps.close()
     if end == "steps":
-        assert session.run(q.size()) == 0, "the one who waited is gone, the session is there"
+        assert session.run(q.size()) == 0, "the client that waited is gone, the session is there"
         session.close()
 
 

@@ -124,7 +124,7 @@ def test_racks_without_oversubscription_do_not_delay_free_running_workers(count)
     assert two.step_time == pytest.approx(one.step_time)
 
 
-@pytest.mark.parametrize("engine", ["vectorised", "events"])
+@pytest.mark.parametrize("engine", ["vectorized", "events"])
 def test_a_servers_card_is_not_held_by_a_slow_bus(engine):
     """Eight workers whose buses have an eighth of the network's bandwidth push at once: each as if it were alone."""
     bus = dataclasses.replace(BUS, bandwidth=1e8)

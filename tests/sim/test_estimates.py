@@ -90,7 +90,7 @@ def shown(stats):
     }
 
 
-@pytest.mark.parametrize("engine", ["vectorised", "events"])
+@pytest.mark.parametrize("engine", ["vectorized", "events"])
 def test_sums_of_an_all_reduce_can_be_shown(engine):
     options = {"fusion_bytes": 1e6, "trace": True, "parameters": IDEAL, "engine": engine}
     found = estimate(NETWORK, cluster(3, bandwidth=1e8), 4, "allreduce", **options)
@@ -153,7 +153,7 @@ def test_a_measured_rate_takes_the_place_of_the_roofline():
     [
         ({"mode": "ps"}, "mode='ps' is not known; there are ps_sync, ps_async"),
         ({"off": ["magic"]}, "off='magic' is not known; there are overlap"),
-        ({"mode": "ps_async", "engine": "vectorised"}, "engine='vectorised' does not simulate mode 'ps_async'"),
+        ({"mode": "ps_async", "engine": "vectorized"}, "engine='vectorized' does not simulate mode 'ps_async'"),
         ({"steps": 0}, "steps=0 is not a whole number from 1 up."),
         ({"steps": 1.5}, r"steps=1\.5 is not a whole number"),
         ({"batch": 2.5}, r"batch=2\.5 is not a whole number from 1 up\."),
@@ -283,7 +283,7 @@ def test_a_cluster_must_be_one():
         cluster(1, 1, local_parameter_device="gpu")
 
 
-@pytest.mark.parametrize("engine", ["vectorised", "events"])
+@pytest.mark.parametrize("engine", ["vectorized", "events"])
 def test_a_gpu_that_holds_its_variables_itself_is_as_fast_as_alone(engine):
     there = cluster(1, 0, local_parameter_device="gpu")  # without a single wire
     found = estimate(NETWORK, there, 3, parameters=IDEAL, engine=engine)
@@ -299,7 +299,7 @@ def test_links_of_a_running_cluster_are_called_without_its_process(mode):
     assert " of process " not in found.to_json() + str(found)
 
 
-@pytest.mark.parametrize("engine", ["vectorised", "events"])
+@pytest.mark.parametrize("engine", ["vectorized", "events"])
 def test_the_port_of_a_server_that_everybody_waits_for_is_full(engine):
     """4 workers hardly compute and pull 1 MB one after the other; the first pushes while the second pulls: 5 ms."""
     there = cluster(4, 1, bandwidth=1e9)
@@ -311,7 +311,7 @@ def test_the_port_of_a_server_that_everybody_waits_for_is_full(engine):
     assert next(iter(found.link_load)).startswith("ps host 0"), "the busiest first"
 
 
-@pytest.mark.parametrize(("mode", "engine"), [("ps_sync", "vectorised"), ("ps_sync", "events"), ("ps_async", "events")])
+@pytest.mark.parametrize(("mode", "engine"), [("ps_sync", "vectorized"), ("ps_sync", "events"), ("ps_async", "events")])
 def test_a_device_is_busy_for_what_it_computes(mode, engine):
     """300 ms of computing, and 1 MB each way over 10 MB/s: busy for 0.3 of 0.5 s."""
     alone = estimate(layered([1_000_000]), cluster(1, 1, bandwidth=1e7), 3, mode, parameters=IDEAL, engine=engine)
@@ -320,7 +320,7 @@ def test_a_device_is_busy_for_what_it_computes(mode, engine):
     assert alone.link_load["ps host 0 egress"] == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("engine", ["vectorised", "events"])
+@pytest.mark.parametrize("engine", ["vectorized", "events"])
 def test_devices_of_unequal_speed_are_busy_for_unequal_times(engine):
     """A straggler takes twice as long; the step of 0.6 s waits for it, and the other idles for half of that."""
 

@@ -84,7 +84,7 @@ def test_a_file_that_is_no_json_is_an_error(tmp_path):
     path = tmp_path / "points.json"
     for text in ("{", "[" * 100_000):
         path.write_text(text)
-        with pytest.raises(ValueError, match=r"points\.json is no JSON"):
+        with pytest.raises(ValueError, match=r"points\.json is not JSON"):
             points.read(path)
 
 

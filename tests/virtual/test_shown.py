@@ -190,8 +190,8 @@ def test_gpu_util_is_of_virtual_seconds_since_the_last_look(cluster):
     (half, quarter), _ = cluster.run(lambda client: program(client) if client.is_chief else None)
     mine, other = state_of(half, cluster, 0), state_of(half, cluster, 1)
     assert "GPU-Util is of modelled seconds" in mine.label and "|     50%      Default |" in str(half)
-    assert mine.cards[0].utilisation == pytest.approx(0.5, rel=1e-4) and other.cards[0].utilisation == 0
-    assert state_of(quarter, cluster, 0).cards[0].utilisation == pytest.approx(0.25, rel=1e-4)
+    assert mine.cards[0].utilization == pytest.approx(0.5, rel=1e-4) and other.cards[0].utilization == 0
+    assert state_of(quarter, cluster, 0).cards[0].utilization == pytest.approx(0.25, rel=1e-4)
 
 
 def test_a_look_with_a_period_lets_virtual_time_pass(cluster):
@@ -206,7 +206,7 @@ def test_a_look_with_a_period_lets_virtual_time_pass(cluster):
             began = tf.sim.now()
             shown = tf.smi(10 * takes)
             assert tf.sim.now() - began == pytest.approx(10 * takes)
-            return state_of(shown, cluster, 1).cards[0].utilisation
+            return state_of(shown, cluster, 1).cards[0].utilization
 
     assert cluster.run(program)[0] == pytest.approx(1.0, rel=0.1)
 

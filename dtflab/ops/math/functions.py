@@ -477,7 +477,7 @@ def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
 
 
 def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
-    """The regularised incomplete beta function I_x(a, b)."""
+    """The regularized incomplete beta function I_x(a, b)."""
     return apply_op("Betainc", name, a=a, b=b, x=x)
 
 

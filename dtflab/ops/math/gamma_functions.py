@@ -201,7 +201,7 @@ def random_gamma_grad(xp: Any, alpha: Any, sample: Any) -> Any:
 
 
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
-    """The regularised incomplete beta function, by Lentz's continued fraction."""
+    """The regularized incomplete beta function, by Lentz's continued fraction."""
     good = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
     a, b, x = (xp.where(good, value, np.nan) for value in (a, b, x))
     turned = x > (a + 1) / (a + b + 2)

@@ -170,7 +170,7 @@ for _interface, _types, _kernel, _grad in (
 
 @op("Betainc(a: T, b: T, x: T) -> (z: T) where T: {float, double}")
 class Betainc(Op):
-    """The regularised incomplete beta function; scalars are repeated."""
+    """The regularized incomplete beta function; scalars are repeated."""
 
     flops = _flops
 

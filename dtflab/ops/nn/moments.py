@@ -1,4 +1,4 @@
-"""Means and variances, and the normalisation of a batch (or a layer) by them, made of plain arithmetic.
+"""Means and variances, and the normalization of a batch (or a layer) by them, made of plain arithmetic.
 
 Stands for `moments`, `weighted_moments`, `sufficient_statistics`, `normalize_moments` and `batch_normalization` of
 `python/ops/nn_impl.py`. Left out: the ops that do all of it at once; FusedBatchNorm is in `batch_norm.py`.
@@ -36,7 +36,7 @@ def moments(
 ) -> Two:
     """The mean and the variance of `x` over `axes`, which stay with size 1 if `keepdims`; `shift` does nothing.
 
-    Over [0] of [batch, units] these are the moments of batch normalisation, over [-1] those of layer normalisation.
+    Over [0] of [batch, units] these are the moments of batch normalization, over [-1] those of layer normalization.
     """
     keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
     with name_scope(name, "moments", [x, axes]):

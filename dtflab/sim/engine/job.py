@@ -3,7 +3,7 @@
 Left out: values. A job is a dry run.
 
 Rules. Messages of one kind are numbered item by item, and within an item device by device; gradients leave from the
-last item to the first. Both engines (`step_model`, vectorised; `messages`, by events) simulate the same Job.
+last item to the first. Both engines (`step_model`, vectorized; `messages`, by events) simulate the same Job.
 """
 
 from __future__ import annotations

@@ -119,8 +119,8 @@ def fused(work: Items, nbytes: float) -> Items:
 
 
 def synchronous(job: Reduction, factors: Array, trace: bool = False) -> Record:
-    """Steps of devices that sum their gradients, vectorised; `factors[step, device]` as in `step_model`."""
-    return _record(job, factors, trace, _vectorised(job, factors))
+    """Steps of devices that sum their gradients, vectorized; `factors[step, device]` as in `step_model`."""
+    return _record(job, factors, trace, _vectorized(job, factors))
 
 
 def messages_one_by_one(job: Reduction, factors: Array, trace: bool = False) -> Record:
@@ -163,7 +163,7 @@ def _rounds(plan: Schedule) -> Iterator[tuple[Round, bool]]:
     yield from ((messages, False) for messages in plan.gather)
 
 
-# ---- vectorised ----
+# ---- vectorized ----
 
 
 class _Group(NamedTuple):
@@ -176,7 +176,7 @@ class _Group(NamedTuple):
     latency: Array  # [message, 1]
 
 
-def _vectorised(job: Reduction, factors: Array) -> Array:
+def _vectorized(job: Reduction, factors: Array) -> Array:
     """`whole[step, item, device]`, many steps at once, a round after the other; equal steps are simulated once."""
     different, which = np.unique(factors, axis=0, return_inverse=True)
     scan = _Scan(job)

@@ -45,7 +45,7 @@ from dtflab.train.checkpoints.meta_graph_import import import_meta_graph
 MODES = ("ps_sync", "ps_async", "ps_sync_spares", "allreduce", "model_parallel", "pipeline")
 # A mechanism that can be left out, to see what it is worth.
 MECHANISMS = ("overlap", "hot_variables", "pcie_tree", "local_aggregation", "stragglers", "rpc", "input")
-ENGINES = ("vectorised", "events")
+ENGINES = ("vectorized", "events")
 _SERVERS = MODES[:3]
 _ONLY = {  # options that only some modes have
     "spares": ("ps_sync_spares",),
@@ -53,7 +53,7 @@ _ONLY = {  # options that only some modes have
     **dict.fromkeys(("algorithm", "fusion_bytes"), ("allreduce",)),
     "micro_batches": ("pipeline",),
 }
-_MESSAGES = 20_000  # of a step one way: with more, the vectorised engine takes layers together
+_MESSAGES = 20_000  # of a step one way: with more, the vectorized engine takes layers together
 
 
 def estimate(
@@ -96,10 +96,10 @@ def estimate(
       strategy, parts: "greedy" by bytes or "round_robin"; large variables are cut into at most that many parts.
       local_aggregation: a worker with several GPUs pulls once, and pushes the sum of their gradients.
       input: where examples come from, in modes with servers; by default they cost nothing.
-      engine: "vectorised", or "events", where every message is one. By default what is quicker; asynchronous
+      engine: "vectorized", or "events", where every message is one. By default what is quicker; asynchronous
         workers and pipelines have only events.
       most_items: take neighbouring layers' messages to one server together until a worker has at most that many, or one
-        for each server. By default the vectorised engine does so above 20,000 messages.
+        for each server. By default the vectorized engine does so above 20,000 messages.
       off: mechanisms to leave out, of MECHANISMS.
       trace: keep the moments of all steps, not of the last alone.
 
@@ -133,7 +133,7 @@ def estimate(
     local_aggregation = local_aggregation and "local_aggregation" not in left_out
     _check_memory(profile, where, _needed(profile, where, strategy, parts))
     required = _required(where, mode, spares, local_aggregation)
-    if most_items is None and asked.engine == "vectorised":
+    if most_items is None and asked.engine == "vectorized":
         most_items = max(_MESSAGES // len(where.devices), len(where.servers))
     placed = {"strategy": strategy, "parts": parts, "local_aggregation": local_aggregation, "most": most_items}
     return _servers(asked, required, input=None if "input" in left_out else input, **placed)

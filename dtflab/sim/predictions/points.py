@@ -128,7 +128,7 @@ def read(path: str | Path = CALIBRATION) -> Points:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
+        raise ValueError(f"{path} is not JSON: {error}") from None
     return parse(content, str(path))
 
 

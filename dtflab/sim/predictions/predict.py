@@ -331,7 +331,7 @@ class Predictor:
         return min(setups.spares_of(point, few.site.hosts), key=lambda spares: few.with_spares(spares).step_s)
 
     def best_spares_by_gain(self, point: Point) -> float:
-        """With how many spare workers the normalised speed-up is largest."""
+        """With how many spare workers the normalized speed-up is largest."""
         hosts = self.question(point, backup=0).site.hosts
         return max(setups.spares_of(point, hosts), key=lambda spares: self._gain(point, spares))
 

@@ -1,7 +1,7 @@
 """Slots and hops, what a column is made of, and where along a row they come to stand.
 
 A slot is a box, or a lane: the place where a line passes a row that it has no business in. A hop is a net within one
-channel. The sideways positions minimise squared lengths row by row, exactly, with pool-adjacent-violators.
+channel. The sideways positions minimize squared lengths row by row, exactly, with pool-adjacent-violators.
 """
 
 from __future__ import annotations

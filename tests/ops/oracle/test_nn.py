@@ -110,7 +110,7 @@ def sufficient_statistics_with_a_shift(tf):
     return [*statistics, *tf.nn.normalize_moments(*statistics, name="n")]
 
 
-# -- normalisation ------------------------------------------------------------------------------------------------
+# -- normalization ------------------------------------------------------------------------------------------------
 
 
 @program
