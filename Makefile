@@ -59,7 +59,7 @@ format: .venv/.test ## let ruff lay out the code
 clean: ## remove .venv and what runs left behind
 	rm -rf .venv .venv-* .*_cache .hypothesis tests/browser/node_modules tests/browser/shots
 
-# What is installed, by whom it is needed. `test` holds all that `lab` does.
+# The extras of each virtual environment. `test` holds all that `lab` does.
 .venv/.lab: EXTRAS := lab
 .venv/.test: EXTRAS := lab,tensorflow,dev
 .venv/.lab .venv/.test: pyproject.toml | $(BIN)/pip

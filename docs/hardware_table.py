@@ -19,7 +19,7 @@ TOP = """# Hardware that can be simulated
 Peaks are those of data sheets, with a fused multiply-add as two operations; kernels reach a part of them (`efficiency`,
 0.5 unless something better is known). Bandwidths are those of the wire in one direction. “Recalled” figures are
 from memory, “assumed” ones have no source; those of a real platform are parameters of the estimates.
-"-": the processor computes that type in float32; the bytes are still fewer. float16 and bfloat16 are those of tensor
+“-”: the processor computes that type in float32; the bytes are still fewer. float16 and bfloat16 are those of tensor
 cores where there are some; tf32 is used where it is asked for.
 
 ## A part of your own

@@ -1,7 +1,7 @@
 """A stand-in for the whole of CuPy, for tests without a card: strict arrays, and as much of `cupy.cuda` as dtflab uses.
 
-It is no GPU: nothing is asynchronous and NumPy computes. It shows that dtflab keeps to CuPy's interface, puts its work
-on the right device and stream, stays within the memory pool's limit and copies where it says that it copies.
+It is not a GPU: nothing is asynchronous and NumPy computes. It shows that dtflab keeps to CuPy's interface, puts its
+work on the right device and stream, stays within the memory pool's limit and copies where it says that it copies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A stand-in for CuPy on machines without a card: NumPy arrays that refuse what CuPy refuses.
 
-It is no GPU and says nothing about CUDA: it shows that a kernel keeps to CuPy's interface (`cupy_api.txt`, read off an
-installed CuPy by `cupy_api.py`) and never mixes device arrays with NumPy's. Refused, as by CuPy:
+It is not a GPU and says nothing about CUDA: it shows that a kernel keeps to CuPy's interface (`cupy_api.txt`, read off
+an installed CuPy by `cupy_api.py`) and never mixes device arrays with NumPy's. Refused, as by CuPy:
 
 - functions, ufuncs, loops of ufuncs, methods and keywords that CuPy doesn't have; dtypes that it doesn't have,
 - NumPy arrays next to device arrays, and any silent way from one to the other (`np.asarray`, a list, `range`),

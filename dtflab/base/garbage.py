@@ -1,6 +1,6 @@
 """Garbage: no collection while a large graph is taken in, and few while steps of many workers are under way.
 
-Stands for nothing in TensorFlow, whose graphs are no Python objects.
+Stands for nothing in TensorFlow, whose graphs are not Python objects.
 
 Rule: a function that makes thousands of objects which will all stay is decorated with `@NO_COLLECTION`, unless it may
 wait. Python's collector would go over all of them again each time their number has grown by a quarter, and find

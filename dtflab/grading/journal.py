@@ -144,7 +144,7 @@ def _data(graded: Graded) -> dict[str, Any]:
 
 
 def _graded(work: Work, found: Any) -> Graded | None:
-    """The mark that `_data` describes; None if it is none."""
+    """The mark that `_data` describes; None if it does not describe one."""
     try:
         reports = [pages.report_of(*pair) for pair in zip(found["reports"], work.questions, strict=True)]
         notes, failed, output = [str(note) for note in found["notes"]], str(found["failed"]), str(found["output"])

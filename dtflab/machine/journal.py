@@ -44,7 +44,7 @@ class CardJournal:
     def forget(self, host: str) -> None:
         """The cards of that name were others."""
         lines, name = self._lines(), json.dumps(host)
-        # Few lines have the name, so few are parsed: that takes ten times as long as all the rest.
+        # Only the few lines with the name are parsed: that takes ten times as long as all the rest.
         gone = {line for line in lines if name in line and (event := _parsed(line)) and event.host == host}
         if gone:
             self._write(line for line in lines if line not in gone)

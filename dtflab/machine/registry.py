@@ -96,7 +96,7 @@ class Record:
 
 
 def parse(text: str) -> Record:
-    """The record that a file holds; ValueError if it is none."""
+    """The record in the text of a file; ValueError if it is malformed."""
     try:
         data = json.loads(text)
         hosts = {checked(str, name): _made(HostCards, host) for name, host in data["hosts"].items()}

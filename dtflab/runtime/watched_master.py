@@ -59,7 +59,7 @@ class WatchedMaster:
         options: RunOptions | None = None,
         metadata: RunMetadata | None = None,
     ) -> list[object]:
-        """Run one step; of a master in this process it is also told which variables the step needed."""
+        """Run one step; a master in this process also reports which variables the step needed."""
         detail, local = ", ".join([*fetches, *targets]), self._master.local()
         with _Call(self._master, "RunStep", detail, feeds) as call:
             if local is None:

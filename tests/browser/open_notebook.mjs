@@ -7,7 +7,7 @@
 // STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
 // "by": "its new text"}, after which all cells run again; each with "see", what must be seen before the next.
 //
-// Found the hard way: «Run All» before the kernel is connected does nothing, so the status bar is asked first; `body`
+// Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
 import { chromium } from 'playwright-core';
 

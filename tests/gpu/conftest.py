@@ -1,4 +1,4 @@
-"""What tests of the real GPU share. Each runs on the stand-in for CuPy, which is no GPU, and on a card where one is."""
+"""Fixtures of the GPU tests. Each runs on a stand-in for CuPy, which is not a GPU, and on a card if one is there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The real GPU, end to end. On a machine without a card the same tests run on a stand-in for CuPy.
 
-The stand-in (tests/fake_cupy.py) is no GPU: it computes with NumPy, and shows that dtflab keeps to CuPy's interface.
+The stand-in (tests/fake_cupy.py) is not a GPU: it computes with NumPy, and shows that dtflab keeps to CuPy's interface.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Each op with a GPU kernel in TensorFlow runs over CuPy, and gives what it gives over NumPy.
 
-The inputs are those of `test_every_op.py`. Without a card a stand-in for CuPy runs them, which is no GPU: it refuses
+The inputs are those of `test_every_op.py`. Without a card a stand-in for CuPy runs them, which is not a GPU: it refuses
 what CuPy refuses (tests/strict_arrays.py). Where there is a card, the same runs on it.
 """
 

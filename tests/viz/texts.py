@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from dtflab.viz.drawing.svg import text_width
 
 _SVG = "{http://www.w3.org/2000/svg}"
-_SLACK = 1.06  # `text_width` is so much too wide
+_SLACK = 1.06  # `text_width` is too wide by this factor
 _ASCENT, _DESCENT = 0.72, 0.2  # of the size of the font: a capital above the line, a tail below it
 
 

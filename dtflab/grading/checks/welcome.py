@@ -181,7 +181,7 @@ def _demand_value(seen: Seen) -> None:
 
 
 def _number(value: Any) -> float | None:
-    """The one number that a value is, None if it is none."""
+    """The value as one number; None if it is not a number."""
     array = np.asarray(value)
     return array.item() if array.size == 1 and array.dtype.kind in "iuf" else None
 

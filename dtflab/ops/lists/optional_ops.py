@@ -1,4 +1,4 @@
-"""Optional values: a value or none, as what a branch leaves for its gradient, which is none if it was not taken.
+"""Optional values: a value or none, as what a branch leaves for its gradient, which has no value if it was not taken.
 
 Stands for `core/kernels/data/optional_ops.cc` and its part of `core/ops/dataset_ops.cc`.
 """

@@ -91,7 +91,7 @@ class Profile:
 
     @property
     def memory_bytes(self) -> int:
-        """Variables, dense gradients, and what the way forward leaves for the way back: at least so much is needed."""
+        """Variables, dense gradients, and what the way forward leaves for the way back: the least that is needed."""
         return self.fetched_memory_bytes + sum(v.bytes - v.pull_bytes for v in self.variables)
 
     @property

@@ -77,7 +77,7 @@ def _host_name(home: str, master: str, task: str, taken: set[str]) -> str:
 
 
 def _number(what: str, value: Any, zero: bool = False) -> float:
-    """A factor; ValueError if it is none."""
+    """The value as a factor; ValueError if it is not one."""
     good = is_factor(value) and not isinstance(value, bool) and 0 <= value < float("inf")
     if not good or not (value or zero):
         raise ValueError(f"{what}={value!r}: a factor is a number {'from 0 up' if zero else 'above 0'}.")
@@ -90,7 +90,7 @@ def is_factor(asked: Any) -> bool:
 
 
 def whole(what: str, value: Any, least: int = 1) -> int:
-    """A number that counts something; ValueError if it is none."""
+    """The value as a count; ValueError if it is not one."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{what}={value!r} is not a whole number from {least} up.")
     return int(value)

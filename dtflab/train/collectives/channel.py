@@ -76,7 +76,7 @@ class Channel:
         return indices, values
 
     def _receive(self, source: int, is_whole: Callable[[list[Tensor]], Tensor]) -> list[Tensor]:
-        """The next element from `source`. InvalidArgumentError in the step if it is none."""
+        """The next element from `source`. InvalidArgumentError in the step if it is not whole."""
         way = (source, self._index)
         queue = self._queue(way)
         with device(self._cpu(self._index)), control_dependencies(self._before(way)):
