@@ -281,7 +281,7 @@ def _module_of(path: str) -> str | None:
 _sys.meta_path.append(_Redirect(_module_of))  # after what finds the files of the package
 
 
-def _cluster_master(target: str, config: _Any) -> _transport.MasterInterface:
+def _cluster_master(target: str, config: ConfigProto | None) -> _transport.MasterInterface:
     """The master behind `grpc://…`; the rooms that know of clusters are loaded by the first such session."""
     from dtflab.cluster.connect import master_at
 

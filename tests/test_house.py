@@ -280,6 +280,23 @@ def test_nobody_at_a_seam_asks_what_the_other_can_do(room):
         assert re.findall(r"\b(cast|__getattr__)\b", path.read_text()) == [], house.name(path)
 
 
+LOOSE_SESSIONS = {  # those of graph/ and ops/ are below the room of sessions
+    "sim/what_ifs/what_if.py": {"_of_session"},  # None, too, where a cluster is given
+    "train/training_util.py": {"global_step"},  # whatever has a `run`: a monitored session, too
+}
+
+
+def test_sessions_and_their_options_are_typed():
+    found = {}
+    for path in house.sources():
+        functions = [n for n in house.ast.walk(house.tree(path)) if isinstance(n, house.ast.FunctionDef)]
+        parameters = [(f.name, p) for f in functions for p in (*f.args.args, *f.args.kwonlyargs) if p.annotation]
+        loose = [(f, p.arg) for f, p in parameters if house.ast.unparse(p.annotation) in ("Any", "_Any")]
+        assert [pair for pair in loose if pair[1].endswith(("config", "run_metadata", "run_options"))] == [], path
+        found[path.relative_to(PACKAGE).as_posix()] = {f for f, name in loose if name in ("sess", "session")}
+    assert {p: f for p, f in found.items() if f and not p.startswith(("graph/", "ops/"))} == LOOSE_SESSIONS
+
+
 # ---- events ----
 
 # Who builds an event of base/events.py, by keyword; where it was kept as a plain tuple, it is built again.

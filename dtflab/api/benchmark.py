@@ -70,7 +70,7 @@ class Benchmark:
         return found
 
     def run_op_benchmark(
-        self, sess: Any, op_or_tensor: Any, feed_dict: Any = None, burn_iters: int = 2, min_iters: int = 10,
+        self, sess: Session, op_or_tensor: Any, feed_dict: Any = None, burn_iters: int = 2, min_iters: int = 10,
         store_trace: bool = False, store_memory_usage: bool = True, name: str | None = None,
         extras: dict[str, Any] | None = None, mbs: float = 0,
     ) -> dict[str, Any]:  # fmt: skip
@@ -110,7 +110,7 @@ class Benchmark:
             return own.run(tensors)
 
 
-def _timed(sess: Any, op_or_tensor: Any, feed_dict: Any) -> float:
+def _timed(sess: Session, op_or_tensor: Any, feed_dict: Any) -> float:
     start = time.perf_counter()
     sess.run(op_or_tensor, feed_dict)
     return time.perf_counter() - start

@@ -21,6 +21,7 @@ from dtflab.graph.tensor_proto import make_tensor_proto
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.protos.node_def_pb2 import NodeDef
+from dtflab.runtime.session import BaseSession
 
 __all__ = [
     "convert_variables_to_constants", "extract_sub_graph", "import_graph_def", "must_run_on_cpu",
@@ -133,7 +134,7 @@ def _sources_of_spliced(nodes: Sequence[Any], protected: set[str]) -> dict[str, 
 
 
 def convert_variables_to_constants(
-    sess: Any,
+    sess: BaseSession,
     input_graph_def: Any,
     output_node_names: Sequence[str],
     variable_names_whitelist: Iterable[str] | None = None,

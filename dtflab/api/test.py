@@ -21,6 +21,8 @@ from dtflab.cluster.cluster_spec import ClusterSpec as _ClusterSpec
 from dtflab.cluster.server import Server as _Server
 from dtflab.graph.default_stacks import get_default_session as _get_default_session
 from dtflab.graph.gradients import gradients as _gradients
+from dtflab.protos.config_pb2 import ConfigProto
+from dtflab.runtime.session import BaseSession
 
 __all__ = ["Benchmark", "TestCase", "benchmark_config", "get_temp_dir", "mock"]
 
@@ -70,7 +72,11 @@ def gpu_device_name() -> str:
 
 
 def create_local_cluster(
-    num_workers: int, num_ps: int, protocol: str = "grpc", worker_config: Any = None, ps_config: Any = None
+    num_workers: int,
+    num_ps: int,
+    protocol: str = "grpc",
+    worker_config: ConfigProto | None = None,
+    ps_config: ConfigProto | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """(workers, ps): that many servers of one cluster in this process, on free loopback ports."""
     configs = {"worker": [worker_config] * num_workers, "ps": [ps_config] * num_ps}
@@ -128,7 +134,7 @@ def compute_gradient_error(
     return max(float(np.max(np.abs(a - b), initial=0.0)) for a, b in pairs)
 
 
-def _theoretical(sess: Any, x: Any, value: Any, y: Any, y_shape: Any, feeds: dict[Any, Any]) -> Any:
+def _theoretical(sess: BaseSession, x: Any, value: Any, y: Any, y_shape: Any, feeds: dict[Any, Any]) -> Any:
     """One column per element of `y`: the gradient of that element."""
     from dtflab.ops.arrays.functions import placeholder
 
@@ -151,7 +157,7 @@ def _dense(gradient: Any, like: Any) -> Any:
     return full.reshape(-1)
 
 
-def _numeric(sess: Any, x: Any, value: Any, y: Any, delta: float, feeds: dict[Any, Any]) -> Any:
+def _numeric(sess: BaseSession, x: Any, value: Any, y: Any, delta: float, feeds: dict[Any, Any]) -> Any:
     """One row per element of `x`: what moving it does to `y`."""
     evaluate: Callable[[Any], Any] = lambda at: np.asarray(sess.run(y, {**feeds, x: at})).reshape(-1)  # noqa: E731
     rows = []

@@ -127,7 +127,11 @@ class TestCase(absltest.TestCase):
 
     @contextlib.contextmanager
     def session(
-        self, graph: Graph | None = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
+        self,
+        graph: Graph | None = None,
+        config: ConfigProto | None = None,
+        use_gpu: bool = True,
+        force_gpu: bool = False,
     ) -> Iterator[Session]:
         """A new session, the default inside, closed at the end."""
         with Session(graph=graph or scopes.get_default_graph(), config=_soft(config, force_gpu)) as sess:
@@ -135,7 +139,11 @@ class TestCase(absltest.TestCase):
 
     @contextlib.contextmanager
     def cached_session(
-        self, graph: Graph | None = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
+        self,
+        graph: Graph | None = None,
+        config: ConfigProto | None = None,
+        use_gpu: bool = True,
+        force_gpu: bool = False,
     ) -> Iterator[Session]:
         """The session of this test, which stays open to its end; ValueError if asked for with other arguments."""
         if self._cached is None:
@@ -152,7 +160,11 @@ class TestCase(absltest.TestCase):
             yield sess
 
     def test_session(
-        self, graph: Graph | None = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
+        self,
+        graph: Graph | None = None,
+        config: ConfigProto | None = None,
+        use_gpu: bool = True,
+        force_gpu: bool = False,
     ) -> contextlib.AbstractContextManager[Session]:
         """`cached_session` without a graph; with one, a new session."""
         if self.id().endswith(".test_session"):
@@ -397,7 +409,7 @@ def _raises(test: TestCase, kind: Any, predicate: Callable[[Any], Any]) -> Itera
         test.fail(f"{getattr(kind, '__name__', kind)} not raised")
 
 
-def _soft(config: Any, force_gpu: bool) -> Any:
+def _soft(config: ConfigProto | None, force_gpu: bool) -> Any:
     """The config of a test's session: a device missing from this machine is not a failure, unless it is the GPU."""
     return config or ConfigProto(allow_soft_placement=not force_gpu)
 

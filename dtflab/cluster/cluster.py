@@ -42,6 +42,7 @@ from dtflab.machine.hosts import Home, definition_of
 from dtflab.machine.registry import HostCards
 from dtflab.ops.queues.accumulator_state import Accumulator
 from dtflab.ops.queues.shared_queue import Queue
+from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
@@ -69,7 +70,14 @@ class InProcessTask:
     """A task in this process."""
 
     def __init__(
-        self, spec: ClusterSpec, job: str, index: int, config: Any, listen: bool, clock: Clock, home: Home
+        self,
+        spec: ClusterSpec,
+        job: str,
+        index: int,
+        config: ConfigProto | None,
+        listen: bool,
+        clock: Clock,
+        home: Home,
     ) -> None:
         self.server = Server(spec, job, index, config=config, listen=listen, clock=clock, home=home)
         self.name = self.server.task.name
@@ -114,7 +122,7 @@ class Cluster:
         spec: Any = None,
         *,
         engine: str = "inprocess",
-        config: Any = None,
+        config: ConfigProto | None = None,
         listen: bool = False,
         name: str | None = None,
         timeout: float = 60.0,

@@ -39,6 +39,7 @@ from dtflab.protos.config_pb2 import ConfigProto
 
 if TYPE_CHECKING:
     from dtflab.machine.hosts import Claim
+    from dtflab.protos.config_pb2 import GPUOptions
 
 DTYPES = "?bBhHiIlLqQefdFD"  # what CuPy computes with, as characters of NumPy
 _BLOCK = 512  # bytes: CuPy's pool gives multiples of it
@@ -148,7 +149,7 @@ class PoolBooks:
 class CardMemory(DeviceMemory):
     """A program's memory on a real card, and the streams in whose order it is used: one for all its sessions."""
 
-    def __init__(self, device_name: str, card: Any, cupy: Any, options: Any) -> None:
+    def __init__(self, device_name: str, card: Any, cupy: Any, options: GPUOptions) -> None:
         with card:
             self.compute, self.upload, self.download = (cupy.cuda.Stream(non_blocking=True) for _ in range(3))
             free, total = cupy.cuda.runtime.memGetInfo()
@@ -198,7 +199,7 @@ class _Size:
 class CudaGPU(GPUDevice):
     """A card that CUDA shows, as /gpu:N."""
 
-    def __init__(self, name: str, claim: Claim, config: Any = None, clock: Clock = REAL) -> None:
+    def __init__(self, name: str, claim: Claim, config: ConfigProto | None = None, clock: Clock = REAL) -> None:
         self.cupy = _cupy()
         self.card = self.cupy.cuda.Device(claim.card.index)
         if claim.memory is None:

@@ -6,7 +6,7 @@ Stands for `core/common_runtime/device_factory.cc` and `gpu/gpu_device.cc` (Base
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from dtflab.machine.devices import Device
 from dtflab.machine.discovery import tell
 from dtflab.machine.hosts import Claim, Home, this_home, visible_claims
 
+if TYPE_CHECKING:
+    from dtflab.protos.config_pb2 import ConfigProto
+
 
 def make_devices(
-    job: str, task: int, config: Any = None, clock: Clock = REAL, home: Home | None = None
+    job: str, task: int, config: ConfigProto | None = None, clock: Clock = REAL, home: Home | None = None
 ) -> list[Device]:
     """The devices of a task: as many CPUs as `config.device_count["CPU"]` says, one by default; then the GPUs.
 
@@ -48,7 +51,7 @@ def _keep_freed_memory() -> None:
     np.empty(31 << 20, np.uint8)
 
 
-def _gpu(name: str, claim: Claim, config: Any, clock: Clock) -> Any:
+def _gpu(name: str, claim: Claim, config: ConfigProto | None, clock: Clock) -> Any:
     """The GPUDevice that stands for a card; what it computes with comes only now."""
     if claim.card.real:
         from dtflab.machine.cuda import CudaGPU

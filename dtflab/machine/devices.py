@@ -23,13 +23,17 @@ from dtflab.ops.forwarding import forwarding
 from dtflab.ops.resource_mgr import ResourceMgr
 
 if TYPE_CHECKING:
+    from dtflab.machine.step_stats import StepStatsCollector
+    from dtflab.protos.config_pb2 import ConfigProto
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
 
 
 class Device:
     """One device of a task: `/job:worker/replica:0/task:1/device:CPU:0`."""
 
-    def __init__(self, name: str, clock: Clock = REAL, memory_limit: int = 256 << 20, config: Any = None) -> None:
+    def __init__(
+        self, name: str, clock: Clock = REAL, memory_limit: int = 256 << 20, config: ConfigProto | None = None
+    ) -> None:
         """`memory_limit`, in bytes, is what `list_devices` says; 256 MiB is what TensorFlow says of each CPU."""
         self.name = name
         self.type, _, self.index = name.rpartition("/device:")[2].partition(":")
@@ -65,7 +69,7 @@ class Device:
         return self.xp
 
     def traced(
-        self, trace: Any, node: Node, started: float, ended: float, value: Any, parts: Sequence[Any] = ()
+        self, trace: StepStatsCollector, node: Node, started: float, ended: float, value: Any, parts: Sequence[Any] = ()
     ) -> None:
         """Write into a trace that a node has run here, between two moments of the clock."""
         trace.add(self.name, node, started, ended, value, parts)

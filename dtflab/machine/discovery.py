@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dtflab.machine import cards
 from dtflab.machine.bfc_allocator import human_bytes
 from dtflab.machine.console import say
 from dtflab.machine.hosts import Claim, free_bytes, this_home, visible_claims
 
+if TYPE_CHECKING:
+    from dtflab.protos.config_pb2 import ConfigProto
 
-def discovery(config: Any = None) -> str:
+
+def discovery(config: ConfigProto | None = None) -> str:
     """The lines about all GPUs that a local session with this ConfigProto has; an empty text if it has none."""
     home = this_home()
     return "\n".join(lines(visible_claims(home.host, home.program, home.visible, config)))
 
 
-def tell(claims: Sequence[Claim], config: Any) -> None:
+def tell(claims: Sequence[Claim], config: ConfigProto | None) -> None:
     """Print what was asked for: all with TF_CPP_MIN_LOG_LEVEL=0, the devices for `config.log_device_placement`."""
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
         asked = lines(claims)

@@ -34,7 +34,7 @@ Kernel = Callable[..., Any]
 class GPUDevice(Device):
     """The common base of simulated and real GPUs: device memory, host-memory arguments, transfers."""
 
-    def __init__(self, name: str, claim: Claim, config: Any = None, clock: Clock = REAL) -> None:
+    def __init__(self, name: str, claim: Claim, config: ConfigProto | None = None, clock: Clock = REAL) -> None:
         self.claim = claim
         claim.clock = clock
         self.memory = _memory_of(claim, name, config)
@@ -169,7 +169,7 @@ class _CellElsewhere(Cell):
         return self._to_host(self._cell.read())
 
 
-def _memory_of(claim: Claim, device_name: str, config: Any) -> DeviceMemory:
+def _memory_of(claim: Claim, device_name: str, config: ConfigProto | None) -> DeviceMemory:
     """A program's memory on a card, made for its first session: the GPUOptions of later ones change nothing."""
     name = f"GPU_{device_name.rpartition(':')[2]}_bfc"
     if claim.memory is None:

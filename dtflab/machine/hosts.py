@@ -22,7 +22,7 @@ import threading
 import weakref
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dtflab.machine import cards
 from dtflab.machine.bfc_allocator import human_bytes
@@ -34,6 +34,7 @@ from dtflab.machine.visible import cuda_visible, listed
 
 if TYPE_CHECKING:
     from dtflab.machine.memory import DeviceMemory
+    from dtflab.protos.config_pb2 import ConfigProto
 
 THIS_PROCESS = ""  # the program of local sessions and of servers that a program starts itself
 
@@ -358,7 +359,7 @@ def _publish() -> None:
 # ---- programs ----
 
 
-def visible_claims(host: str, program: str, visible: str | None, config: Any = None) -> list[Claim]:
+def visible_claims(host: str, program: str, visible: str | None, config: ConfigProto | None = None) -> list[Claim]:
     """The claims of a program on the cards that it sees, in the order of /gpu:0, /gpu:1, …
 
     `visible` is its CUDA_VISIBLE_DEVICES, None if there is none. Of what that leaves, the ConfigProto's

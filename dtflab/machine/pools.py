@@ -24,6 +24,7 @@ from dtflab.machine.clock import REAL, Clock, Pool
 
 if TYPE_CHECKING:
     from dtflab.machine.devices import Device
+    from dtflab.protos.config_pb2 import ConfigProto, RunOptions, ThreadPoolOptionProto
 
 MIN_COST_PER_SHARD = 125_000  # nanoseconds: some ten times what a part on another thread costs
 
@@ -130,7 +131,7 @@ class _Shards:
                 self._ended.set()
 
 
-def intra_op_threads(config: Any) -> int:
+def intra_op_threads(config: ConfigProto | None) -> int:
     """How many a ConfigProto asks for; as many as the machine has cores if it does not say."""
     return _threads(config.intra_op_parallelism_threads if config is not None else 0, "TF_NUM_INTRAOP_THREADS")
 
@@ -138,7 +139,7 @@ def intra_op_threads(config: Any) -> int:
 # -- next to each other ----------------------------------------------------------------------------------------
 
 
-def inter_op_threads(config: Any) -> int:
+def inter_op_threads(config: ConfigProto | None) -> int:
     """How many a ConfigProto asks for; as many as the machine has cores if it does not say."""
     return _threads(config.inter_op_parallelism_threads if config is not None else 0, "TF_NUM_INTEROP_THREADS")
 
@@ -160,7 +161,7 @@ class _OfTheProcess:
         self._pool: Pool | None = None
         self._named: dict[str, tuple[int, Pool]] = {}
 
-    def pool(self, config: Any, clock: Clock) -> Pool:
+    def pool(self, config: ConfigProto | None, clock: Clock) -> Pool:
         """The one without a name; `config` counts only for the first session."""
         with self._lock:
             self._pool = self._pool or Pool(clock, "CPU inter-op", limit=inter_op_threads(config))
@@ -187,7 +188,7 @@ class SessionPools:
     Without a word in the ConfigProto that is the process's pool, with as many threads as the first session wanted.
     """
 
-    def __init__(self, config: Any, devices: Sequence[Device], clock: Clock = REAL) -> None:
+    def __init__(self, config: ConfigProto | None, devices: Sequence[Device], clock: Clock = REAL) -> None:
         self._own: list[Pool] = []
         self._devices = devices
         self._on_callers_thread = False
@@ -203,7 +204,7 @@ class SessionPools:
             if device.type == "CPU":
                 device.inter_op = self.pools
 
-    def _optional(self, number: int, options: Any, config: Any, clock: Clock) -> Pool:
+    def _optional(self, number: int, options: ThreadPoolOptionProto, config: ConfigProto, clock: Clock) -> Pool:
         """The pool of a ThreadPoolOptionProto: under a name the process has it, without one the session."""
         threads = options.num_threads or inter_op_threads(config)
         if options.global_name:
@@ -214,7 +215,7 @@ class SessionPools:
         self._own.append(Pool(clock, name, limit=max(1, threads)))
         return self._own[-1]
 
-    def choose(self, options: Any) -> int:
+    def choose(self, options: RunOptions | None) -> int:
         """The number of the pool for a step; -1 if all its kernels run on the thread that calls `session.run`."""
         number: int = options.inter_op_thread_pool if options is not None else 0
         if not -1 <= number < len(self.pools):

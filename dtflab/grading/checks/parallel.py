@@ -21,6 +21,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops.arrays.functions import fill
 from dtflab.ops.reduce.functions import reduce_sum
+from dtflab.protos.config_pb2 import RunMetadata
 from dtflab.runtime.session import Session
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.memory import memory
@@ -98,7 +99,7 @@ def _depths(waits: Mapping[Operation, frozenset[Operation]]) -> dict[Operation, 
     return depths
 
 
-def _alive(metadata: Any) -> int:
+def _alive(metadata: RunMetadata) -> int:
     """The most large tensors that there were at once in a traced step."""
     changes = [
         (record.alloc_micros, 1 if record.alloc_bytes > 0 else -1)

@@ -19,6 +19,7 @@ from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
 from dtflab.ops.linalg.functions import matmul
+from dtflab.protos.config_pb2 import RunMetadata
 from dtflab.runtime.session import Session
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.timeline import timeline
@@ -132,7 +133,7 @@ def _in_words(graph: Graph) -> str:
     return "; ".join(told)
 
 
-def _overlapped(metadata: Any, names: Sequence[str]) -> bool:
+def _overlapped(metadata: RunMetadata, names: Sequence[str]) -> bool:
     """Whether the two ops ran at the same time in a traced step."""
     nodes = [node for device in metadata.step_stats.dev_stats for node in device.node_stats if node.node_name in names]
     begins = [node.all_start_nanos for node in nodes]

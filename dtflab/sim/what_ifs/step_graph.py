@@ -31,6 +31,7 @@ from dtflab.hardware.parts import Processor
 from dtflab.hardware.workload import BATCH, measured as took, tensor_bytes
 from dtflab.placement.control_loops import spread_loops
 from dtflab.placement.own_placer import check, placer_named
+from dtflab.protos.config_pb2 import RunMetadata
 from dtflab.runtime.executor import FOLDED
 from dtflab.runtime.partition import partition, partition_by_device
 from dtflab.runtime.placer import place
@@ -272,7 +273,9 @@ def remembered(kept: dict[_Key, _Value], key: _Key, make: Callable[[], _Value], 
 # -- where they come from -------------------------------------------------------------------------------------------
 
 
-def traced(metadata: Any, master: str | None = None, batch: int | None = None, measured: bool = False) -> StepGraph:
+def traced(
+    metadata: RunMetadata, master: str | None = None, batch: int | None = None, measured: bool = False
+) -> StepGraph:
     """The step of a RunMetadata; with `measured` its nodes take what they took, else what the model says.
 
     ValueError if it was not asked for both trace and partition graphs, or does not show which task's master ran it.

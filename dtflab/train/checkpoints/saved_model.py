@@ -34,6 +34,7 @@ from dtflab.ops.training.variable_saveables import all_saveable_objects
 from dtflab.ops.variables import functions as variables
 from dtflab.protos.meta_graph_pb2 import AssetFileDef, MetaGraphDef
 from dtflab.protos.saved_model_pb2 import SavedModel
+from dtflab.runtime.session import BaseSession
 from dtflab.train.checkpoints.meta_graph import add_default_attrs
 from dtflab.train.checkpoints.meta_graph_import import import_meta_graph
 from dtflab.train.checkpoints.saver import Saver
@@ -76,7 +77,7 @@ class SavedModelBuilder:
 
     def add_meta_graph_and_variables(
         self,
-        sess: Any,
+        sess: BaseSession,
         tags: Sequence[str],
         signature_def_map: Mapping[str, Any] | None = None,
         assets_collection: Sequence[Tensor] | None = None,
@@ -228,7 +229,11 @@ def _asset_path(tensor: Any) -> str:
 
 
 def simple_save(
-    session: Any, export_dir: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any], legacy_init_op: Any = None
+    session: BaseSession,
+    export_dir: str,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    legacy_init_op: Any = None,
 ) -> None:
     """Save the default graph and its variables for serving: `inputs` and `outputs` are tensors by name."""
     builder = SavedModelBuilder(export_dir)
@@ -261,7 +266,9 @@ def contains_saved_model(export_dir: Any) -> bool:
     return any(gfile.exists(os.path.join(export_dir, n)) for n in (SAVED_MODEL_FILENAME_PB, SAVED_MODEL_FILENAME_PBTXT))
 
 
-def load(sess: Any, tags: Sequence[str], export_dir: Any, import_scope: str | None = None, **saver_kwargs: Any) -> Any:
+def load(
+    sess: BaseSession, tags: Sequence[str], export_dir: Any, import_scope: str | None = None, **saver_kwargs: Any
+) -> Any:
     """Load the meta graph with exactly these tags into the graph and session of `sess`; returns the MetaGraphDef.
 
     Its nodes have all their attributes, also those that were left out because they have their default value.
@@ -307,7 +314,7 @@ def _with_tags(saved_model: SavedModel, tags: Sequence[str]) -> MetaGraphDef:
     return saved_model.meta_graphs[available.index(set(tags))]
 
 
-def _run_main_op(sess: Any, message: MetaGraphDef, export_dir: str, import_scope: str | None) -> None:
+def _run_main_op(sess: BaseSession, message: MetaGraphDef, export_dir: str, import_scope: str | None) -> None:
     """Run what initializes the model, with the constants that name assets fed with where they are now."""
     key = next((key for key in (MAIN_OP_KEY, LEGACY_INIT_OP_KEY) if key in message.collection_def), None)
     if key is None:

@@ -137,7 +137,7 @@ class Saver:
 
     def save(
         self,
-        sess: Any,
+        sess: BaseSession,
         save_path: str,
         global_step: Any = None,
         latest_filename: str | None = None,
@@ -176,7 +176,7 @@ class Saver:
                 self.export_meta_graph(path, strip_default_attrs=strip_default_attrs)
         return None if self._is_empty else prefix
 
-    def _prefix(self, sess: Any, save_path: str, global_step: Any, latest_filename: str) -> str:
+    def _prefix(self, sess: BaseSession, save_path: str, global_step: Any, latest_filename: str) -> str:
         if os.path.split(latest_filename)[0]:
             raise ValueError("'latest_filename' must not contain path components")
         if global_step is None:
@@ -188,7 +188,7 @@ class Saver:
             global_step = training_util.global_step(sess, global_step)
         return f"{save_path}-{global_step:0{8 if self._pad_step_number else 0}d}"
 
-    def _write(self, sess: Any, save_path: str, prefix: str) -> str:
+    def _write(self, sess: BaseSession, save_path: str, prefix: str) -> str:
         try:
             written = sess.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: prefix})
         except (errors.FailedPreconditionError, errors.NotFoundError):
@@ -220,7 +220,7 @@ class Saver:
         except errors.OpError as error:  # a training does not end because of an old file
             logging.warning("Ignoring: %s", error)
 
-    def restore(self, sess: Any, save_path: Any) -> None:
+    def restore(self, sess: BaseSession, save_path: Any) -> None:
         """Set the variables to the values in the checkpoint `save_path`; they need not be initialized.
 
         Raises ValueError if there is no such checkpoint, NotFoundError if a variable is not in it,

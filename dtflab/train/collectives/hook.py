@@ -24,6 +24,7 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import functions as control
 from dtflab.ops.variables import functions as variables_of
 from dtflab.protos.config_pb2 import RunOptions
+from dtflab.runtime.session import Session
 from dtflab.train.collectives.group import WorkerGroup
 from dtflab.train.collectives.meeting import Meeting
 from dtflab.train.sessions.coordinator import Coordinator
@@ -63,7 +64,7 @@ class AllReduceHook(SessionRunHook):
             self._clear, self._fail = group.clear_op(), group.fail_ops()
         self._meeting = Meeting(group.devices, group.index, tensors, f"{self._name}_meeting")
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
         self._ended = False
         session.run(self._clear)  # nobody sends before the meeting, so this throws away old elements only
         self._meeting.hold(session, self._timeout)
@@ -79,7 +80,7 @@ class AllReduceHook(SessionRunHook):
     def before_run(self, run_context: Any) -> SessionRunArgs:
         return SessionRunArgs(None, options=self._limit())
 
-    def end(self, session: Any) -> None:
+    def end(self, session: Session) -> None:
         """Wait for the others: they may need this worker's task to the end of their last step."""
         self._ended = True
         self._tell(session, self._close)
@@ -90,12 +91,12 @@ class AllReduceHook(SessionRunHook):
         ):  # another worker did not get so far, and reports that itself; workers that still wait must go
             self._tell(session, self._fail)
 
-    def _leave(self, session: Any, coord: Coordinator) -> None:
+    def _leave(self, session: Session, coord: Coordinator) -> None:
         coord.wait_for_stop()
         if not self._ended:
             self._tell(session, self._fail)
 
-    def _tell(self, session: Any, ops: Iterable[Operation]) -> None:
+    def _tell(self, session: Session, ops: Iterable[Operation]) -> None:
         """Run each of `ops` by itself: one whose task is gone may fail, but the next one must still run."""
         for op in ops:
             with contextlib.suppress(errors.OpError, RuntimeError):

@@ -26,6 +26,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, name_scope
 from dtflab.machine.clock import CURRENT, Clock
 from dtflab.ops.arrays import functions as arrays
+from dtflab.runtime.session import Session
 from dtflab.train.sessions.session_manager import pauses
 
 REST = 1.0  # seconds at most between two looks at the notes
@@ -64,7 +65,7 @@ class Meeting:
         )
         return _Note(text, write, wipe)
 
-    def hold(self, session: Any, timeout: float, clock: Clock = CURRENT) -> None:
+    def hold(self, session: Session, timeout: float, clock: Clock = CURRENT) -> None:
         """Wait until all workers have come. DeadlineExceededError names a worker that has not come after `timeout`
         seconds, InvalidArgumentError one whose tensors differ.
         """
@@ -77,7 +78,7 @@ class Meeting:
                     clock.sleep(2 * REST)  # the others read why, before this task ends of it
                 raise
 
-    def _answer(self, session: Any, rests: Iterator[bool]) -> None:
+    def _answer(self, session: Session, rests: Iterator[bool]) -> None:
         """The first worker's part."""
         session.run([note.wipe for note in self._hellos + self._answers])
         for goes_on in rests:
@@ -91,7 +92,7 @@ class Meeting:
             session.run(self._answers[worker].write, {self._written: answer})
         _raise(error, late=bool(missing))
 
-    def _ask(self, session: Any, rests: Iterator[bool]) -> None:
+    def _ask(self, session: Session, rests: Iterator[bool]) -> None:
         """Another worker's part."""
         number = secrets.token_hex(8)
         hello = json.dumps({"number": number, "tensors": self._tensors})
@@ -104,7 +105,7 @@ class Meeting:
                 break
         _raise(_missing(self._devices[:1]), late=True)
 
-    def _heard(self, session: Any) -> Any:
+    def _heard(self, session: Session) -> Any:
         try:
             return json.loads(session.run(self._answers[self._index].text) or "{}")
         except (

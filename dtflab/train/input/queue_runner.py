@@ -104,7 +104,7 @@ class QueueRunner:
         return str(self.queue.name)
 
     def create_threads(
-        self, sess: Any, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
+        self, sess: BaseSession, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
     ) -> list[Thread]:
         """A thread for each enqueue operation and, with a coordinator, one that cancels the queue on a stop.
 
@@ -127,7 +127,7 @@ class QueueRunner:
                 thread.start()
         return threads
 
-    def _run(self, sess: Any, enqueue_op: Any, coord: Coordinator | None) -> None:
+    def _run(self, sess: BaseSession, enqueue_op: Any, coord: Coordinator | None) -> None:
         """Run a thread's loop: enqueue until the input ends, a stop is requested, or something goes wrong."""
         ended = False
         try:
@@ -154,14 +154,14 @@ class QueueRunner:
             self.exceptions_raised.append(error)
         raise error
 
-    def _one_less(self, sess: Any, ended: bool) -> None:
+    def _one_less(self, sess: BaseSession, ended: bool) -> None:
         """A thread is done; the last one to reach the end of its input closes the queue."""
         with self._lock:
             self._runs_per_session[sess] -= 1
             if ended and self._runs_per_session[sess] == 0:
                 _run_if_possible(sess, self.close_op)
 
-    def _close_on_stop(self, sess: Any, coord: Coordinator) -> None:
+    def _close_on_stop(self, sess: BaseSession, coord: Coordinator) -> None:
         coord.wait_for_stop()
         _run_if_possible(sess, self.cancel_op)
 
@@ -176,7 +176,7 @@ def _checked_types(types: Any) -> tuple[type[errors.OpError], ...]:
     return types
 
 
-def _run_if_possible(sess: Any, op: Any) -> None:
+def _run_if_possible(sess: BaseSession, op: Any) -> None:
     """Run `op`, unless the session or the queue is gone already: then there is nothing left to close."""
     try:
         sess.run(op)
@@ -190,7 +190,7 @@ def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS)
 
 
 def start_queue_runners(
-    sess: Any = None,
+    sess: BaseSession | None = None,
     coord: Coordinator | None = None,
     daemon: bool = True,
     start: bool = True,

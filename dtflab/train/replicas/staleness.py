@@ -25,6 +25,7 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import functions as control
 from dtflab.ops.control.cond import cond
 from dtflab.ops.math import functions as math
+from dtflab.runtime.session import Session
 from dtflab.train.optimizers.optimizer import Gradient, Optimizer, WrappingOptimizer, _checked_gradient
 from dtflab.train.replicas.staleness_log import LogQueue, StalenessLog, log_of
 from dtflab.train.replicas.sync_replicas import SyncReplicasOptimizer
@@ -143,7 +144,7 @@ class StalenessOptimizer(WrappingOptimizer):
         apply = lambda: self._opt.apply_gradients(pairs, global_step, name)  # noqa: E731
         return cond(self._fresh, apply, control.no_op, name=f"{self._name}_if_fresh").op
 
-    def read(self, session: Any) -> StalenessLog:
+    def read(self, session: Session) -> StalenessLog:
         """The log of all workers so far, read by `session`, which may be a MonitoredSession of this graph."""
         if self._rows is None:
             raise ValueError("There is a log after apply_gradients() or minimize().")

@@ -175,7 +175,7 @@ def log_at(target: str, where: str = "/job:ps/task:0", name: str = "staleness") 
             return log_of(session, rows)
 
 
-def log_of(session: Any, rows: Tensor) -> StalenessLog:
+def log_of(session: Session, rows: Tensor) -> StalenessLog:
     """The log, whose rows `session` reads on a separate thread: Ctrl-C, which only the main thread sees, waits."""
     if threading.current_thread() is not threading.main_thread():
         return StalenessLog.of_rows(session.run(rows))
@@ -189,7 +189,7 @@ def log_of(session: Any, rows: Tensor) -> StalenessLog:
     return StalenessLog.of_rows(outcome.result())
 
 
-def _run(session: Any, rows: Tensor, outcome: Future[NDArray[np.float64]], done: Event) -> None:
+def _run(session: Session, rows: Tensor, outcome: Future[NDArray[np.float64]], done: Event) -> None:
     try:
         outcome.set_result(session.run(rows))
     except BaseException as error:  # for the waiting thread

@@ -31,8 +31,10 @@ from dtflab.ops.queues import functions as queues
 from dtflab.ops.queues.accumulator_state import Accumulator
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable import Variable
+from dtflab.runtime.session import Session
 from dtflab.train.input.queue_runner import QueueRunner
 from dtflab.train.optimizers.optimizer import Gradient, Optimizer, WrappingOptimizer
+from dtflab.train.sessions.coordinator import Coordinator
 from dtflab.train.sessions.session_run_hook import SessionRunHook
 
 
@@ -207,7 +209,7 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             self._q_runner = optimizer.get_chief_queue_runner()
             self._init_tokens_op = optimizer.get_init_tokens_op(self._num_tokens)
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
         missing = session.run(self._ready_for_local_init_op)
         if len(missing):
             names = ", ".join(name.decode() for name in missing)

@@ -39,7 +39,9 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import functions as control
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.protos.config_pb2 import RunOptions
+from dtflab.runtime.session import Session
 from dtflab.train.input.queue_runner import QueueRunner
+from dtflab.train.sessions.coordinator import Coordinator
 from dtflab.train.sessions.session_run_hook import SessionRunHook
 
 _AWAY = 1  # among the "done" of a worker, each of which is 0
@@ -184,7 +186,7 @@ class PaceHook(SessionRunHook):
         self._coord: Any = None
         self._since: float | None = None  # when the step that is being made began
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
         """Wait at the gate; the first worker fills and starts what the others wait for."""
         self._coord = coord
         session.run(self._pace.begin)
@@ -201,7 +203,7 @@ class PaceHook(SessionRunHook):
     def after_run(self, run_context: Any, run_values: Any) -> None:
         self._since = None
 
-    def _watch(self, session: Any, coord: Any) -> None:
+    def _watch(self, session: Session, coord: Coordinator) -> None:
         patience = _PATIENCE
         while not coord.wait_for_stop(patience):
             since = self._since
@@ -210,21 +212,21 @@ class PaceHook(SessionRunHook):
                 with contextlib.suppress(errors.OpError, RuntimeError):  # the session may end meanwhile
                     say(self._pace.told(since, session.run(self._rows)))
 
-    def end(self, session: Any) -> None:
+    def end(self, session: Session) -> None:
         """Let the others end."""
         self._tell(session, self._pace.end)
 
-    def fail(self, session: Any) -> None:
+    def fail(self, session: Session) -> None:
         """Let the others go on without this worker, or end without the first one."""
         self._tell(session, self._pace.fail)
 
-    def _tell(self, session: Any, ops: list[Operation]) -> None:
+    def _tell(self, session: Session, ops: list[Operation]) -> None:
         if self._pace.rounds is not None:
             _run(session, self._pace.last_round)  # after the stop, its mark would make one round more
             self._coord.request_stop()  # before the tokens are closed, which would be an error of the rounds
         _run(session, ops)
 
 
-def _run(session: Any, ops: list[Operation]) -> None:
+def _run(session: Session, ops: list[Operation]) -> None:
     with contextlib.suppress(errors.OpError, RuntimeError):  # the session may be what has failed
         session.run(ops, options=RunOptions(timeout_in_ms=int(_GOODBYE * 1000)))

@@ -17,7 +17,9 @@ import numpy as np
 from dtflab.base import errors, tf_logging
 from dtflab.graph.scopes import get_default_graph
 from dtflab.machine.clock import CURRENT, Clock
+from dtflab.runtime.session import Session
 from dtflab.train import training_util
+from dtflab.train.sessions.coordinator import Coordinator
 from dtflab.train.sessions.hook_timer import NeverTriggerTimer, SecondOrStepTimer
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 
@@ -47,7 +49,7 @@ class StopAtStepHook(SessionRunHook):
     def begin(self) -> None:
         self._global_step_tensor = global_step_read("StopAtStepHook")
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
         if self._last_step is None:
             self._last_step = session.run(self._global_step_tensor) + self._num_steps
 
@@ -106,7 +108,7 @@ class GlobalStepWaiterHook(SessionRunHook):
             self._wait(run_context.session)
         self._worker_is_started = True
 
-    def _wait(self, session: Any) -> None:
+    def _wait(self, session: Session) -> None:
         tf_logging.info("Waiting for global step %d before starting training.", self._wait_until_step)
         logged = 0
         while (step := session.run(self._global_step_tensor)) < self._wait_until_step:
@@ -163,7 +165,7 @@ class LoggingTensorHook(SessionRunHook):
             self._log_tensors(run_values.results)
         self._iter_count += 1
 
-    def end(self, session: Any) -> None:
+    def end(self, session: Session) -> None:
         if self._log_at_end:
             self._log_tensors(session.run(self._current_tensors))
 
@@ -207,7 +209,7 @@ class FinalOpsHook(SessionRunHook):
     def final_ops_values(self) -> Any:
         return self._final_ops_values
 
-    def end(self, session: Any) -> None:
+    def end(self, session: Session) -> None:
         if self._final_ops is None:
             return
         try:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from dtflab.base import errors
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_collection, get_default_graph
+from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
 from dtflab.runtime.session import Session
 from dtflab.train.input.queue_runner import start_queue_runners
 from dtflab.train.sessions.coordinator import Coordinator
@@ -77,7 +78,13 @@ class _MonitoredSession:
         sess = self._tf_sess()
         return sess and sess.graph
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: Any = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
         """As `tf.Session.run`, in one step with what the hooks want run."""
         return self._sess.run(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
 
@@ -120,12 +127,13 @@ class _MonitoredSession:
     def _close_internal(self, exception_type: type[BaseException] | None = None) -> None:
         if self._sess is None:
             raise RuntimeError("Session is already closed.")
+        sess = self._tf_sess()
         try:
             for hook in self._hooks:
                 if exception_type is None:
-                    hook.end(self._coordinated_creator.tf_sess)
-                elif isinstance(hook, SessionRunHook):  # others need not have it
-                    hook.fail(self._coordinated_creator.tf_sess)
+                    hook.end(sess)
+                elif isinstance(hook, SessionRunHook) and sess is not None:  # others need not have it
+                    hook.fail(sess)
         finally:
             try:
                 self._sess.close()
@@ -170,7 +178,7 @@ class SingularMonitoredSession(_MonitoredSession):
         hooks: Sequence[Any] | None = None,
         scaffold: Scaffold | None = None,
         master: str = "",
-        config: Any = None,
+        config: ConfigProto | None = None,
         checkpoint_dir: str | None = None,
         stop_grace_period_secs: float = 120,
         checkpoint_filename_with_path: str | None = None,
@@ -193,7 +201,7 @@ def MonitoredTrainingSession(
     save_checkpoint_secs: float | None = USE_DEFAULT,
     save_summaries_steps: int | None = USE_DEFAULT,
     save_summaries_secs: float | None = USE_DEFAULT,
-    config: Any = None,
+    config: ConfigProto | None = None,
     stop_grace_period_secs: float = 120,
     log_step_count_steps: int | None = 100,
     max_wait_secs: float = 7200,

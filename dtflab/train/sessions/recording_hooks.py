@@ -20,8 +20,10 @@ from dtflab.graph.scopes import get_collection, get_default_graph
 from dtflab.protos.config_pb2 import RunOptions
 from dtflab.protos.event_pb2 import SessionLog
 from dtflab.protos.summary_pb2 import Summary
+from dtflab.runtime.session import Session
 from dtflab.train import training_util
 from dtflab.train.checkpoints.meta_graph import create_meta_graph_def
+from dtflab.train.sessions.coordinator import Coordinator
 from dtflab.train.sessions.hook_timer import SecondOrStepTimer
 from dtflab.train.sessions.hooks import global_step_read
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -36,13 +38,13 @@ class CheckpointSaverListener:
     def begin(self) -> None:
         """Called once, before the session is made."""
 
-    def before_save(self, session: Any, global_step_value: int) -> None:
+    def before_save(self, session: Session, global_step_value: int) -> None:
         """Called before a checkpoint is written."""
 
-    def after_save(self, session: Any, global_step_value: int) -> bool | None:
+    def after_save(self, session: Session, global_step_value: int) -> bool | None:
         """Called after a checkpoint was written; True stops the training."""
 
-    def end(self, session: Any, global_step_value: int) -> None:
+    def end(self, session: Session, global_step_value: int) -> None:
         """Called once, when the training ends."""
 
 
@@ -85,7 +87,7 @@ class CheckpointSaverHook(SessionRunHook):
         for listener in self._listeners:
             listener.begin()
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
         step = session.run(self._global_step_tensor)
         graph = get_default_graph()
         graph_def = graph.as_graph_def(add_shapes=True)
@@ -111,14 +113,14 @@ class CheckpointSaverHook(SessionRunHook):
             if self._save(run_context.session, step):
                 run_context.request_stop()
 
-    def end(self, session: Any) -> None:
+    def end(self, session: Session) -> None:
         step = session.run(self._global_step_tensor)
         if step != self._timer.last_triggered_step():
             self._save(session, step)
         for listener in self._listeners:
             listener.end(session, step)
 
-    def _save(self, session: Any, step: int) -> bool:
+    def _save(self, session: Session, step: int) -> bool:
         """Write a checkpoint; whether a listener wants to stop."""
         tf_logging.info("Calling checkpoint listeners before saving checkpoint %d...", step)
         for listener in self._listeners:
@@ -266,7 +268,7 @@ class SummarySaverHook(SessionRunHook):
                 self._summary_writer.add_summary(summary, step)
         self._next_step = step + 1
 
-    def end(self, session: Any = None) -> None:
+    def end(self, session: Session | None = None) -> None:
         if self._summary_writer:
             self._summary_writer.flush()
 

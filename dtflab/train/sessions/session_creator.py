@@ -11,6 +11,7 @@ import abc
 from typing import Any
 
 from dtflab.graph.scopes import get_default_graph
+from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.runtime.session import Session
 from dtflab.train.sessions.scaffold import Scaffold
 from dtflab.train.sessions.session_manager import SessionManager
@@ -28,7 +29,7 @@ class SessionCreator(abc.ABC):
 class _ScaffoldSessionCreator(SessionCreator):
     """The common base of chief and worker: a Scaffold, and the SessionManager that uses its pieces."""
 
-    def __init__(self, scaffold: Scaffold | None, master: str, config: Any) -> None:
+    def __init__(self, scaffold: Scaffold | None, master: str, config: ConfigProto | None) -> None:
         self._scaffold = scaffold or Scaffold()
         self._session_manager: SessionManager | None = None
         self._master = master
@@ -54,7 +55,7 @@ class ChiefSessionCreator(_ScaffoldSessionCreator):
         self,
         scaffold: Scaffold | None = None,
         master: str = "",
-        config: Any = None,
+        config: ConfigProto | None = None,
         checkpoint_dir: str | None = None,
         checkpoint_filename_with_path: str | None = None,
     ) -> None:
@@ -75,7 +76,11 @@ class WorkerSessionCreator(_ScaffoldSessionCreator):
     """Makes sessions of a worker: they wait at most `max_wait_secs` for the chief's initialization."""
 
     def __init__(
-        self, scaffold: Scaffold | None = None, master: str = "", config: Any = None, max_wait_secs: float = 30 * 60
+        self,
+        scaffold: Scaffold | None = None,
+        master: str = "",
+        config: ConfigProto | None = None,
+        max_wait_secs: float = 30 * 60,
     ) -> None:
         super().__init__(scaffold, master, config)
         self._max_wait_secs = max_wait_secs

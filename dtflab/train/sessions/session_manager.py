@@ -21,6 +21,7 @@ from dtflab.cluster.timeouts import timeouts
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
 from dtflab.machine.clock import CURRENT, Clock
+from dtflab.protos.config_pb2 import ConfigProto, RunOptions
 from dtflab.runtime.session import Session
 from dtflab.train.checkpoints import checkpoint_management
 
@@ -37,7 +38,7 @@ class SessionManager:
         ready_for_local_init_op: Any = None,
         graph: Graph | None = None,
         recovery_wait_secs: float = 30,
-        local_init_run_options: Any = None,
+        local_init_run_options: RunOptions | None = None,
         local_init_feed_dict: Any = None,
         *,
         clock: Clock = CURRENT,
@@ -79,7 +80,7 @@ class SessionManager:
         checkpoint_filename_with_path: str | None = None,
         wait_for_checkpoint: bool = False,
         max_wait_secs: float = 7200,
-        config: Any = None,
+        config: ConfigProto | None = None,
         init_feed_dict: Any = None,
         init_fn: Callable[[Session], Any] | None = None,
     ) -> Session:
@@ -120,7 +121,7 @@ class SessionManager:
         checkpoint_filename_with_path: str | None = None,
         wait_for_checkpoint: bool = False,
         max_wait_secs: float = 7200,
-        config: Any = None,
+        config: ConfigProto | None = None,
     ) -> tuple[Session, bool]:
         """A session, and whether a checkpoint made its model ready; nothing is initialized but local variables.
 
@@ -142,7 +143,9 @@ class SessionManager:
                 logging.info("Restored model from %s", source)
         return sess, not why
 
-    def wait_for_session(self, master: str, config: Any = None, max_wait_secs: float | None = math.inf) -> Session:
+    def wait_for_session(
+        self, master: str, config: ConfigProto | None = None, max_wait_secs: float | None = math.inf
+    ) -> Session:
         """A session on a model that another client makes ready: everybody's way but the chief's.
 
         Raises:
@@ -158,7 +161,7 @@ class SessionManager:
     # ---- parts
 
     @contextlib.contextmanager
-    def _session(self, master: str, config: Any) -> Iterator[Session]:
+    def _session(self, master: str, config: ConfigProto | None) -> Iterator[Session]:
         """A session that is closed if something is raised while its model is made ready."""
         sess = Session(master, graph=self._graph, config=config)
         try:
@@ -167,7 +170,7 @@ class SessionManager:
             self._safe_close(sess)
             raise
 
-    def _ready_session(self, master: str, config: Any) -> tuple[Session | None, list[str], str]:
+    def _ready_session(self, master: str, config: ConfigProto | None) -> tuple[Session | None, list[str], str]:
         """A session if the model is ready now, else None; what was done; and what to say if the wait goes on."""
         lines: list[str] = []
         with self._session(master, config) as sess:

@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from dtflab.protos.config_pb2 import RunMetadata, RunOptions
+from dtflab.runtime.session import Session
+from dtflab.train.sessions.coordinator import Coordinator
+
 
 class SessionRunHook:
     """Base of hooks; each method does nothing here. With `survives_loss = False`, a lost task ends the training.
@@ -21,7 +25,7 @@ class SessionRunHook:
     def begin(self) -> None:
         """Called once, before the session is made; the graph can be changed here for the last time."""
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
         """Called when a session was made, and again when it was recreated after a failure.
 
         The graph is finalized. `coord` is the Coordinator of the session's threads.
@@ -33,13 +37,13 @@ class SessionRunHook:
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Called after each run that did not fail, with the values of what `before_run` asked for."""
 
-    def end(self, session: Any) -> None:
+    def end(self, session: Session) -> None:
         """Called when the training ends, for example for a last checkpoint.
 
         Not called if a run raised anything but OutOfRangeError or StopIteration, which mean that the input ended.
         """
 
-    def fail(self, session: Any) -> None:
+    def fail(self, session: Session) -> None:
         """Called instead of `end` when the training ends with an error. TensorFlow's hooks do not learn of it."""
 
 
@@ -48,32 +52,32 @@ class SessionRunArgs(NamedTuple):
 
     fetches: Any
     feed_dict: Any = None
-    options: Any = None
+    options: RunOptions | None = None
 
 
 class SessionRunValues(NamedTuple):
     """The results of a run: the values of the hook's fetches in their form, the RunOptions used, the RunMetadata."""
 
     results: Any
-    options: Any
-    run_metadata: Any
+    options: RunOptions
+    run_metadata: RunMetadata
 
 
 class SessionRunContext:
     """The run that a hook belongs to."""
 
-    def __init__(self, original_args: Any, session: Any) -> None:
+    def __init__(self, original_args: SessionRunArgs, session: Session) -> None:
         self._original_args = original_args
         self._session = session
         self._stop_requested = False
 
     @property
-    def original_args(self) -> Any:
+    def original_args(self) -> SessionRunArgs:
         """The program's own fetches and feeds, as SessionRunArgs."""
         return self._original_args
 
     @property
-    def session(self) -> Any:
+    def session(self) -> Session:
         """The session that makes the run; a hook may run more with it."""
         return self._session
 

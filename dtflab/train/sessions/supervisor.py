@@ -25,6 +25,7 @@ from dtflab.ops.control import functions as control
 from dtflab.ops.summaries.functions import merge_all
 from dtflab.ops.tables.functions import tables_initializer
 from dtflab.ops.variables import functions as variables
+from dtflab.protos.config_pb2 import ConfigProto, RunOptions
 from dtflab.protos.event_pb2 import SessionLog
 from dtflab.runtime.session import Session
 from dtflab.train import training_util
@@ -70,7 +71,7 @@ class Supervisor:
         session_manager: Any = None,
         summary_writer: Any = USE_DEFAULT,
         init_fn: Callable[[Session], Any] | None = None,
-        local_init_run_options: Any = None,
+        local_init_run_options: RunOptions | None = None,
     ) -> None:
         """Complete the graph with what the supervisor needs, and finalize it.
 
@@ -141,7 +142,7 @@ class Supervisor:
     def prepare_or_wait_for_session(
         self,
         master: str = "",
-        config: Any = None,
+        config: ConfigProto | None = None,
         wait_for_checkpoint: bool = False,
         max_wait_secs: float = 7200,
         start_standard_services: bool = True,
@@ -178,7 +179,7 @@ class Supervisor:
     def managed_session(
         self,
         master: str = "",
-        config: Any = None,
+        config: ConfigProto | None = None,
         start_standard_services: bool = True,
         close_summary_writer: bool = True,
     ) -> Iterator[Session]:

@@ -22,6 +22,8 @@ from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import CURRENT, Clock
 from dtflab.machine.console import say
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
+from dtflab.runtime.session import Session
+from dtflab.train.sessions.coordinator import Coordinator
 from dtflab.train.sessions.session_manager import pauses
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
 
@@ -33,7 +35,7 @@ LOST = (errors.AbortedError, errors.UnavailableError)
 class StepContext:
     """The argument of `run_step_fn`'s function: the bare session, a `run` with hooks, and a way to stop."""
 
-    def __init__(self, session: Any, run_with_hooks_fn: Callable[..., Any]) -> None:
+    def __init__(self, session: Session | None, run_with_hooks_fn: Callable[..., Any]) -> None:
         self.session = session  # below all layers: its `run` calls no hook
         self.run_with_hooks = run_with_hooks_fn  # the same as `MonitoredSession.run`
 
@@ -45,8 +47,8 @@ class StepContext:
 class _WrappedSession:
     """Base of the layers: hands on everything. A closed one should stop; closing it twice does no harm."""
 
-    def __init__(self, sess: Any) -> None:
-        self._sess = sess
+    def __init__(self, sess: Session | _WrappedSession) -> None:
+        self._sess: Any = sess  # None once it is closed
 
     @property
     def graph(self) -> Any:
@@ -122,10 +124,8 @@ class _RecoverableSession(_WrappedSession):
         except Exception:  # it is raised by `close`
             return True
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        return self._recovering(
-            lambda sess: sess.run(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
-        )
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        return self._recovering(lambda sess: sess.run(*args, **kwargs))
 
     def run_step_fn(self, step_fn: Callable[[StepContext], Any], raw_session: Callable[[], Any]) -> Any:
         return self._recovering(lambda sess: sess.run_step_fn(step_fn, raw_session))
@@ -144,7 +144,7 @@ class _RecoverableSession(_WrappedSession):
 class _CoordinatedSession(_WrappedSession):
     """A session next to threads of a `coord`: an error in one of them is raised here, closing waits for all."""
 
-    def __init__(self, sess: Any, coord: Any, stop_grace_period_secs: float = 120) -> None:
+    def __init__(self, sess: _WrappedSession, coord: Coordinator, stop_grace_period_secs: float = 120) -> None:
         super().__init__(sess)
         self._coord = coord
         self._stop_grace_period_secs = stop_grace_period_secs
@@ -181,7 +181,7 @@ class _CoordinatedSession(_WrappedSession):
 class _HookedSession(_WrappedSession):
     """Adds to each run what the hooks want fetched and fed, and gives them the results."""
 
-    def __init__(self, sess: Any, hooks: Sequence[Any]) -> None:
+    def __init__(self, sess: Session, hooks: Sequence[Any]) -> None:
         super().__init__(sess)
         self._hooks = hooks
         self._should_stop = False
@@ -189,7 +189,13 @@ class _HookedSession(_WrappedSession):
     def _check_stop(self) -> bool:
         return self._should_stop
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: Any = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
         """Run `fetches` and the hooks' fetches in one step; RuntimeError if a hook has asked to stop before."""
         if self.should_stop():
             raise RuntimeError("Run called even after should_stop requested.")
@@ -205,7 +211,9 @@ class _HookedSession(_WrappedSession):
         self._should_stop = self._should_stop or context.stop_requested
         return results["caller"]
 
-    def _ask_hooks(self, context: Any, wanted: dict[Any, Any], feed_dict: Any, options: RunOptions) -> Any:
+    def _ask_hooks(
+        self, context: SessionRunContext, wanted: dict[Any, Any], feed_dict: Any, options: RunOptions
+    ) -> Any:
         """Collect the hooks' fetches in `wanted`, their options in `options`; returns all feeds."""
         feeds: dict[Any, Any] = {}
         for hook in self._hooks:

@@ -18,10 +18,12 @@ from dtflab.files import gfile
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
 from dtflab.machine.clock import CURRENT
+from dtflab.protos.config_pb2 import RunMetadata
 from dtflab.protos.event_pb2 import Event, TaggedRunMetadata
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.protos.meta_graph_pb2 import MetaGraphDef
 from dtflab.protos.summary_pb2 import Summary
+from dtflab.runtime.session import BaseSession
 from dtflab.train.checkpoints.meta_graph import create_meta_graph_def
 from dtflab.train.summaries.event_file_writer import EventFileWriter
 from dtflab.train.summaries.plugin_asset import get_all_plugin_assets
@@ -44,7 +46,7 @@ class FileWriter:
         flush_secs: float = 120,
         graph_def: Any = None,
         filename_suffix: str | None = None,
-        session: Any = None,
+        session: BaseSession | None = None,
     ) -> None:
         """With a `graph`, that is written first; `graph_def` is its old form.
 
@@ -117,7 +119,7 @@ class FileWriter:
             raise TypeError(f"meta_graph_def must be type MetaGraphDef, saw type: {type(meta_graph_def)}")
         self._add_event(Event(meta_graph_def=meta_graph_def.SerializeToString()), global_step)
 
-    def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
+    def add_run_metadata(self, run_metadata: RunMetadata, tag: str, global_step: Any = None) -> None:
         """Write the RunMetadata of one run under a `tag`, which no other run of this writer may have."""
         if tag in self._session_run_tags:
             raise ValueError("The provided tag was already used for this event type")
@@ -165,7 +167,7 @@ class FileWriter:
 _shared: weakref.WeakKeyDictionary[Any, dict[str, EventFileWriter]] = weakref.WeakKeyDictionary()
 
 
-def _writers_of(session: Any) -> Any:
+def _writers_of(session: BaseSession) -> Any:
     """A function that makes EventFileWriters, shared by all FileWriters of a session."""
     writers = _shared.setdefault(session, {})
 
