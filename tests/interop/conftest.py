@@ -7,22 +7,26 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.forks import imported
 from tests.interop.lab import KINDS, Lab
 from tests.interop.peer import Peer
 
 
 class Peers:
-    """The processes by their kinds and roles, started when first asked for."""
+    """The processes by their kinds and roles, started when first asked for; those of TensorFlow import it once."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_tensorflow: list[str]) -> None:
+        self._with_tensorflow = with_tensorflow
         self._started: dict[tuple[str, str], Peer] = {}
 
     def __call__(self, kind: str, role: str) -> Peer:
-        if kind != "dtflab" and importlib.util.find_spec("tensorflow") is None:
-            pytest.skip("TensorFlow is not installed: pip install dtflab[tensorflow]")
         if (kind, role) not in self._started:
-            self._started[kind, role] = Peer(kind)
+            self._started[kind, role] = self.another(kind)
         return self._started[kind, role]
+
+    def another(self, kind: str) -> Peer:
+        """A process that nobody else has and the caller stops."""
+        return Peer(kind) if kind == "dtflab" else Peer(kind, self._with_tensorflow)
 
     def stop(self) -> None:
         for peer in self._started.values():
@@ -32,9 +36,12 @@ class Peers:
 @pytest.fixture(scope="session")
 def peers() -> Iterator[Peers]:
     """All of them."""
-    peers = Peers()
-    yield peers
-    peers.stop()
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("TensorFlow is not installed: pip install dtflab[tensorflow]")
+    with imported("tensorflow.compat.v1") as with_tensorflow:
+        peers = Peers(with_tensorflow)
+        yield peers
+        peers.stop()
 
 
 @pytest.fixture(scope="session")

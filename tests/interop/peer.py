@@ -15,6 +15,7 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,12 @@ class PeerError(Exception):
 
 
 class Peer:
-    """The process, which ends when its standard input does. `kind` is one of MODULES."""
+    """The process, which ends when its standard input does. `kind` is one of MODULES, `python` begins its command."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, python: Sequence[str] = (sys.executable,)) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `stop`
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.interop.peer", kind],
+            [*python, "-m", "tests.interop.peer", kind],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

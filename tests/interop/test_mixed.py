@@ -18,7 +18,7 @@ from dtflab.protos import worker_pb2
 from dtflab.runtime.rendezvous import full_key
 from tests.cluster.raw_client import Raw
 from tests.cluster.two_tasks import never, until
-from tests.interop.peer import Peer, PeerError, addresses
+from tests.interop.peer import PeerError, addresses
 from tests.interop.programs import calls
 
 THEIRS, OURS = "/job:worker/task:0", "/job:worker/task:1"
@@ -28,9 +28,9 @@ WAYS = [(THEIRS, OURS), (OURS, THEIRS)]
 class Mixed:
     """The cluster: a TensorFlow server in a process of its own, and a server here."""
 
-    def __init__(self) -> None:
+    def __init__(self, peers) -> None:
         cluster = addresses(worker=2)
-        self.process = Peer("TensorFlow")
+        self.process = peers.another("TensorFlow")
         self.targets = {"TensorFlow": "grpc://" + self.process.serve(cluster, "worker", 0)}
         self.server = tf.train.Server(cluster, job_name="worker", task_index=1)
         self.targets["dtflab"] = self.server.target
@@ -41,8 +41,8 @@ class Mixed:
 
 
 @pytest.fixture(scope="module")
-def mixed(tensorflow):
-    mixed = Mixed()
+def mixed(peers):
+    mixed = Mixed(peers)
     yield mixed
     mixed.stop()
 
@@ -190,8 +190,8 @@ def test_a_reset_empties_both(mixed, target):
                 sess.run(variable)
 
 
-def test_a_tensorflow_task_that_dies_within_a_step(tensorflow):
-    mixed = Mixed()
+def test_a_tensorflow_task_that_dies_within_a_step(peers):
+    mixed = Mixed(peers)
     try:
         with tf.device(OURS):
             v = tf.Variable(0.0)
@@ -274,10 +274,10 @@ def test_a_tensor_of_an_earlier_life_of_a_device_is_refused(mixed, kind):
     )
 
 
-def test_a_tensorflow_master_outlives_a_restart_of_our_task(tensorflow):
+def test_a_tensorflow_master_outlives_a_restart_of_our_task(peers):
     """The third task pulls from the second, which restarts: AbortedError, and a new session works."""
     cluster = addresses(worker=3)
-    process = Peer("TensorFlow")
+    process = peers.another("TensorFlow")
     servers = {}
     try:
         target = "grpc://" + process.serve(cluster, "worker", 0)

@@ -15,23 +15,24 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dtflab.cluster.addresses import free_addresses
-from tests.listings.host import Host
+from tests.forks import imported
 
 pytest.importorskip("tensorflow")
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
 
 HERE = Path(__file__).parent
-NOT_LISTINGS = {"host.py", "test_listings.py"}
+NOT_LISTINGS = {"tensorflow_1.py", "test_listings.py"}
 LISTINGS = sorted(path for path in HERE.glob("*.py") if path.name not in NOT_LISTINGS)
 IMPORT = "import dtflab as tf\n"
 ON_TENSORFLOW = "import tensorflow.compat.v1 as tf\n"
 MACHINE = re.compile(r"[\w-]+\.example\.com:\d+")
-SECONDS = 400  # a TensorFlow worker that asks too early looks again after 30 s; the machine may be busy
+SECONDS = 400  # the machine may be busy
 
 
 def test_readme_names_every_listing():
@@ -64,64 +65,70 @@ def test_readmes_commands_start_all_processes(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def host():
-    host = Host()
-    host.run([], SECONDS)  # it starts before the first test does, and after the last one it ends
-    yield host
-    host.end()
+def with_tensorflow():
+    with imported("tests.listings.tensorflow_1") as python:
+        yield python
+
+
+@pytest.fixture(scope="module")
+def with_dtflab():
+    with imported("dtflab") as python:
+        yield python
 
 
 @pytest.mark.parametrize("listing", LISTINGS, ids=lambda path: path.stem)
-def test_prints_the_same(listing, tmp_path, host):
+def test_prints_the_same(listing, tmp_path, with_tensorflow, with_dtflab):
     source = listing.read_text(encoding="utf-8")
     assert source.count(IMPORT) == 1
-    theirs = run_on_tensorflow(host, source, tmp_path / "tensorflow", listing.name)
-    ours = run_on_dtflab(source, tmp_path / "dtflab", listing.name)
-    assert ours == theirs
-    assert "".join(ours).strip(), "a listing that prints nothing shows nothing"
-
-
-def run_on_tensorflow(host: Host, source: str, folder: Path, name: str) -> list[str]:
-    """What each process of a listing prints on TensorFlow."""
     machines = sorted(set(MACHINE.findall(source)))
     address_of = dict(zip(machines, free_addresses(len(machines))))
-    source = MACHINE.sub(lambda machine: address_of[machine[0]], source)
-    source = source.replace(IMPORT, ON_TENSORFLOW).replace("from dtflab.python", "from tensorflow.python")
-    path = write(source, folder, name)
-    commands = [[path.name, *arguments] for arguments in flags(source)]
-    try:
-        statuses = host.run([[str(folder), str(n), *command] for n, command in enumerate(commands)], SECONDS)
-    except TimeoutError as error:
-        pytest.fail(f"{error}\n{all_errors(folder)}")
-    assert set(statuses) == {0}, f"{statuses}\n{all_errors(folder)}"
-    printed = [(folder / f"stdout-{n}").read_text(encoding="utf-8") for n in range(len(commands))]
+    with (
+        running(with_tensorflow, for_tensorflow(source, address_of), tmp_path / "tensorflow", listing.name) as theirs,
+        running(with_dtflab, source, tmp_path / "dtflab", listing.name) as ours,
+    ):
+        expected = all_printed(theirs, tmp_path / "tensorflow")
+        found = all_printed(ours, tmp_path / "dtflab")
     for machine, address in address_of.items():
-        printed = [text.replace(address, machine) for text in printed]
-    return printed
+        expected = [text.replace(address, machine) for text in expected]
+    assert found == expected
+    assert "".join(found).strip(), "a listing that prints nothing shows nothing"
 
 
-def run_on_dtflab(source: str, folder: Path, name: str) -> list[str]:
-    """What each process of a listing prints on dtflab; all end with status 0."""
+def for_tensorflow(source: str, address_of: dict[str, str]) -> str:
+    """The listing on TensorFlow, with real addresses."""
+    source = MACHINE.sub(lambda machine: address_of[machine[0]], source)
+    return source.replace(IMPORT, ON_TENSORFLOW).replace("from dtflab.python", "from tensorflow.python")
+
+
+@contextlib.contextmanager
+def running(python: list[str], source: str, folder: Path, name: str) -> Iterator[list[subprocess.Popen[str]]]:
+    """The processes of a listing, which end with the block."""
     path = write(source, folder, name)
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent.parent), "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     with contextlib.ExitStack() as stack:
         started = []
         for number, arguments in enumerate(flags(source)):
             errors = stack.enter_context(open(folder / f"stderr-{number}", "w", encoding="utf-8"))
-            command = [sys.executable, path.name, *arguments]
+            command = [*python, path.name, *arguments]
             process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+                text=True,
+            )  # fmt: skip
             stack.callback(end, process)
             started.append(process)
-        printed = []
-        for process in started:
-            try:
-                printed.append(process.communicate(timeout=SECONDS)[0])
-            except subprocess.TimeoutExpired:
-                pytest.fail(f"{process.args} did not end:\n{all_errors(folder)}")
-            assert process.returncode == 0, f"{process.args}\n{all_errors(folder)}"
-        return printed
+        yield started
+
+
+def all_printed(processes: list[subprocess.Popen[str]], folder: Path) -> list[str]:
+    """What each of them prints; all end with status 0."""
+    printed = []
+    for process in processes:
+        try:
+            printed.append(process.communicate(timeout=SECONDS)[0])
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"{process.args} did not end:\n{all_errors(folder)}")
+        assert process.returncode == 0, f"{process.args}\n{all_errors(folder)}"
+    return printed
 
 
 def write(source: str, folder: Path, name: str) -> Path:

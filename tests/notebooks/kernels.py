@@ -12,7 +12,7 @@ from traitlets.config import Config
 PATIENCE_S = 600  # for a cell; only one that hangs takes so long
 
 
-def execute(notebook: NotebookNode, folder: Path, **how: bool) -> NotebookNode:
+def execute(notebook: NotebookNode, folder: Path, **how: bool | str) -> NotebookNode:
     """The notebook, with what its cells show when they run in a folder."""
     with tempfile.TemporaryDirectory() as sockets:
         # By files: a port that was free may be another program's when the kernel has begun.

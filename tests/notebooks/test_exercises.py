@@ -13,6 +13,7 @@ from nbformat import v4
 from dtflab.grading.catalogue import find
 from dtflab.grading.score import JSON
 from notebooks import build
+from tests.forks import imported
 from tests.house import ROOT
 from tests.notebooks.kernels import execute
 
@@ -26,9 +27,22 @@ STUB = "raise NotImplementedError()"
 IN_NO_HURRY = v4.new_code_cell("from dtflab.grading import judge\njudge.CELL = float('inf')")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forked_kernels(tmp_path_factory):
+    """Kernels that need not import dtflab: most exercises take less time than that. Lessons run in fresh ones."""
+    spec = tmp_path_factory.mktemp("jupyter") / "kernels" / "forked" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    with imported("ipykernel.kernelapp", "dtflab.notebook.magics") as python:
+        command = [*python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        spec.write_text(json.dumps({"argv": command, "display_name": "forked", "language": "python"}))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JUPYTER_PATH", str(spec.parents[2]))
+            yield
+
+
 def executed(notebook, folder):
     notebook.cells.insert(0, nbformat.from_dict(IN_NO_HURRY))
-    execute(notebook, folder, allow_errors=True)
+    execute(notebook, folder, allow_errors=True, kernel_name="forked")
     assert notebook.cells.pop(0).outputs == []
     return notebook
 
@@ -114,10 +128,14 @@ ANSWERS = {
 }
 
 
+ENOUGH = v4.new_code_cell("from dtflab.grading import judge\njudge.MOST = 4.0")  # all of it for the first check
+
+
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers_that_hang_or_talk_are_results(name, tmp_path):
     notebook = answered(ROOT / "solutions" / "ex01_placement.py", ANSWERS[name][0])
-    del notebook.cells[-1]  # it runs the answer outside of the grader
+    *cells, _ = notebook.cells  # the last one runs the answer outside of the grader
+    notebook.cells = [ENOUGH, *cells]
     (score,) = graded(executed(notebook, tmp_path))
     assert errors(notebook) == set()
     assert score["points"] == 0
