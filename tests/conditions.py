@@ -49,7 +49,7 @@ class Exact:
 def exact(
     compute: Callable[[list[np.ndarray]], Sequence[Any]], inputs: Sequence[np.ndarray], roundings: float
 ) -> list[Exact]:
-    """What `compute` gives for the inputs in double precision, and bounds for answers of the inputs' own precision.
+    """The values of `compute` in double precision, and bounds for answers of the inputs' own precision.
 
     If that is double precision, too, the value is as good as the answers that are judged by it.
     """

@@ -1,4 +1,4 @@
-"""What holds for every test: it begins without GPUs, in a fresh graph, and nothing is left running."""
+"""The frame of every test: it begins without GPUs, in a fresh graph, and nothing is left running."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What tests have measured (`record_property`): mutation scores, seconds of lessons."""
+    """Report the measurements of tests (`record_property`): mutation scores, seconds of lessons."""
     reports = [report for found in ("passed", "failed") for report in terminalreporter.stats.get(found, [])]
     measured = {report.nodeid: report.user_properties for report in reports if report.user_properties}
     if measured:
@@ -97,7 +97,7 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def old_objects_are_not_looked_at_again() -> None:
-    """What earlier modules left is millions of objects; an allocator collects garbage before it is out of memory."""
+    """Freeze the millions of objects of earlier modules: an allocator collects garbage before it is out of memory."""
     gc.collect()
     gc.freeze()
 

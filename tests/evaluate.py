@@ -25,7 +25,7 @@ def kernel(op: Operation) -> Any:
 
 
 def as_outputs(op: Operation, results: Any) -> list[Any]:
-    """What a kernel returned, as one value per output."""
+    """A kernel's results, as one value per output."""
     args = op.op_def.outputs
     if not args:
         return []

@@ -32,11 +32,11 @@ class OutOfMemoryError(MemoryError):
 
 
 class CUDARuntimeError(RuntimeError):
-    """What CuPy raises for an error code of CUDA."""
+    """CuPy's error for an error code of CUDA."""
 
 
 class CUDADriverError(RuntimeError):
-    """The same, of a launch."""
+    """CuPy's error for a launch that failed."""
 
 
 class Pool:

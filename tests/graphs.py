@@ -137,7 +137,7 @@ def run(built: Built, session: tf.Session) -> list[np.ndarray]:
 
 
 def run_in_steps(built: Built, session: tf.Session) -> list[np.ndarray]:
-    """The same as `run`, one set of ready nodes at a time."""
+    """Run the graph like `run`, one set of ready nodes at a time."""
     if built.initializers:
         session.step_through(built.initializers).finish()
     return session.step_through(built.values, options=tf.RunOptions(timeout_in_ms=20_000)).finish()

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "dtflab"
 
 
 def tracked_files() -> list[Path]:
-    """What git has or would take, so that leftovers of a run are not judged."""
+    """The files that git has or would take, so that leftovers of a run are not judged."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     return [ROOT / name for name in listed if (ROOT / name).is_file()]
@@ -55,7 +55,7 @@ def imports(path: Path) -> list[str]:
 
 @cache
 def imports_when_loaded(path: Path) -> list[str]:
-    """Those that run with the module itself: not in a function, not for the type checker only."""
+    """The imports that run with the module itself: not in a function, not for the type checker only."""
     found: list[str] = []
     todo: list[ast.AST] = [tree(path)]
     while todo:
@@ -70,7 +70,7 @@ def imports_when_loaded(path: Path) -> list[str]:
 
 @cache
 def imports_when_run(path: Path) -> list[str]:
-    """Those of `imports_when_loaded` and those in functions: all but what is for the type checker only."""
+    """The imports of `imports_when_loaded` and those in functions: all but those for the type checker only."""
     found: list[str] = []
     todo: list[ast.AST] = [tree(path)]
     while todo:
@@ -166,7 +166,7 @@ def calls(path: Path) -> list[ast.Call]:
 
 
 def calls_when_loaded(path: Path) -> Iterator[ast.Call]:
-    """Those that run with the module itself: decorators, too, but nothing in a function."""
+    """The calls that run with the module itself: decorators, too, but nothing in a function."""
     todo: list[ast.AST] = [tree(path)]
     while todo:
         node = todo.pop()
@@ -179,7 +179,7 @@ def calls_when_loaded(path: Path) -> Iterator[ast.Call]:
 
 
 def hooks(path: Path) -> Iterator[str]:
-    """What a module sets in others when it is loaded: `gradients.gate` for `gradients.gate = …`."""
+    """The names that a module sets in others when it is loaded: `gradients.gate` for `gradients.gate = …`."""
     modules = {
         name.rpartition(".")[2] for name in imports_when_loaded(path) if name.startswith("dtflab.") and page(name)
     }
@@ -222,7 +222,7 @@ _MAKERS = {"Random", "RandomState", "default_rng"}  # of generators of one's own
 
 
 def shared_draws(path: Path) -> set[str]:
-    """What the code takes from `random` and `numpy.random`, whose streams are the program's and copied by a fork.
+    """The names that code takes from `random` and `numpy.random`, whose streams are the program's and copied by a fork.
 
     Named are their functions, as `random.shuffle`, and generators that are made without a seed, as `random.Random()`.
     """
@@ -347,7 +347,7 @@ def _keeps_to(stated: inspect.Signature, own: inspect.Signature) -> bool:
 
 
 class Order:
-    """What the docstring of `dtflab/__init__.py` states.
+    """The order that the docstring of `dtflab/__init__.py` states.
 
     The rooms, lower ones first, as `a < b < c`; one that stands on the level of another as `d next to b`;
     the chapter, one step of a session in reading order, as `x → y → z`.

@@ -108,7 +108,7 @@ def _value_after(op: Operation, variable: Tensor, name: str) -> Tensor:
 
 
 def values_here(built: Sequence[Built]) -> list[list[Any]]:
-    """What dtflab computes, one list per example."""
+    """The values that dtflab computes, one list per example."""
     graph = built[0].op.graph
     if any(isinstance(v, Var) for b in built for v in b.example.inputs) or built[0].op.op_class.needs_ctx:
         with dtflab.Session(graph=graph) as session:
@@ -182,7 +182,7 @@ class Runs:
 
     @functools.cached_property
     def exact(self) -> list[list[Exact | None]]:
-        """What the examples come to in double precision, for ops that are judged by their condition number."""
+        """The examples' values in double precision, for ops that are judged by their condition number."""
         roundings = ROUNDINGS.get(self.op_type)
         found: list[list[Exact | None]] = [[None] * len(b.fetches) for b in self.built]
         for i, built in enumerate(self.built if roundings else []):

@@ -52,7 +52,7 @@ def text_of(page: Path) -> str:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """What `#…` may name in a page: its headings, as GitHub and JupyterLab write them."""
+    """The anchors `#…` of a page: its headings, as GitHub and JupyterLab write them."""
     headings = re.findall(r"^#+ +(.*?) *$", text_of(page), re.M)
     github = {re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", one).lower()).replace(" ", "-") for one in headings}
     return frozenset(github | {one.replace(" ", "-") for one in headings})
@@ -87,7 +87,7 @@ def mentioned(text: str) -> Iterator[str]:
 
 
 def unknown_names(page: Path) -> list[str]:
-    """What a page names and the repository does not have.
+    """The names in a page that the repository does not have.
 
     These are Python files in backticks, Markdown files anywhere, folders (`sim/models/`) and targets (`make test`).
     """
@@ -126,7 +126,7 @@ def _prose(code: str) -> Iterator[str]:
 
 
 def unknown_files(names: Iterable[str]) -> list[str]:
-    """Those of the mentioned files that the repository does not have. A name may begin at any folder."""
+    """The mentioned files that the repository does not have. A name may begin at any folder."""
     return sorted(name for name in {*names} - EXAMPLES if not fnmatch.filter(_names_of_files(), name))
 
 

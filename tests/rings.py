@@ -41,7 +41,7 @@ _outside = pytest.StashKey[Counter[str]]()
 
 
 def marker_of(path: Path) -> str | None:
-    """What a test is by its folder."""
+    """The marker of a test, by its folder."""
     parts = path.relative_to(HERE).parts if path.is_relative_to(HERE) else ()
     return next((MARKERS[part] for part in parts if part in MARKERS), None)
 

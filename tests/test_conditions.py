@@ -50,7 +50,7 @@ def test_bounds_are_some_roundings_wide(name):
 
 @each_op
 def test_an_algorithm_that_loses_digits_is_found(name):
-    """It gives the exact answer of inputs that were moved by more than a right one accounts for."""
+    """The algorithm gives the exact answer of inputs that were moved by more than a right one accounts for."""
     random, runs, found = np.random.default_rng(1), runs_of(name), []
     for built, nears in zip(runs.built, runs.exact, strict=True):
         compute, inputs = in_double(built)

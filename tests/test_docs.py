@@ -1,4 +1,4 @@
-"""What the pages say of the repository is true: links, files, a room's design page, the map, the glossary."""
+"""The pages' claims on the repository are true: links, files, a room's design page, the map, the glossary."""
 
 from __future__ import annotations
 

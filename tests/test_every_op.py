@@ -406,7 +406,7 @@ def test_gradient_agrees_with_differences(name):
 
 
 def second_order(d: Derivative, x: Tensor, dx: Tensor) -> list[str]:
-    """The same for the gradient of the gradient, where there is one."""
+    """The complaints about the gradient of the gradient, where there is one."""
     if d.feeds[x].size > 12:
         return []
     weights = _weights(np.random.default_rng(3), dx.dtype, d.feeds[x].shape)

@@ -299,7 +299,7 @@ def test_sessions_and_their_options_are_typed():
 
 # ---- events ----
 
-# Who builds an event of base/events.py, by keyword; where it was kept as a plain tuple, it is built again.
+# The builder of each event of base/events.py, by keyword; where it was kept as a plain tuple, it is built again.
 EVENTS = {
     "Call": ["base/events.py: ended", "cluster/task.py: calls"],  # the latter are those that a task has kept
     "CardEvent": [
@@ -324,7 +324,7 @@ def test_an_event_is_built_in_one_place_by_keyword():
 
 
 def test_the_chapter_is_short():
-    """Its nine pages together; what a page need not say itself has a side page, in the same room."""
+    """Nine pages are limited together; anything a page need not say itself has a side page, in the same room."""
     pages = [PACKAGE / "runtime" / f"{stem}.py" for stem in house.order().chapter]
     assert len(pages) == 9 and sum(map(house.code_lines, pages)) < 1600
     assert sum(len(page.read_text().splitlines()) for page in pages) < 2300

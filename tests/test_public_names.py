@@ -1,4 +1,4 @@
-"""What people read and copy (lessons, exercises, docs, a teacher's checks) uses public names only.
+"""Texts that people read and copy (lessons, exercises, docs, a teacher's checks) use public names only.
 
 Public is what `dir(tf)` shows, and what its modules show in turn; docs/engineer.md says so.
 """

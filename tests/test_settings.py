@@ -36,7 +36,7 @@ def test_every_variable_is_listed_and_no_other():
 
 
 def in_python() -> Iterator[str]:
-    """What code takes out of, or puts into, the environment; and what is called like a variable of ours."""
+    """The variables that code takes out of, or puts into, the environment; and names that look like ours."""
     for path in (path for path in house.tracked_files() if path.suffix == ".py"):
         text, in_a_test = path.read_text(encoding="utf-8"), path.match("tests/*/*.py")
         for node in ast.walk(ast.parse(text)) if "env" in text or NAME.search(text) else ():
@@ -70,7 +70,7 @@ def is_environ(node: ast.AST) -> bool:
 
 
 def in_make() -> set[str]:
-    """What the Makefile reads and does not set itself, or sets only if it is not set; and what CI exports."""
+    """The variables that the Makefile reads and does not set itself, or only if unset; and those that CI exports."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     own = {*re.findall(r"^([A-Z]+) := ", text, re.M), *re.findall(r": ([A-Z]+) := ", text)}
     exported = re.findall(r"export ([A-Z]+)=", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
@@ -150,7 +150,7 @@ def test_every_option_of_a_command_is_listed_and_no_other(monkeypatch):
 
 
 def options_of_pytest() -> Iterator[tuple[str, str]]:
-    """Those that our own plugins add."""
+    """The options that our own plugins add."""
     for path in (
         path for path in house.tracked_files() if path.suffix == ".py" and path.is_relative_to(ROOT / "tests")
     ):

@@ -1,4 +1,4 @@
-"""What a person sees: notebooks in a real JupyterLab in Chromium, all cells run, in light and dark theme."""
+"""Notebooks as a person sees them: in a real JupyterLab in Chromium, all cells run, in light and dark theme."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ WORKERS, LAST_STEP = 3, 300
 
 
 def state():
-    """What the ps holds: the global step, and a count of updates next to it."""
+    """The variables on the ps: the global step, and a count of updates next to it."""
     with tf.device("/job:ps/task:0"):
         updates = tf.get_variable("updates", [], tf.int64, tf.zeros_initializer(), trainable=False)
         return tf.train.get_or_create_global_step(), updates

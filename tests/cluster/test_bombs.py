@@ -68,7 +68,7 @@ BOMBS = {
 
 
 def answers():
-    """What a server says to each, in a process that may have 512 MB more than it has; its highest memory in MB."""
+    """A server's answers to each, in a process with at most 512 MB more than it has; its highest memory in MB."""
     server = tf.train.Server({"worker": ["localhost:0"]}, job_name="worker", task_index=0)
     raw = Raw(server.target.removeprefix("grpc://"))
     session = raw("CreateSession", master_pb2.CreateSessionRequest()).session_handle

@@ -33,7 +33,7 @@ sys.stdin.readline()
 
 
 class Mine(Exception):
-    """What the body of a test raises."""
+    """An error that the body of a test raises."""
 
 
 ERRORS = pytest.mark.parametrize("error", [Mine(), None], ids=["error", "no error"])

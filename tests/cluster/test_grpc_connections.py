@@ -216,7 +216,7 @@ def test_a_fork_writes_nothing():
 
 
 def test_a_value_of_a_worker_as_it_was_before_a_restart_is_not_waited_for(lab):
-    """Its consumer outlives the restart, and asks under the key that the old one was to send under."""
+    """The consumer outlives the restart, and asks under the key that the old task was to send under."""
     asker, answers = lab.worker(1), queue.Queue()
     old, before = edge_key(lab.tasks[1]), lab.tasks[1].worker.devices[0].incarnation
     lab.serving[1].stop()

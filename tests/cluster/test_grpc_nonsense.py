@@ -1,4 +1,4 @@
-"""What only a wire can carry: bytes that are not a message, graphs that are not graphs, calls for missing things."""
+"""Nonsense that only a wire can carry: bytes that are not a message, graphs that are not graphs, unknown things."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server or a process cluster refuses, and which errors its children get."""
+"""Requests that a server or a process cluster refuses, and the errors that its children get."""
 
 from __future__ import annotations
 

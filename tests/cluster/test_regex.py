@@ -14,7 +14,7 @@ SLOW = b"(a+)+b"
 
 
 def ask(target):
-    """What `SLOW` makes of 40 letters there; an error counts, too."""
+    """The result of `SLOW` on 40 letters there; an error counts, too."""
     with tf.Graph().as_default(), tf.Session(target) as session:
         text = tf.placeholder(tf.string, [])
         replaced = tf.regex_replace(text, SLOW, "c")

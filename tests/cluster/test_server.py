@@ -109,7 +109,7 @@ HOSTS = ["localhost", "127.0.0.1", "machine-a.example.com", "10.1.2.3", "0.0.0.0
 
 
 def one_plus_one(target):
-    """What a session at a server computes."""
+    """The sum that a session at a server computes."""
     with tf.Graph().as_default(), tf.Session(target) as session:
         return session.run(tf.constant(1.0) + 1.0)
 

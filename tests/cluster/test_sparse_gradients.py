@@ -18,7 +18,7 @@ def fresh_graph():
 
 
 def bytes_of(cluster, before):
-    """What tensors have crossed since `before` calls."""
+    """The bytes of tensors that have crossed since `before` calls."""
     return sum(call.nbytes for call in cluster.calls()[before:] if call.method == "RecvTensor")
 
 

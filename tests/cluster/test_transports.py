@@ -273,7 +273,7 @@ def test_no_such_fetch_feed_or_target(lab):
 
 
 class Box:
-    """What a recv_tensor gave."""
+    """The tensors that a recv_tensor gave."""
 
     def __init__(self):
         self.found = []

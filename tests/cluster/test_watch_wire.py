@@ -1,4 +1,4 @@
-"""What tf.watch sees of calls that go over gRPC: those that this process makes, and those that come to it."""
+"""Calls over gRPC as tf.watch sees them: those that this process makes, and those that come to it."""
 
 from __future__ import annotations
 

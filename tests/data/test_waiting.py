@@ -1,4 +1,4 @@
-"""What waits can be interrupted, what works ahead keeps no more than it was asked for, and nothing is left running."""
+"""A wait can be interrupted, a thread works ahead no further than it was asked to, and nothing is left running."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.files.kill_saves import kill_many
 
 
 class Killed(BaseException):
-    """What a process sees of SIGKILL: from here on nothing it does has an effect."""
+    """A process's view of SIGKILL: from here on nothing it does has an effect."""
 
 
 class Disk:

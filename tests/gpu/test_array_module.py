@@ -1,4 +1,4 @@
-"""What kernels ask of their array module is there in CuPy, and what bridges the two agrees with NumPy."""
+"""CuPy has everything that kernels ask of their array module, and the bridges agree with NumPy."""
 
 from __future__ import annotations
 

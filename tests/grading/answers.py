@@ -1,4 +1,4 @@
-"""What the repository holds for each question: its solution, its stub, its catalogued wrong answers."""
+"""The repository's material for each question: its solution, its stub, its catalogued wrong answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def answer_cell(question: Question) -> str:
 
 
 def answer(question: Question, cell: str, folder: Path) -> Any:
-    """What the name of the answer stands for after the cell was run as a program, below what its notebook imports."""
+    """The value of the answer's name after the cell was run as a program, below its notebook's imports."""
     imports = "\n".join(re.findall(r"^(?:import|from) .*$", source_of(question), re.MULTILINE))
     path = folder / "answer.py"
     path.write_text(f"{imports}\n{cell}\n", encoding="utf-8")

@@ -93,7 +93,7 @@ def _inside(node: ast.AST, first: int, last: int) -> bool:
 
 
 def _edits(node: ast.AST) -> Iterator[tuple[str, ast.AST, Any]]:
-    """What may be changed in a node: a text, the part of it that changes, and a function that changes its copy."""
+    """The changes that a node allows: a text, the part of it that changes, and a function that changes its copy."""
     for change, edit in _other_values(node):
         yield change, node, edit
     for i, one in enumerate(node.keywords if isinstance(node, ast.Call) else ()):

@@ -1,4 +1,4 @@
-"""What input/q1 says of answers that return no list of lines, or do not read all."""
+"""The verdicts of input/q1 on answers that return no list of lines, or do not read all."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_no_function_of_another_notebook_has_the_name_of_an_answer(question):
 
 @pytest.fixture(scope="module")
 def tallies():
-    """Those of all questions that were judged."""
+    """The tallies of all questions that were judged."""
     return []
 
 

@@ -69,7 +69,7 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
 
 
 def test_what_the_official_solution_once_promised_loses_marks():
-    """It ignored the contexts, and took 5% too much: 137 MiB of 192 run, but not with 1.05 * 137 / 192."""
+    """The answer ignored the contexts, and took 5% too much: 137 MiB of 192 run, but not with 1.05 * 137 / 192."""
 
     def part(share, most):
         def settings(programs, cards, need, memory):

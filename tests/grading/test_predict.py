@@ -87,7 +87,7 @@ def test_choice_run_and_task_come_in_this_order_and_the_text_gives_nothing_away(
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """What nbgrader gets."""
+    """The release that nbgrader gets."""
     folder = tmp_path_factory.mktemp("course")
     build.write_nbgrader(folder)
     return "\n".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.ipynb"))

@@ -46,7 +46,7 @@ def without_the_killer(folders):
 
 
 def marks_in(path):
-    """What counts of each mark, by student."""
+    """The parts of each mark that count, by student."""
     found = {one["student"]: one for one in json.loads(path.read_text())["submissions"]}
     return {student: (one["points"], one["failed"], one["notes"], told(one)) for student, one in found.items()}
 

@@ -144,7 +144,7 @@ def test_a_call_that_is_slow_to_end_is_stopped_without_a_word(monkeypatch, capsy
 
 
 def test_an_answer_that_never_ends_in_virtual_time_takes_its_cluster_along(monkeypatch):
-    """Its queue runners wait for their turns: stopped in the middle of its own, it would leave them waiting forever.
+    """Queue runners wait for their turns: stopped in the middle of its own, one would leave them waiting forever.
 
     The clock knows that without a look at anybody's frames, whatever its functions are called.
     """

@@ -1,4 +1,4 @@
-"""What messages show of attributes that no misfit in tests/graph/oracle/test_shape_rules.py has."""
+"""Attributes in messages that no misfit in tests/graph/oracle/test_shape_rules.py has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ops cost, against figures worked out by hand; and how long that takes."""
+"""The costs of ops, against figures worked out by hand; and the time that this takes."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def by_rule(messages: Sequence[Sent], rates: Sequence[float]) -> list[float]:
 
 
 def by_packets(messages: Sequence[Sent], rates: Sequence[float], packet: float = 0.01) -> list[float]:
-    """The same with packets: each link has a queue, serves one packet at a time, and hands it on when it is whole."""
+    """The arrivals with packets: each link has a queue, serves one packet at a time, and hands on whole ones."""
     queues: list[deque[tuple[int, int]]] = [deque() for _ in rates]  # of (message, place on its way)
     left, arrived = [round(message.size / packet) for message in messages], [0.0] * len(messages)
     numbers = itertools.count()

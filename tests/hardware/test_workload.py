@@ -1,4 +1,4 @@
-"""What the nodes of a graph cost and hold, read off the nodes alone."""
+"""The costs and the memory of a graph's nodes, read off the nodes alone."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Lab:
         return Site(target, name, str(folder))._asdict()
 
     def expected(self, what: Any, way: Way, run: Callable[[Way, Any, Any], Any]) -> Any:
-        """What TensorFlow alone gives."""
+        """The result with TensorFlow alone."""
         key = what, way.master
         if key not in self._expected:
             theirs = Way(*KINDS[:1] * 3, way.master)

@@ -27,7 +27,7 @@ MODULES = {"TensorFlow": "tensorflow.compat.v1", "TensorFlow v2": "tensorflow.co
 
 
 class PeerError(Exception):
-    """What a program raised there: the name of the class, and the text."""
+    """An error that a program raised there: the name of the class, and the text."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")

@@ -22,7 +22,7 @@ def cluster(tensorflow):
 
 
 def trained(spec, target, index, algorithm):
-    """What a worker has in the end: a dense variable, rows, the step."""
+    """A worker's state in the end: a dense variable, rows, the step."""
     with tf.Graph().as_default(), tf.device(f"/job:worker/task:{index}"):
         step = tf.train.get_or_create_global_step()
         w = tf.Variable(np.full((3, 2), float(index)), name="w")

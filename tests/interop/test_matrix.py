@@ -59,7 +59,7 @@ def test_together(lab, first, second, way):
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("first, second", [(f.__name__, g.__name__) for f, g in programs.AFTERWARDS])
 def test_afterwards(lab, first, second, way):
-    """What one client leaves, one of the other kind finds."""
+    """One client's variables are there for a later one of the other kind."""
 
     def run(way, one, two):
         site = lab.site(way)

@@ -232,7 +232,7 @@ def test_a_partial_run_over_both(target, tensorflow, client, here, there):
 
 @pytest.mark.parametrize("ps, worker", WAYS)
 def test_a_model_with_functions(target, tensorflow_2, ps, worker):
-    """What the gradient needs of a loop's turns crosses between the two kinds, in lists of tensors."""
+    """Values that the gradient needs of a loop's turns cross between the two kinds, in lists of tensors."""
     expected = tensorflow_2.run("recurrent", target="")
     np.testing.assert_allclose(tensorflow_2.run("recurrent", target=target, ps=ps, worker=worker), expected, rtol=1e-4)
 

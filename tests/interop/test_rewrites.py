@@ -1,4 +1,4 @@
-"""What a TensorFlow master makes of graphs of dtflab's ops runs on dtflab's workers, and gives the same values."""
+"""Graphs of dtflab's ops that a TensorFlow master rewrites run on dtflab's workers, and give the same values."""
 
 from __future__ import annotations
 

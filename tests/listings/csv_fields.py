@@ -1,4 +1,4 @@
-"""What a line of a CSV file may be: an empty field has its default, a blank one is an error; types by defaults."""
+"""Fields of a CSV file: an empty field has its default, a blank one is an error; types by defaults."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What dtflab prints reaches every terminal, also one without its letters."""
+"""The output of dtflab reaches every terminal, also one without its letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step frees, the next one finds: the process's heap does not give it back to the system in between."""
+"""Memory that a step frees is there for the next one: the heap does not give it back to the system in between."""
 
 from __future__ import annotations
 

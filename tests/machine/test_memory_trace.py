@@ -1,4 +1,4 @@
-"""What a trace says of memory: who took how much of which allocator, from when to when."""
+"""Memory in a trace: who took how much of which allocator, from when to when."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def one_card(monkeypatch):
 
 
 def memory_of(session):
-    """What /gpu:0 of the session has."""
+    """The memory of the session's /gpu:0."""
     devices = session._master.session(session._handle)._workers
     (worker,) = devices.values()
     return next(device.memory for device in worker.devices if device.type == "GPU")
@@ -70,7 +70,7 @@ def chain():
 
 
 def chain_in_place():
-    """What nobody else can see is overwritten, as in TensorFlow."""
+    """A chain of values that nobody else can see, which are overwritten, as in TensorFlow."""
     x = big()
     for _ in range(6):
         x = tf.negative(x)

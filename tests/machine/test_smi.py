@@ -188,7 +188,7 @@ def test_a_program_that_begins_during_a_look_is_in_the_next_one(monkeypatch):
 
 
 def another_process(folder, *holdings, **there):
-    """What a process that lives tells: a folder has its record as long as that is open."""
+    """The record of another living process: a folder has it as long as that is open."""
     other = registry.Registry(folder)
     other.publish({name: registry.HostCards("GRID K520", 4 << 30, count) for name, count in there.items()}, [])
     if holdings:

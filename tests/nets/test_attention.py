@@ -153,7 +153,7 @@ def ancestors(tensor):
 
 
 def second_step(standard):
-    """What the bottom layer of the second step waits for: the nodes of upper layers."""
+    """The nodes of upper layers that the bottom layer of the second step waits for."""
     cells = [tf.nn.rnn_cell.BasicRNNCell(UNITS) for _ in range(2)]
     mechanism = MECHANISMS["luong"](tf.constant(MEMORY), None)
     if standard:

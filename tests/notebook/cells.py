@@ -10,13 +10,13 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def magic(shell, line, name="_"):
-    """What one line gives; raises what it raises."""
+    """The value of one line; raises the line's error."""
     shell.run_cell(f"{name} = {line}" if name != "_" else line, silent=True).raise_error()
     return shell.user_ns.get(name)
 
 
 def cell(shell, text):
-    """What a cell prints and shows of an error."""
+    """The output of a cell, and its display of an error."""
     with capture_output(display=False) as shown:
         shell.run_cell(text)
     return re.sub(r"\x1b\[[0-9;]*m", "", shown.stdout + shown.stderr)

@@ -1,4 +1,4 @@
-"""What a notebook shows of an error: few lines, and those are the user's."""
+"""Errors in a notebook: few lines, and those are the user's."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ WAIT = 30  # seconds; none of it passes if all is well
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What a notebook was given: bundles of data, in order, whether displayed or put in place of the last."""
+    """The displays of a notebook: bundles of data, in order, whether new or in place of the last."""
     given = []
 
     class Handle:

@@ -39,7 +39,7 @@ def say_when_waiting():
 
 
 class Shown(NamedTuple):
-    """What a cell showed."""
+    """The output of a cell."""
 
     stdout: str
     stderr: str
@@ -233,7 +233,7 @@ def pids(kernel):
 
 
 def left(pids):
-    """Those that still run, waited for."""
+    """The processes that still run, after a wait for their end."""
     deadline = time.monotonic() + 60
     while alive := [pid for pid in pids if running(pid)]:
         if time.monotonic() > deadline:

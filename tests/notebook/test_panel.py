@@ -1,4 +1,4 @@
-"""What a notebook shows of a cluster: the table, the buttons below it, GPUs."""
+"""A cluster in a notebook: the table, the buttons below it, GPUs."""
 
 from __future__ import annotations
 

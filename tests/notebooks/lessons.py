@@ -18,7 +18,7 @@ Said = list[tuple[str, str]]  # a sentence, and the pattern of what is then show
 
 
 class Ran(NamedTuple):
-    """What a notebook shows when it runs twice."""
+    """The display of a notebook that runs twice."""
 
     name: str
     notebook: NotebookNode
@@ -56,7 +56,7 @@ def text(name: str) -> str:
 
 
 def complaints(notebook: NotebookNode) -> list[str]:
-    """What a reader should not see: errors, and any word on stderr (it also costs points under nbgrader)."""
+    """The outputs that a reader should not see: errors, and words on stderr (these also cost points under nbgrader)."""
     found = []
     for number, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", []):

@@ -1,4 +1,4 @@
-"""What a teacher does with a demo: runs it twice, moves every slider to its end, and reads its sentences aloud."""
+"""A demo in a teacher's hands: run twice, every slider moved to its end, its sentences read aloud."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_notebooks_are_what_their_sources_say():
 
 @pytest.fixture(scope="module")
 def stripped(tmp_path_factory):
-    """What the hook leaves of each notebook."""
+    """The notebooks as the hook leaves them."""
     folder = tmp_path_factory.mktemp("stripped")
     copies = {path: Path(shutil.copy(path, folder)) for path in NOTEBOOKS}
     subprocess.run([sys.executable, "-m", "nbstripout", "--keep-id", *copies.values()], check=True)

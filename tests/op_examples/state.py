@@ -1,4 +1,4 @@
-"""What variables begin with, and what is done to parts of them."""
+"""Examples of initial values of variables, and of changes to parts of them."""
 
 from __future__ import annotations
 

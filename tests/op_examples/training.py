@@ -33,7 +33,7 @@ def _inputs(v: Values, shape: tuple[int, ...], rows: list[int] | None, **scalars
 
 
 def _state(v: Values, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """What an optimizer may find: means of squares are positive, and larger than the squares of means (`mg`)."""
+    """A state that an optimizer may find: means of squares are positive, and above the squares of means (`mg`)."""
     if name == "mg":
         return v.within(0.1, 0.5, *shape)
     return v.array(*shape) if name in ("var", "linear") else v.positive(*shape)

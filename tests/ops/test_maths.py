@@ -1,4 +1,4 @@
-"""What the walk over all ops does not see: kernels as bare ufuncs, sparse gradients, operators, mixed dtypes."""
+"""Parts that the walk over all ops does not see: bare ufuncs, sparse gradients, operators, mixed dtypes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ LIMITS = "SOLE_ARGUMENT", "SOLE_ELEMENT", "SOLE_ATTRIBUTE"
 
 
 def limits():
-    """What the module says when it is loaded now."""
+    """The limits that the module has when it is loaded now."""
     spec = importlib.util.spec_from_file_location("ownership_again", ownership.__file__)
     again = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(again)

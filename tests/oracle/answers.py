@@ -33,14 +33,14 @@ _running: list[Tape] = []
 
 
 def theirs(answer: Callable[[Any], Any]) -> Any:
-    """What `answer(tf)` gives with TensorFlow: now, or when it was recorded."""
+    """The result of `answer(tf)` with TensorFlow: now, or when it was recorded."""
     if not _running:
         return answer(tensorflow1.load())
     return _running[-1].next(answer)
 
 
 def both(answer: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """What `answer(tf)` gives with TensorFlow, and with dtflab."""
+    """The results of `answer(tf)` with TensorFlow, and with dtflab."""
     return theirs(answer), answer(dtflab)
 
 

@@ -13,7 +13,7 @@ from tests.oracle import answers
 
 
 def at_home(run: Callable[[Any, str], Any], folder: Path) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """What `run(tf, home)` answers and the files that it leaves, in TensorFlow and in dtflab.
+    """The answers of `run(tf, home)` and the files that it leaves, in TensorFlow and in dtflab.
 
     One home after the other under one name, which is the working directory. In what is compared it is called HOME.
     """
@@ -67,7 +67,7 @@ def plain(value: Any) -> Any:
 
 
 def tried(call: Callable[[], Any], *words: str) -> Any:
-    """What a call gives, or the class of its error and which of the words its text has."""
+    """The result of a call, or the class of its error and which of the words its text has."""
     try:
         return call()
     except Exception as error:

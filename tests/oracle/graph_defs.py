@@ -14,7 +14,7 @@ NOT_COMPARED = {"_output_shapes", "_gradient_op_type"}  # the second is numbered
 
 
 def both(program: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """What the program returns in a fresh graph of each."""
+    """The results of the program in a fresh graph of each."""
 
     def answer(tf: Any) -> Any:
         with tf.Graph().as_default():

@@ -1,4 +1,4 @@
-"""What a call gives, with its types, or what its error says: in a form that is the same in TensorFlow and in dtflab."""
+"""The result of a call, with its types, or its error's text: in a form that both libraries have in common."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def said(error: Exception) -> str:
 
 
 def tried(call: Callable[[], Any]) -> Any:
-    """What a call gives, or its error."""
+    """The result of a call, or its error."""
     try:
         return seen(call())
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What a test is made of: its function, and everything in `tests` that this function mentions.
+"""The parts of a test: its function, and everything in `tests` that this function mentions.
 
 TensorFlow's recorded answers are good as long as this code is the same. Comments, docstrings, layout, paths and where
 things of other packages are imported from don't count.
@@ -86,7 +86,7 @@ def file_of(dotted: str) -> Path | None:
 
 @cache
 def _mentioned(path: Path, name: str) -> frozenset[tuple[Path | None, str]]:
-    """What the statements that make a name mention: names of the tests by their file, of other packages by None."""
+    """The names that the statements of a name mention: names of the tests by their file, of other packages by None."""
     here = module(path)
     return frozenset(_meant(here, path, dotted) for dotted in set(map(house.dotted, here.nodes(name))) if dotted)
 
@@ -105,7 +105,7 @@ def _meant(here: Module, path: Path, name: str) -> tuple[Path | None, str]:
 
 
 def reached(path: Path, names: Iterable[str]) -> set[tuple[Path | None, str]]:
-    """What these names of a file mention, directly or through what they mention, but for the machinery of records."""
+    """The names that these names of a file mention, directly or not, but for the machinery of records."""
     found: set[tuple[Path | None, str]] = set()
     todo = [(path, name) for name in names]
     while todo:

@@ -20,7 +20,7 @@ Program = Callable[[Any, str], Any]
 
 
 def both(run: Program, folder: Path, in_order: bool = True) -> tuple[Any, Any]:
-    """What the program answers and logs (in that order) on TensorFlow, and on dtflab."""
+    """The program's answers and its log (in that order) on TensorFlow, and on dtflab."""
 
     def answer(tf: Any) -> Any:
         home = folder / tf.__name__

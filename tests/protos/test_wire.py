@@ -47,7 +47,7 @@ ENUMS = {e.full_name: e for e in enums()}
 
 
 def fields(descriptor: Descriptor) -> dict[str, object]:
-    """What the wire and the Python API know of each field of a message."""
+    """The wire's and the Python API's view of each field of a message."""
     proto = descriptor_pb2.DescriptorProto()
     descriptor.CopyToProto(proto)
     return {

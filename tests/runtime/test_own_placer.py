@@ -182,7 +182,7 @@ def test_an_error_of_the_placer_is_the_callers_and_the_session_can_go_on():
 
 
 def test_the_page_about_placers_runs(tmp_path, capsys):
-    """Its blocks of Python, in order, as one program; its blocks of text are what that prints."""
+    """The page's blocks of Python, in order, are one program; its blocks of text are that program's output."""
     page = (ROOT / "docs" / "placers.md").read_text(encoding="utf-8")
     program, printed = ("\n".join(re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)) for kind in ("python", "text"))
     (tmp_path / "page.py").write_text(program, encoding="utf-8")

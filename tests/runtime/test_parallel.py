@@ -34,7 +34,7 @@ def two_gpus():
 
 
 class Meeting:
-    """What the kernels of the figure wait for, so that its order is the only one in which they can end."""
+    """The barriers of the figure's kernels, so that its order is the only one in which they can end."""
 
     def __init__(self) -> None:
         self.sources = threading.Barrier(3)  # A, B and C have started

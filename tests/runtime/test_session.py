@@ -410,7 +410,7 @@ def test_an_empty_list_remembered_does_not_make_none_a_fetch():
 
 
 def test_a_step_that_is_cancelled_twice_tells_the_first_reason():
-    """Its session is closed, then its cluster is stopped, both before its own thread looks."""
+    """The session is closed, then its cluster is stopped, both before the step's own thread looks."""
     step = Step(1)
     step.cancel(errors.CancelledError(None, None, "the session was closed"))
     step.cancel(errors.UnavailableError(None, None, "the task was stopped"))

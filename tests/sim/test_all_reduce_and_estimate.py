@@ -1,4 +1,4 @@
-"""What `estimate` says of training by all-reduce, next to a real run of AllReduceOptimizer in virtual time."""
+"""`estimate` of training by all-reduce, next to a real run of AllReduceOptimizer in virtual time."""
 
 from __future__ import annotations
 

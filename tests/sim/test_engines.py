@@ -168,7 +168,7 @@ def test_a_device_adds_what_came_before_it_was_ready(run):
 
 
 def test_layers_taken_together_are_within_a_tenth():
-    """What the vectorized engine does with more than 20,000 messages: sixteen layers as four items."""
+    """The vectorized engine takes layers together above 20,000 messages: sixteen layers as four items."""
     fine, coarse = (
         job(layered([200_000] * 48, 0.001, 0.002), cluster(8, 2, bandwidth=1e9), BUSY, most=most) for most in (None, 16)
     )

@@ -1,4 +1,4 @@
-"""What `estimate` says of a small network, next to a real run of its program in virtual time.
+"""`estimate` of a small network, next to a real run of its program in virtual time.
 
 Bounds: one worker 1%; several 15% where workers run freely and links are full, 10% where they wait for each other
 and compute. Where they wait for each other and compute next to nothing the estimate is up to 40% longer: a server of

@@ -36,7 +36,7 @@ def step(build_it, feed, count, bus="pcie3"):
 
 
 def idle_share(lines, count):
-    """What devices lose from the first kernel to the last one's end."""
+    """The share of time that devices lose from the first kernel to the last one's end."""
     whole = max(line.ended for line in lines) - min(line.started for line in lines)
     return 1 - sum(line.ended - line.started for line in lines) / (whole * count)
 

@@ -332,7 +332,7 @@ def test_a_time_may_be_taken_from_another_point_of_the_calibration():
 
 
 def test_a_time_may_be_taken_from_another_point_of_the_same_file():
-    """It computes as that one does, whose rate is given; the two may name each other, and one may name itself."""
+    """A point computes like the one whose rate is given; the two may name each other, and one may name itself."""
     setup = {"platform": "daint_p100", "model": "resnet50", "batch_per_gpu": 64, "nodes": 1, "ps_tasks": 1}
     content = asked("throughput", "images/s", {"calibrate_from": "b"}, gpus=1, **setup)
     content["points"].append(copy.deepcopy(content["points"][0]) | {"id": "b", "published": 5.0})
@@ -346,7 +346,7 @@ def test_a_time_may_be_taken_from_another_point_of_the_same_file():
 
 @pytest.mark.parametrize("named", ["osdi-backup-t44", "OSDI-backup-t4", 7])
 def test_a_point_that_names_a_point_that_is_nowhere_is_skipped(named):
-    """It is not predicted from another rate instead; a point whose own rate is given asks no other."""
+    """The point is not predicted from another rate instead; one whose own rate is given asks no other."""
     found = predictions(asked("median_step_time", "s", {"calibrate_from": named}, **K40))
     assert found.values == {}
     assert f"'calibrate_from' is '{named}': no such point" in found.skipped["a"]

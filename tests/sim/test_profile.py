@@ -329,7 +329,7 @@ def test_times_are_those_of_a_step_in_virtual_time():
 
 @pytest.mark.parametrize("name", ["resnet50", "vgg16", "ranker"])
 def test_times_are_those_of_the_schedule(name):
-    """What a placer adds up for the same step."""
+    """The schedule's times are those that a placer adds up for the same step."""
     model = models.get(name)(4)
     step = model.train_op()
     nodes = by_name(op.node() for op in model.graph.get_operations())

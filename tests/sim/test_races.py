@@ -1,4 +1,4 @@
-"""What theory says of stale gradients, and what helps against them, on a parabola in virtual time."""
+"""Theory of stale gradients, and the cures against them, on a parabola in virtual time."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ CURES = {
 
 @pytest.fixture(scope="module")
 def cured():
-    """What seven races of thirty workers lose: ten seconds, so the tests that look at them are slow."""
+    """The losses of seven races of thirty workers: ten seconds, so the tests that look at them are slow."""
     ways = {"nothing": {"rate": RATE}, "warm-up alone": {"rate": RATE, "cures": {"warm_up_steps": 40}}}
     return race({name: {"stagger": 2e-3, **way} for name, way in {**ways, **CURES}.items()}, 4)
 

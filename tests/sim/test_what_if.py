@@ -12,7 +12,7 @@ from tests.sim.questions import PRECISION, cluster, images, train_on_servers
 
 
 def seconds_of_a_step(batch=32, workers=1, **hardware):
-    """What a step takes in a real virtual run, in which all workers begin it at once: the longest."""
+    """The seconds of a step in a real virtual run, in which all workers begin it at once: the longest."""
     with cluster(workers, **hardware) as made:
 
         def program(client):
@@ -173,7 +173,7 @@ def test_the_link_in_the_way_is_named_first(question):
 
 
 def test_a_slider_can_drive_it(question):
-    """What a change costs is events, some 3 µs each (`docs/measured.md`); wall-clock times are not asserted."""
+    """A change costs some 3 µs per event (`docs/measured.md`); wall-clock times are not asserted."""
     assert question.run(network=0.5).schedule.events < 500
     assert question.run(workers=4, network=0.5).schedule.events < 2000
     work = question.step._costs

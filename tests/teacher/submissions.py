@@ -13,7 +13,7 @@ STUB = "raise NotImplementedError()"
 
 
 def _solution() -> str:
-    """What a student who is right writes in the place of the stub."""
+    """The answer of a student who is right, in the place of the stub."""
     lines = SOURCE.read_text(encoding="utf-8").split("\n")
     first, last = (next(i for i, line in enumerate(lines) if mark in line) for mark in ("### BEGIN", "### END"))
     return "\n".join(lines[first + 1 : last]).lstrip()

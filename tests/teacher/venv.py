@@ -20,7 +20,7 @@ def tool(name: str) -> str:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What the tools find: themselves on PATH (nbgrader calls alembic), this dtflab, and a home of their own."""
+    """The tools' environment: themselves on PATH (nbgrader calls alembic), this dtflab, and a home of their own."""
     own = {
         name: str(home / ".home" / name.lower())
         for name in ("HOME", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR")

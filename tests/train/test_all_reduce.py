@@ -23,7 +23,7 @@ def fresh_graph():
 
 
 def play(plan, data):
-    """What each worker has half-way and in the end, by NumPy."""
+    """The values of each worker half-way and in the end, by NumPy."""
     held = data.copy()
     for messages in plan.reduce:
         for message, value in [(m, held[m.source, m.first : m.last].copy()) for m in messages]:

@@ -27,7 +27,7 @@ def spec_of(workers):
 
 
 def run_group(cluster, workers, build, steps=1, feeds=None, **kwargs):
-    """What each worker's `build(group)` gives in each of that many steps."""
+    """The results of each worker's `build(group)` in each of that many steps."""
 
     def work(client):
         if client.index >= workers:
@@ -251,7 +251,7 @@ def test_a_hang_in_a_step_ends_by_the_timeout():
 
 @pytest.mark.parametrize("engine", ["inprocess", "process"])
 def test_all_end_when_a_task_is_lost(engine):
-    """Its neighbours see that it does not answer; the others hear it from them. Nobody waits for it to come back."""
+    """Neighbours see that the task does not answer; the others hear it from them. Nobody waits for it to come back."""
     trained = threading.Barrier(4)
 
     def work(client):

@@ -279,7 +279,7 @@ def test_a_deadlock_says_who_waits_for_what(program, says):
 
 
 def test_threads_that_rest_are_not_told_of_a_deadlock(capfd):
-    """Those of data sets, queue runners and writers wait to be asked: they go on, and write nothing to stderr."""
+    """Threads of data sets, queue runners and writers wait to be asked: they go on, and write nothing to stderr."""
     with tf.Cluster(ps=1, worker=1, clock="virtual") as cluster, tf.Graph().as_default():
         rows = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100).prefetch(2)).get_next()
         names = tf.train.string_input_producer(["a", "b"]).dequeue()

@@ -39,7 +39,7 @@ DIGEST = "89940decc8212bd700c00eaa558fe39d2b220707ed4ef3798260dc345dd01803"
 
 
 def in_a_process(hash_seed):
-    """What `small_program` prints: moments and hash, then the losses."""
+    """The output of `small_program`: moments and hash, then the losses."""
     ran = subprocess.run(
         [sys.executable, "-m", "tests.virtual.small_program"],
         env=os.environ | {"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True, timeout=300,
@@ -60,7 +60,7 @@ def test_the_seed_of_the_cluster_is_where_numbers_without_seeds_come_from():
 
 
 def test_slower_hardware_changes_no_random_number():
-    """What a worker draws depends on its steps, not on when they are."""
+    """A worker's random numbers depend on its steps, not on when they are."""
 
     def alone(client):
         with tf.device(client.device), tf.Session(client.target) as session:

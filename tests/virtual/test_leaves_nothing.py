@@ -1,4 +1,4 @@
-"""What a step in virtual time leaves behind: nothing, so the collector need not look for it."""
+"""A step in virtual time leaves nothing behind, so the collector need not look for it."""
 
 from __future__ import annotations
 

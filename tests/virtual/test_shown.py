@@ -1,4 +1,4 @@
-"""What shows time shows virtual time: traces, timeline, hooks, summaries, timestamps, coordinators."""
+"""Everything that shows time shows virtual time: traces, timeline, hooks, summaries, timestamps, coordinators."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_threads_of_the_program_are_guests(cluster, monkeypatch):
 
 
 def test_time_waits_for_threads_that_the_program_started(monkeypatch):
-    """What they compute between two waits takes none, and those that it is about to start miss nothing."""
+    """Computing between two waits takes no time, and threads that are about to start miss nothing."""
     monkeypatch.setattr(guests, "PATIENCE", 60)  # on a busy machine they may be late
     with tf.Cluster(ps=1, clock="virtual"):
         coordinator, times = tf.train.Coordinator(), []

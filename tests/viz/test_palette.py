@@ -24,7 +24,7 @@ EIGHT = [task("worker", n, GPU) for n in range(8)]
 
 
 def every_colour():
-    """Those of devices and jobs, of phases and of times."""
+    """The colours of devices and jobs, of phases and of times."""
     named = [value for module in (palette, colouring) for value in vars(module).values()]
     listed = [one for value in named if type(value) in (tuple, list) for one in value]
     return sorted({value for value in (*named, *listed) if isinstance(value, Colour)})

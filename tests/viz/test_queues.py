@@ -131,7 +131,7 @@ def test_many_queues_now():
 
 
 def test_a_queues_highest_level_is_sought_a_few_times_whatever_happened(monkeypatch):
-    """It is sought among all events; for each event again, a long watch would take minutes."""
+    """One search goes through all events; a search for each event would take minutes after a long watch."""
     sought = []
     most = queue_course.Course.most
     monkeypatch.setattr(

@@ -309,7 +309,7 @@ def test_ops_are_counted_as_a_placement_does_and_what_is_added_is_said_apart():
 
 
 def test_an_arrow_ends_where_the_wait_does():
-    """Its tip is at the bar's right end, where the tensor is there, not where somebody began to wait for it."""
+    """An arrow's tip is at the bar's right end, where the tensor is there, not where somebody began to wait for it."""
     stats = step(("weights", 0, 300), device=PS)
     stats.MergeFrom(step(("RecvTensor", 100, 400), label=TF_LABEL.replace("hidden/weights/read", "weights").format(
         PS, WORKER

@@ -1,4 +1,4 @@
-"""What-if as pictures: steps on one scale of time, curves over what was changed."""
+"""Pictures of what-ifs: steps on one scale of time, curves over the setting that was changed."""
 
 from __future__ import annotations
 

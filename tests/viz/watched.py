@@ -1,4 +1,4 @@
-"""What a watch may have seen, made up for a picture; and what is looked at in the picture."""
+"""A watch made up for a picture, and the things that are looked at in the picture."""
 
 from __future__ import annotations
 

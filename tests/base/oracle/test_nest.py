@@ -37,7 +37,7 @@ STRUCTURES = [
 
 
 def tried(call):
-    """What a call gives; of an error the class and, of the text, the sentence that says what differs."""
+    """The result of a call; for an error its class and, of the text, the sentence on the difference."""
     try:
         return repr(call())
     except Exception as error:

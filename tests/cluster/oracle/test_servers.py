@@ -1,4 +1,4 @@
-"""What servers hold for their sessions, and what they refuse, side by side with TensorFlow's."""
+"""The state that servers hold for their sessions, and their refusals, side by side with TensorFlow's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_same_answer(run):
 
 
 def tried(call: Callable[[], Any]) -> Any:
-    """What a call gives, or the class of its error."""
+    """The result of a call, or the class of its error."""
     try:
         return call()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What dtflab sends, TensorFlow's C++ reads, and the other way round, for every dtype and form."""
+"""TensorFlow's C++ reads dtflab's bytes, and the other way round, for every dtype and form."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
 
 
 def elements(tf: Any, make: Callable[[Any], Any], most: int = 60, one_shot: bool = False) -> list[Any]:
-    """What the steps of a program give: elements, errors, the end."""
+    """The outcome of a program's steps: elements, errors, the end."""
     found: list[Any] = []
     with tf.Graph().as_default(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

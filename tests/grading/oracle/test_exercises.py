@@ -1,4 +1,4 @@
-"""What a student writes holds in TensorFlow, too: the answers to placement/q1 put every op where they put it there."""
+"""A student's answers hold in TensorFlow, too: those to placement/q1 put every op where they put it there."""
 
 from __future__ import annotations
 

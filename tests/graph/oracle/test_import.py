@@ -239,7 +239,7 @@ def training():
 
 @pytest.mark.parametrize("build", [loop, conditional, training])
 def test_graph_that_tensorflow_built(build):
-    """It survives the way in and out, and TensorFlow takes it back; shapes are found again or were noted."""
+    """The graph survives the way in and out, and TensorFlow takes it back; shapes are found again or were noted."""
     with real_tf.Graph().as_default() as theirs:
         build()
     for message in (theirs.as_graph_def(), theirs.as_graph_def(add_shapes=True)):

@@ -132,7 +132,7 @@ def test_merging(a, b):
 
 
 def placed(a, b=None, soft=False):
-    """What TensorFlow's placer says of an op that asks for `a`, colocated with one that asks for `b`."""
+    """The placement by TensorFlow of an op that asks for `a`, colocated with one that asks for `b`."""
     with tf.Graph().as_default():
         x = tf.placeholder_with_default(1.0, [], name="x")
         y = tf.identity(x, name="y")

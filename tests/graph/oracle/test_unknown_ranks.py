@@ -15,7 +15,7 @@ def unknown(tf, dtype="float32", shape=None):
 
 
 def outcome(function):
-    """What it gives, or the kind of error."""
+    """The function's result, or the kind of its error."""
     try:
         return function()
     except Exception as error:

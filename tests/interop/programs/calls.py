@@ -165,7 +165,7 @@ def counter(tf: Any, target: str, name: str, times: int, initialize: bool) -> fl
 
 
 def reset(tf: Any, target: str) -> str:
-    """What a session says after `Session.reset`."""
+    """The session's answer after `Session.reset`."""
     with tf.Graph().as_default():
         x = tf.constant(1.0)
         sess = tf.Session(target)

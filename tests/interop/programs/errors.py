@@ -1,4 +1,4 @@
-"""What fails, on either task: the class of the error, its op, and whether it tells the line of the program."""
+"""Failures on either task: the class of the error, its op, and whether it tells the line of the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a TensorFlow master makes of graphs before it sends them to their tasks, one program per rewriting.
+"""Programs for each rewriting that a TensorFlow master makes in graphs before it sends them to their tasks.
 
 The ops that `makes` names are in the graph that the worker gets. They were found by sending every op of the registry,
 with its examples, the graphs of `tests/*/oracle`, and these programs through a TensorFlow master.

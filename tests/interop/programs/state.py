@@ -1,4 +1,4 @@
-"""What sessions share, and how it ends."""
+"""The state that sessions share, and how it ends."""
 
 from __future__ import annotations
 

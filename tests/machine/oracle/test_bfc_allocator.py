@@ -37,7 +37,7 @@ def a_sequence(seed):
 
 @pytest.fixture(scope="module")
 def beside():
-    """What both do with the same actions, of which the last does not fit (TensorFlow tries that for 10 s)."""
+    """The results of both with the same actions, of which the last does not fit (TensorFlow tries that for 10 s)."""
     actions = [*a_sequence(7), FULL]
     ran = subprocess.run(
         [sys.executable, str(HERE / "bfc_in_tensorflow.py")],

@@ -272,7 +272,7 @@ def test_lengths_that_do_not_fit_the_batch():
 
 
 class Saver:
-    """What static_state_saving_rnn takes: states by name."""
+    """The argument of static_state_saving_rnn: states by name."""
 
     def __init__(self, tf):
         self.saved = {name: tf.get_variable(name, initializer=tf.ones([BATCH, 4])) for name in ("c", "h")}

@@ -104,7 +104,7 @@ def test_batch_sizes():
 
 
 def test_a_cell_of_ones_own():
-    """It makes its variables in `call`, under scopes of its own or one that is given."""
+    """A cell of one's own makes its variables in `call`, under scopes of its own or one that is given."""
 
     def program(tf):
         class Counting(tf.nn.rnn_cell.RNNCell):

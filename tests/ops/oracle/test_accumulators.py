@@ -38,7 +38,7 @@ def plain(value: Any) -> Any:
 
 
 def tried(call: Callable[[], Any]) -> Any:
-    """What a call gives, or its error without the names of nodes."""
+    """The result of a call, or its error without the names of nodes."""
     try:
         return plain(call())
     except Exception as error:

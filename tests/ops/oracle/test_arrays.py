@@ -353,7 +353,7 @@ def test_same_error(make):
 
 
 def told(error: Exception) -> str:
-    """What an error says, without the node."""
+    """The text of an error without the node."""
     text = getattr(error, "message", str(error))
     text = re.sub(r"(?s)^Graph execution error:.*?Node: '.*?'\n", "", text)
     return re.split(r"\n|,? for '\{\{node", text)[0].strip()

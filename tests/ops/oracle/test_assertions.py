@@ -27,7 +27,7 @@ PAIRS = [([1, 2], [1, 2]), ([1, 2], [1, 3]), ([1, 2], [2, 3]), ([2, 3], [1, 2]),
 
 
 def outcome(tf: Any, make: Any, feeds: Any = None) -> Any:
-    """What building and running an assertion does, and the graph it made."""
+    """The outcome of building and running an assertion, and the graph it made."""
     with tf.Graph().as_default() as graph:
         try:
             check, fed = make(tf)

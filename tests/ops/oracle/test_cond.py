@@ -22,7 +22,7 @@ class Pair(NamedTuple):
 
 
 def run_through(tf: Any, make: Callable[..., Any]) -> Any:
-    """What the program computes for all values of its predicates; the variables start afresh each time."""
+    """The program's results for all values of its predicates; the variables start afresh each time."""
     p, q = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.bool, [], name="q")
     x = tf.placeholder(tf.float32, [3], name="x")
     fetched = make(tf, p, q, x)

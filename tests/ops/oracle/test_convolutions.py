@@ -455,7 +455,7 @@ def test_pools_of_channels_first_are_those_of_channels_last(op):
 
 
 def test_float32_dilated_and_channels_first_are_tensorflows():
-    """What oneDNN has: the same program on both."""
+    """Convolutions that oneDNN has: the same program on both."""
     random = np.random.default_rng(3)
     x, w = (random.uniform(-1, 1, s).astype(np.float32) for s in ((2, 3, 9, 8), (3, 2, 3, 5)))
 

@@ -107,7 +107,7 @@ def test_same_refusals():
 
 
 def test_same_values_in_shards():
-    """What depends on the shape uses that of the whole."""
+    """Initializers that depend on the shape use that of the whole."""
 
     def program(tf):
         cut = tf.fixed_size_partitioner(2)

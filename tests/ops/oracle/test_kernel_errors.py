@@ -74,7 +74,7 @@ def raised_by(tf: Any, program: Program) -> Exception:
 
 
 def sentence(error: Exception) -> str:
-    """What the kernel said: TensorFlow puts the user's line before it and the node behind."""
+    """The kernel's sentence: TensorFlow puts the user's line before it and the node behind."""
     text = re.sub(r"(?s).*\nNode: '[^']*'\n", "", error.message)  # type: ignore[attr-defined]
     text = re.split(r"\s*\[\[", text)[0]
     return text.strip()

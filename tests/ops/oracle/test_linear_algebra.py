@@ -24,7 +24,7 @@ def matrices(kind, *shape, seed=0):
 
 
 def values(program):
-    """What the program's tensors are in TensorFlow and here."""
+    """The program's tensors in TensorFlow and here."""
     theirs, ours = both(lambda tf: (lambda fetches: tf.Session().run(fetches))(program(tf)))
     return theirs, ours
 
@@ -37,7 +37,7 @@ def close(program, tolerance):
 
 
 def assert_right(program, arrays, roundings):
-    """What the program makes of the arrays is right here and in TensorFlow: near what TensorFlow has in double."""
+    """Check the program's results here and in TensorFlow: near those of TensorFlow in double precision."""
     theirs, ours = values(lambda tf: program(tf, *map(tf.constant, arrays)))
     with real_tf.Graph().as_default(), real_tf.Session() as session:
         inputs = [real_tf.placeholder(conditions.widened(x).dtype, x.shape) for x in arrays]

@@ -44,7 +44,7 @@ def test_same_answer(run):
 
 
 def _node(op: Any) -> Any:
-    """What of a node is the same in each run; tables have random names."""
+    """The parts of a node that are the same in each run; tables have random names."""
     attrs = op.node_def.attr
     shared = attrs["shared_name"].s.partition(b"-")[0][:11] if "shared_name" in attrs else b""
     controls = sorted(c.name for c in op.control_inputs)

@@ -523,7 +523,7 @@ def values_and_gradients(tf: Any, expression: Any, feeds: list[dict[str, Any]]) 
 
 
 def tried(tf: Any, expression: Any, feeds: list[dict[str, Any]]) -> Any:
-    """The same, or what an error of the step says."""
+    """The values and gradients, or the text of the step's error."""
     with tf.Graph().as_default():
         try:
             return values_and_gradients(tf, expression, feeds)

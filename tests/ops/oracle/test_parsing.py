@@ -50,7 +50,7 @@ KEY_WORDS = [
 
 
 def tried(tf: Any, make: Callable[[], Any], feed: Any = None) -> Any:
-    """What the fetches that `make` builds give, or the class and the key words of the error."""
+    """The values of the fetches that `make` builds, or the class and the key words of the error."""
     try:
         fetches = make()
         with tf.Session() as session:

@@ -79,7 +79,7 @@ class Reading:
 
 
 def said(error: Any) -> str:
-    """What went wrong, without where in the graph."""
+    """The failure, without its place in the graph."""
     found = re.search(
         r"[\w.]+; No such file or directory|closed and has insufficient elements|corrupted record at \d+|"
         r"truncated record at \d+|Reader \w+State|Could not parse state for \w+ '\w+': \w*|inflate\(\) failed|"

@@ -19,7 +19,7 @@ BOTH = pytest.mark.parametrize("lib", [tf, real_tf], ids=["dtflab", "TensorFlow"
 
 
 def result(lib, function, inputs=(), Tout="float32", **more):
-    """What the function gives through a session."""
+    """The function's result through a session."""
     with lib.Graph().as_default(), lib.Session() as session:
         kinds = [getattr(lib, t) for t in Tout] if isinstance(Tout, list) else getattr(lib, Tout)
         return session.run(lib.py_func(function, [lib.constant(x) for x in inputs], kinds, **more))

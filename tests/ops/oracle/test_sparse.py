@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
 
 
 def tried(call: Callable[[], Any]) -> Any:
-    """What a call gives, or the class of its error."""
+    """The result of a call, or the class of its error."""
     try:
         return plain(call())
     except Exception as error:

@@ -348,7 +348,7 @@ def collections_of_variables(tf):
 
 
 def leaves_pieces(run: Callable[[Any], Any]) -> bool:
-    """What a refused call leaves in the graph is not compared."""
+    """Whether a refused call leaves pieces in the graph, which are not compared."""
     return run.__name__.startswith(("kinds_of_initial", "assignments_that", "where_nothing"))
 
 

@@ -69,7 +69,7 @@ def test_same_error(make):
 
 
 def told(error: Exception) -> str:
-    """What an error says, without the node, and without the numbers that arrays have in the process."""
+    """The text of an error, without the node, and without the numbers that arrays have in the process."""
     text = getattr(error, "message", str(error))
     text = re.sub(r"(?s)^Graph execution error:.*?Node: '.*?'\n", "", text)
     text = re.split(r"\n|for '\{\{node| for Tensor", text)[0]

@@ -25,7 +25,7 @@ def test_same_graph(run):
 
 
 def tried(call: Callable[[], Any]) -> Any:
-    """What a call gives, or its error with the first line of the text."""
+    """The result of a call, or its error with the first line of the text."""
     try:
         return shown(call())
     except Exception as error:
@@ -316,7 +316,7 @@ def wrong_nesting(tf):
 
 @program
 def inside_branches(tf):
-    """What get_variable makes in a branch of tf.cond lives outside of it, and is shared by reuse."""
+    """A variable that get_variable makes in a branch of tf.cond lives outside of it, and is shared by reuse."""
     x = tf.placeholder_with_default(3.0, [])
 
     def branch(name):

@@ -1,4 +1,4 @@
-"""What variables, checks and random numbers do when they run: TensorFlow's values, error classes and texts."""
+"""Variables, checks and random numbers when they run: TensorFlow's values, error classes and texts."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def dtypes_of_variables(tf, session, use_resource):
 
 @one(PROGRAMS)
 def a_reference_variable_is_read_where_its_reader_runs(tf, session):
-    """What TF1 programs rely on: `v` after an update, in the same step, is the new value."""
+    """TF1 programs rely on this: `v` after an update, in the same step, is the new value."""
     v = tf.Variable([0.0, 1.0])
     added = tf.assign_add(v, [1.0, 1.0])
     with tf.control_dependencies([added]):

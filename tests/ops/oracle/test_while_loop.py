@@ -75,7 +75,7 @@ def test_same_graph(make):
 
 @program.each("make")
 def test_same_contexts(make):
-    """What a meta graph keeps of the loops."""
+    """The loops that a meta graph keeps."""
 
     def messages(tf):
         made(tf, make)
@@ -111,7 +111,7 @@ def constants_inside(tf, p, x, n):
 
 @program
 def invariants_only(tf, p, x, n):
-    """What depends on loop constants alone waits for the pivot."""
+    """Ops that depend on loop constants alone wait for the pivot."""
     z = x * 2.0
 
     def body(i, y):
@@ -394,7 +394,7 @@ def one_after_the_other(tf, p, x, n):
 
 @program
 def exits_in_a_body(tf, p, x, n):
-    """What leaves an inner loop is used by another inner loop and by a branch."""
+    """A value that leaves an inner loop is used by another inner loop and by a branch."""
 
     def body(i, y):
         a = tf.while_loop(lambda j, z: j < i, lambda j, z: (j + 1, z + 1.0), (0, y))[1]

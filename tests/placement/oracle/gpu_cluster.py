@@ -26,7 +26,7 @@ _LINE = re.compile(r"^(\S+): \(\w+\): (/job:\S+)$", re.MULTILINE)
 
 
 class Failed(Exception):
-    """What TensorFlow said: the class of the error, and its own text."""
+    """TensorFlow's error: its class, and its own text."""
 
     def __init__(self, error: tf.errors.OpError) -> None:
         super().__init__(error.message)

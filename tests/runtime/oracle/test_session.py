@@ -1,4 +1,4 @@
-"""What `Session.run` takes, gives and refuses: every form of feeds and fetches, side by side with TensorFlow."""
+"""`Session.run` in every form of feeds and fetches, side by side with TensorFlow."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def seen(value: Any) -> Any:
 
 
 def tried(call: Callable[[], Any]) -> Any:
-    """What a call gives, or the class of its error."""
+    """The result of a call, or the class of its error."""
     try:
         return seen(call())
     except Exception as error:

@@ -31,7 +31,7 @@ def training_util(tf: Any) -> Any:
 
 
 class Lab:
-    """What a program is given: `tf`, a clock, a folder, the lines that are logged."""
+    """The arguments of a program: `tf`, a clock, a folder, the lines that are logged."""
 
     def __init__(self, tf: Any, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.tf = tf
@@ -70,13 +70,13 @@ class Lab:
         return module._HookedSession(session, hooks)
 
     def events(self) -> list[Any]:
-        """What lies in the event files, in their order, since all writers were closed."""
+        """The contents of the event files, in their order, since all writers were closed."""
         self.tf.summary.FileWriterCache.clear()
         paths = sorted(self.folder.glob("*tfevents*"))
         return [facts(event) for path in paths for event in self.tf.train.summary_iterator(str(path))]
 
     def tried(self, call: Callable[[], Any]) -> Any:
-        """What a call gives, or its error."""
+        """The result of a call, or its error."""
         try:
             return call()
         except Exception as error:

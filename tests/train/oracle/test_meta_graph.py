@@ -182,7 +182,7 @@ def test_same_export(build, options):
 @pytest.mark.parametrize("clear", [False, True], ids=["devices", "no_devices"])
 @pytest.mark.parametrize("way", ["reads", "is_read"])
 def test_import_of_the_others(build, scope, clear, way, tmp_path, real_tf):
-    """What one exports and the other imports and exports again is what the first makes of it itself."""
+    """An export by one, imported and exported again by the other, equals the first one's own."""
     writer, reader = (real_tf, dtflab) if way == "reads" else (dtflab, real_tf)
     path = str(tmp_path / "graph.meta")
     with writer.Graph().as_default():

@@ -358,7 +358,7 @@ OF_NO_GRAPH = {name: make for name, make in OPTIMIZERS.items() if name not in ("
 
 
 def built_by_clients(tf: Any, make: Callable[[Any], Any], use_resource: bool, clients: int) -> list[Any]:
-    """What threads with a graph each build with one optimizer: the nodes, or the error's class.
+    """The nodes that threads with a graph each build with one optimizer, or the error's class.
 
     The constraint is called between the updates of `a` and `b`. Each thread begins when the one before is there, and
     goes on when all are: each has prepared its settings, and none has used them for `b`.
@@ -485,7 +485,7 @@ def test_same_values_in_half_precision(name, dtype, use_resource):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("centered", [False, True])
 def test_rms_prop_of_rows_rounds_as_tensorflow(centered, dtype, use_resource):
-    """Its kernel for rows has another order than the dense one, and momentum makes the last bit grow."""
+    """The kernel for rows has another order than the dense one, and momentum makes the last bit grow."""
 
     def run(tf: Any) -> Any:
         draw = np.random.RandomState(3)

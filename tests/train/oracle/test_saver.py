@@ -342,7 +342,7 @@ def test_saver_in_the_collection_or_a_new_one():
 
 
 def _restore_without_the_step(tf, home, steps):
-    """What the error says of a path without the step, whose checkpoints have one."""
+    """The error's text for a path without the step, whose checkpoints have one."""
     with tf.Graph().as_default(), tf.Session() as sess:
         v = tf.Variable(1.0, name="v")
         sess.run(v.initializer)

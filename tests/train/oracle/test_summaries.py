@@ -36,7 +36,7 @@ def test_same_answer(run):
 
 
 def ran(tf: Any, *summaries: Any) -> list[str]:
-    """What each summary says, as text, its pictures as pixels; or the class and message of its error."""
+    """The text of each summary, its pictures as pixels; or the class and message of its error."""
     found = []
     with tf.Session() as session:
         for summary in summaries:

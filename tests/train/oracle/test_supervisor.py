@@ -23,7 +23,7 @@ def test_same_answer(run, tmp_path):
 
 
 def events(tf, folder):
-    """What the event files of a folder hold, in order: kinds, steps, tags."""
+    """The contents of a folder's event files, in order: kinds, steps, tags."""
     seen = []
     for name in sorted(name for name in os.listdir(folder) if name.startswith("events")):
         seen.append("file")
@@ -196,7 +196,7 @@ def a_table_and_a_local_variable(tf, home):
 
 @program
 def chief_and_worker(tf, home):
-    """They share a server; the worker asks first. What the chief restores, the worker gets."""
+    """Both share a server; the worker asks first. Values that the chief restores are the worker's, too."""
     tf.Variable(10, name="shared")
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())

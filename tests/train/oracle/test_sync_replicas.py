@@ -196,7 +196,7 @@ def training(tf: Any, targets: Sequence[str], aggregate: int, total: int) -> Ite
 
 
 def on_both(scene: Callable[[Any, Sequence[str]], Any], theirs: Sequence[str]) -> list[Any]:
-    """What the scene shows on TensorFlow's cluster and on dtflab's."""
+    """The outcome of the scene on TensorFlow's cluster and on dtflab's."""
     found = []
     with dtflabs_cluster(dtflab) as ours:
         for tf, targets in ((real_tf, theirs), (dtflab, ours)):
