@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from dtflab.sim.predictions import points
-from tests.house import ROOT, imports, tree
+from tests.house import ROOT, imports_when_run, tree
 
 ENOUGH = 2  # alone, or not; in turns, or not
 
@@ -44,7 +44,7 @@ def reached(*starts: str, rooms: tuple[str, ...] = ("dtflab.sim", "dtflab.hardwa
         if module in found or path is None or not f"{module}.".startswith(tuple(f"{room}." for room in rooms)):
             continue
         found[module] = path
-        for name in imports(path):
+        for name in imports_when_run(path):
             todo += [name, name.rpartition(".")[0]]  # `from a import b`: b is a module, or is in a
     return found
 

@@ -34,7 +34,7 @@ def predictions(content, parameters=None):
 
 def asked(metric, unit="x", given=None, **setup):
     """A file of one point on the shipped platforms and models."""
-    content = copy.deepcopy(CONTENT)
+    content = copy.deepcopy({**CONTENT, "points": []})
     content["points"] = [{"id": "a", "metric": metric, "unit": unit, "setup": setup, "given": given}]
     return content
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ SMALLER = {  # networks of words whose graphs are built and priced quickly
 }
 
 
+@functools.cache
 def profile(name, batch=4, **options):
     model = models.get(name)(batch, **{**SMALLER.get(name, {}), **options})
     return Profile.from_graph(model.loss, name=name)
