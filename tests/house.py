@@ -50,7 +50,7 @@ def nodes(path: Path) -> list[ast.AST]:
 @cache
 def imports(path: Path) -> list[str]:
     """Dotted names that a file imports, wherever it does so: `from a import b` gives `a.b`."""
-    return [name for node in nodes(path) for name in _imported(node)]
+    return [name for node in nodes(path) for name in imported_by(node)]
 
 
 @cache
@@ -60,7 +60,7 @@ def imports_when_loaded(path: Path) -> list[str]:
     todo: list[ast.AST] = [tree(path)]
     while todo:
         node = todo.pop()
-        found += _imported(node)
+        found += imported_by(node)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             todo.extend(node.orelse)
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -75,7 +75,7 @@ def imports_when_run(path: Path) -> list[str]:
     todo: list[ast.AST] = [tree(path)]
     while todo:
         node = todo.pop()
-        found += _imported(node)
+        found += imported_by(node)
         typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         todo.extend(node.orelse if typing_only else ast.iter_child_nodes(node))
     return found
@@ -85,7 +85,7 @@ def imports_when_checked(path: Path) -> Iterator[tuple[str, str]]:
     """Names and what they are, of the imports that only a type checker makes."""
     for block in tree(path).body:
         if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test):
-            yield from ((name.rpartition(".")[2], name) for node in block.body for name in _imported(node))
+            yield from ((name.rpartition(".")[2], name) for node in block.body for name in imported_by(node))
 
 
 def imported_thing(name: str) -> object:
@@ -121,7 +121,7 @@ def page_of_import(imported: str) -> Path | None:
     return page(imported) or page(imported.rpartition(".")[0])
 
 
-def _imported(node: ast.AST) -> Iterator[str]:
+def imported_by(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):

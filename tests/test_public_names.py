@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 import dtflab as tf
-from tests.house import ROOT, imports, name
+from tests.house import ROOT, imported_by, name
 
 PERCENT = [*ROOT.glob("notebooks/src/**/*.py"), *ROOT.glob("solutions/**/*.py")]
 PAGES = [path for folder in (".", "docs", "exercises", "solutions") for path in (ROOT / folder).glob("*.md")]
@@ -43,8 +43,8 @@ class Code:
     """Python code with magics: the dotted names of dtflab that it uses, whatever it calls them, and private names."""
 
     def __init__(self, code: str) -> None:
-        tree = ast.parse(re.sub(r"(?m)^(\s*)[%!].*", r"\1pass", code))
-        self.nodes, self.imported = [*ast.walk(tree)], {name.removesuffix(".*") for name in imports(tree)}
+        self.nodes = [*ast.walk(ast.parse(re.sub(r"(?m)^(\s*)[%!].*", r"\1pass", code)))]
+        self.imported = {name.removesuffix(".*") for node in self.nodes for name in imported_by(node)}
         self.called = {"tf": "dtflab", "dtflab": "dtflab"}  # name → dotted name
         for node in self.nodes:
             match node:

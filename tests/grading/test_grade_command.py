@@ -44,7 +44,7 @@ MISUSES = {
     "an empty class": (["a.py", "--students", "empty/nobody.txt"], "there is no student in empty/nobody.txt"),
     "nothing to resume": (["a.py", "--questions=placement/q1", "--resume"], "--resume needs the files of marks"),
     "no such part": (["a.py", "--questions", "part1=placement/q1"], "no file is called part1. There are: a"),
-    "whose": (["a.py", "b.py", "--student", "ada"], "here are several"),
+    "whose": (["a.py", "b.py", "--student", "ada"], "2 files were given"),
     "no folder for the sheet": (
         ["a.py", "--questions=placement/q1", "--csv", "gone/m.csv"],
         "gone/m.csv can't be written",

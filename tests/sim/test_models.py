@@ -147,7 +147,7 @@ def test_layers_of_seq2seq_on_devices_of_their_own():
     assert {(op.device, "cell_1" in op.name) for op in products} == {(places[0], False), (places[1], True)}
     with pytest.raises(ValueError, match="4 layers on 2 devices"):
         models.get("seq2seq")(2, devices=places)
-    with pytest.raises(ValueError, match=r"attention is one of .*'gnmt'.*, not 'top'"):
+    with pytest.raises(ValueError, match=r"attention must be one of .*'gnmt'.*, not 'top'"):
         models.get("seq2seq")(2, attention="top")
 
 
