@@ -90,6 +90,27 @@ def test_contents_of_a_family_begin_with_what_programs_call(name):
     assert sorted(named) == [page.stem for page in programs_call_of(name)]
 
 
+# ---- resources ----
+
+RESOURCE_CALLS = {"found_in_step", "handle_in_step", "lookup_or_create", "new_or_shared", "resource_of"}
+BESIDE_ITS_OPS = {"SparseTensorsMap": "sparse/transport_ops.py"}  # of 25 lines, so without a page of its own
+
+
+def resources(path: Path) -> Iterator[tuple[str, Path]]:
+    """The classes, and where they are defined, of the resources that the ops of a page make and look up."""
+    own = {node.name: path for node in house.tree(path).body if isinstance(node, house.ast.ClassDef)}
+    known = {name.rpartition(".")[2]: house.page_of_import(name) for name in house.imports_when_loaded(path)} | own
+    given = [arg for call in house.calls(path) if house.called(call) in RESOURCE_CALLS for arg in call.args]
+    names = {arg.id for arg in given if isinstance(arg, house.ast.Name)}
+    yield from ((name, known[name]) for name in names & set(known) if re.match("[A-Z]+[a-z]", name))
+
+
+def test_the_class_of_a_resource_is_in_a_page_of_state():
+    found = {name: page for path in house.sources(OPS) if family(path) for name, page in resources(path)}
+    stray = {name: short(page) for name, page in found.items() if not re.match("state|shared_|cell", page.stem)}
+    assert len(found) > 8 and stray == BESIDE_ITS_OPS
+
+
 # ---- what is loaded ----
 
 

@@ -40,7 +40,7 @@ from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.devices import Device
 from dtflab.machine.hosts import Home, definition_of
 from dtflab.machine.registry import HostCards
-from dtflab.ops.queues.accumulator_state import Accumulator
+from dtflab.ops.queues.shared_accumulator import Accumulator
 from dtflab.ops.queues.shared_queue import Queue
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.virtual.clock import VirtualClock

@@ -3,7 +3,7 @@
 Stands for `text_line_reader_op.cc`, `fixed_length_record_reader_op.cc`, `tf_record_reader_op.cc`,
 `whole_file_read_ops.cc` and `identity_reader_op.cc` in `core/kernels`. Left out: LMDB.
 
-Rule: a source knows one file. The order of files is up to `ops/queues/reader_state.py`.
+Rule: a source knows one file. The order of files is up to `ops/queues/shared_reader.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ is a good first one to read.
 
 A family's contents begin with `Programs:`, the pages that programs call: `functions.py`, and a page each for large
 subjects, such as `control/cond.py`. Only these may be imported by other families; code that several families share is
-in the hall, the files listed next. A family's resources are in its `state.py`, or one `…_state` for each kind.
+in the hall, the files listed next. The class of a resource is in `state.py`, and in `queues/`, which has three, in
+`shared_queue.py` and the like.
 
 What ops share: `all` (imports every page that registers something), `shapes`, `costs`, `gradient_rules` (rules of many
 ops), `type_sets`, `messages` (TensorFlow's words for errors), `array_module` (NumPy or CuPy), `blas` (its threads),

@@ -10,7 +10,7 @@ from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.queues.accumulator_state import Accumulator, DenseAccumulator, SparseAccumulator, Take
+from dtflab.ops.queues.shared_accumulator import Accumulator, DenseAccumulator, SparseAccumulator, Take
 from tests.ops.test_queue import Running, until
 
 

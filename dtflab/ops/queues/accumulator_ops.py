@@ -5,7 +5,7 @@ Stands for `core/kernels/conditional_accumulator_op.cc`, `sparse_conditional_acc
 
 Rules: an accumulator with a `shared_name` stays in its container until that is reset; one without goes with the
 session. Dense ones are found by a resource handle, sparse ones by a reference to two strings (as are dense ones of
-old graphs). An op that takes holds no thread: it stands in a line (accumulator_state.py) and leaves it if its step is
+old graphs). An op that takes holds no thread: it stands in a line (shared_accumulator.py) and leaves it if its step is
 cancelled.
 """
 
@@ -22,7 +22,7 @@ from dtflab.ops import shapes
 from dtflab.ops.costs import FreeOp, StatefulOp, updated
 from dtflab.ops.handles import new_or_shared, resource_of
 from dtflab.ops.messages import dtype_text, invalid
-from dtflab.ops.queues.accumulator_state import Accumulator, DenseAccumulator, SparseAccumulator, Take
+from dtflab.ops.queues.shared_accumulator import Accumulator, DenseAccumulator, SparseAccumulator, Take
 
 ACCUMULATOR_TYPE = "tensorflow::ConditionalAccumulatorBase"
 

@@ -4,8 +4,8 @@ Stands for the queues and accumulators in `python/ops/data_flow_ops.py` and the 
 Left out: eager mode, GPUCompatibleFIFOQueue, Barrier, staging, LMDBReader.
 
 Rule: an object here is the graph's side of a queue, reader or accumulator: a handle tensor, dtypes, shapes, names. It
-adds operations. The elements live on the device of the handle (`shared_queue.py`, `reader_state.py`,
-`accumulator_state.py`).
+adds operations. The elements live on the device of the handle (`shared_queue.py`, `shared_reader.py`,
+`shared_accumulator.py`).
 """
 
 from __future__ import annotations

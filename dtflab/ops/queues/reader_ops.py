@@ -3,7 +3,7 @@
 Stands for `core/framework/reader_op_kernel.h` and `core/kernels/reader_ops.cc`. Left out: LMDBReader.
 
 Rule: a reader without a `shared_name` belongs to its node and goes with the session; one with a name stays in its
-container. How a reader behaves is in `reader_state.py`.
+container. How a reader behaves is in `shared_reader.py`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dtflab.ops.costs import FreeOp, StatefulOp
 from dtflab.ops.handles import new_or_shared, resource_of
 from dtflab.ops.messages import invalid
 from dtflab.ops.queues.queue_ops import FAMILIES, queue_of
-from dtflab.ops.queues.reader_state import Reader, Request
 from dtflab.ops.queues.shared_queue import Queue
+from dtflab.ops.queues.shared_reader import Reader, Request
 
 READER_TYPE = "tensorflow::ReaderInterface"
 Opener = Callable[[bytes], Source]  # opens a unit of work

@@ -28,7 +28,7 @@ from dtflab.graph.scopes import control_dependencies, device, get_default_graph,
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import functions as control
 from dtflab.ops.queues import functions as queues
-from dtflab.ops.queues.accumulator_state import Accumulator
+from dtflab.ops.queues.shared_accumulator import Accumulator
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable import Variable
 from dtflab.runtime.session import Session
