@@ -1,7 +1,7 @@
-"""`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab. `dtflab smi`: which program uses which
-GPU.
+"""`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab.
 
-`dtflab sim …`: what simulated hardware would do. `dtflab notebooks DIR`: the course, to work in.
+`dtflab smi`: the GPUs and the programs that use them. `dtflab sim …`: what simulated hardware would do.
+`dtflab notebooks DIR`: the course, to work in.
 `dtflab grade FOLDER`: the marks of many submissions. `dtflab export --otter DIR`: the questions for otter-grader.
 """
 

@@ -256,8 +256,7 @@ _BY_KEY |= {
 
 
 def as_dtype(type_value: Any) -> DType:
-    """The DType meant by a DType, name, enum number, Python type, or anything that NumPy accepts as a dtype or that has
-    one.
+    """The DType of a DType, name, enum number, Python type, or object that NumPy takes as a dtype or that has one.
 
     Raises:
       TypeError: any other value, also Python's `int` and `str`, whose width is not known.

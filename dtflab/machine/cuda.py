@@ -5,9 +5,9 @@ to card, which go through the host, and several compute streams.
 
 Rules: CuPy is imported when a card is asked for, and never needed. Each card has one stream for kernels and one for
 copies in each direction; a stream that uses another stream's result waits for it on the card. The program waits only
-where
-the host needs a value: a copy to it, a kernel that looks at an array, a trace. An error of an earlier kernel comes up
-there, too. All memory is of the compute stream's pool, so that what is freed is used again in the order of that stream.
+where the host needs a value: a copy to it, a kernel that looks at an array, a trace. An error of an earlier kernel
+comes up there, too. All memory is of the compute stream's pool, so that what is freed is used again in the order of
+that stream.
 
 A kernel over CuPy is the kernel over NumPy. Where CuPy has no way, `ON_HOST`, and for bfloat16, it runs on NumPy, with
 copies there and back.

@@ -143,9 +143,7 @@ class Claim:
 
 
 def tell_moments() -> None:
-    """Before a look, report how far virtual time is. Another process only sees the state as of the last finished
-    kernel.
-    """
+    """Before a look, report how far virtual time is; another process sees the state of the last finished kernel."""
     for claim in list(_every):
         if claim.clock is not REAL:
             claim._tell_moment()
@@ -240,9 +238,7 @@ def this_host() -> str:
 
 
 def this_home(address: str = "localhost:0", job: str = "") -> Home:
-    """Where a task of this process lives that has that address; a `ps` task sees no card unless CUDA_VISIBLE_DEVICES
-    names one.
-    """
+    """The home of this process's task at an address; a `ps` task sees only cards that CUDA_VISIBLE_DEVICES names."""
     return Home(host_of(address), THIS_PROCESS, os.environ.get("CUDA_VISIBLE_DEVICES", "" if job == "ps" else None))
 
 

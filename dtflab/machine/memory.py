@@ -118,9 +118,7 @@ class DeviceMemory:
         return self.allocator.stats.bytes_in_use
 
     def usage(self) -> str:
-        """The holders of memory with their shares, the largest first; as in TensorFlow's message, with sizes, shapes
-        and lines.
-        """
+        """The holders of memory, the largest first; as in TensorFlow's message, with sizes, shapes and lines."""
         rows = sorted(self.buffers(), key=lambda buffer: (-buffer.size, buffer.number))
         left = sum(buffer.size for buffer in rows)
         least = left * (1 - _MOST_BYTES)

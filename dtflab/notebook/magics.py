@@ -143,8 +143,7 @@ class DtfMagics(Magics):
     )
     @line_magic
     def dtf_smi(self, line: str) -> Smi:
-        """Show all GPUs that this machine's processes know of, simulated or real, and the programs that hold their
-        memory.
+        """Show all GPUs of this machine's processes, simulated or real, and the programs that hold their memory.
 
         %dtf_smi                  the cards of this process and of its clusters; below, those of other programs
         %dtf_smi --period 0.5     with GPU-Util of the next half second

@@ -74,9 +74,7 @@ class Standing(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One set: the nodes that ran, the counters that they lowered, the nodes ready now, those that wait for an outside
-    event.
-    """
+    """One set: the nodes that ran, the counters they lowered, the nodes ready now, those that wait outside."""
 
     number: int
     ran: list[Ran]

@@ -1,5 +1,4 @@
-"""World: the simulated machines of a cluster while it runs. It knows what is busy, what is on its way, and what has
-happened.
+"""World: the simulated machines of a running cluster: what is busy, on its way, and past.
 
 Rules: a GPU runs one kernel after the other, in the order in which they became ready; so do the cores of a host, which
 all its tasks share.

@@ -129,9 +129,7 @@ def _listed(names: Iterable[str], most: int | None = MOST_NAMES) -> str:
 
 
 def tables(s: Story, names: int | None, by_scope: bool) -> list[Table]:
-    """Order, ops, crossings; at most `names` names in a cell, with `by_scope` many ops are summarized by their
-    scopes.
-    """
+    """Order, ops, crossings; at most `names` names in a cell, with `by_scope` many ops are summed up by scope."""
     with together(op.device for op in s.ops):
         order = [
             [number, look(device).label, _listed(group, names)]

@@ -143,9 +143,7 @@ class _Drawing:
             yield from self._layer(x, self.below + i * (self.layer + 4), words[number])
 
     def _label(self, x: float, one: Look) -> Iterator[Markup]:
-        """The text next to the badge, in lines; without its job, which the badge has, where a word would have to be
-        cut.
-        """
+        """The text next to the badge, in lines; without the job, which the badge has, if a word would be cut."""
         beside = marks.badge_width(one) + 6
         room = self.column - beside
         whole = all(text_width(word, bold=True) <= room for word in one.label.split())

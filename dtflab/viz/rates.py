@@ -1,5 +1,4 @@
-"""The picture of an input pipeline: stages and the queues between them, how fast each goes, and which one holds up the
-rest.
+"""The picture of an input pipeline: stages, queues, their speeds, and the bottleneck.
 
 Elements go from top to bottom. Each stage has a bar for the whole time: what it worked is filled, what it waited to
 take is grey, what it waited to put is hatched. Each queue has a bar for how full it was in the mean.

@@ -120,7 +120,7 @@ def running(python: list[str], source: str, folder: Path, name: str) -> Iterator
 
 
 def all_printed(processes: list[subprocess.Popen[str]], folder: Path) -> list[str]:
-    """What each of them prints; all end with status 0."""
+    """The output of each process; all end with status 0."""
     printed = []
     for process in processes:
         try:

@@ -1,5 +1,4 @@
-"""The second question on queues, queues/q2: jobs that need two tokens each, and must not wait for each other in a
-circle.
+"""The second question on queues, queues/q2: jobs that need two tokens each and must not deadlock.
 
 An answer makes the ops of a job. The checks run jobs in a circle in one step; and a job whose second token is missing,
 to see what it holds meanwhile. No deadlock can arise if no two tokens are ever waited for in opposite orders.

@@ -1,5 +1,4 @@
-"""Order and choice, the functions: no_op, group, tuple; switch, merge and the functions that carry values through
-loops.
+"""Order and choice, the functions: no_op, group, tuple; switch, merge, and values carried through loops.
 
 Stands for `python/ops/control_flow_ops.py`. `cond`, `case` and `while_loop` have pages of their own, as do the contexts
 that know which branch or loop an operation is in.

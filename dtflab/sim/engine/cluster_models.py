@@ -1,5 +1,4 @@
-"""ClusterModel: which tasks compute where, which keep the variables, and the wires between them: a cluster that never
-runs.
+"""ClusterModel: a cluster that never runs: the tasks that compute, those that keep variables, and the wires.
 
 Stands for a ClusterSpec and replica_device_setter's arguments. Left out: evaluators, which train nothing.
 

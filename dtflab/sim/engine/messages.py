@@ -128,9 +128,7 @@ class _Run:
         self.read[worker] = self.send(self.inputs[worker])
 
     def send(self, way: Way) -> float:
-        """Send a message now; the moment of its arrival. `hardware/cut_through.pass_link`, written out: it is called
-        most.
-        """
+        """Send a message; returns its arrival. `hardware/cut_through.pass_link`, written out: it is called most."""
         free = self.free
         start = end = self.engine.now
         for wire, service, overhead in way[0]:

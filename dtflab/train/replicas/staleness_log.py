@@ -1,5 +1,4 @@
-"""StalenessLog: what each gradient of a training was worth: its worker, the step of its variables, and the update that
-used it.
+"""StalenessLog: the worth of each gradient: its worker, the step of its variables, the update that used it.
 
 Stands for nothing in TensorFlow 1. While the training runs, the rows are elements of a queue that stands next to the
 global step; so they outlive sessions, are shared by all workers, and every client that can reach the task can read
