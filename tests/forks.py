@@ -33,11 +33,14 @@ _ENDS_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 @contextlib.contextmanager
-def imported(*modules: str) -> Iterator[list[str]]:
-    """The beginning of a command. It works until the end of the block, as do the programs."""
+def imported(*modules: str, python: str = sys.executable) -> Iterator[list[str]]:
+    """The beginning of a command. It works until the end of the block, as do the programs.
+
+    `python` may be that of another environment.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/socket"
-        command = [sys.executable, str(HERE), path, *modules]
+        command = [python, str(HERE), path, *modules]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdin is not None and process.stdout is not None
             if process.stdout.readline() != b"ready\n":

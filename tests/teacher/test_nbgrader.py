@@ -11,6 +11,7 @@ import nbformat
 import pytest
 
 from notebooks import build
+from tests.forks import imported
 from tests.house import ROOT
 from tests.teacher.submissions import NAME, SOLUTION, SOURCE, STUB, answered
 from tests.teacher.venv import environment, tool
@@ -41,17 +42,24 @@ def submission(name):
     return build.text_of(notebook)
 
 
-def nbgrader(course, *arguments):
-    done = subprocess.run(
-        [tool("nbgrader"), *arguments],
-        cwd=course, env=environment(course), capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stderr
+@pytest.fixture(scope="module")
+def nbgrader():
+    """Runs one of its commands."""
+    with imported("nbgrader.apps.nbgraderapp", python=tool("python")) as python:
+
+        def run(course, *arguments):
+            done = subprocess.run(
+                [*python, tool("nbgrader"), *arguments],
+                cwd=course, env=environment(course), capture_output=True, text=True, timeout=800,
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr
+
+        yield run
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory):
+def course(tmp_path_factory, nbgrader):
     """A course in which everything has been done that nbgrader does."""
     folder = tmp_path_factory.mktemp("course")
     (folder / "nbgrader_config.py").write_text(CONFIG)
@@ -124,7 +132,7 @@ def test_dtflab_grades_the_same_folder_alike(course):
     assert ours == theirs
 
 
-def test_a_choice_is_released_without_its_letters_and_costs_no_points(tmp_path):
+def test_a_choice_is_released_without_its_letters_and_costs_no_points(tmp_path, nbgrader):
     name = "ex01_no_pins"
     (tmp_path / "nbgrader_config.py").write_text(CONFIG)
     build.write_nbgrader(tmp_path)

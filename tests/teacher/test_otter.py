@@ -11,6 +11,7 @@ from dtflab.__main__ import main
 from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.otter import name_of, text
 from notebooks import build
+from tests.forks import imported
 from tests.teacher.submissions import SOLUTION, answered
 from tests.teacher.venv import environment, tool
 
@@ -22,32 +23,41 @@ ANSWERS = {
 Q1 = "placement/q1"
 
 
-def otter(folder, *arguments):
+@pytest.fixture(scope="module")
+def python():
+    with imported("otter.cli", python=tool("python")) as python:
+        yield python
+
+
+def run(folder, *command):
+    """What a command prints."""
     done = subprocess.run(
-        [tool("otter"), *arguments],
+        command,
         cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
-def autograder(tmp_path_factory):
+def autograder(tmp_path_factory, python):
     """otter's own archive, with our tests in it."""
     folder = tmp_path_factory.mktemp("otter")
     with pytest.raises(SystemExit) as ended:
         main(["export", "--otter", str(folder / "tests"), "--questions", Q1])
     assert ended.value.code == 0
-    otter(folder, "generate", "-t", "tests", "-o", "autograder.zip", "--no-environment", "--no-requirements")
+    arguments = ["-t", "tests", "-o", "autograder.zip", "--no-environment", "--no-requirements"]
+    run(folder, *python, tool("otter"), "generate", *arguments)
     return folder
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_otter_run_gives_the_points_of_each_check(autograder, name):
+def test_otter_run_gives_the_points_of_each_check(autograder, python, name):
     code, points = ANSWERS[name]
     folder = autograder / name
     folder.mkdir()
     (folder / "submission.ipynb").write_text(build.text_of(answered(code)), encoding="utf-8")
-    otter(folder, "run", "-a", "../autograder.zip", "-o", ".", "--no-logo", "submission.ipynb")
+    run(folder, *python, tool("otter"), "run", "-a", "../autograder.zip", "-o", ".", "--no-logo", "submission.ipynb")
     results = json.loads((folder / "results.json").read_text())["tests"]
     (test,) = (test for test in results if test["name"] == name_of(find(Q1)))
     assert (test["score"], test["max_score"]) == (points, 10.0)
@@ -55,18 +65,15 @@ def test_otter_run_gives_the_points_of_each_check(autograder, name):
         assert "1,000 bool are 1,000" in test["output"], "otter shows what the check printed"
 
 
-def test_a_student_checks_in_the_notebook(autograder):
+def test_a_student_checks_in_the_notebook(autograder, python):
     """`grader.check` next to our own cell."""
-    code = (
+    (autograder / "check.py").write_text(
         "import otter, dtflab as tf\nimport dtflab\n"
         f"def balance_by_bytes(ps_tasks, worker):\n    {SOLUTION}\n"
-        f"print(otter.Notebook(tests_dir='tests').check({name_of(find(Q1))!r}))"
+        f"print(otter.Notebook(tests_dir='tests').check({name_of(find(Q1))!r}))",
+        encoding="utf-8",
     )
-    done = subprocess.run(
-        [tool("python"), "-c", code], cwd=autograder, env=environment(autograder), capture_output=True, text=True,
-        timeout=800,
-    )  # fmt: skip
-    assert "results: All test cases passed!" in done.stdout, done.stdout + done.stderr
+    assert "results: All test cases passed!" in run(autograder, *python, "check.py")
 
 
 @pytest.mark.parametrize("question", all_questions(), ids=lambda question: question.id)
