@@ -409,7 +409,7 @@ def _raises(test: TestCase, kind: Any, predicate: Callable[[Any], Any]) -> Itera
         test.fail(f"{getattr(kind, '__name__', kind)} not raised")
 
 
-def _soft(config: ConfigProto | None, force_gpu: bool) -> Any:
+def _soft(config: ConfigProto | None, force_gpu: bool) -> ConfigProto:
     """The config of a test's session: a device missing from this machine is not a failure, unless it is the GPU."""
     return config or ConfigProto(allow_soft_placement=not force_gpu)
 
