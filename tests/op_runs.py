@@ -169,16 +169,19 @@ class Runs:
     def __init__(self, op_type: str) -> None:
         self.op_type = op_type
         self.op_class = op_registry.get(op_type)
-        self.graph = Graph()
-        self.built: list[Built] = []
-        for dtype in dtypes_of(self.op_class.op_def):
-            for i, example in enumerate(examples_of(op_type, dtype)):
-                # TensorFlow places all nodes of a graph, so that it must have a kernel for each.
-                with Graph().as_default():
-                    supported = tensorflow_runs(build(op_type, example, "trial").op)
-                if supported:
-                    with self.graph.as_default():
-                        self.built.append(build(op_type, example, f"{dtype.name}_{i}"))
+        examples = {
+            f"{dtype.name}_{i}": example
+            for dtype in dtypes_of(self.op_class.op_def)
+            for i, example in enumerate(examples_of(op_type, dtype))
+        }
+        self._build(examples)
+        unsupported = [built.op.name for built in self.built if not tensorflow_runs(built.op)]
+        if unsupported:  # TensorFlow places all nodes of a graph, so that it must have a kernel for each
+            self._build({name: example for name, example in examples.items() if name not in unsupported})
+
+    def _build(self, examples: dict[str, Example]) -> None:
+        with Graph().as_default() as self.graph:
+            self.built = [build(self.op_type, example, name) for name, example in examples.items()]
 
     @functools.cached_property
     def exact(self) -> list[list[Exact | None]]:
