@@ -19,7 +19,7 @@ from tests.teacher.venv import environment, tool
 CONFIG = """
 c = get_config()
 c.CourseDirectory.course_id = "dtflab"
-c.Execute.timeout_func = lambda cell: 10 if "while True" in cell.source else 600
+c.Execute.timeout_func = lambda cell: 2 if "while True" in cell.source else 600
 c.Execute.startup_timeout = c.Execute.iopub_timeout = 600
 """
 
