@@ -226,7 +226,7 @@ class ResourceManager:
         return len(self._cards_for(request)) >= request.gpus
 
     def _cards_for(self, request: Request) -> set[str]:
-        """The cards that it could get something of, if nobody else had anything."""
+        """The cards that could serve the request if nobody else had anything."""
         return {device.given.card for device in self._devices.values() if request.fits(device, empty=True)}
 
     def _take(self, request: Request) -> Allocation | None:

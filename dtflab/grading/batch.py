@@ -247,7 +247,7 @@ def _broken(reports: Sequence[Report]) -> list[str]:
 
 
 def _environment(folder: Path, student: str) -> dict[str, str]:
-    """This one's, without what is secret; what a submission writes into its home goes with the folder."""
+    """This process's environment without secrets; a submission's files in its home go with the folder."""
     kept = {name: value for name, value in os.environ.items() if name not in _SECRET}
     homes = dict.fromkeys(("HOME", "TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR", "XDG_CACHE_HOME"), str(folder))
     registry = {"DTFLAB_REGISTRY": str(folder / "registry"), "DTFLAB_STUDENT": student}

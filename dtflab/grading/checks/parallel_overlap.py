@@ -162,7 +162,7 @@ def _demand(answer: Any, random: Random, builds: Sequence[Build]) -> Picture:
 
 
 def _told(case: Case, really: bool) -> str:
-    """That the answer is not what a run shows."""
+    """The verdict on an answer that differs from what a run shows."""
     ran = "ran at the same time" if really else "did not run at the same time"
     return f"may_overlap({case.first.name}, {case.second.name}) is {not really}, but they {ran}. {case.graph}."
 
