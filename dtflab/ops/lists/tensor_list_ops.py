@@ -1,7 +1,7 @@
 """Lists of tensors as values: how TensorFlow 2's loops, and TensorArrays in them, hold the values of their iterations.
 
 Stands for `list_ops.cc` in `core/ops`, `core/kernels/list_kernels.cc` and `python/ops/list_ops.py`, item by item; what
-has to do with rows of tensors is in `tensor_list_rows.py`. Left out: tensors of lists (`TensorListPushBackBatch`).
+has to do with rows of tensors is in `tensor_list_row_ops.py`. Left out: tensors of lists (`TensorListPushBackBatch`).
 
 Rule: a list never changes; to set an item makes a new list of the same tensors. So branches and loops may hand one list
 on to many ops.

@@ -1,6 +1,7 @@
 """Lists of tensors and the tensors that have their items as rows.
 
-Stands for the rest of `core/kernels/list_kernels.cc` and `python/ops/list_ops.py`; the first part is `tensor_list.py`.
+Stands for the rest of `core/kernels/list_kernels.cc` and `python/ops/list_ops.py`; the first part is
+`tensor_list_ops.py`.
 """
 
 from __future__ import annotations
