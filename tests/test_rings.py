@@ -11,7 +11,7 @@ import pytest
 
 from tests import rings
 from tests.house import ROOT
-from tests.oracle import answers, sources, tensorflow1
+from tests.oracle import answers, likeness, sources, tensorflow1
 from tests.oracle.notation import decode, encode
 
 FOLDERS = sorted((ROOT / "tests").glob("*/oracle"))
@@ -175,38 +175,90 @@ def test_what_has_no_notation_is_refused(value):
 # ---- replayed and compared ----
 
 
-def tape(monkeypatch: pytest.MonkeyPatch, kept: dict, live: bool) -> answers.Tape:
+def tape(monkeypatch: pytest.MonkeyPatch, kept: dict, live: bool, version: str = "2.21") -> answers.Tape:
     """That of a test whose code has the fingerprint "now", with this record in its folder."""
     monkeypatch.setattr(answers, "fingerprint_of", lambda item: "now")
     monkeypatch.setattr(answers, "kept_in", lambda folder: {"test_it.py::test_it[a]": kept} if kept else {})
     monkeypatch.setattr(tensorflow1, "load", lambda: "TensorFlow")
-    return answers.Tape(SimpleNamespace(path=Path("tests/ops/oracle/test_it.py"), name="test_it[a]"), live)
+    monkeypatch.setattr(tensorflow1, "version", lambda: version)
+    item = SimpleNamespace(path=Path("tests/ops/oracle/test_it.py"), name="test_it[a]", iter_markers=lambda name: [])
+    return answers.Tape(item, live)
 
 
 def fresh(*values: object) -> dict:
-    return {"of": "now", "answers": list(map(encode, values))}
+    return {"of": "now", "tensorflow": "2.21", "answers": list(map(encode, values))}
 
 
-STALE = {"of": "before", "answers": ["1"]}
+STALE = fresh(1) | {"of": "before"}
+OF_ANOTHER = fresh(1) | {"tensorflow": "2.20"}
 
 
 def test_without_tensorflow_the_record_answers(monkeypatch):
     played = tape(monkeypatch, fresh([1], (2,)), live=False)
-    assert [played.next(None), played.next(None)] == [[1], (2,)] and played.is_fresh()
+    assert [played.next(None), played.next(None)] == [[1], (2,)] and not played.wrong()
 
 
-@pytest.mark.parametrize("kept", [STALE, {}], ids=["stale", "none"])
+def test_where_no_tensorflow_is_installed_a_record_of_any_version_counts(monkeypatch):
+    monkeypatch.setattr(tensorflow1, "is_there", lambda: False)
+    version = tensorflow1.version.__wrapped__()
+    played = tape(monkeypatch, OF_ANOTHER, live=False, version=version)
+    assert version == "" and played.next(None) == 1
+
+
+@pytest.mark.parametrize("kept", [STALE, OF_ANOTHER, {}], ids=["stale", "another version", "none"])
 def test_without_a_fresh_record_the_quick_ring_skips_and_the_full_one_fails(kept, monkeypatch):
     with pytest.raises(pytest.skip.Exception, match="no fresh record"):
         tape(monkeypatch, kept, live=False).next(None)
     asked = tape(monkeypatch, kept, live=True)
-    assert asked.next(lambda tf: 1) == 1 and not asked.is_fresh()
+    assert asked.next(lambda tf: 1) == 1 and "no fresh record" in asked.wrong()
 
 
-def test_with_tensorflow_its_answer_of_today_counts_and_the_record_must_have_as_many(monkeypatch):
-    for kept, is_fresh in ((fresh("TensorFlow"), True), (fresh("other"), True), (fresh("TensorFlow", 2), False)):
+def test_with_tensorflow_its_answer_of_today_counts_and_the_record_must_hold_the_same(monkeypatch):
+    records = {"": fresh("TensorFlow"), "differs from": fresh("other"), "no fresh record": fresh("TensorFlow", 2)}
+    for wrong, kept in records.items():
         asked = tape(monkeypatch, kept, live=True)
-        assert asked.next(lambda tf: tf) == "TensorFlow" and asked.is_fresh() is is_fresh
+        assert (
+            asked.next(lambda tf: tf) == "TensorFlow" and wrong in asked.wrong() and bool(asked.wrong()) is bool(wrong)
+        )
+
+
+ALIKE = [
+    ("step 12 took 0.5 s at 0x7f", "step 3 took 1e-05 s at 0xab"),
+    (np.float32([1000, 0]), np.float32([1000.1, 1e-4])),
+    (0.25, 0.2500001),
+    ((1, [b"a", None]), (1, [b"a", None])),
+    (np.float64("nan"), np.float64("nan")),
+    ({"a": 1.0, "b": np.array([b"x", 1.0], object)}, {"a": 1.0 + 1e-9, "b": np.array([b"x", 1.0], object)}),
+]
+UNLIKE = [
+    ("InvalidArgumentError: x", "InternalError: x"),
+    (1, 2),
+    (1, 1.0),
+    ((1,), [1]),
+    ([1], [1, 1]),
+    ({"a": 1}, {"b": 1}),
+    (0.25, 0.26),
+    (np.float32([1, 0]), np.float32([1, 0.1])),
+    (np.float32(1), np.float64(1)),
+    (np.zeros(2), np.zeros((1, 2))),
+    (np.float32([np.nan]), np.float32([np.inf])),
+    (np.int32([1, 2]), np.int32([2, 1])),
+    (np.array([b"a"], object), np.array([b"b"], object)),
+    ({1}, {2}),
+]
+
+
+@pytest.mark.parametrize("pair, alike", [(pair, True) for pair in ALIKE] + [(pair, False) for pair in UNLIKE], ids=repr)
+def test_a_record_is_like_an_answer(pair, alike):
+    found = [*likeness.differences(*pair)]
+    assert (found == []) is alike, found
+
+
+def test_an_answer_in_the_order_of_a_hash_table_is_compared_in_any_order():
+    recorded = [("a", {"b": 1}), b"xy", np.array([2.5])]
+    assert [*likeness.unordered(recorded, [b"yx", ("b", 1), np.array([2.5]), "a"])] == []
+    for other in (recorded[1:], [*recorded, None], ["c", {"b": 1}, *recorded[1:]], ["a", {"b": True}, *recorded[1:]]):
+        assert [*likeness.unordered(recorded, other)] != [], other
 
 
 def test_records_are_small():

@@ -1,9 +1,10 @@
 """TensorFlow's answers: asked of TensorFlow and kept, so that the quick ring compares with them without it.
 
 A test calls `theirs(answer)`, or `both(answer)`. With TensorFlow, `answer(tf)` is run. Without it, the answer is read
-in `answers.json.xz` in the folder of the test, which `python -m tests.oracle.record` writes. A record belongs to the
-text of a test, of its programs and of all in `tests` that these mention (`sources.py`). When this text changes, the
-record is stale: with TensorFlow the test fails, without it is skipped.
+in `answers.json.xz` in the folder of the test, which `python -m tests.oracle.record` writes. A record belongs to a
+version of TensorFlow and to the text of a test, of its programs and of all in `tests` that these mention
+(`sources.py`). When one of them changes, the record is stale: with TensorFlow the test fails, without it is skipped.
+With TensorFlow a test also fails if its record holds something else than TensorFlow's answer (`likeness.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pytest
 
 import dtflab
 from tests import rings
-from tests.oracle import sources, tensorflow1
+from tests.oracle import likeness, sources, tensorflow1
 from tests.oracle.notation import decode, encode
 
 FILE = "answers.json.xz"
@@ -58,9 +59,11 @@ class Tape:
     def __init__(self, item: pytest.Function, live: bool) -> None:
         self.live = live
         self.new: list[str] = []
+        self.differences = likeness.unordered if any(item.iter_markers("unordered")) else likeness.differences
         self.of = fingerprint_of(item)
         kept = kept_in(item.path.parent).get(record_name(item), {})
-        self.old: list[str] | None = kept["answers"] if kept.get("of") == self.of else None
+        by_this = kept.get("tensorflow") == (tensorflow1.version() or kept.get("tensorflow"))
+        self.old: list[str] | None = kept["answers"] if kept.get("of") == self.of and by_this else None
 
     def next(self, answer: Callable[[Any], Any]) -> Any:
         if not self.live:
@@ -72,11 +75,13 @@ class Tape:
         self.new.append(encode(found))
         return found
 
-    def is_fresh(self) -> bool:
-        """Whether there is a record of what was run. TensorFlow's answers themselves differ from run to run and from
-        CPU to CPU, in the order of a set or in a digit: the test judges them, with the answers of today.
-        """
-        return len(self.new) == len(self.old or [])
+    def wrong(self) -> str:
+        """Why the record can't stand for what was run; empty if it can. The test itself judged the answers of today."""
+        if len(self.new) != len(self.old or []):
+            return STALE
+        pairs = [(old, new) for old, new in zip(self.old or [], self.new) if old != new]
+        found = [line for old, new in pairs for line in self.differences(decode(old), decode(new))]
+        return "\n".join([f"the record differs from TensorFlow's answer; run: {RECORD}", *found]) if found else ""
 
 
 def record_name(item: pytest.Function) -> str:
@@ -141,9 +146,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         tape = _running.pop()
     if recording and tape.new:
         folder = config.stash[_NEW].setdefault(str(item.path.parent), {})
-        folder[record_name(item)] = {"of": tape.of, "answers": tape.new}
-    elif not tape.is_fresh():
-        pytest.fail(STALE, pytrace=False)
+        folder[record_name(item)] = {"of": tape.of, "tensorflow": tensorflow1.version(), "answers": tape.new}
+    elif wrong := tape.wrong():
+        pytest.fail(wrong, pytrace=False)
     return result
 
 

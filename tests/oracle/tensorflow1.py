@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 from collections.abc import Iterator
 from functools import cache
@@ -15,6 +16,12 @@ from tests import rings
 @cache
 def is_there() -> bool:
     return importlib.util.find_spec("tensorflow") is not None
+
+
+@cache
+def version() -> str:
+    """Which TensorFlow is installed, such as 2.21, asked without importing it; empty if there is none."""
+    return ".".join(importlib.metadata.version("tensorflow").split(".")[:2]) if is_there() else ""
 
 
 @cache

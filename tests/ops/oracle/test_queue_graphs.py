@@ -6,13 +6,14 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 from google.protobuf import text_format
 
 from tests.oracle.programs import Programs
 from tests.oracle.said import seen, tried
 
 program = Programs()
-test_same_answer = program.same_answers()
+test_same_answer = pytest.mark.unordered(program.same_answers())
 
 
 def nodes(tf: Any) -> Any:

@@ -541,6 +541,7 @@ def test_a_graph_without_contexts_has_no_gradients_of_loops():
             assert session.run(y, {x: [0.3, 0.7]}).shape == (2,)
 
 
+@pytest.mark.unordered
 @pytest.mark.parametrize("into_a_loop", [True, False])
 def test_a_loop_is_imported_into_a_loop_or_a_branch(into_a_loop):
     def built(tf):

@@ -138,6 +138,7 @@ def test_same_graph_of_averages(program, use_resource):
     assert_same_graph(lambda tf: program(tf, use_resource))
 
 
+@pytest.mark.unordered
 @both_kinds
 @average.each("program")
 def test_same_averages(program, use_resource):

@@ -168,6 +168,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.unordered
 @model.each("build")
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_same_export(build, options):
@@ -244,6 +245,7 @@ def layers(tf: Any) -> None:
     tf.add_to_collection("outputs", h)
 
 
+@pytest.mark.unordered
 @pytest.mark.parametrize("scope", ["a", "b", "a/", "a/h", "nowhere"])
 @pytest.mark.parametrize("clear", [False, True], ids=["devices", "no_devices"])
 def test_export_of_a_scope(scope, clear):
