@@ -30,7 +30,7 @@ def python():
 
 
 def run(folder, *command):
-    """What a command prints."""
+    """The output of a command."""
     done = subprocess.run(
         command,
         cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL,
