@@ -24,7 +24,7 @@ SAID = {
         ("gives each task its part (`RegisterGraph`)", r"RegisterGraph +worker:1 +ps:0 +1 +0\n"),
         ("only says *run it*", r"RunGraph +worker:1 +ps:0 +2 +0\n"),
         ("4,000 for the batch on its way", r"the ps: 1,000,000; 8,000 bytes"),
-        ("we make it half a second", r"at localhost:1 did not answer within 0\.5 s"),
+        ("we make it half a second", r"target localhost:1 did not answer within 0\.5 s"),
         ("*CreateSession still waiting*", r"CreateSession still waiting for response from worker: \S+ at localhost:1"),
         ("A session can also say whom it needs", r"\n42\.0\n"),
         (
@@ -88,7 +88,7 @@ SAID = {
         ("reads its own files sends nothing", r"read +the program sends 0\.00 MB, tasks send 0\.00 MB"),
         ("Reading is the *bottleneck*", r"The bottleneck is read/examples_enqueue"),
         ("Four readers are four times as fast", r"1000 examples in 2\.2 ms(.|\n)*1000 examples in 0\.6 ms"),
-        ("The GPU waits half of the time", r"shuffle_batch_join +1 +20 .* 49% +51%"),
+        ("The GPU waits half the time", r"shuffle_batch_join +1 +20 .* 49% +51%"),
         ("Now training sets the pace", r"The bottleneck is shuffle_batch_join:"),
         ("it is an error that reports which op waits for what", r"DeadlockError\nDeadlock at (.|\n)*0 of 300 elements"),
         (
