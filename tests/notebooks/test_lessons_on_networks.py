@@ -44,7 +44,7 @@ SAID = {
         ("Alone, each update takes x nearer to 0", r"x after 96 updates of one worker: 0\.0000"),
         ("they throw x out of the valley", r"x after 96 updates of eight: 22"),
         ("Smaller steps help most", r"lower rate +mean loss in the second half +[01]\."),
-        ("those who wait for all are there first", r"vary, all .* after 0\.61 s(.|\n)*vary, spares .* after 0\.70 s"),
+        ("the runs that wait for all finish first", r"vary, all .* after 0\.61 s(.|\n)*vary, spares .* after 0\.70 s"),
         ("nearly twice as many updates as waiting for all", r"tail, all +246 updates(.|\n)*tail, spares +438 updates"),
         (
             "it ends lowest, spares are second, and those who wait for all come last",
