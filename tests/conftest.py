@@ -168,6 +168,10 @@ def _idle_in_a_pool(stack: list[FrameType]) -> bool:
 
 def child_processes() -> set[int]:
     """Children of this process, unreaped ones too. Linux only; elsewhere nothing is seen."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (AttributeError, ChildProcessError):  # none: TensorFlow's hundreds of threads need not be asked
+        return set()
     found = set()
     for task in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(FileNotFoundError):  # a thread that has ended meanwhile

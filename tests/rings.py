@@ -138,9 +138,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if f"{item.path.relative_to(HERE)}::{item.originalname}" in slow:
             item.add_marker("slow")
-        for value in item.callspec.params.values() if hasattr(item, "callspec") else ():
-            if reason := getattr(value, "live", None):
-                item.add_marker(pytest.mark.live(reason))
     if config.getoption("quick"):
         reasons = {item: why_not_quick(item) for item in items}
         config.stash[_outside].update(f"tests ({reason})" for reason in reasons.values() if reason)
