@@ -56,10 +56,12 @@ def graphs(largest: int) -> Iterator[str]:
 def workers(largest: int) -> Iterator[str]:
     """Asynchronous training of a small perceptron, every task in this process."""
     yield _line("\nworkers of one parameter server", "global steps/s", "÷ one worker")
+    with tf.Cluster(ps=1, worker=1) as cluster:  # what loads on first use has loaded
+        cluster.run(lambda client: _train(client, 1))
     alone = None
     for count in (count for count in WORKERS if count <= largest):
         with tf.Cluster(ps=1, worker=count) as cluster:
-            rate = 100 * count / _seconds(lambda c=cluster: c.run(lambda client: _train(client, 100)))
+            rate = 300 * count / _seconds(lambda c=cluster: c.run(lambda client: _train(client, 300)))
         alone = alone or rate
         yield _line(str(count), f"{rate:,.0f}", f"{rate / alone:.2f}")
 
