@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -199,7 +200,10 @@ def test_without_tensorflow_the_record_answers(monkeypatch):
 
 
 def test_where_no_tensorflow_is_installed_a_record_of_any_version_counts(monkeypatch):
-    monkeypatch.setattr(tensorflow1, "is_there", lambda: False)
+    def no_package(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", no_package)
     version = tensorflow1.version.__wrapped__()
     played = tape(monkeypatch, OF_ANOTHER, live=False, version=version)
     assert version == "" and played.next(None) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -14,14 +13,16 @@ from tests import rings
 
 
 @cache
-def is_there() -> bool:
-    return importlib.util.find_spec("tensorflow") is not None
-
-
-@cache
 def version() -> str:
-    """Which TensorFlow is installed, such as 2.21, asked without importing it; empty if there is none."""
-    return ".".join(importlib.metadata.version("tensorflow").split(".")[:2]) if is_there() else ""
+    """Which TensorFlow is installed, such as 2.21; empty if there is none. No module is looked for."""
+    try:
+        return ".".join(importlib.metadata.version("tensorflow").split(".")[:2])
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def is_there() -> bool:
+    return version() != ""
 
 
 @cache
