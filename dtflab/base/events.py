@@ -7,8 +7,11 @@ log of the calls that it gets, a step its trace, a registry of cards its journal
 the methods in `KINDS`; each gets the events of one kind.
 
 Rules: mostly nobody listens, so a room first checks whether the tuple of listeners is empty, and that is all it costs.
-Each kind of event is built in one place, by keyword. A room that reports an event waits for nobody, and holds no lock
-of a listener.
+Each kind of event is built in one place, by keyword. A listener may be called while the room holds its own lock, so it
+must not call back.
+
+Two names are set from above, as this room knows no clock and no session: machine/clock.py assigns `moment`, and
+runtime/watched_master.py keeps `clients` while it runs a step.
 """
 
 from __future__ import annotations
@@ -156,10 +159,19 @@ class Use(NamedTuple):
 
 # The methods of a listener.
 KINDS = ("on_call", "on_queue", "on_use", "on_node", "on_card", "on_happened", "on_message")
+HEARD = KINDS[:-1]  # those of tf.watch: a task keeps each Message for `cluster.calls()`, a watch gets the full Call
 
 
 class Instrument:
     """The listeners of one place: for each kind of event, the methods that get it."""
+
+    call: tuple[Callable[[Call], object], ...]
+    queue: tuple[Callable[[QueueEvent], object], ...]
+    use: tuple[Callable[[Use], object], ...]
+    node: tuple[Callable[[NodeRan], object], ...]
+    card: tuple[Callable[[CardEvent], object], ...]
+    happened: tuple[Callable[[Happened], object], ...]
+    message: tuple[Callable[[Message], object], ...]
 
     def __init__(self, *listeners: object) -> None:
         self._changing = threading.Lock()
@@ -167,15 +179,8 @@ class Instrument:
 
     def _set(self, listeners: tuple[object, ...]) -> None:
         self._listeners = listeners
-        self.call: tuple[Callable[[Call], object], ...]
-        self.queue: tuple[Callable[[QueueEvent], object], ...]
-        self.use: tuple[Callable[[Use], object], ...]
-        self.node: tuple[Callable[[NodeRan], object], ...]
-        self.card: tuple[Callable[[CardEvent], object], ...]
-        self.happened: tuple[Callable[[Happened], object], ...]
-        self.message: tuple[Callable[[Message], object], ...]
-        methods = (_methods(listeners, kind) for kind in KINDS)
-        self.call, self.queue, self.use, self.node, self.card, self.happened, self.message = methods
+        for kind in KINDS:
+            setattr(self, kind.removeprefix("on_"), _methods(listeners, kind))
 
     def add(self, listener: object) -> None:
         """From now on, `listener` hears of the events for which it has methods."""

@@ -10,10 +10,8 @@ from collections.abc import Callable
 from functools import partial
 
 from dtflab.base import tf_logging
-from dtflab.base.events import PROCESS, Call, QueueEvent, Use
+from dtflab.base.events import HEARD, PROCESS, Call, QueueEvent, Use
 from dtflab.machine.clock import Clock, current
-
-HEARD = ("on_call", "on_queue", "on_use", "on_node", "on_card", "on_happened")  # the methods that a listener may have
 
 
 class Watch:
@@ -75,14 +73,16 @@ class _Listener:
     """A program's listener. If it fails, it gets no more events; the reporting thread is not disturbed."""
 
     def __init__(self, listener: object) -> None:
+        if isinstance(listener, type):
+            raise TypeError(f"tf.watch(listener) needs an instance: tf.watch({listener.__name__}()).")
         self._listener = listener
         self._error: Exception | None = None
         heard = {kind: listener if callable(listener) else getattr(listener, kind, None) for kind in HEARD}
         for kind, hear in heard.items():
             if hear is not None:
                 setattr(self, kind, partial(self._pass_on, hear))
-        if not any(heard.values()):
-            wanted = f"a function, or an object with {' or '.join(HEARD)}"
+        if not any(heard.values()) or hasattr(listener, "on_message"):
+            wanted = f"a function, or an object with {' or '.join(HEARD)}, but without on_message"
             raise TypeError(f"tf.watch(listener) needs {wanted}, not {listener!r}.")
 
     def _pass_on(self, hear: Callable[[object], object], event: object) -> None:
@@ -111,12 +111,12 @@ def watch(listener: object = None) -> Watch:
     named tuples. What other processes do between themselves is not seen. Watches may be nested; each sees everything.
     What waits already when a watch begins is seen when it goes on, and what still waits at its end as waiting.
 
-    A `listener` gets each event as soon as it is known: a function, or an object with methods for the events that it
-    wants. These are `on_call`, `on_queue`, `on_use` (a client's step needs a variable), `on_node` (a node ran; steps
-    take longer, as if they were traced), `on_card` (a program takes memory of a simulated GPU, gives it back, or is
-    refused some) and `on_happened` (in virtual time, a kernel ran or a message set out). It is called on the thread to
-    which the event happens, which may hold the lock of a queue or of the cards, so it should be quick and run no
-    session. If it raises an error, the step goes on; the error is logged, the listener gets no more events, and the
-    end of the block raises it.
+    A `listener` gets each event as soon as it is known: a function, which gets all of them (so steps take longer, as
+    with `on_node`), or an object with methods for the events that it wants. These are `on_call`, `on_queue`, `on_use`
+    (a client's step needs a variable), `on_node` (a node ran; steps take longer, as if they were traced), `on_card` (a
+    program takes memory of a simulated GPU, gives it back, or is refused some) and `on_happened` (in virtual time, a
+    kernel ran or a message set out). It is called on the thread to which the event happens, which may hold the lock of
+    a queue or of the cards, so it must be quick and run no session. If it raises an error, the step goes on; the error
+    is logged, the listener gets no more events, and the end of the block raises it.
     """
     return Watch(listener)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
+import typing
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -421,10 +425,38 @@ def test_an_object_gets_the_events_for_which_it_has_methods():
     assert listener.heard == seen.queues != [] and seen.calls
 
 
-@pytest.mark.parametrize("listener", [3, "print", object()])
+class OfMessages:
+    def on_call(self, event): ...
+
+    def on_message(self, event): ...
+
+
+@pytest.mark.parametrize("listener", [3, "print", object(), OfMessages()])
 def test_what_can_not_listen_is_refused(listener):
-    with pytest.raises(TypeError, match="needs a function, or an object with on_call or on_queue"):
+    with pytest.raises(TypeError, match=r"needs a function, or an object with on_call or .*, but without on_message"):
         tf.watch(listener)
+
+
+def test_a_class_is_refused_as_only_its_instances_can_listen():
+    with pytest.raises(TypeError, match=r"needs an instance: tf\.watch\(OfMessages\(\)\)"):
+        tf.watch(OfMessages)
+
+
+def test_an_instrument_has_the_methods_of_each_kind():
+    kinds = [f"on_{name}" for name in typing.get_type_hints(events.Instrument)]
+    instrument = events.Instrument(SimpleNamespace(**{kind: kind for kind in events.KINDS}))
+    assert [getattr(instrument, kind.removeprefix("on_")) for kind in kinds] == [(kind,) for kind in events.KINDS]
+
+
+def test_the_table_for_engineers_names_each_event_and_its_fields():
+    text = (Path(tf.__file__).parents[1] / "docs" / "engineer.md").read_text()
+    rows = [row.split("|")[1:-1] for row in re.findall(r"^\| `on_.*$", text, re.MULTILINE)]
+    assert [method.strip(" `") for method, *_ in rows] == list(events.HEARD)
+    for method, event, _, fields in rows:
+        kind = getattr(events, event.strip(" `"))
+        hears = typing.get_type_hints(events.Instrument)[method.strip(" `").removeprefix("on_")]
+        assert f"[{kind.__module__}.{kind.__name__}]" in str(hears)
+        assert set(re.findall(r"`(\w+)`", fields)) <= set(kind._fields) and fields.strip()
 
 
 def test_an_error_of_a_listener_is_logged_and_raised_at_the_end_and_breaks_no_step(caplog):
