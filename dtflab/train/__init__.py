@@ -52,7 +52,7 @@ from dtflab.train.replicas.staleness import StalenessOptimizer
 from dtflab.train.replicas.staleness_log import StalenessLog, read_staleness
 from dtflab.train.replicas.sync_replicas import SyncReplicasOptimizer, late_gradients
 from dtflab.train.sessions.basic_loops import basic_train_loop
-from dtflab.train.sessions.coordinator import Coordinator, LooperThread
+from dtflab.train.input.coordinator import Coordinator, LooperThread
 from dtflab.train.sessions.hook_timer import SecondOrStepTimer
 from dtflab.train.sessions.hooks import FeedFnHook, FinalOpsHook, GlobalStepWaiterHook, LoggingTensorHook
 from dtflab.train.sessions.hooks import NanLossDuringTrainingError, NanTensorHook, StopAtStepHook

@@ -27,7 +27,7 @@ from dtflab.protos.config_pb2 import RunOptions
 from dtflab.runtime.session import Session
 from dtflab.train.collectives.group import WorkerGroup
 from dtflab.train.collectives.meeting import Meeting
-from dtflab.train.sessions.coordinator import Coordinator
+from dtflab.train.input.coordinator import Coordinator
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunHook
 
 GOODBYE = 10.0  # seconds at most for telling the neighbours

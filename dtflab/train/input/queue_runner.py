@@ -23,7 +23,7 @@ from dtflab.graph.scopes import add_to_collection, get_collection, get_default_g
 from dtflab.machine.clock import CURRENT, Thread
 from dtflab.protos.queue_runner_pb2 import QueueRunnerDef
 from dtflab.runtime.session import BaseSession
-from dtflab.train.sessions.coordinator import Coordinator
+from dtflab.train.input.coordinator import Coordinator
 
 _LOG = logging.getLogger("tensorflow")
 _UNSEEN = 1  # a level below DEBUG: errors that nobody waits for

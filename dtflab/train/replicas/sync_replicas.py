@@ -32,9 +32,9 @@ from dtflab.ops.queues.shared_accumulator import Accumulator
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable import Variable
 from dtflab.runtime.session import Session
+from dtflab.train.input.coordinator import Coordinator
 from dtflab.train.input.queue_runner import QueueRunner
 from dtflab.train.optimizers.optimizer import Gradient, Optimizer, WrappingOptimizer
-from dtflab.train.sessions.coordinator import Coordinator
 from dtflab.train.sessions.session_run_hook import SessionRunHook
 
 

@@ -40,8 +40,8 @@ from dtflab.ops.control import functions as control
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.protos.config_pb2 import RunOptions
 from dtflab.runtime.session import Session
+from dtflab.train.input.coordinator import Coordinator
 from dtflab.train.input.queue_runner import QueueRunner
-from dtflab.train.sessions.coordinator import Coordinator
 from dtflab.train.sessions.session_run_hook import SessionRunHook
 
 _AWAY = 1  # among the "done" of a worker, each of which is 0

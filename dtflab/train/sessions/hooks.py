@@ -19,7 +19,7 @@ from dtflab.graph.scopes import get_default_graph
 from dtflab.machine.clock import CURRENT, Clock
 from dtflab.runtime.session import Session
 from dtflab.train import training_util
-from dtflab.train.sessions.coordinator import Coordinator
+from dtflab.train.input.coordinator import Coordinator
 from dtflab.train.sessions.hook_timer import NeverTriggerTimer, SecondOrStepTimer
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 

@@ -18,8 +18,8 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_collection, get_default_graph
 from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
 from dtflab.runtime.session import Session
+from dtflab.train.input.coordinator import Coordinator
 from dtflab.train.input.queue_runner import start_queue_runners
-from dtflab.train.sessions.coordinator import Coordinator
 from dtflab.train.sessions.recording_hooks import CheckpointSaverHook, StepCounterHook, SummarySaverHook
 from dtflab.train.sessions.scaffold import Scaffold
 from dtflab.train.sessions.session_creator import ChiefSessionCreator, SessionCreator, WorkerSessionCreator

@@ -23,7 +23,7 @@ from dtflab.protos.summary_pb2 import Summary
 from dtflab.runtime.session import Session
 from dtflab.train import training_util
 from dtflab.train.checkpoints.meta_graph import create_meta_graph_def
-from dtflab.train.sessions.coordinator import Coordinator
+from dtflab.train.input.coordinator import Coordinator
 from dtflab.train.sessions.hook_timer import SecondOrStepTimer
 from dtflab.train.sessions.hooks import global_step_read
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import Session
-from dtflab.train.sessions.coordinator import Coordinator
+from dtflab.train.input.coordinator import Coordinator
 
 
 class SessionRunHook:

@@ -31,7 +31,7 @@ from dtflab.runtime.session import Session
 from dtflab.train import training_util
 from dtflab.train.checkpoints.meta_graph import create_meta_graph_def
 from dtflab.train.checkpoints.saver import Saver
-from dtflab.train.sessions.coordinator import Coordinator, LooperThread
+from dtflab.train.input.coordinator import Coordinator, LooperThread
 from dtflab.train.sessions.session_manager import SessionManager
 from dtflab.train.sessions.supervisor_threads import SVStepCounterThread, SVSummaryThread, SVTimerCheckpointThread
 from dtflab.train.summaries.summary_writer import FileWriter

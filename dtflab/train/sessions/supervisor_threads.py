@@ -14,7 +14,7 @@ from dtflab.protos.event_pb2 import SessionLog
 from dtflab.protos.summary_pb2 import Summary
 from dtflab.runtime.session import Session
 from dtflab.train import training_util
-from dtflab.train.sessions.coordinator import LooperThread
+from dtflab.train.input.coordinator import LooperThread
 
 
 class SVSummaryThread(LooperThread):

@@ -23,7 +23,7 @@ from dtflab.machine.clock import CURRENT, Clock
 from dtflab.machine.console import say
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import Session
-from dtflab.train.sessions.coordinator import Coordinator
+from dtflab.train.input.coordinator import Coordinator
 from dtflab.train.sessions.session_manager import pauses
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
 
