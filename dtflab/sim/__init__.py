@@ -25,12 +25,12 @@ if TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
     from dtflab.hardware.parts import Bus, Network, Nic, Processor, Rack, Switch
     from dtflab.hardware.tables import hardware
     from dtflab.sim import formulas, models
+    from dtflab.sim.claims import CLAIMS
     from dtflab.sim.engine.cluster_models import cluster_model
     from dtflab.sim.engine.job import Input
     from dtflab.sim.engine.network_profile import Profile
     from dtflab.sim.engine.parameters import Parameters
     from dtflab.sim.estimates.estimate import estimate
-    from dtflab.sim.predictions.claims import CLAIMS
     from dtflab.sim.races import race
     from dtflab.sim.what_ifs.what_if import what_if
 
@@ -43,7 +43,7 @@ __all__ = [
 # Modules that are loaded on first use, and name → module.
 _MODULES = ("formulas", "models")
 _LAZY = {
-    "CLAIMS": "dtflab.sim.predictions.claims",
+    "CLAIMS": "dtflab.sim.claims",
     "cluster_model": "dtflab.sim.engine.cluster_models",
     "estimate": "dtflab.sim.estimates.estimate",
     "Input": "dtflab.sim.engine.job",

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from dtflab.machine.console import show
-from dtflab.sim.predictions import claims, points, report
+from dtflab.sim import claims
+from dtflab.sim.engine.fitted import FILE, load
+from dtflab.sim.predictions import points, report
 from dtflab.sim.predictions.baselines import baselines
 from dtflab.sim.predictions.calibrate import calibrate
-from dtflab.sim.predictions.fitted import FILE, load
 from dtflab.sim.predictions.predict import predict, predictor
 from dtflab.sim.predictions.scores import point_table, regime_table
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dtflab.sim.predictions.claims import CLAIMS, NETWORKS, claims
+from dtflab.sim.claims import CLAIMS, NETWORKS, claims
 from tests.house import ROOT
 
 PAGE = (ROOT / "docs" / "simulator.md").read_text()
@@ -29,7 +29,7 @@ def test_its_numbers_are_those_of_today(claim):
 
 
 def test_claims_are_asked_for_each_network(monkeypatch):
-    monkeypatch.setattr("dtflab.sim.predictions.claims.CLAIMS", [claim for claim in CLAIMS if "VGG" in claim.name])
+    monkeypatch.setattr("dtflab.sim.claims.CLAIMS", [claim for claim in CLAIMS if "VGG" in claim.name])
     ((claim, speedups),) = claims(["1Gb/s", "100Gb/s"])
     assert claim.name.startswith("dense: VGG") and speedups["1Gb/s"] < speedups["100Gb/s"]
 

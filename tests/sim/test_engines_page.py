@@ -8,7 +8,7 @@ PAGE = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
 ROWS = [row for row in PAGE.splitlines() if row.startswith("| ") and "`dtflab/" in row]
 # What engines are given and what they give back, in sim/engine/; everything else in there runs steps.
 DATA = set(
-    "cluster_models critical_path job layer_costs layers_of_graph network_profile parameters profile_of_graph "
+    "cluster_models critical_path fitted job layer_costs layers_of_graph network_profile parameters profile_of_graph "
     "profile_of_table record stragglers traffic".split()
 )
 

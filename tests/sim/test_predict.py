@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from dtflab.__main__ import main
+from dtflab.sim.engine import fitted
 from dtflab.sim.engine.parameters import Parameters
-from dtflab.sim.predictions import fitted, points, report
+from dtflab.sim.predictions import points, report
 from dtflab.sim.predictions.baselines import Scaling, fitted_constant
 from dtflab.sim.predictions.calibrate import Search, bounds, calibrate, fitted as fitted_of, flop_efficiency, start
 from dtflab.sim.predictions.predict import METRICS, predict, predictor

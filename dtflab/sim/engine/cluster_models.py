@@ -128,8 +128,8 @@ def reached(machines: Machines, parameters: Parameters) -> Machines:
 
 def _check(workers: int, ps_tasks: int, gpus: int, per_host: int, local_parameter_device: str) -> None:
     counts = workers, ps_tasks, gpus, per_host
-    whole = all(isinstance(count, Integral) for count in counts)
-    if not whole or workers < 1 or ps_tasks < 0 or gpus < 0 or per_host < 1:
+    integral = all(isinstance(count, Integral) for count in counts)
+    if not integral or workers < 1 or ps_tasks < 0 or gpus < 0 or per_host < 1:
         raise ValueError(f"No cluster has {workers=}, {per_host!r} on a host, each with {gpus=}, and {ps_tasks=}.")
     if local_parameter_device not in ("cpu", "gpu"):
         raise ValueError(f"local_parameter_device is 'cpu' or 'gpu', not {local_parameter_device!r}.")
@@ -220,3 +220,10 @@ class Wiring:
 def memory_of(device: str) -> str:
     """The CPU device of the device's task: the memory of its host."""
     return device.rpartition("/device:")[0] + "/device:CPU:0"
+
+
+def whole(what: str, value: Any, least: int = 1) -> int:
+    """The value as a count; ValueError if it is not one."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{what}={value!r} is not a whole number from {least} up.")
+    return int(value)

@@ -14,6 +14,7 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,9 @@ from dtflab.machine.bfc_allocator import human_bytes
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim import models
 from dtflab.sim.engine import messages, pipelines, reductions, step_model
-from dtflab.sim.engine.cluster_models import ClusterModel, of_machines, without_trees
+from dtflab.sim.engine.cluster_models import ClusterModel, of_machines, whole, without_trees
 from dtflab.sim.engine.critical_path import critical_path
+from dtflab.sim.engine.fitted import load
 from dtflab.sim.engine.job import Input, job
 from dtflab.sim.engine.network_profile import Profile
 from dtflab.sim.engine.parameters import Parameters
@@ -37,8 +39,6 @@ from dtflab.sim.engine.stragglers import Stragglers, exponential
 from dtflab.sim.engine.traffic import Array, shards
 from dtflab.sim.estimates.answer import Estimate
 from dtflab.sim.estimates.estimate_trace import of_reduction, of_schedule, step_stats
-from dtflab.sim.predictions.fitted import load
-from dtflab.sim.what_ifs.changed_job import is_factor, whole
 from dtflab.train.checkpoints.meta_graph import export_meta_graph
 from dtflab.train.checkpoints.meta_graph_import import import_meta_graph
 
@@ -214,7 +214,7 @@ def _checked(mode: str, off: Iterable[str], fusion_bytes: Any) -> frozenset[str]
     for what, given, known in (("mode", [mode], MODES), ("off", mechanisms, MECHANISMS)):
         if unknown := [one for one in given if one not in known]:
             raise ValueError(f"{what}={unknown[0]!r} is not known; there are {', '.join(known)}.")
-    if not (is_factor(fusion_bytes) and fusion_bytes >= 0):
+    if not (isinstance(fusion_bytes, Real) and float(fusion_bytes) >= 0):
         raise ValueError(f"fusion_bytes={fusion_bytes!r} is not a number of at least 0.")
     return frozenset(mechanisms)
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
 from dtflab.hardware import catalogue
+from dtflab.sim.engine.fitted import PLATFORM, Fitted
 from dtflab.sim.engine.parameters import Parameters
 from dtflab.sim.predictions import predict
-from dtflab.sim.predictions.fitted import PLATFORM, Fitted
 from dtflab.sim.predictions.points import Point, Points, PredictionError
 from dtflab.sim.predictions.setups import bus_of, nominal_nic
 

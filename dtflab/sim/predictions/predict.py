@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from dtflab.hardware import catalogue
+from dtflab.sim.engine.fitted import Fitted
 from dtflab.sim.engine.network_profile import Profile
 from dtflab.sim.predictions import recurrent, setups, symmetric
-from dtflab.sim.predictions.fitted import Fitted
 from dtflab.sim.predictions.layers import Layer, layers_of, of_bytes, profile_of
 from dtflab.sim.predictions.points import Point, Points, PredictionError, Row
 

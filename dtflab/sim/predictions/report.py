@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dtflab.base.page_parts import with_part
+from dtflab.sim.engine.fitted import PLATFORM, Fitted
 from dtflab.sim.predictions.baselines import baselines
 from dtflab.sim.predictions.calibrate import Values, calibrate, start
-from dtflab.sim.predictions.fitted import PLATFORM, Fitted
 from dtflab.sim.predictions.points import Point, Points
 from dtflab.sim.predictions.predict import Predictor, predict, predictor
 from dtflab.sim.predictions.scores import by_regime, errors_of, median_worst

@@ -1,4 +1,5 @@
 """what_if: how long would this step take on other hardware?
 
-Pages: `changed_job`, `outcomes`, `step_graph`, `step_tasks`, `what_if`.
+Pages: `what_if` (the question), `step_graph` (the step as executors have it), `step_tasks` (its tasks, for the
+schedule), `changed_job` (other hardware, more workers), `outcomes` (how long it took, and why).
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, TypeVar
 
 from dtflab.graph import device_spec
@@ -87,13 +87,6 @@ def _number(what: str, value: Any, zero: bool = False) -> float:
 def is_factor(asked: Any) -> bool:
     """True for what says how many times as fast, or as long."""
     return isinstance(asked, Real)  # numpy's numbers, too
-
-
-def whole(what: str, value: Any, least: int = 1) -> int:
-    """The value as a count; ValueError if it is not one."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{what}={value!r} is not a whole number from {least} up.")
-    return int(value)
 
 
 def _changed(

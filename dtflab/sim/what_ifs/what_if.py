@@ -22,8 +22,9 @@ from dtflab.hardware.parts import Bus, Network, Nic, Processor
 from dtflab.hardware.schedule import Plan
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession
+from dtflab.sim.engine.cluster_models import whole
 from dtflab.sim.engine.stragglers import Stragglers
-from dtflab.sim.what_ifs.changed_job import altered, first_worker, is_factor, whole, with_local, with_workers
+from dtflab.sim.what_ifs.changed_job import altered, first_worker, is_factor, with_local, with_workers
 from dtflab.sim.what_ifs.outcomes import Outcome, Outcomes, table
 from dtflab.sim.what_ifs.step_graph import StepGraph, planned, remembered, traced
 from dtflab.sim.what_ifs.step_tasks import StepFabric, computes, copy_of, plain, replicas, tasks_of
