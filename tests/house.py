@@ -336,6 +336,21 @@ def looks_inside(path: Path) -> Iterator[tuple[str, str, str | None]]:
             yield ast.unparse(call), "", None
 
 
+def reaches(path: Path) -> list[tuple[str, str]]:
+    """Private members that are read of something else than `self`, with their names: `a.b._c` and `_c`."""
+    members = [node for node in nodes(path) if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)]
+    return [(ast.unparse(node), node.attr) for node in members if ast.unparse(node.value) not in ("self", "cls")]
+
+
+def privates(path: Path) -> set[str]:
+    """The private members that a page gives its own objects, as methods or attributes."""
+    methods = {node.name for node in nodes(path) if isinstance(node, ast.FunctionDef)}
+    members = [node for node in nodes(path) if isinstance(node, ast.Attribute)]
+    own = {node.attr for node in members if ast.unparse(node.value) == "self"}
+    of_classes = {node.id for node in nodes(path) if isinstance(node, ast.Name)}
+    return {name for name in methods | own | of_classes if re.match("_[^_]", name)}
+
+
 def _keeps_to(stated: inspect.Signature, own: inspect.Signature) -> bool:
     wanted, given = list(stated.parameters.values()), list(own.parameters.values())
     optional = all(more.default is not more.empty for more in given[len(wanted) :])

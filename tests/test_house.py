@@ -280,6 +280,21 @@ def test_nobody_at_a_seam_asks_what_the_other_can_do(room):
         assert re.findall(r"\b(cast|__getattr__)\b", path.read_text()) == [], house.name(path)
 
 
+def rooms_above(room):
+    level = house.order().level
+    return sorted(other for other in level if level[other] > level[room] and (PACKAGE / other).is_dir())
+
+
+@pytest.mark.parametrize("room", rooms_above("runtime"))
+def test_what_a_session_keeps_private_no_upper_room_reaches(room):
+    private = {name for page in ("session", "master") for name in house.privates(PACKAGE / "runtime" / f"{page}.py")}
+    sides = re.compile("master|worker|peer|stub|wire")
+    for path in house.sources(PACKAGE / room):
+        reached = [text for text, name in house.reaches(path) if name in private - house.privates(path)]
+        asked = [call for call, of, name in house.looks_inside(path) if name and (name in private or sides.search(of))]
+        assert reached + asked == [], house.name(path)
+
+
 LOOSE_SESSIONS = {  # those of graph/ and ops/ are below the room of sessions
     "sim/what_ifs/what_if.py": {"_of_session"},  # None, too, where a cluster is given
     "train/training_util.py": {"global_step"},  # whatever has a `run`: a monitored session, too

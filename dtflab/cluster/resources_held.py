@@ -52,7 +52,7 @@ def variables_of(session: BaseSession) -> list[HeldVariable]:
 
     NotImplementedError for a session whose master is in another process: it does not tell.
     """
-    return variables_on(devices_of(session))
+    return variables_on(session.local_devices())
 
 
 def variables_on(devices: Iterable[Device]) -> list[HeldVariable]:
@@ -73,16 +73,6 @@ def queues_on(devices: Iterable[Device]) -> list[HeldQueue]:
         for container, _, queue in device.resources.items()
         if isinstance(queue, Queue)
     ]
-
-
-def devices_of(session: BaseSession) -> list[Device]:
-    """The devices of all tasks of a session that live in this process; NotImplementedError if its master does not."""
-    try:
-        workers = session._master_session()._workers.values()
-    except NotImplementedError:
-        where = session.sess_str.decode()
-        raise NotImplementedError(f"The master of {where} is in another process, which does not report them.") from None
-    return [device for worker in workers if (own := worker.local()) is not None for device in own.devices]
 
 
 def _variable(device: str, container: str, name: str, cell: Cell) -> HeldVariable:

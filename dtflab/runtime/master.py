@@ -37,6 +37,7 @@ from dtflab.runtime.step_through import StepThrough
 from dtflab.runtime.steps import Steps
 
 if TYPE_CHECKING:
+    from dtflab.machine.devices import Device
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
@@ -206,7 +207,7 @@ class MasterSession:
         placer: Placer | None,
     ) -> None:
         self.handle = handle
-        self._master = master
+        self.master = master
         self._workers = workers
         self._config = config
         self._timeout_ms = config.operation_timeout_in_ms
@@ -236,7 +237,7 @@ class MasterSession:
             all_nodes, devices = list(graph.values()), list(self._incarnations)
             placed = {name: node.device for name, node in self._nodes.items()}
             soft = self._config.allow_soft_placement
-            where = self._placer(all_nodes, devices, self._master.task, allow_soft_placement=soft, placed=placed)
+            where = self._placer(all_nodes, devices, self.master.task, allow_soft_placement=soft, placed=placed)
             if self._placer is not place:
                 own_placer.check(self._placer, where, all_nodes, devices, placed)
             new = {node.name: node.replace(device=where[node.name]) for node in nodes}
@@ -245,11 +246,16 @@ class MasterSession:
             if self._config.log_device_placement:
                 log_placement(self._nodes.values(), before)
 
+    def local_devices(self) -> list[Device]:
+        """The devices of its tasks in this process."""
+        local = [worker.local() for worker in self._workers.values()]
+        return [device for worker in local if worker is not None for device in worker.devices]
+
     def placed(self, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
         """The placed graph, or the part of it that `fetches` and `targets` need."""
         if not fetches and not targets:
             return list(self._nodes.values())
-        nodes = prune(self._nodes, (), fetches, targets, f"{self._master.task}/device:CPU:0")
+        nodes = prune(self._nodes, (), fetches, targets, f"{self.master.task}/device:CPU:0")
         return [node for node in nodes if node.name in self._nodes]
 
     def run_step(
@@ -265,7 +271,7 @@ class MasterSession:
         self._check_open()
         key = (tuple([name for name, _ in feeds]), tuple(fetches), tuple(targets), False)
         signature = self._signatures.get(key) or self._register(key)
-        step = self._new_step(self._master.new_step, options)
+        step = self._new_step(self.master.new_step, options)
         self._running[step.step_id] = step
         try:
             self._check_open()  # from now on `close` finds the step
@@ -329,17 +335,17 @@ class MasterSession:
             if name in feeds:
                 raise errors.InvalidArgumentError.of(f"{name} is both fed and fetched.")
         signature = self._register((tuple(feeds), tuple(fetches), tuple(targets), True))
-        step = self._new_step(self._master.new_step, None)
+        step = self._new_step(self.master.new_step, None)
         self._running[step.step_id] = step
         handle = f"{step.step_id:016x}"
-        rendezvous = self._master.worker.rendezvous.find(step.step_id)
+        rendezvous = self.master.worker.rendezvous.find(step.step_id)
 
         def finish() -> None:
             self._running.pop(step.step_id, None)
             self._partial_runs.pop(handle, None)
             self._cleanup(signature, step.step_id, step.error)
 
-        client_device = f"{self._master.task}/device:CPU:0"
+        client_device = f"{self.master.task}/device:CPU:0"
         run = PartialRun(step, signature.nodes, rendezvous, client_device, feeds, fetches, finish)
         self._partial_runs[handle] = run
         step.on_cancel(lambda error: self._cleanup(signature, step.step_id, error))
@@ -359,7 +365,7 @@ class MasterSession:
     def _start(self, step: Step, signature: _Signature, args: Sequence[object], results: list[object]) -> None:
         """Start the step's part on each task; if one can't be started, the step fails and takes the others with it."""
         for task, graph_handle in signature.handles.items():
-            mine = (args, results) if task == self._master.task else ((), None)
+            mine = (args, results) if task == self.master.task else ((), None)
             try:
                 self._workers[task].run_graph(self.handle, graph_handle, step, *mine)
             except errors.OpError as error:
@@ -384,18 +390,18 @@ class MasterSession:
         traced = options is not None and options.trace_level > 0
         step = make(
             from_system() >> 2,  # a signed 64-bit number above 0 on the wire
-            self._master.clock,
+            self.master.clock,
             timeout=self._timeout(options),
-            trace=trace_of(self._master.clock, traced),
+            trace=trace_of(self.master.clock, traced),
         )
         if step.trace is not None:
             step.trace.step = step.step_id
-        step.inter_op = self._master.inter_op_pool(options)
+        step.inter_op = self.master.inter_op_pool(options)
         return step
 
     def _register(self, key: _Kind) -> _Signature:
         """Prune, partition and register the graph for one signature."""
-        client_device = f"{self._master.task}/device:CPU:0"
+        client_device = f"{self.master.task}/device:CPU:0"
         with self._lock:
             if key in self._signatures:
                 return self._signatures[key]

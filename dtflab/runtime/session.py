@@ -32,6 +32,7 @@ from dtflab.runtime.steps import Steps
 from dtflab.runtime.watched_master import WatchedMaster
 
 if TYPE_CHECKING:
+    from dtflab.machine.devices import Device
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import CallableOptions, ConfigProto, RunMetadata, RunOptions
     from dtflab.protos.graph_pb2 import GraphDef
@@ -76,7 +77,7 @@ class BaseSession:
         target = checked_target(target, graph, config)
         self._graph = graph if graph is not None else scopes.get_default_graph()
         self._target = target
-        self._config = config
+        self.config = config
         self._lock = threading.Lock()
         self._sent = 0
         self._closed = False
@@ -95,7 +96,7 @@ class BaseSession:
 
     @property
     def graph_def(self) -> GraphDef:
-        add_shapes = self._config is not None and self._config.graph_options.infer_shapes
+        add_shapes = self.config is not None and self.config.graph_options.infer_shapes
         return self._graph.as_graph_def(add_shapes=add_shapes)
 
     @property
@@ -220,10 +221,10 @@ class BaseSession:
         """Send the nodes added since the last run, or none; before the first one, connect and open the session."""
         with self._lock:
             nodes = [] if empty else self._graph.nodes(self._sent)
-            master = self._master = self._master or self._connect(self._target, self._config)
+            master = self._master = self._master or self._connect(self._target, self.config)
             asked = WatchedMaster(master) if PROCESS.call else master
             if not self._handle:
-                self._handle = asked.create_session(nodes, self._config, self._placer)
+                self._handle = asked.create_session(nodes, self.config, self._placer)
                 if self._closed:  # meanwhile, by another thread, which found nothing to close
                     master.close_session(self._handle)
                     raise errors.CancelledError.of("Session has been closed.")
@@ -231,6 +232,11 @@ class BaseSession:
                 asked.extend_session(self._handle, nodes)
             self._sent += len(nodes)
             return master
+
+    @property
+    def master_task(self) -> str:
+        """The task of the session's master."""
+        return self._opened(empty=True).task
 
     def trace(self, fetches: object, feed_dict: object = None) -> RunMetadata:
         """Run `fetches` once and return the RunMetadata that says what ran when; `dtflab.viz.timeline` draws it."""
@@ -284,7 +290,7 @@ class BaseSession:
 
         `placement_reasons` says why. NotImplementedError for a master in another process, which does not tell.
         """
-        session = self._master_session()
+        session = self.master_session()
         if fetches is None:
             return session.placed()
         wanted = self._resolve(fetches)
@@ -292,11 +298,17 @@ class BaseSession:
 
     def placement_reasons(self) -> dict[str, str]:
         """Why each node of the session's graph is where `placed_nodes` says, in a sentence; by name."""
-        return dict(self._master_session().reasons)
+        return dict(self.master_session().reasons)
 
-    def _master_session(self) -> MasterSession:
+    def master_session(self) -> MasterSession:
+        """The master's side of the session; NotImplementedError if the master is in another process."""
         master = self._local_master("Only a master in this process tells its placement; trace a run instead.")
         return master.session(self._handle)
+
+    def local_devices(self) -> list[Device]:
+        """The devices of the session's tasks in this process; NotImplementedError if its master is in another one."""
+        unknown = f"The master of {self.sess_str.decode()} is in another process, which does not report its devices."
+        return self._local_master(f"{unknown} Ask a session of that process.").session(self._handle).local_devices()
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation. It places nothing."""

@@ -45,7 +45,7 @@ def kernels(fetches: Any, session: BaseSession, *, width: float | None = None, t
     if the session's master is in another process, which doesn't tell of its devices.
     """
     rows = _rows(session.placed_nodes(fetches))
-    devices = _devices(session)
+    devices = session.local_devices()
     with together(device.name for device in devices):
         layers = [("computed by", [_library(device) for device in devices]),
                   ("hardware", [_hardware(device) for device in devices])]  # fmt: skip
@@ -71,12 +71,6 @@ def _rows(nodes: Sequence[Node]) -> list[_Row]:
         row = rows.setdefault(node.op + dtype, _Row(node.op + dtype, types, Counter()))
         row.placed[node.device] += 1
     return list(rows.values())
-
-
-def _devices(session: BaseSession) -> list[Device]:
-    """The devices of all workers in this process."""
-    workers = session._master_session()._workers.values()
-    return [device for worker in workers if (own := worker.local()) is not None for device in own.devices]
 
 
 def _library(device: Device) -> str:

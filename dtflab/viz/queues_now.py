@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.cluster import Cluster
-from dtflab.cluster.resources_held import HeldQueue, devices_of, queues_on
+from dtflab.cluster.resources_held import HeldQueue, queues_on
 from dtflab.runtime.session import BaseSession
 from dtflab.viz.data.participants import client_label, party
 from dtflab.viz.drawing import marks
@@ -46,7 +46,7 @@ def queues_now(
 
 
 def _of(held: BaseSession | Sequence[HeldQueue]) -> list[HeldQueue]:
-    return queues_on(devices_of(held)) if isinstance(held, BaseSession) else list(held)
+    return queues_on(held.local_devices()) if isinstance(held, BaseSession) else list(held)
 
 
 def _rows(found: Sequence[HeldQueue], y: float, width: float) -> tuple[Markup, float]:

@@ -28,6 +28,7 @@ from dtflab.sim.what_ifs.changed_job import altered, first_worker, is_factor, wi
 from dtflab.sim.what_ifs.outcomes import Outcome, Outcomes, table
 from dtflab.sim.what_ifs.step_graph import StepGraph, planned, remembered, traced
 from dtflab.sim.what_ifs.step_tasks import StepFabric, computes, copy_of, plain, replicas, tasks_of
+from dtflab.virtual.clock import VirtualClock
 
 
 def what_if(
@@ -89,8 +90,8 @@ def _of_session(
     options = RunOptions(trace_level=RunOptions.FULL_TRACE, output_partition_graphs=True)
     metadata = RunMetadata()
     session.run(fetches, feed_dict, options=options, run_metadata=metadata)
-    master = session._master_session()._master
-    world = getattr(master.clock, "world", None)
+    master = session.master_session().master
+    world = master.clock.world if isinstance(master.clock, VirtualClock) else None
     if cluster is None and world is None:
         raise ValueError("A session in real time says no hardware: give what_if(session, cluster, fetches=…).")
     real = world is None if measured is None else measured

@@ -78,7 +78,7 @@ def story(fetches: Any, feeds: Sequence[Tensor], session: BaseSession) -> Story:
     wanted = Fetches(session.graph, fetches, feeds)
     names = wanted.feed_names, wanted.fetch_names, wanted.target_names
     devices = {device.name: device.incarnation for device in session.list_devices()}
-    task = session._opened(empty=True).task
+    task = session.master_task
     placed, reasons, told = _placed(session, list(devices), task)
     graph, client = by_name(placed), f"{task}/device:CPU:0"
     kept = prune(graph, *names, client)
@@ -127,7 +127,7 @@ def placement_of(session: BaseSession) -> Placement:
 
 def placed_by_rules(session: BaseSession, devices: Sequence[str], task: str) -> Placement:
     """Where a dtflab master of that task would put the ops of a session, if it got all of them at once."""
-    soft = bool(session._config is not None and session._config.allow_soft_placement)
+    soft = bool(session.config is not None and session.config.allow_soft_placement)
     return place(session.graph.nodes(), devices, task, allow_soft_placement=soft)
 
 
