@@ -24,8 +24,8 @@ from dtflab.notebook import arguments, hardware
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.runtime.steps import Steps
+from dtflab.viz.colouring import WAYS
 from dtflab.viz.data.story import placement_of
-from dtflab.viz.drawing.colouring import WAYS
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.explain import Explanation, explain
 

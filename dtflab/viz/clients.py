@@ -16,12 +16,13 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.graph.device_spec import task_name
 from dtflab.machine.watch import Watch
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
-from dtflab.viz.data.participants import client_label, is_task, own_letters, party
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, natural, together
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width, wrapped
+from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width, wrapped
+from dtflab.viz.layout.shapes import Point
+from dtflab.viz.participants import client_label, is_task, own_letters, party
 
 _MOST_EMPTY = 4  # tasks that hold nothing; more are one box
 MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn

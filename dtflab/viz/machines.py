@@ -15,12 +15,13 @@ from dtflab.base.events import Call
 from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
 from dtflab.machine.watch import Watch
-from dtflab.viz.data.participants import client_label, is_task, party
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
+from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
+from dtflab.viz.layout.shapes import Point
+from dtflab.viz.participants import client_label, is_task, party
 
 MOST_TASKS, MOST_CLIENTS = 24, 12  # drawn; the table knows all
 _CLIENT, _TASK, _HEAD, _GAP, _PAD, _BOX = 40.0, 90.0, 28.0, 14.0, 8.0, 22.0

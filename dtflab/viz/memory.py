@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
+from dtflab.viz.data.graph_ops import Op, ops_of
 from dtflab.viz.data.usage import Held, Usage, read
-from dtflab.viz.digraph import Op, ops_of
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import Look, look, together
 from dtflab.viz.drawing.picture import Picture, Table

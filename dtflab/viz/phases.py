@@ -24,7 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dtflab.viz.digraph import Op, ops_of
+from dtflab.viz.data.graph_ops import Op, ops_of
 
 PHASES = ("input", "forward", "loss", "backward", "update", "other")
 

@@ -18,16 +18,17 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.graph.graph import Graph
 from dtflab.graph.node_names import readable
 from dtflab.runtime.session import BaseSession
+from dtflab.viz.colouring import Colouring, colouring, of_ops
+from dtflab.viz.data.graph_ops import Edge, Op, edges_of, ops_of
 from dtflab.viz.data.story import placement_of
-from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.colouring import Colouring, colouring, of_ops
 from dtflab.viz.drawing.palette import Look, in_order, look, together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.scopes import Block, blocks
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
+from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.layout.layered import TOLERATED, Box, Cluster, Layout, Rect, layout
+from dtflab.viz.layout.shapes import Point
+from dtflab.viz.scopes import Block, blocks
 
 BOX_HEIGHT, LABEL_ROOM, LEAST_BOX = 26.0, 104.0, 56.0
 MOST_BADGES = 3

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from dtflab.base.events import QueueEvent
 from dtflab.base.text_table import plural, text_table
 from dtflab.machine.watch import Watch
-from dtflab.viz.data.participants import client_label, party
 from dtflab.viz.data.queue_course import Course, Wait, courses
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, VERMILLION, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, Point, hatch_path, join, line_path, number, shorten, tag, text_width
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import duration, time_ticks
+from dtflab.viz.layout.shapes import Point
+from dtflab.viz.participants import client_label, party
 
 MOST_BANDS = 6  # queues that are drawn
 _MOST_LANES = 6  # of waiting ops, per queue

@@ -8,12 +8,12 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.resources_held import HeldQueue, queues_on
 from dtflab.runtime.session import BaseSession
-from dtflab.viz.data.participants import client_label, party
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, shorten, tag, text_width
+from dtflab.viz.participants import client_label, party
 
 MOST_QUEUES, _MOST_WAITING = 20, 4
 _ROW, _LINE, _BAR = 30.0, 17.0, 16.0

@@ -14,7 +14,6 @@ from typing import Any
 
 from dtflab.base.text_table import plural, text_table
 from dtflab.machine.watch import Watch
-from dtflab.viz.data.participants import party
 from dtflab.viz.data.pipeline import Pipeline, Stage, pipeline
 from dtflab.viz.data.queue_course import Course
 from dtflab.viz.drawing import marks
@@ -23,6 +22,7 @@ from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, number, shorten, tag, text_width, wrapped
 from dtflab.viz.drawing.units import duration
+from dtflab.viz.participants import party
 
 MOST_ROWS = 24  # of stages and queues; the tables have all
 _STAGE, _QUEUE, _GAP, _GUTTER = 58.0, 46.0, 16.0, 26.0

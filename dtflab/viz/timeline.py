@@ -14,16 +14,17 @@ from typing import Any, NamedTuple
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.node_names import readable
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
+from dtflab.viz.colouring import Colouring, colouring
 from dtflab.viz.data import step_trace as trace
 from dtflab.viz.data.step_trace import Event, Trace, Transfer
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.colouring import Colouring, colouring
 from dtflab.viz.drawing.names import shorter
 from dtflab.viz.drawing.palette import GREY, Look, look, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, Point, arrow_head, hatch_path, join, number, tag, text_width
+from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, number, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration, time_ticks
+from dtflab.viz.layout.shapes import Point
 
 MOST_RECORDS = 100_000  # of a step: they take about two seconds
 _SIMULATED = "simulated: NumPy timings"

@@ -15,13 +15,14 @@ from typing import NamedTuple
 from dtflab.base.events import Call
 from dtflab.base.text_table import plural, text_table
 from dtflab.machine.watch import Watch
-from dtflab.viz.data.participants import in_line, is_task, party
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width
+from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration
+from dtflab.viz.layout.shapes import Point
+from dtflab.viz.participants import in_line, is_task, party
 
 MOST_ROWS = 60  # of arrows; the tables know more
 _MOST_TABLE_ROWS = 1000

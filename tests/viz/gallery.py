@@ -18,8 +18,8 @@ from dtflab import sim, viz
 from dtflab.base.events import CardEvent
 from dtflab.machine.smi import CardState, HostState, Process, Smi
 from dtflab.train.replicas.staleness_log import StalenessLog
+from dtflab.viz.colouring import WAYS
 from dtflab.viz.counters import counters
-from dtflab.viz.drawing.colouring import WAYS
 from tests.viz.training import PROGRAMS
 
 Draw = Callable[[], viz.Picture]

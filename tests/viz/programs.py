@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dtflab.graph.node import Node
 from dtflab.protos.step_stats_pb2 import StepStats
-from dtflab.viz.digraph import edges_of, ops_of
+from dtflab.viz.data.graph_ops import edges_of, ops_of
 
 PS = "/job:ps/replica:0/task:0/device:CPU:0"
 BATCH = 100

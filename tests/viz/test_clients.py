@@ -8,8 +8,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.base.events import Use
-from dtflab.viz.data.participants import party
 from dtflab.viz.drawing.palette import GREY
+from dtflab.viz.participants import party
 from tests.viz.texts import clipped, overlapping
 from tests.viz.watched import PS, W0, W1, call, event, fits, seen_of, texts
 

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from dtflab import viz
-from dtflab.viz.digraph import ops_of
-from dtflab.viz.drawing import colouring, palette
+from dtflab.viz import colouring
+from dtflab.viz.data.graph_ops import ops_of
+from dtflab.viz.drawing import palette
 from tests.viz.programs import mlp, traced
 
 NODES = mlp()

@@ -12,7 +12,7 @@ from dtflab import viz
 from dtflab.machine.hosts import simulate_gpus
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.viz.data import step_trace as trace, usage
-from dtflab.viz.digraph import ops_of
+from dtflab.viz.data.graph_ops import ops_of
 from dtflab.viz.drawing.units import memory_size
 from tests.viz.programs import worker
 

@@ -10,7 +10,8 @@ import pytest
 
 import dtflab as tf
 from dtflab import viz
-from dtflab.viz.drawing import colouring, palette
+from dtflab.viz import colouring
+from dtflab.viz.drawing import palette
 from dtflab.viz.drawing.palette import Colour, look, together
 from tests.viz.strokes import BACKGROUNDS, contrast, rgb
 

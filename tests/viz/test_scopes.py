@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtflab.viz.drawing import scopes
-from dtflab.viz.drawing.scopes import blocks
+from dtflab.viz import scopes
+from dtflab.viz.scopes import blocks
 
 
 def keys(root):

@@ -1,4 +1,5 @@
-"""From traces and watches to the data of a picture. No markup here.
+"""From graphs, traces and watches to the data of a picture. No markup here.
 
-Pages: `participants`, `pipeline`, `queue_course`, `step_trace`, `story`, `usage`.
+Pages: `graph_ops` (ops and their edges), `step_trace` (what ran, when and where), `usage` (memory over a step), `story`
+(a step before it runs), `queue_course` (a queue's levels and waits), `pipeline` (stages and their speeds).
 """

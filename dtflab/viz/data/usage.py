@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dtflab.graph import dtypes
 from dtflab.viz.data import step_trace as trace
-from dtflab.viz.digraph import Op
+from dtflab.viz.data.graph_ops import Op
 from dtflab.viz.drawing.palette import in_order
 
 _DEVICE = re.compile(r".*/device:(\w+):\d+")

@@ -1,4 +1,6 @@
 """The parts of pictures: markup, marks, colours, styles, units, tables.
 
-Pages: `colouring`, `figures`, `marks`, `names`, `palette`, `picture`, `scopes`, `style`, `svg`, `tables`, `units`.
+Pages: `picture` (a drawing, its sentence and its table), `svg` (markup that nothing can break), `palette` (the colour,
+letter and label of a device), `style` (for one reader or a projector), `marks` (badges, headings, legends), `units`
+(numbers with units), `names` (op names in few letters), `tables` (pages of tables), `figures` (what matplotlib draws).
 """

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-Point = tuple[float, float]
+from dtflab.viz.layout.shapes import Point
 
 
 class Markup(str):

@@ -1,4 +1,6 @@
-"""The layered layout of a graph with clusters, in pure Python. It knows nothing of dtflab.
+"""The layered layout of a graph with clusters, in pure Python. It knows nothing of the rest of dtflab.
 
-Pages: `column`, `layered`, `level`, `ranks`, `shapes`, `slots`, `tracks`.
+Pages: `shapes` (boxes and clusters, what goes in and comes out), `layered` (the drawing as a whole), `level` (the
+children of one cluster), `column` (one column of them), `ranks` (the order of rows, and within a row), `slots` (places
+along a row), `tracks` (parallel lines in a channel).
 """

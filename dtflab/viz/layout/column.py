@@ -12,8 +12,8 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from dtflab.viz.drawing.svg import Point
 from dtflab.viz.layout import ranks
+from dtflab.viz.layout.shapes import Point
 from dtflab.viz.layout.slots import (
     PORT_MARGIN,
     Hop,

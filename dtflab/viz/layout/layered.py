@@ -14,10 +14,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dtflab.viz.drawing.svg import Point
 from dtflab.viz.layout import ranks
 from dtflab.viz.layout.level import TOLERATED, folded
-from dtflab.viz.layout.shapes import OUT, Box, Cluster, Drawing, Net, Piece, Rect
+from dtflab.viz.layout.shapes import OUT, Box, Cluster, Drawing, Net, Piece, Point, Rect
 
 __all__ = ["TOLERATED", "Box", "Cluster", "Layout", "Rect", "layout"]
 

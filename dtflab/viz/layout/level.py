@@ -14,10 +14,9 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from dtflab.viz.drawing.svg import Point
 from dtflab.viz.layout import ranks
 from dtflab.viz.layout.column import Column
-from dtflab.viz.layout.shapes import OUT, Box, Cluster, Drawing, Net, Nets, Rect
+from dtflab.viz.layout.shapes import OUT, Box, Cluster, Drawing, Net, Nets, Point, Rect
 from dtflab.viz.layout.slots import GAP, Side, Slot
 from dtflab.viz.layout.tracks import TRACK, assign_tracks
 

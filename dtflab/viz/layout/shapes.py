@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from dtflab.viz.drawing.svg import Point
+Point = tuple[float, float]
 
 OUT = "\0out"  # the target of a net that leaves its cluster
 

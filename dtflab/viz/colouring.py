@@ -12,27 +12,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.viz.data import step_trace as trace
-from dtflab.viz.digraph import Op
-from dtflab.viz.drawing.palette import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    VERMILLION,
-    Colour,
-    Look,
-    in_order,
-    job_look,
-    look,
-)
+from dtflab.viz.data.graph_ops import Op
+from dtflab.viz.drawing import palette
+from dtflab.viz.drawing.palette import GREY, Colour, Look, in_order, job_look, look
 from dtflab.viz.drawing.units import time_unit
 from dtflab.viz.phases import phases
 
 WAYS = ("device", "job", "time", "phase")
 
 _OF_PHASES = {
-    "input": BLUE, "forward": VERMILLION, "loss": PURPLE, "backward": ORANGE, "update": GREEN, "other": GREY,
+    "input": palette.BLUE, "forward": palette.VERMILLION, "loss": palette.PURPLE, "backward": palette.ORANGE,
+    "update": palette.GREEN, "other": GREY,
 }  # fmt: skip
 _OF_TIMES = (
     Colour("#4a56a0", "#5f6cb8", "#fff"),
