@@ -149,7 +149,7 @@ tf.viz.cards(tf.smi())
 
 # %% [markdown]
 # Four GPUs for each program, and 1,677 MiB of each card. They share the arithmetic, too: while one computes, the other one
-# waits or both get slower. But nobody stops the other.
+# waits or both get slower. But neither stops the other.
 #
 # ### Now break it
 #
@@ -163,7 +163,7 @@ tf.viz.card_history(tf.smi(), since=before)
 # This is the memory of one card, GPU 0: events from left to right, memory upwards. Each program is a band. The dashed
 # frame is what the third one wanted. It sticks out above the line, which is all that the card has: 3 × 0.4 is more than
 # 1. So the third program fails at its first tensor, and holds nothing. The others noticed nothing; first come, first
-#    served. *Which fraction would still fit? The picture says how much is free; try it with `start(…)` in a
+# served. *Which fraction would still fit? The picture says how much is free; try it with `start(…)` in a
 # cell of your own, and end it with `stop(…)`.*
 
 # %%

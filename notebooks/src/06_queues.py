@@ -105,7 +105,7 @@ with tf.Session(cluster.target) as first, tf.Session(cluster.target) as second:
 
 # %%
 def work(client, capacity):
-    """Worker 0 loads, worker 1 trains. Returns at what virtual second it has ended."""
+    """Worker 0 loads, worker 1 trains. Returns the virtual second at which it ended."""
     queue = numbers(capacity)
     number = tf.placeholder(tf.float32, [])
     put, take = queue.enqueue(number, name="put"), queue.dequeue(name="take")
@@ -123,13 +123,13 @@ def work(client, capacity):
     return tf.sim.now()
 
 
-def course(capacity):
+def hand_over(capacity):
     """Both at work on a cluster of their own; what was seen, and how long it took."""
     with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
         return seen, max(virtual.run(lambda client: work(client, capacity)))
 
 
-narrow, seconds = course(capacity=1)
+narrow, seconds = hand_over(capacity=1)
 print(f"capacity 1: {seconds:.1f} s")
 # %dtf_queues narrow
 
@@ -139,7 +139,7 @@ print(f"capacity 1: {seconds:.1f} s")
 # (grey). Each waits for the other in turn, and both lose time.
 
 # %%
-wide, seconds = course(capacity=10)
+wide, seconds = hand_over(capacity=10)
 print(f"capacity 10: {seconds:.1f} s")
 # %dtf_queues wide
 
@@ -151,7 +151,7 @@ print(f"capacity 10: {seconds:.1f} s")
 
 # %%
 for capacity in (1, 2, 3, 4, 5, 6, 10, 100):
-    print(f"capacity {capacity:3}: {course(capacity)[1]:.1f} s")
+    print(f"capacity {capacity:3}: {hand_over(capacity)[1]:.1f} s")
 
 # %% [markdown]
 # Four. While the loader opens a file, which takes 1 s, the trainer works on five examples: one that it has taken already,
@@ -251,7 +251,7 @@ print(sess.run(up_to_two), "left:", sess.run(size))
 # **Shuffled.** A `RandomShuffleQueue` gives any of its elements, at random. To have a choice, it always leaves at least
 # `min_after_dequeue` of them inside, until it is closed.
 #
-# 22 numbers are put in, 10 stay for choice. **Predict: how many batches of five can be taken before one has to wait?**
+# 22 numbers are put in, 10 must stay behind to choose from. **Predict: how many batches of five can be taken before one has to wait?**
 
 # %%
 tf.reset_default_graph()
@@ -327,7 +327,7 @@ for _ in range(3):
     print(*sess.run([priority, text]))
 
 # %% [markdown]
-# ## Now break it: all wait
+# ## Now break it: everybody waits
 #
 # Somebody has two queues, one for images and one for labels, and room for 5 elements in each. A file has 10 examples. The
 # loader puts in all images of the file, then all its labels. The trainer takes an image, then its label, and again.
@@ -388,7 +388,7 @@ print(*cluster.waits(), sep="\n")
 # %% [markdown]
 # Read such a list like this: `put_image` wants room in `images`, `take_label` wants something in `labels`. (The first line
 # is the same wait, as worker 1 sees it: the `ps` has not yet answered its request for a label. The long numbers tell
-# steps apart.) Then ask: *who could bring it, and what is that one doing?* If the answers make a circle, you have found
+# steps apart.) Then ask: *which program could bring it, and what is that program doing?* If the answers make a circle, you have found
 # your deadlock.
 #
 # Somebody from outside can break the circle, by closing the queues. **Predict: is a plain `close` enough?**
@@ -406,7 +406,7 @@ clients.join(60)
 print(f"ended with {type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}")
 
 # %% [markdown]
-# No: what waits to be put in may still go in, and a plain `close` waits for that: now three wait. With
+# No: an enqueue that already waits may still succeed, so a plain `close` waits for it. Now three programs wait. With
 # `cancel_pending_enqueues=True`, a waiting enqueue gets an error instead: `CancelledError`. The trainer gets
 # one, too: `OutOfRangeError`, since no label will come any more. (Which of the two you see above is chance.)
 #
@@ -460,5 +460,5 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
 # ## What you can do now
 #
 # - Let programs hand over data through a shared queue, in batches and in tuples, to a clean end.
-# - See from the level of a queue which side is the bottleneck, and how much room pays.
+# - See from the level of a queue which side is the bottleneck, and how much capacity is worth having.
 # - Find a deadlock with `cluster.waits()`, explain its circle, and take it apart.

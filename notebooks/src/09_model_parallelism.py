@@ -40,13 +40,13 @@ def run(build, gpus, inputs, bus="pcie3", **hardware):
         with tf.Session(cluster.target, config=config) as sess:
             sess.run(tf.global_variables_initializer())
             values = sess.run(results, {x: inputs}, options=options, run_metadata=trace)
-        asked = tf.sim.what_if(trace, cluster)
-    from_gpus = [m for m in asked.base.messages if "GPU" in m.source_device]
+        whatif = tf.sim.what_if(trace, cluster)
+    from_gpus = [m for m in whatif.base.messages if "GPU" in m.source_device]
     sent = sum(m.nbytes for m in from_gpus if "GPU" in m.target_device)
     needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [r.op.name for r in results])
     return SimpleNamespace(
-        value=np.concatenate(values), ms=1000 * asked.base.makespan, sent=sent, trace=trace,
-        graph=needed, asked=asked, step=asked.base,
+        value=np.concatenate(values), ms=1000 * whatif.base.makespan, sent=sent, trace=trace,
+        graph=needed, whatif=whatif, step=whatif.base,
     )  # fmt: skip
 
 
@@ -408,7 +408,7 @@ lines = [
 ]
 for count, flow in flows.items():
     counted = (LAYERS - 1) / (count + LAYERS - 1)
-    measured, with_transfers = flow.asked.run(bus=free).bubble(gpus), flow.step.bubble(gpus)
+    measured, with_transfers = flow.whatif.run(bus=free).bubble(gpus), flow.step.bubble(gpus)
     assert abs(measured - counted) < 0.05
     lines.append(f"{count:13} {counted:8.0%} {measured:15.0%} {with_transfers:15.0%} {flow.ms:12.2f} ms")
 print("\n".join(lines))
