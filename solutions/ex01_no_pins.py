@@ -20,8 +20,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
-# so a wrong guess costs nothing.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no
+# points, so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("placement/q3", "CE")
@@ -29,8 +29,8 @@ dtflab.predict("placement/q3", "CE")
 # %% [markdown]
 # ## A run that tells
 #
-# A *kernel* is the code that runs an op on one type of device. The table shows for each op whether there is one for GPUs,
-# and where it was placed. Predict the last column first.
+# A *kernel* is the code that runs an op on one type of device. The table shows for each op whether there is one for
+# GPUs, and where it was placed. Predict the last column first.
 
 # %%
 from dtflab.extend import device_types
@@ -52,18 +52,18 @@ for node in sess.placed_nodes():
 # %% [markdown]
 # Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
 #
-# Three things decide here, in this order. An op that changes or reads the memory of another op has to be next to it. Of the
-# devices that are left, only those with a kernel count. And of these, the first GPU comes before the CPU.
+# Three things decide here, in this order. An op that changes or reads the memory of another op has to be next to it. Of
+# the devices that are left, only those with a kernel count. And of these, the first GPU comes before the CPU.
 #
 # ## Your task
 #
-# Prove it with a graph of your own. Write `without_pins(gpu, cpu, dragged)`, which makes ops in the default graph, without
-# any `tf.device`, and returns them in a dict with three lists:
+# Prove it with a graph of your own. Write `without_pins(gpu, cpu, dragged)`, which makes ops in the default graph,
+# without any `tf.device`, and returns them in a dict with three lists:
 #
 # - `"gpu"`: that many ops that are placed on the first GPU;
 # - `"cpu"`: that many ops that are placed on the CPU, because GPUs have no kernel for them;
-# - `"dragged"`: that many ops that do have a GPU kernel, and are placed on the CPU anyway, because they have to be next to
-#   another op. `with tf.colocate_with(op):` asks for that.
+# - `"dragged"`: that many ops that do have a GPU kernel, and are placed on the CPU anyway, because they have to be next
+#   to another op. `with tf.colocate_with(op):` asks for that.
 #
 # The op of a tensor is `tensor.op`, that of a variable `variable.op`. The graph may have other ops as well.
 
@@ -88,8 +88,8 @@ def without_pins(gpu, cpu, dragged):
 # %% [markdown]
 # ## How good is it?
 #
-# A session places your graph, and its kernels are looked up. `%dtf_grade placement/q3 --hint` in a cell of your own gives a
-# hint, a bigger one each time.
+# A session places your graph, and its kernels are looked up. `%dtf_grade placement/q3 --hint` in a cell of your own
+# gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("placement/q3")

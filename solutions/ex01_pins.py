@@ -21,8 +21,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
-# so a wrong guess costs nothing.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no
+# points, so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("placement/q2", "AC")
@@ -30,8 +30,8 @@ dtflab.predict("placement/q2", "AC")
 # %% [markdown]
 # ## A run that tells
 #
-# A session on the first worker of a small cluster; each worker has two GPUs. Where will each op be? One of them surprises many
-# people.
+# A session on the first worker of a small cluster; each worker has two GPUs. Where will each op be? One of them
+# surprises many people.
 
 # %%
 # cluster = %dtf_cluster --ps 1 --worker 2 --gpus 2
@@ -57,9 +57,10 @@ for node in sess.placed_nodes():
 # ## The placer's rules
 #
 # 1. What the pin says is kept, field by field: job, task, device type, device index.
-# 2. The device has a *kernel* of the op: code that can run it there. All ops here have one for CPUs, some also for GPUs.
-# 3. Of the devices that are left, GPUs come before CPUs; then those of the *master's* task (the server that the session is
-#    connected to) before others; then the first one by its name, letter by letter.
+# 2. The device has a *kernel* of the op: code that can run it there. All ops here have one for CPUs, some also for
+#    GPUs.
+# 3. Of the devices that are left, GPUs come before CPUs; then those of the *master's* task (the server that the session
+#    is connected to) before others; then the first one by its name, letter by letter.
 # 4. If none is left, the session raises an error.
 #
 # (A whole graph needs more: some ops must or would like to share a device. That is the next exercise.)
@@ -71,7 +72,8 @@ for node in sess.placed_nodes():
 #
 # - `pin` is a string such as `"/job:worker/gpu:1"`, or `""`;
 # - `gpu_kernel` is True if the op has a kernel for GPUs;
-# - `devices` are the full names of the cluster's devices, in any order: `"/job:worker/replica:0/task:1/device:GPU:0"`, …
+# - `devices` are the full names of the cluster's devices, in any order: `"/job:worker/replica:0/task:1/device:GPU:0"`,
+#   …
 # - `master` is a task: `"/job:worker/replica:0/task:1"`.
 #
 # `tf.DeviceSpec.from_string(text)` takes both kinds of names apart: it has `.job`, `.task`, `.device_type` and
@@ -102,8 +104,8 @@ def place(pin, gpu_kernel, devices, master):
 # %% [markdown]
 # ## How good is it?
 #
-# Your answers are compared with those of real sessions. `%dtf_grade placement/q2 --hint` in a cell of your own gives a hint,
-# a bigger one each time.
+# Your answers are compared with those of real sessions. `%dtf_grade placement/q2 --hint` in a cell of your own gives a
+# hint, a bigger one each time.
 
 # %%
 dtflab.grade("placement/q2")
@@ -111,8 +113,8 @@ dtflab.grade("placement/q2")
 # %% [markdown]
 # ## See it at work
 #
-# The same graph from a session on the second worker, and from one on the parameter server, which has no GPU. What changes?
-# Predict with `place`, then look at the picture: each op says why it is where it is.
+# The same graph from a session on the second worker, and from one on the parameter server, which has no GPU. What
+# changes? Predict with `place`, then look at the picture: each op says why it is where it is.
 
 # %%
 devices = [device.name for device in sess.list_devices()]

@@ -71,8 +71,8 @@ def balance_by_bytes(ps_tasks, worker):
 # %% [markdown]
 # ## How good is it?
 #
-# The next cell grades `balance_by_bytes`, as often as you like. Stuck? `%dtf_grade q1 --hint` in a cell of your own gives
-# a hint, a bigger one each time.
+# The next cell grades `balance_by_bytes`, as often as you like. Stuck? `%dtf_grade q1 --hint` in a cell of your own
+# gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("placement/q1")

@@ -3,9 +3,9 @@
 #
 # **A variable is pinned to `/gpu:0`. Can an op on `/gpu:1` use it? One on the CPU? One on another server?**
 #
-# And if so: what travels, and how often? A variable is on GPU:0 of worker 0. It is read by two ops on GPU:1 of that worker, by
-# one op on the CPU of another server, worker 1, and by one on GPU:0 itself. Another op *changes* it. Which of these sentences
-# are right? Choose all of them, with a reason, before you go on.
+# And if so: what travels, and how often? A variable is on GPU:0 of worker 0. It is read by two ops on GPU:1 of that
+# worker, by one op on the CPU of another server, worker 1, and by one on GPU:0 itself. Another op *changes* it. Which
+# of these sentences are right? Choose all of them, with a reason, before you go on.
 #
 # | | |
 # | --- | --- |
@@ -23,8 +23,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
-# so a wrong guess costs nothing.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no
+# points, so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("placement/q4", "ABE")
@@ -32,9 +32,9 @@ dtflab.predict("placement/q4", "ABE")
 # %% [markdown]
 # ## A run that tells
 #
-# Where an edge of the graph leads to another device, TensorFlow cuts it, and puts a *send* on one side and a *receive* on the
-# other. The *trace* of a step says what ran on each device; where a value arrives, there is a `RecvTensor` with its size, its
-# name, and its way. Two steps: the ops `a`, `b`, `c` and `d` read the variable; then `update` changes it.
+# Where an edge of the graph leads to another device, TensorFlow cuts it, and puts a *send* on one side and a *receive*
+# on the other. The *trace* of a step says what ran on each device; where a value arrives, there is a `RecvTensor` with
+# its size, its name, and its way. Two steps: the ops `a`, `b`, `c` and `d` read the variable; then `update` changes it.
 
 # %%
 # cluster = %dtf_cluster --ps 1 --worker 2 --gpus 2
@@ -77,11 +77,11 @@ show(sess, update.op)
 #
 # ## Your task
 #
-# Write `use_everywhere(home, devices)`, with full names of devices. It builds a graph, and says what a step of it will do.
-# It returns a dict:
+# Write `use_everywhere(home, devices)`, with full names of devices. It builds a graph, and says what a step of it will
+# do. It returns a dict:
 #
-# - `"doubles"`: for each of `devices` a tensor that is computed there: two times a variable, which is on the device `home`
-#   and begins as `[1.0, 2.0]`;
+# - `"doubles"`: for each of `devices` a tensor that is computed there: two times a variable, which is on the device
+#   `home` and begins as `[1.0, 2.0]`;
 # - `"update"`: an op that adds 1 to both numbers of the variable, pinned to the last of `devices`;
 # - `"sent_to"`: your prediction, a list: the devices that the variable's value is sent to in a step that computes all
 #   doubles, each as often as it is sent there;
@@ -108,8 +108,8 @@ def use_everywhere(home, devices):
 # %% [markdown]
 # ## How good is it?
 #
-# Your graph runs, and its trace is compared with your predictions. `%dtf_grade placement/q4 --hint` in a cell of your own
-# gives a hint, a bigger one each time.
+# Your graph runs, and its trace is compared with your predictions. `%dtf_grade placement/q4 --hint` in a cell of your
+# own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("placement/q4")
@@ -117,8 +117,8 @@ dtflab.grade("placement/q4")
 # %% [markdown]
 # ## See it at work
 #
-# The case from the top. How many arrows will the picture have? Then put `use_resource=True` into your variable: a *resource*
-# variable is read by each op on its own. What is sent now?
+# The case from the top. How many arrows will the picture have? Then put `use_resource=True` into your variable: a
+# *resource* variable is read by each op on its own. What is sent now?
 
 # %%
 tf.reset_default_graph()

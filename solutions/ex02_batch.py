@@ -13,9 +13,9 @@ import dtflab as tf
 # %% [markdown]
 # ## A step that is too large
 #
-# A small model on a card of 256 MiB. Of these, 11 MiB are always in use, and the program's context takes 38: 207 MiB are
-# left. An example has 20,000 numbers of 4 bytes, and their squares are put in the same place. So 207 MiB / 80,000 bytes,
-# 2,713 examples, should fit. Do 2,000? Predict, run, and read what the message says about chunks.
+# A small model on a card of 256 MiB. Of these, 11 MiB are always in use, and the program's context takes 38: 207 MiB
+# are left. An example has 20,000 numbers of 4 bytes, and their squares are put in the same place. So 207 MiB / 80,000
+# bytes, 2,713 examples, should fit. Do 2,000? Predict, run, and read what the message says about chunks.
 
 # %%
 # cluster = %dtf_cluster --worker 1 --gpus 1 --gpu-memory 256MiB
@@ -38,14 +38,15 @@ except tf.errors.ResourceExhaustedError as error:
     print(error.message)
 
 # %% [markdown]
-# The allocator hands out *chunks*. It cuts one only if the rest is worth it: if the chunk is twice as large as what is wanted
-# (or 128 MiB would be left). Here the examples got all 207 MiB, and four bytes for the loss were missing. So a division
-# alone can't find what fits: you have to try.
+# The allocator hands out *chunks*. It cuts one only if the rest is worth it: if the chunk is twice as large as what is
+# wanted (or 128 MiB would be left). Here the examples got all 207 MiB, and four bytes for the loss were missing. So a
+# division alone can't find what fits: you have to try.
 #
 # ## Your task
 #
-# Write `largest_batch(step, most)`. `step(n)` runs a step with `n` examples, and raises `tf.errors.ResourceExhaustedError` if
-# they don't fit. Return the largest number of examples that fits, from 0 to `most`.
+# Write `largest_batch(step, most)`. `step(n)` runs a step with `n` examples, and raises
+# `tf.errors.ResourceExhaustedError` if they don't fit. Return the largest number of examples that fits, from 0 to
+# `most`.
 #
 # - A step is expensive: for `most` = 1,000, 22 steps are enough.
 # - A step may also fail for other reasons. Let such errors through.
@@ -78,8 +79,8 @@ dtflab.grade("memory/q2")
 # %% [markdown]
 # ## See it at work
 #
-# What holds the memory at the peak, and how much is free? Predict, then run. And how many examples fit on a card of 512 MiB,
-# of which a program takes 238?
+# What holds the memory at the peak, and how much is free? Predict, then run. And how many examples fit on a card of 512
+# MiB, of which a program takes 238?
 
 # %%
 n = largest_batch(step, 5000)

@@ -20,8 +20,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letter between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
-# so a wrong guess costs nothing.
+# Write your letter between the quotes, and run the cell. It tells you what to look at in the run below. It gives no
+# points, so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("memory/q1", "B")
@@ -62,20 +62,21 @@ second.stop()
 # %% [markdown]
 # Would you choose another letter now? Go back to your cell, change it, and run it again: it gives the reasons.
 #
-# How much a program *needs* does not matter here. What matters is how much it takes, of which cards, and for how long. For the
-# first two there are settings.
+# How much a program *needs* does not matter here. What matters is how much it takes, of which cards, and for how long.
+# For the first two there are settings.
 #
 # ## Your task
 #
-# Write `settings(programs, cards, need, memory)`: with which settings can that many copies of a program run at the same time?
-# The machine has that many cards of `memory` bytes. A program needs `need` bytes for tensors, on its `/gpu:0`: the first card
-# that it sees.
+# Write `settings(programs, cards, need, memory)`: with which settings can that many copies of a program run at the same
+# time? The machine has that many cards of `memory` bytes. A program needs `need` bytes for tensors, on its `/gpu:0`:
+# the first card that it sees.
 #
 # Return a list with a pair for each program:
 #
-# - what is in `CUDA_VISIBLE_DEVICES` when it starts, a string such as `"1"` (None: it is not set, and all cards are seen);
-# - its `tf.ConfigProto()`, perhaps with `config.gpu_options.per_process_gpu_memory_fraction` (the part of each card that it
-#   takes, from 0 to 1) or `config.gpu_options.allow_growth` (True: it takes memory only when it needs it).
+# - what is in `CUDA_VISIBLE_DEVICES` when it starts, a string such as `"1"` (None: it is not set, and all cards are
+#   seen);
+# - its `tf.ConfigProto()`, perhaps with `config.gpu_options.per_process_gpu_memory_fraction` (the part of each card
+#   that it takes, from 0 to 1) or `config.gpu_options.allow_growth` (True: it takes memory only when it needs it).
 #
 # Return None if no settings help, because the programs that have to share a card are too large for it. Note that
 # besides its tensors, each program takes 38 MiB of a card, for its *context*, and 11 MiB of a card are in use before
@@ -102,8 +103,8 @@ def settings(programs, cards, need, memory):
 # %% [markdown]
 # ## How good is it?
 #
-# The checks start the programs on a simulated machine, one after the other. `%dtf_grade memory/q1 --hint` in a cell of your
-# own gives a hint, a bigger one each time.
+# The checks start the programs on a simulated machine, one after the other. `%dtf_grade memory/q1 --hint` in a cell of
+# your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("memory/q1")

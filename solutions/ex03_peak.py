@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Exercise 03: a peak that control dependencies remove
 #
-# **A sum has six parts. Each makes large tensors, and gives one small number. There is room on the card for two parts, and
-# the step needs room for six. Why, and what can you do?**
+# **A sum has six parts. Each makes large tensors, and gives one small number. There is room on the card for two parts,
+# and the step needs room for six. Why, and what can you do?**
 #
 # An op runs as soon as everything that it *reads* is there. The first ops of all six parts read nothing: they are ready
 # at once, and all large tensors are made before the first one is used up.
 #
-# A *control dependency* lets an op wait for another one without reading it. Which of these are reasons to want one? Choose all
-# of them, before you go on.
+# A *control dependency* lets an op wait for another one without reading it. Which of these are reasons to want one?
+# Choose all of them, before you go on.
 #
 # | | |
 # | --- | --- |
@@ -24,8 +24,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
-# so a wrong guess costs nothing.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no
+# points, so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("parallel/q2", "ABC")
@@ -50,9 +50,9 @@ sess = tf.Session(cluster.target)
 # %dtf_memory total --session sess
 
 # %% [markdown]
-# Second: a parameter server sends a small tensor and three large ones to a worker, over a slow network, in *virtual time*
-# (it computes for real, but the times are those that a model of the hardware gives). When will the small one be there,
-# if the large ones wait for it on the server, and if they don't?
+# Second: a parameter server sends a small tensor and three large ones to a worker, over a slow network, in *virtual
+# time* (it computes for real, but the times are those that a model of the hardware gives). When will the small one be
+# there, if the large ones wait for it on the server, and if they don't?
 
 # %%
 # network = %dtf_cluster --ps 1 --worker 1 --clock virtual --network 1Gb/s --name network
@@ -106,8 +106,8 @@ with tf.Session(cluster.target) as sess:
 # tensors at the same time; but no part waits for longer than it must: each waits for *one* other at most, never for a
 # whole group. With six parts, two at once, there are two chains of three.
 #
-# `with tf.control_dependencies([tensor, …]):` lets the ops that are *made inside* wait for these tensors; with an empty list
-# they wait for nothing.
+# `with tf.control_dependencies([tensor, …]):` lets the ops that are *made inside* wait for these tensors; with an empty
+# list they wait for nothing.
 
 
 # %%

@@ -3,9 +3,9 @@
 #
 # **The executor gets a graph. Which ops can it start at once, and which ones when those are done?**
 #
-# Each op has a *counter*: the number of edges that come in. An op whose counter is 0 is *ready*. When an op is done, each
-# edge that leaves it lowers the counter at its other end by 1. This is all that decides when an op runs; you will now
-# write it yourself.
+# Each op has a *counter*: the number of edges that come in. An op whose counter is 0 is *ready*. When an op is done,
+# each edge that leaves it lowers the counter at its other end by 1. This is all that decides when an op runs; you will
+# now write it yourself.
 
 # %%
 import dtflab
@@ -16,8 +16,8 @@ import dtflab as tf
 # %% [markdown]
 # ## What an op knows of its edges
 #
-# `op.inputs` are the tensors that it reads; `tensor.op` is the op that makes one. `op.control_inputs` are ops that it waits
-# for, without reading anything. First look: how many edges come into `e`? Predict, then run.
+# `op.inputs` are the tensors that it reads; `tensor.op` is the op that makes one. `op.control_inputs` are ops that it
+# waits for, without reading anything. First look: how many edges come into `e`? Predict, then run.
 
 # %%
 with tf.Graph().as_default() as graph:
@@ -34,9 +34,9 @@ for op in graph.get_operations():
 # %% [markdown]
 # ## Your task
 #
-# Write `ready_order(ops)`. `ops` is a list of all ops of a graph, in any order. It returns a list of lists of names: first
-# the ops that are ready when the step begins, then those that are ready when all of these are done, and so on. The order
-# inside a list does not matter. There are no loops in the graph.
+# Write `ready_order(ops)`. `ops` is a list of all ops of a graph, in any order. It returns a list of lists of names:
+# first the ops that are ready when the step begins, then those that are ready when all of these are done, and so on.
+# The order inside a list does not matter. There are no loops in the graph.
 
 
 # %%
@@ -64,8 +64,8 @@ def ready_order(ops):
 # %% [markdown]
 # ## How good is it?
 #
-# Your sets are compared with those of the real executor, on graphs that you have not seen. `%dtf_grade parallel/q3 --hint`
-# in a cell of your own gives a hint, a bigger one each time.
+# Your sets are compared with those of the real executor, on graphs that you have not seen.
+# `%dtf_grade parallel/q3 --hint` in a cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("parallel/q3")

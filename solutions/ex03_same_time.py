@@ -3,8 +3,8 @@
 #
 # **Two ops are placed on the same device. Can they run in parallel?**
 #
-# Which of these pairs can? Neither op needs the other, and all of them are large. Choose all pairs that can, with a reason,
-# before you go on.
+# Which of these pairs can? Neither op needs the other, and all of them are large. Choose all pairs that can, with a
+# reason, before you go on.
 #
 # | | |
 # | --- | --- |
@@ -20,8 +20,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
-# so a wrong guess costs nothing.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no
+# points, so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("parallel/q1", "ABC")
@@ -29,8 +29,8 @@ dtflab.predict("parallel/q1", "ABC")
 # %% [markdown]
 # ## A run that tells
 #
-# This cluster runs in *virtual time*: it computes for real, but the times are those that a model of the hardware gives. All
-# products are equally large. Which bars will overlap?
+# This cluster runs in *virtual time*: it computes for real, but the times are those that a model of the hardware gives.
+# All products are equally large. Which bars will overlap?
 
 # %%
 # cluster = %dtf_cluster --worker 1 --gpus 2 --clock virtual
@@ -46,15 +46,15 @@ sess = tf.Session(cluster.target)
 # %% [markdown]
 # Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
 #
-# (In lesson 03, two ops on a GPU did overlap: a simulated card in *real* time computes with threads of your CPU. In virtual
-# time it works as a real card does; this exercise asks for that.)
+# (In lesson 03, two ops on a GPU did overlap: a simulated card in *real* time computes with threads of your CPU. In
+# virtual time it works as a real card does; this exercise asks for that.)
 #
 # ## Your task
 #
 # Write `may_overlap(first, second)` for two ops: True if they can run at the same time in a step, else False.
 #
-# - `op.inputs` are the tensors that an op reads; `tensor.op` is the op that makes one. `op.control_inputs` are ops that it
-#   waits for without reading anything;
+# - `op.inputs` are the tensors that an op reads; `tensor.op` is the op that makes one. `op.control_inputs` are ops that
+#   it waits for without reading anything;
 # - `op.device` is the full name of the device: `/job:worker/replica:0/task:0/device:GPU:1`.
 
 

@@ -3,9 +3,9 @@
 #
 # **You get three machines with two GPUs each. Which servers do you start on them, and what may each of them see?**
 #
-# A *cluster* is a list of *jobs*, a job is a list of *tasks*, and a task is one server, at one address. Several tasks can
-# share a machine. But then they also share its ports and its GPUs, and a TensorFlow process takes the memory of every GPU
-# that it sees.
+# A *cluster* is a list of *jobs*, a job is a list of *tasks*, and a task is one server, at one address. Several tasks
+# can share a machine. But then they also share its ports and its GPUs, and a TensorFlow process takes the memory of
+# every GPU that it sees.
 
 # %%
 import dtflab
@@ -16,8 +16,8 @@ import dtflab as tf
 # %% [markdown]
 # ## What a server sees
 #
-# `CUDA_VISIBLE_DEVICES`, in the environment of a process, says which GPUs it sees. `tf.Cluster` takes such a string for each
-# task. First look: how many GPUs has each task here, and which one is the GPU:0 of each? Predict, then run.
+# `CUDA_VISIBLE_DEVICES`, in the environment of a process, says which GPUs it sees. `tf.Cluster` takes such a string for
+# each task. First look: how many GPUs has each task here, and which one is the GPU:0 of each? Predict, then run.
 
 # %%
 machine = "machine-a.example.com"
@@ -31,10 +31,11 @@ with tf.Cluster(addresses, gpus=2, visible_devices={"ps": [""], "worker": ["1", 
 # %% [markdown]
 # ## Your task
 #
-# Write `plan(machines, gpus, ps_tasks)`. `machines` is a list of names, each machine has `gpus` GPUs. It returns two things:
+# Write `plan(machines, gpus, ps_tasks)`. `machines` is a list of names, each machine has `gpus` GPUs. It returns two
+# things:
 #
-# - a dict of addresses: `{"ps": [...], "worker": [...]}`. There is one `worker` for each GPU, on its machine, and there are
-#   `ps_tasks` tasks of the job `ps`, spread over the machines (none has two more than another). An address is
+# - a dict of addresses: `{"ps": [...], "worker": [...]}`. There is one `worker` for each GPU, on its machine, and there
+#   are `ps_tasks` tasks of the job `ps`, spread over the machines (none has two more than another). An address is
 #   `machine:port`, with any port that no other task on that machine has;
 # - a dict with a string for each task, the `CUDA_VISIBLE_DEVICES` of its process: each worker sees one GPU, which no
 #   other task sees; a `ps` sees none.
@@ -66,8 +67,8 @@ dtflab.grade("clusters/q1")
 # %% [markdown]
 # ## See it at work
 #
-# Every worker computes on its GPU:0. Which GPUs are in use then, and which process has each? Predict, run, and then leave
-# `visible_devices` out: which task gets the memory now?
+# Every worker computes on its GPU:0. Which GPUs are in use then, and which process has each? Predict, run, and then
+# leave `visible_devices` out: which task gets the memory now?
 
 # %%
 addresses, visible = plan(["machine-b.example.com", "machine-c.example.com"], 2, 2)

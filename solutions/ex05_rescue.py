@@ -21,8 +21,8 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no points,
-# so a wrong guess costs nothing.
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. It gives no
+# points, so a wrong guess costs nothing.
 
 # %%
 dtflab.predict("shared/q1", "AC")
@@ -30,8 +30,8 @@ dtflab.predict("shared/q1", "AC")
 # %% [markdown]
 # ## A run that tells
 #
-# A program trains four variables on a cluster, and one in a local session, until each is 1.0. Then these things happen. At
-# the end, another program looks for what is left: it builds the same graph, and does *not* initialize it.
+# A program trains four variables on a cluster, and one in a local session, until each is 1.0. Then these things happen.
+# At the end, another program looks for what is left: it builds the same graph, and does *not* initialize it.
 
 
 # %%
@@ -85,13 +85,14 @@ look("", one)
 #
 # Write `rescue(target, build, path)`:
 #
-# - `build()` makes the model's variables in the default graph, as the training program did: same names, same devices, same
-#   containers;
+# - `build()` makes the model's variables in the default graph, as the training program did: same names, same devices,
+#   same containers;
 # - `target` is the session target of a task of the cluster;
 # - save all variables that still have a value to the checkpoint `path`, as they were trained;
 # - return a list of the names of the others: those are lost.
 #
-# `tf.is_variable_initialized(variable)` is an op that says whether a variable has a value; `variable.op.name` is its name.
+# `tf.is_variable_initialized(variable)` is an op that says whether a variable has a value; `variable.op.name` is its
+# name.
 
 
 # %%
@@ -115,8 +116,8 @@ def rescue(target, build, path):
 # %% [markdown]
 # ## How good is it?
 #
-# The checks train on a real cluster, let these things happen, and read your checkpoint. `%dtf_grade shared/q1 --hint` in a
-# cell of your own gives a hint, a bigger one each time.
+# The checks train on a real cluster, let these things happen, and read your checkpoint. `%dtf_grade shared/q1 --hint`
+# in a cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("shared/q1")
@@ -124,8 +125,8 @@ dtflab.grade("shared/q1")
 # %% [markdown]
 # ## See it at work
 #
-# Here is a program that trains and ends without saving. Which of its two variables is in the checkpoint? Predict, run, and
-# then remove the line with `restart`.
+# Here is a program that trains and ends without saving. Which of its two variables is in the checkpoint? Predict, run,
+# and then remove the line with `restart`.
 
 
 # %%

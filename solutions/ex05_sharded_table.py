@@ -16,9 +16,9 @@ import dtflab as tf
 # %% [markdown]
 # ## How the table is cut
 #
-# The table is dealt out in *blocks* of `block_rows` rows: block 0 to the first parameter server, block 1 to the second, and
-# so on; after the last one it begins again with the first. Each server keeps its rows in one variable, its *shard*, one
-# block after the other.
+# The table is dealt out in *blocks* of `block_rows` rows: block 0 to the first parameter server, block 1 to the second,
+# and so on; after the last one it begins again with the first. Each server keeps its rows in one variable, its *shard*,
+# one block after the other.
 #
 # | | |
 # | --- | --- |
@@ -43,8 +43,8 @@ with tf.Session() as sess:
 # ## Your task
 #
 # Write `lookup(shards, ids, block_rows)`. `shards` is a list of variables, one per `ps` task, each on its own task;
-# `ids` is a tensor: a list of row numbers, some perhaps twice. It returns a tensor: the rows of `ids`, in their order. No
-# more than these rows may leave the parameter servers.
+# `ids` is a tensor: a list of row numbers, some perhaps twice. It returns a tensor: the rows of `ids`, in their order.
+# No more than these rows may leave the parameter servers.
 
 
 # %%

@@ -38,15 +38,15 @@ with tf.Graph().as_default(), tf.Cluster(worker=1, clock="virtual") as cluster, 
 # %% [markdown]
 # ## Your task
 #
-# Write `job(tokens, i, j, work)`. `tokens` is a list of queues, one for each GPU, with one token each. The job needs GPUs `i`
-# and `j`. Return a tensor; when it is run, the job
+# Write `job(tokens, i, j, work)`. `tokens` is a list of queues, one for each GPU, with one token each. The job needs
+# GPUs `i` and `j`. Return a tensor; when it is run, the job
 #
 # - takes the tokens of both GPUs from their queues;
 # - works: `work()` makes the op for that, and returns its tensor. It must not run before the job has both tokens;
 # - after that, puts both tokens back; the value of the tensor that you return is that of the work.
 #
-# Jobs with any pairs of GPUs run at the same time. They must never wait for each other forever, and a job must not wait for
-# GPUs that it does not need.
+# Jobs with any pairs of GPUs run at the same time. They must never wait for each other forever, and a job must not wait
+# for GPUs that it does not need.
 #
 # An op made inside `with tf.control_dependencies([a, b]):` runs after `a` and `b`.
 
@@ -79,8 +79,8 @@ dtflab.grade("queues/q2")
 # %% [markdown]
 # ## See it at work
 #
-# Five jobs in a circle of five GPUs. In which order do they work? Two jobs that are not neighbours could work at the same
-# time.
+# Five jobs in a circle of five GPUs. In which order do they work? Two jobs that are not neighbours could work at the
+# same time.
 
 # %%
 with tf.Graph().as_default(), tf.Cluster(worker=1, clock="virtual") as cluster, tf.Session(cluster.target) as sess:

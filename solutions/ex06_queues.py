@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Exercise 06: padded batches of similar length
 #
-# **Sentences of 2 words and of 40 words arrive mixed. How do you make batches of them without padding most of each batch
-# with zeros?**
+# **Sentences of 2 words and of 40 words arrive mixed. How do you make batches of them without padding most of each
+# batch with zeros?**
 #
 # A batch is a table: all its rows have one length, so shorter sentences are filled up with zeros (*padding*). Next to a
 # sentence of 40 words, one of 2 words costs as much as 40 words. So sentences of similar length should share a batch.
@@ -18,7 +18,8 @@ import dtflab as tf
 # %% [markdown]
 # ## What one queue does
 #
-# First look. The queue below holds four sentences and gives batches of two. How many zeros will you see? Predict, then run.
+# First look. The queue below holds four sentences and gives batches of two. How many zeros will you see? Predict, then
+# run.
 
 # %%
 with tf.Graph().as_default(), tf.Session() as sess:
@@ -31,17 +32,18 @@ with tf.Graph().as_default(), tf.Session() as sess:
 # %% [markdown]
 # ## Your task
 #
-# Write `batches_by_length(sentence, bounds, batch_size)`. `sentence` is a tensor of word numbers (`int32`, shape `[None]`;
-# no word has the number 0), `bounds` is a list such as `[4, 8]`: sentences of up to 4 words belong together, those of 5 to 8
-# words, and those of 9 and more. Return three things that a session can run:
+# Write `batches_by_length(sentence, bounds, batch_size)`. `sentence` is a tensor of word numbers (`int32`, shape
+# `[None]`; no word has the number 0), `bounds` is a list such as `[4, 8]`: sentences of up to 4 words belong together,
+# those of 5 to 8 words, and those of 9 and more. Return three things that a session can run:
 #
 # - `put` puts `sentence` into a queue. There is room for 100 sentences at least.
-# - `take` gives a batch, shape `[batch_size, words]`, of sentences **of one kind**, as wide as its longest one. It is run
-#   when some kind has enough sentences for a batch; which kind that is, you learn only then.
+# - `take` gives a batch, shape `[batch_size, words]`, of sentences **of one kind**, as wide as its longest one. It is
+#   run when some kind has enough sentences for a batch; which kind that is, you learn only then.
 # - `close` is run after the last `put`. From then on `take` also gives smaller batches, until nothing is left: then it
 #   raises `tf.errors.OutOfRangeError`.
 #
-# The queue to use is known only when the graph runs. `tf.QueueBase.from_list(index, queues)` is the queue of that number.
+# The queue to use is known only when the graph runs. `tf.QueueBase.from_list(index, queues)` is the queue of that
+# number.
 
 
 # %%
@@ -61,8 +63,8 @@ def batches_by_length(sentence, bounds, batch_size):
 # %% [markdown]
 # ## Does it work?
 #
-# The next cell grades `batches_by_length`, as often as you like. Stuck? `%dtf_grade queues/q1 --hint` in a cell of your own
-# gives a hint, a bigger one each time.
+# The next cell grades `batches_by_length`, as often as you like. Stuck? `%dtf_grade queues/q1 --hint` in a cell of your
+# own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("queues/q1")

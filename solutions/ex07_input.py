@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Exercise 07: every line once per epoch
 #
-# **A program reads four files, three times over, with several threads. How does it know that it has seen every line? And
-# what does it do when a file is missing?**
+# **A program reads four files, three times over, with several threads. How does it know that it has seen every line?
+# And what does it do when a file is missing?**
 #
-# Threads that read run next to the program. They end in two ways: because there is nothing more to read, or because of an
-# error. Seen from the program, both look alike: the queue is closed. A *coordinator* knows the difference.
+# Threads that read run next to the program. They end in two ways: because there is nothing more to read, or because of
+# an error. Seen from the program, both look alike: the queue is closed. A *coordinator* knows the difference.
 
 # %%
 import tempfile
@@ -20,8 +20,8 @@ tf.logging.set_verbosity(tf.logging.FATAL)  # what threads log of their errors i
 # %% [markdown]
 # ## A thread that fails
 #
-# First look. A thread of the queue runner below fails at its second number. Which error does `sess.run` raise, and which one
-# does `join`? Predict, then run.
+# First look. A thread of the queue runner below fails at its second number. Which error does `sess.run` raise, and
+# which one does `join`? Predict, then run.
 
 # %%
 with tf.Graph().as_default(), tf.Session() as sess:
@@ -46,16 +46,16 @@ with tf.Graph().as_default(), tf.Session() as sess:
 # %% [markdown]
 # ## Your task
 #
-# Write `read_all(server, filenames, epochs)`. It reads text files through queues and threads, and returns a list of all their
-# lines:
+# Write `read_all(server, filenames, epochs)`. It reads text files through queues and threads, and returns a list of all
+# their lines:
 #
 # - every line of every file comes `epochs` times, in any order;
 # - `server` is where to make the session: `tf.Session(server)`;
-# - if a file can't be read, `read_all` raises the error of the thread that tried (`tf.errors.NotFoundError` for a missing
-#   file), and returns nothing.
+# - if a file can't be read, `read_all` raises the error of the thread that tried (`tf.errors.NotFoundError` for a
+#   missing file), and returns nothing.
 #
-# `tf.train.string_input_producer`, `tf.TextLineReader`, `tf.FIFOQueue`, `tf.train.QueueRunner` and `tf.train.Coordinator`
-# are what you need. It may be called several times, so it makes its own graph.
+# `tf.train.string_input_producer`, `tf.TextLineReader`, `tf.FIFOQueue`, `tf.train.QueueRunner` and
+# `tf.train.Coordinator` are what you need. It may be called several times, so it makes its own graph.
 
 
 # %%

@@ -3,9 +3,9 @@
 #
 # **Six nets were trained, each by a program of its own. Do the three best know more together than the best one alone?**
 #
-# Nets that were trained on different images, or have different widths, make different mistakes. If one is wrong, the two
-# others may outvote it. Such a group is an *ensemble*. Here it is one graph: each net computes on the device where it was
-# trained, all at the same time, and only their answers travel.
+# Nets that were trained on different images, or have different widths, make different mistakes. If one is wrong, the
+# two others may outvote it. Such a group is an *ensemble*. Here it is one graph: each net computes on the device where
+# it was trained, all at the same time, and only their answers travel.
 
 # %%
 from collections import namedtuple
@@ -20,8 +20,8 @@ import dtflab as tf
 # %% [markdown]
 # ## What a graph finds on the cluster
 #
-# First look. One program makes a variable in a container on task 1, and ends. Another one uses a variable of the same name,
-# three times; it initializes nothing. Which of the three has a value? Predict, then run.
+# First look. One program makes a variable in a container on task 1, and ends. Another one uses a variable of the same
+# name, three times; it initializes nothing. Which of the three has a value? Predict, then run.
 
 # %%
 cluster = tf.Cluster(worker=2)
@@ -42,14 +42,13 @@ cluster.stop()
 # ## Your task
 #
 # Write `ensemble(results, images)`. `results` is a list of what a search has found, in no particular order: each has
-# `.container`,
-# `.device`, `.hidden` (its width) and `.accuracy` (its share of right answers on the validation images). `images` is a tensor,
-# `[batch, 64]`. Return a tensor of **classes**, `[batch]`:
+# `.container`, `.device`, `.hidden` (its width) and `.accuracy` (its share of right answers on the validation images).
+# `images` is a tensor, `[batch, 64]`. Return a tensor of **classes**, `[batch]`:
 #
 # - only the **three** nets with the highest accuracy are asked;
 # - each computes on its own device, with the variables that are in its container there;
-# - each net gives *probabilities* for the ten classes (`tf.nn.softmax` of its logits), and the class with the highest mean
-#   of them wins.
+# - each net gives *probabilities* for the ten classes (`tf.nn.softmax` of its logits), and the class with the highest
+#   mean of them wins.
 #
 # `net(images, hidden, name)` is that of the search; a net's name is that of its container.
 
@@ -85,9 +84,9 @@ dtflab.grade("many/q2")
 # %% [markdown]
 # ## Is it better than its members?
 #
-# Six nets, each trained on a sixth of the training images. Then try all six, or the best one alone: what do you gain with
-# each net? (The accuracies chose the three, so for them the validation images are not an honest test any more; the test images
-# are.)
+# Six nets, each trained on a sixth of the training images. Then try all six, or the best one alone: what do you gain
+# with each net? (The accuracies chose the three, so for them the validation images are not an honest test any more; the
+# test images are.)
 
 # %%
 Result = namedtuple("Result", "container device hidden accuracy")

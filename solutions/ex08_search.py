@@ -1,13 +1,14 @@
 # %% [markdown]
 # # Exercise 08: a search with many programs
 #
-# **Which width of the hidden layer, and which learning rate? Six nets, trained at the same time by six programs, will say.**
+# **Which width of the hidden layer, and which learning rate? Six nets, trained at the same time by six programs, will
+# say.**
 #
 # Each program trains one net on a cluster. The differences between nets stand on the *command line*: a list of texts
 # such as `["--hidden=32", "--rate=0.1", ...]`. So you write one program and start it as often as you like.
 #
-# Two programs that make a variable of the same name on the same task share it. Here they must not: each puts its variables
-# into a *container* of its own, a named part of a task's memory.
+# Two programs that make a variable of the same name on the same task share it. Here they must not: each puts its
+# variables into a *container* of its own, a named part of a task's memory.
 
 # %%
 import argparse
@@ -43,9 +44,9 @@ except argparse.ArgumentError as error:
 # - `--hidden` (a whole number), `--rate` (a number) and `--steps`: the width of the hidden layer, the learning rate of
 #   `tf.train.GradientDescentOptimizer`, and how many steps to train.
 #
-# Train on batches of 32 training images; count the steps in the *global step*. Then **return** the share of the **validation**
-# images for which the net is right, a number from 0 to 1. The variables stay on the cluster, for the next exercise. `train_net`
-# may be called several times, so it makes its own graph.
+# Train on batches of 32 training images; count the steps in the *global step*. Then **return** the share of the
+# **validation** images for which the net is right, a number from 0 to 1. The variables stay on the cluster, for the
+# next exercise. `train_net` may be called several times, so it makes its own graph.
 
 
 # %%
@@ -90,8 +91,8 @@ def train_net(argv):
 # %% [markdown]
 # ## Does it obey?
 #
-# The next cell calls `train_net` on simulated clusters and looks at the variables that it leaves; at the end it starts two
-# processes. Stuck? `%dtf_grade many/q1 --hint`.
+# The next cell calls `train_net` on simulated clusters and looks at the variables that it leaves; at the end it starts
+# two processes. Stuck? `%dtf_grade many/q1 --hint`.
 
 # %%
 dtflab.grade("many/q1")
@@ -99,8 +100,8 @@ dtflab.grade("many/q1")
 # %% [markdown]
 # ## The search
 #
-# Six processes train at the same time, on a cluster of two tasks that listen on this computer. Which three are best? Are the
-# widest nets the best ones?
+# Six processes train at the same time, on a cluster of two tasks that listen on this computer. Which three are best?
+# Are the widest nets the best ones?
 
 # %%
 from dtflab.grading import program_of, run_beside_each_other

@@ -3,8 +3,9 @@
 #
 # **A net has a hidden layer that is too large for one GPU. Can two GPUs hold half of it each, and be faster as well?**
 #
-# The lesson cut a net between its layers, which was slower, and through each layer, which was faster, though not by much:
-# after each layer the GPUs had to send each other their halves. With two layers you can do better: one exchange is enough.
+# The lesson cut a net between its layers, which was slower, and through each layer, which was faster, though not by
+# much: after each layer the GPUs had to send each other their halves. With two layers you can do better: one exchange
+# is enough.
 
 # %%
 import numpy as np
@@ -17,8 +18,8 @@ import dtflab as tf
 # %% [markdown]
 # ## What one hidden unit needs
 #
-# The net is `relu(x · first) · second`. First look: take hidden unit number 7 alone, and all the others. Which column of
-# `first` and which row of `second` belong to it? What must be done with the two results? Predict, then run.
+# The net is `relu(x · first) · second`. First look: take hidden unit number 7 alone, and all the others. Which column
+# of `first` and which row of `second` belong to it? What must be done with the two results? Predict, then run.
 
 # %%
 numbers = np.random.RandomState(1)
@@ -31,8 +32,8 @@ print(np.allclose(all_units, unit_7 + np.maximum(x @ first[:, others], 0) @ seco
 # %% [markdown]
 # ## Your task
 #
-# Write `split_net(x, first, second, devices)`. It builds `relu(x · first) · second` over two GPUs and returns the output,
-# a tensor.
+# Write `split_net(x, first, second, devices)`. It builds `relu(x · first) · second` over two GPUs and returns the
+# output, a tensor.
 #
 # - `x` is a tensor on the CPU, `[batch, inputs]`; `first` and `second` are NumPy arrays, `[inputs, hidden]` and
 #   `[hidden, outputs]`; `hidden` is an even number, much larger than `inputs` and `outputs`. `devices` is
@@ -60,8 +61,8 @@ def split_net(x, first, second, devices):
 # %% [markdown]
 # ## Is it inside the budget?
 #
-# The next cell runs `split_net` on a simulated machine, in virtual time: the seconds are the same on every computer. Stuck?
-# `%dtf_grade split/q1 --hint`.
+# The next cell runs `split_net` on a simulated machine, in virtual time: the seconds are the same on every computer.
+# Stuck? `%dtf_grade split/q1 --hint`.
 
 # %%
 dtflab.grade("split/q1")
@@ -69,8 +70,8 @@ dtflab.grade("split/q1")
 # %% [markdown]
 # ## See it at work
 #
-# The timeline of a step on two K40 cards. Where do they work at the same time, and what is sent? Then make the hidden layer
-# narrower: from which width on is one GPU faster?
+# The timeline of a step on two K40 cards. Where do they work at the same time, and what is sent? Then make the hidden
+# layer narrower: from which width on is one GPU faster?
 
 # %%
 hidden = 16384

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Exercise 10: a sum that travels round a ring
 #
-# **Eight workers each have a gradient of 100 MB, and all need the sum. If one of them collects everything, its network card
-# carries 1,400 MB. Can each of them carry less than 200 MB, however many there are?**
+# **Eight workers each have a gradient of 100 MB, and all need the sum. If one of them collects everything, its network
+# card carries 1,400 MB. Can each of them carry less than 200 MB, however many there are?**
 #
-# They can. The workers stand in a *ring*; each sends to the next only. Gradients are cut into as many parts as there are
-# workers. In a first round, each part travels round and grows: everybody adds its own. In a second round, the finished parts
-# travel on until everybody has them all. This is called *ring all-reduce*.
+# They can. The workers stand in a *ring*; each sends to the next only. Gradients are cut into as many parts as there
+# are workers. In a first round, each part travels round and grows: everybody adds its own. In a second round, the
+# finished parts travel on until everybody has them all. This is called *ring all-reduce*.
 
 # %%
 import numpy as np
@@ -43,8 +43,8 @@ for step in range(n - 1):
 # - no device sends or receives more than 2(n − 1)/n of a tensor;
 # - each device sends to one other device only.
 #
-# `tf.split(tensor, n)` cuts a tensor into a list of n parts, `tf.concat(parts, axis=0)` joins them. An op computes, and keeps
-# its result, where `with tf.device(…)` says; what it needs from elsewhere is sent there.
+# `tf.split(tensor, n)` cuts a tensor into a list of n parts, `tf.concat(parts, axis=0)` joins them. An op computes, and
+# keeps its result, where `with tf.device(…)` says; what it needs from elsewhere is sent there.
 
 
 # %%
@@ -83,8 +83,8 @@ dtflab.grade("data/q3")
 # %% [markdown]
 # ## See it at work
 #
-# The time of a ring, and of one worker that collects everything, for more and more workers on a network of 10 Gb/s. When does
-# the ring not pay?
+# The time of a ring, and of one worker that collects everything, for more and more workers on a network of 10 Gb/s.
+# When does the ring not pay?
 
 
 # %%

@@ -3,9 +3,9 @@
 #
 # **Five workers compute gradients, each at its own pace. When do some of them make a step, and which are too old?**
 #
-# In synchronous training the workers bring their gradients to a *conditional accumulator*. It collects them, throws away
-# what is stale, and gives out their mean as soon as there are enough. `tf.train.SyncReplicasOptimizer` has one for each
-# variable. You write its rule, in plain Python.
+# In synchronous training the workers bring their gradients to a *conditional accumulator*. It collects them, throws
+# away what is stale, and gives out their mean as soon as there are enough. `tf.train.SyncReplicasOptimizer` has one for
+# each variable. You write its rule, in plain Python.
 
 # %%
 import numpy as np
@@ -18,8 +18,8 @@ import dtflab as tf
 # %% [markdown]
 # ## What the library's accumulator does
 #
-# First look. Two gradients of step 0 make a step. Then one worker is late: it brings a gradient that belongs to step 0, too.
-# What will the second mean be? Predict, then run.
+# First look. Two gradients of step 0 make a step. Then one worker is late: it brings a gradient that belongs to step 0,
+# too. What will the second mean be? Predict, then run.
 
 # %%
 with tf.Graph().as_default(), tf.Session() as sess:
@@ -42,8 +42,8 @@ with tf.Graph().as_default(), tf.Session() as sess:
 # Write `accumulator()`. It returns two functions:
 #
 # - `push(gradient, local_step)` brings a gradient, a NumPy array, that was computed from the variables of step
-#   `local_step`. The accumulator counts its own steps from 0. A gradient of an earlier step is *stale* and is dropped; one of
-#   the same or a later step is kept.
+#   `local_step`. The accumulator counts its own steps from 0. A gradient of an earlier step is *stale* and is dropped;
+#   one of the same or a later step is kept.
 # - `take(required)` returns `None` if fewer than `required` gradients are kept. (TensorFlow's would wait.) Otherwise it
 #   returns the mean of **all** that are kept, forgets them, and counts one step.
 #
@@ -84,8 +84,8 @@ dtflab.grade("data/q2")
 # %% [markdown]
 # ## See it at work
 #
-# Ten workers fit a line to points; a step needs eight gradients, so nobody waits for the two slowest, and what those bring
-# late is dropped. How many gradients are lost? Try 10 required, and 5.
+# Ten workers fit a line to points; a step needs eight gradients, so nobody waits for the two slowest, and what those
+# bring late is dropped. How many gradients are lost? Try 10 required, and 5.
 
 # %%
 random = np.random.RandomState(0)

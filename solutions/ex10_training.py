@@ -4,8 +4,9 @@
 # **Four workers train one model. With the same number of gradients, which are done first: workers that wait for each
 # other, or workers that do not? And which model is better?**
 #
-# The variables are on a parameter server. Each worker computes gradients from its own images. *Asynchronous*: it applies each
-# gradient at once. *Synchronous*: all gradients of a step are averaged, and everybody waits for the slowest.
+# The variables are on a parameter server. Each worker computes gradients from its own images. *Asynchronous*: it
+# applies each gradient at once. *Synchronous*: all gradients of a step are averaged, and everybody waits for the
+# slowest.
 
 # %%
 import numpy as np
@@ -19,8 +20,9 @@ tf.logging.set_verbosity(tf.logging.ERROR)  # four workers have much to say
 # %% [markdown]
 # ## What a worker knows of itself
 #
-# First look. `cluster.run(f)` calls `f(client)` once for each worker, all at the same time. In virtual time the seconds come
-# from a model of the hardware, so they are the same on every computer. Which worker will be done first? Predict, then run.
+# First look. `cluster.run(f)` calls `f(client)` once for each worker, all at the same time. In virtual time the seconds
+# come from a model of the hardware, so they are the same on every computer. Which worker will be done first? Predict,
+# then run.
 
 
 # %%
@@ -38,16 +40,17 @@ with tf.Cluster(ps=1, worker=3, clock="virtual") as cluster:
 #
 # Write `train_together(client, build_loss, rate, sync, steps)`, which each worker runs:
 #
-# - `build_loss()` makes the variables of the model and returns its loss. Build it, and all else, so that variables are on the
-#   `ps` and everything else on this worker, `client.device`;
-# - train with `tf.train.GradientDescentOptimizer(rate)`, counting in the *global step*, until all workers together have taken
-#   `steps` steps. (When the last one is reached, others may be busy with a gradient: a few more are fine without `sync`.)
-# - if `sync` is true, a step is the mean of as many gradients as there are workers, `client.cluster_spec.num_tasks("worker")`:
-#   `tf.train.SyncReplicasOptimizer`;
+# - `build_loss()` makes the variables of the model and returns its loss. Build it, and all else, so that variables are
+#   on the `ps` and everything else on this worker, `client.device`;
+# - train with `tf.train.GradientDescentOptimizer(rate)`, counting in the *global step*, until all workers together have
+#   taken `steps` steps. (When the last one is reached, others may be busy with a gradient: a few more are fine without
+#   `sync`.)
+# - if `sync` is true, a step is the mean of as many gradients as there are workers,
+#   `client.cluster_spec.num_tasks("worker")`: `tf.train.SyncReplicasOptimizer`;
 # - return the virtual seconds that the session took: `tf.sim.now()` tells the time.
 #
-# `tf.train.MonitoredTrainingSession` makes the session: the worker with `client.is_chief` initializes, the others wait for it.
-# Give it `stop_grace_period_secs=1`: at the end it waits for its threads, 120 seconds by default.
+# `tf.train.MonitoredTrainingSession` makes the session: the worker with `client.is_chief` initializes, the others wait
+# for it. Give it `stop_grace_period_secs=1`: at the end it waits for its threads, 120 seconds by default.
 
 
 # %%
@@ -84,9 +87,9 @@ dtflab.grade("data/q1")
 # %% [markdown]
 # ## Three ways compared
 #
-# Four workers, one of them three times slower, 120 gradients in all: 120 steps of one gradient, or 30 of four. The third way
-# is *model parallelism*: one worker trains with all images, its layer cut over two devices, 30 steps. Predict: which is the
-# fastest, and which has the lowest loss in the end?
+# Four workers, one of them three times slower, 120 gradients in all: 120 steps of one gradient, or 30 of four. The
+# third way is *model parallelism*: one worker trains with all images, its layer cut over two devices, 30 steps.
+# Predict: which is the fastest, and which has the lowest loss in the end?
 #
 # Then give the synchronous way a rate four times higher. Its steps are means of four gradients: does it tolerate that?
 

@@ -3,8 +3,8 @@
 #
 # **Can several machines train one model together? What does each of them do, and what do they say to each other?**
 #
-# In the next minute you start a cluster inside this notebook, let two workers train a network on handwritten digits at the
-# same time, and look at where every operation ran, and when. You need no GPU, no second machine and no network.
+# In the next minute you start a cluster inside this notebook, let two workers train a network on handwritten digits at
+# the same time, and look at where every operation ran, and when. You need no GPU, no second machine and no network.
 #
 # Run one cell after the other with <kbd>Shift</kbd>+<kbd>Enter</kbd>, or all at once with *Run → Run All Cells*.
 
@@ -31,8 +31,8 @@ cluster
 # %% [markdown]
 # ## Something to learn
 #
-# Handwritten digits, 8×8 pixels each, come with the package. The number below an image is its *label*: the answer that the
-# model should learn to give. Another 400 images are kept apart, for a test at the end.
+# Handwritten digits, 8×8 pixels each, come with the package. The number below an image is its *label*: the answer that
+# the model should learn to give. Another 400 images are kept apart, for a test at the end.
 
 # %%
 digits = tf.datasets.digits(one_hot=True)
@@ -42,11 +42,11 @@ digits.train
 # ## One model, built by each worker
 #
 # This is ordinary TensorFlow 1 code. It computes nothing yet: it describes a *graph* of operations. Two lines make it
-# distributed. `replica_device_setter` puts every **variable** on the parameter server, and everything else on the worker
-# that builds the graph.
+# distributed. `replica_device_setter` puts every **variable** on the parameter server, and everything else on the
+# worker that builds the graph.
 #
-# Each worker will build a graph of its own. The variables in them have the same names on the same server, so the workers
-# share them. This is called *between-graph replication*.
+# Each worker will build a graph of its own. The variables in them have the same names on the same server, so the
+# workers share them. This is called *between-graph replication*.
 
 # %%
 from types import SimpleNamespace
@@ -79,8 +79,8 @@ def build(client):
 
 
 # %% [markdown]
-# Variables have no value until somebody runs their initializer. As they are shared, once is enough: a client of the first
-# worker does it.
+# Variables have no value until somebody runs their initializer. As they are shared, once is enough: a client of the
+# first worker does it.
 
 # %%
 with tf.Graph().as_default():
@@ -91,10 +91,10 @@ with tf.Graph().as_default():
 # %% [markdown]
 # ## Two workers train it, without waiting for each other
 #
-# `cluster.run(work)` calls `work` for both workers at the same time, each as if on a machine of its own: with an empty graph,
-# which `build` fills. A worker takes a batch of 50 images, computes *gradients* (which way each variable should move, and
-# how far), and has the parameter server apply them as soon as it has them, whatever the other worker is doing. That is
-# **asynchronous** training.
+# `cluster.run(work)` calls `work` for both workers at the same time, each as if on a machine of its own: with an empty
+# graph, which `build` fills. A worker takes a batch of 50 images, computes *gradients* (which way each variable should
+# move, and how far), and has the parameter server apply them as soon as it has them, whatever the other worker is
+# doing. That is **asynchronous** training.
 #
 # *Before you run it: each worker makes 600 steps. How many updates will the variables have seen?*
 
@@ -129,8 +129,8 @@ tf.viz.curve(
 #
 # ## Can it read?
 #
-# A new client, with a new session on the *other* worker, finds the trained variables where they were left: on the parameter
-# server. Variables outlive sessions. Now it meets the 400 images that no worker has seen.
+# A new client, with a new session on the *other* worker, finds the trained variables where they were left: on the
+# parameter server. Variables outlive sessions. Now it meets the 400 images that no worker has seen.
 
 # %%
 tf.reset_default_graph()
@@ -154,13 +154,13 @@ print(f"test accuracy {accuracy:.3f} after {updates} updates")
 # %dtf_placement model.train
 
 # %% [markdown]
-# `output/MatMul` multiplies by them on the way to the loss. The box `gradients/output` multiplies by them once more, on the way
-# back: that is how the layer before learns what it should change.
+# `output/MatMul` multiplies by them on the way to the loss. The box `gradients/output` multiplies by them once more, on
+# the way back: that is how the layer before learns what it should change.
 #
 # ## What ran when?
 #
-# One training step of worker 1, traced. Each band is a device, each solid bar an operation. A hatched bar is a tensor that a
-# device received, from the moment it asked until it had it, and an arrow shows where it came from.
+# One training step of worker 1, traced. Each band is a device, each solid bar an operation. A hatched bar is a tensor
+# that a device received, from the moment it asked until it had it, and an arrow shows where it came from.
 #
 # *What does the worker do until the weights have come? What does the parameter server do meanwhile?*
 
@@ -182,10 +182,11 @@ for _ in range(2):
 # Change something, guess what will happen, and run all cells again:
 #
 # - Start the cluster with `--worker 3`. How many updates will there be?
-# - Add `--engine process` there: each task becomes an operating system process of its own. What changes in the timeline?
+# - Add `--engine process` there: each task becomes an operating system process of its own. What changes in the
+#   timeline?
 # - Make the learning rate 3 instead of 0.3. Do larger steps get there sooner?
 #
-# Then write a cluster of your own, in the exercise [exercises/ex00_welcome](../exercises/ex00_welcome.ipynb): its workers
-# count together, in one variable.
+# Then write a cluster of your own, in the exercise [exercises/ex00_welcome](../exercises/ex00_welcome.ipynb): its
+# workers count together, in one variable.
 #
 # The cluster runs until you press *Stop* in its panel, run `%dtf_cluster stop`, or shut down the kernel.

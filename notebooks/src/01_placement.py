@@ -8,8 +8,8 @@
 # - the **CPU**, with all its cores together: `/cpu:0`;
 # - each **GPU**: a card with thousands of small arithmetic units and a memory of its own: `/gpu:0`, `/gpu:1`, …
 #
-# Your laptop probably has no GPU. So the next cell *simulates* two of them. They compute with NumPy, on your CPU, so they
-# are not fast. But they have the memory of a real card, and they keep the rules that TensorFlow has for real ones.
+# Your laptop probably has no GPU. So the next cell *simulates* two of them. They compute with NumPy, on your CPU, so
+# they are not fast. But they have the memory of a real card, and they keep the rules that TensorFlow has for real ones.
 
 # %%
 import dtflab as tf
@@ -25,8 +25,8 @@ for device in tf.Session().list_devices():
 #
 # ## One graph on three devices
 #
-# A TensorFlow program first describes a *graph* of operations, short: *ops*. Nothing is computed yet. `with tf.device(…)`
-# says where the ops that are made inside of it shall run, once they run.
+# A TensorFlow program first describes a *graph* of operations, short: *ops*. Nothing is computed yet.
+# `with tf.device(…)` says where the ops that are made inside of it shall run, once they run.
 
 # %%
 # Figure 12-1
@@ -44,9 +44,9 @@ sess = tf.Session()
 # %dtf_placement both
 
 # %% [markdown]
-# Each box is an op; its letter, colour and hatch name its device. A thick arrow is a *tensor*, an array of numbers, that
-# has to travel: a device can only use what is in its own memory. So `table` is copied to both GPUs, and two products come
-# back.
+# Each box is an op; its letter, colour and hatch name its device. A thick arrow is a *tensor*, an array of numbers,
+# that has to travel: a device can only use what is in its own memory. So `table` is copied to both GPUs, and two
+# products come back.
 #
 # *Which two boxes could run at the same time? Look at the arrows: what does each box wait for?* Then run the graph:
 
@@ -54,9 +54,9 @@ sess = tf.Session()
 # %dtf_timeline both
 
 # %% [markdown]
-# Time goes from left to right; each band is a device. `left` and `right` do not wait for each other, so both GPUs compute
-# at once. How long the bars are depends on your laptop, because the simulated cards share its cores. (A band has rows for
-# its threads; lesson 03 is about them.)
+# Time goes from left to right; each band is a device. `left` and `right` do not wait for each other, so both GPUs
+# compute at once. How long the bars are depends on your laptop, because the simulated cards share its cores. (A band
+# has rows for its threads; lesson 03 is about them.)
 #
 # This is what the whole course is about: *what runs where, what can run at once, and what must travel.*
 #
@@ -88,8 +88,8 @@ print("a × b =", sess.run(c))
 # `c` ran on `GPU:0`, although its inputs are on the CPU and had to travel there. `c.device` stays empty: it holds your
 # request, and you made none.
 #
-# The variable `a` is four ops: its initial value, the variable itself, the op that assigns, and the op that reads. They all
-# were made inside the block, so all are pinned.
+# The variable `a` is four ops: its initial value, the variable itself, the op that assigns, and the op that reads. They
+# all were made inside the block, so all are pinned.
 #
 # ## Why is it there?
 #
@@ -104,12 +104,12 @@ for name, reason in sess.placement_reasons().items():
 #
 # 1. An op that an earlier run has placed **stays** where it is.
 # 2. An op that is **pinned** goes where you asked.
-# 3. Some ops stand **next to** another: to assign a variable you have to be where it is; and a constant is put where its value
-#    is needed, if that is one device.
+# 3. Some ops stand **next to** another: to assign a variable you have to be where it is; and a constant is put where
+#    its value is needed, if that is one device.
 # 4. Anything else goes to the **default device**: the first GPU, or the CPU if there is no GPU.
 #
-# It does not look at sizes, at speeds, or at what travels. **Predict: how many ops will it put on `GPU:1` if you never say
-# `/gpu:1`?** The next cell makes 20 products, pins none, and counts.
+# It does not look at sizes, at speeds, or at what travels. **Predict: how many ops will it put on `GPU:1` if you never
+# say `/gpu:1`?** The next cell makes 20 products, pins none, and counts.
 
 # %%
 from collections import Counter
@@ -125,8 +125,9 @@ counts = Counter(node.device.rpartition("/device:")[2] for node in sess.placed_n
 print(f"GPU:0 has {counts['GPU:0']} ops, GPU:1 has {counts['GPU:1']}")
 
 # %% [markdown]
-# None; all 20 products with their 21 constants are on the first card. The second is idle until somebody pins ops to it: placing
-# well is mostly up to you. (There are cleverer placers, and you can write one: `tf.Session(placer=…)`, `docs/placers.md`.)
+# None; all 20 products with their 21 constants are on the first card. The second is idle until somebody pins ops to it:
+# placing well is mostly up to you. (There are cleverer placers, and you can write one: `tf.Session(placer=…)`,
+# `docs/placers.md`.)
 #
 # ## The log
 #
@@ -147,14 +148,15 @@ sess.run(a.initializer)
 print("a × b =", sess.run(c))
 
 # %% [markdown]
-# The first two lines say which card each name stands for. The first run printed the log, also of ops that it did not run, such
-# as `c`: the placer places the whole graph. The second run printed nothing: everything had been placed already (rule 1).
+# The first two lines say which card each name stands for. The first run printed the log, also of ops that it did not
+# run, such as `c`: the placer places the whole graph. The second run printed nothing: everything had been placed
+# already (rule 1).
 #
 # ## Partial names, and blocks inside blocks
 #
-# The full name of a device has four parts: `/job:worker/replica:0/task:1/device:GPU:0`. `/gpu:0` is short for the last one.
-# A pin may leave out any part; the placer is then free to choose it. (Jobs and tasks are the subject of lesson 04; here they
-# only serve as parts of a name. The replica is 0 in all programs.)
+# The full name of a device has four parts: `/job:worker/replica:0/task:1/device:GPU:0`. `/gpu:0` is short for the last
+# one. A pin may leave out any part; the placer is then free to choose it. (Jobs and tasks are the subject of lesson 04;
+# here they only serve as parts of a name. The replica is 0 in all programs.)
 #
 # Blocks can stand inside of each other. **Predict the five lines that the next cell prints:**
 
@@ -178,15 +180,16 @@ for op in (outer, filled, overridden, forgotten, other_job):
 # Two rules explain all five lines:
 #
 # - **The inner block wins** where both say something: `overridden` is on task 2 and on a CPU.
-# - **The outer block fills in** what the inner one leaves open: `filled` is in job `worker`, `other_job` still has task 1.
+# - **The outer block fills in** what the inner one leaves open: `filled` is in job `worker`, `other_job` still has
+#   task 1.
 #
 # `tf.device(None)` is the exception: it forgets everything outside of it.
 #
 # ## A function that decides
 #
-# A block may also hold a *function*. TensorFlow calls it for every op that is made inside, and pins the op to the device
-# that it returns. This one deals variables to the two GPUs in turn, like cards, and sends everything else to the CPU.
-# (The op of a variable has the type `VariableV2`; in old programs you may read `Variable`.)
+# A block may also hold a *function*. TensorFlow calls it for every op that is made inside, and pins the op to the
+# device that it returns. This one deals variables to the two GPUs in turn, like cards, and sends everything else to the
+# CPU. (The op of a variable has the type `VariableV2`; in old programs you may read `Variable`.)
 
 # %%
 from itertools import cycle
@@ -211,8 +214,9 @@ sess = tf.Session()
 # %dtf_placement total
 
 # %% [markdown]
-# *The function sends everything that is not a variable to the CPU. So why is `weights0/read` on `GPU:0`?* Because a variable
-# is read where it is: the library asks for that itself, whatever the block around it says. Only `total` followed the function.
+# *The function sends everything that is not a variable to the CPU. So why is `weights0/read` on `GPU:0`?* Because a
+# variable is read where it is: the library asks for that itself, whatever the block around it says. Only `total`
+# followed the function.
 #
 # ## Kernels: what a device is able to do
 #
@@ -243,17 +247,19 @@ tf.viz.kernels([answer, steps], sess)
 # Read a row: a kind of op, and the devices that could run it. `steps` and `answer` have no pin, and no GPU has a kernel
 # for them; so the placer chose the CPU. (So rule 4 in full: the first GPU, *if the op has a GPU kernel*, else the CPU.)
 #
-# Read a column from top to bottom: a device, its kernels, the *library* that these kernels call, and the hardware at the
-# bottom.
+# Read a column from top to bottom: a device, its kernels, the *library* that these kernels call, and the hardware at
+# the bottom.
 #
-# Here every library is NumPy, because the GPUs are simulated. With a real card and `pip install dtflab[gpu]`, the library is
-# CuPy, which uses **CUDA**: NVIDIA's platform (driver, compiler and libraries) for computing on its cards. TensorFlow's
-# own kernels call CUDA, too, and for networks **cuDNN**, a second library of NVIDIA, with convolutions and pooling.
+# Here every library is NumPy, because the GPUs are simulated. With a real card and `pip install dtflab[gpu]`, the
+# library is CuPy, which uses **CUDA**: NVIDIA's platform (driver, compiler and libraries) for computing on its cards.
+# TensorFlow's own kernels call CUDA, too, and for networks **cuDNN**, a second library of NVIDIA, with convolutions and
+# pooling.
 #
 # ## Now break it
 #
-# Look at the row `VariableV2 int32`: no GPU has a kernel for a variable of type `int32`, the usual type of whole numbers.
-# **Predict: what happens if you pin one to a GPU all the same? And when: on the line that makes it, or when it runs?**
+# Look at the row `VariableV2 int32`: no GPU has a kernel for a variable of type `int32`, the usual type of whole
+# numbers. **Predict: what happens if you pin one to a GPU all the same? And when: on the line that makes it, or when it
+# runs?**
 
 # %%
 tf.reset_default_graph()
@@ -268,14 +274,17 @@ except tf.errors.InvalidArgumentError as error:
     print(error.message)
 
 # %% [markdown]
-# Making it was fine: that is only a description. The *placer* refused, before anything ran. Its message has three parts:
+# Making it was fine: that is only a description. The *placer* refused, before anything ran. Its message has three
+# parts:
 #
 # 1. **What**: op `i`, the pin, and that no kernel fits.
-# 2. **The group**: the variable, its assign and its read must be on one device, so one device must have kernels for all three.
-# 3. **The kernels** of the op that made it fail: on GPUs for many types, but not for `int32`. (`3` is a whole number, so the
-#    variable became `int32`.)
+# 2. **The group**: the variable, its assign and its read must be on one device, so one device must have kernels for all
+#    three.
+# 3. **The kernels** of the op that made it fail: on GPUs for many types, but not for `int32`. (`3` is a whole number,
+#    so the variable became `int32`.)
 #
-# And it says what to do: three cures. `3.0` in place of `3` is often the best one (the second is to pin `i` to the CPU):
+# And it says what to do: three cures. `3.0` in place of `3` is often the best one (the second is to pin `i` to the
+# CPU):
 
 # %%
 tf.reset_default_graph()
@@ -289,8 +298,8 @@ print(f"i = {sess.run(i)}, on {sess.placed_nodes(i)[0].device}")
 # %% [markdown]
 # ## Soft placement
 #
-# Another cure: tell the session that your pins are wishes. With `allow_soft_placement`, an op that can't be where you want
-# it goes to a device that can run it. **Predict: where will each of these two be?**
+# Another cure: tell the session that your pins are wishes. With `allow_soft_placement`, an op that can't be where you
+# want it goes to a device that can run it. **Predict: where will each of these two be?**
 
 # %%
 tf.reset_default_graph()
@@ -306,17 +315,18 @@ for name in ("i", "far"):
     print(f"{name:4} on {placed[name]}: {sess.placement_reasons()[name]}")
 
 # %% [markdown]
-# Programs that should run on any computer use soft placement. It has a price: a typing error in a device name is not an error
-# any more, and the program is only slow. So look at the picture or at the log from time to time.
+# Programs that should run on any computer use soft placement. It has a price: a typing error in a device name is not an
+# error any more, and the program is only slow. So look at the picture or at the log from time to time.
 #
 # ## Exercises
 #
 # - [exercises/ex01_pins](../exercises/ex01_pins.ipynb): you are the placer, for one op.
-# - [exercises/ex01_no_pins](../exercises/ex01_no_pins.ipynb): a program without any pin. Is everything on the first GPU?
+# - [exercises/ex01_no_pins](../exercises/ex01_no_pins.ipynb): a program without any pin. Is everything on the first
+#   GPU?
 # - [exercises/ex01_reach](../exercises/ex01_reach.ipynb): which devices can use a variable that is pinned to a GPU, and
 #   what travels for it?
-# - [exercises/ex01_placement](../exercises/ex01_placement.ipynb): a device function that is better than dealing variables
-#   like cards: it looks at their sizes.
+# - [exercises/ex01_placement](../exercises/ex01_placement.ipynb): a device function that is better than dealing
+#   variables like cards: it looks at their sizes.
 #
 # ## What you can do now
 #

@@ -3,8 +3,9 @@
 #
 # **Two programs want to compute on the same card. Who gets how much of its memory? And what happens when it is full?**
 #
-# A GPU can only compute on numbers that are in its own memory, and that memory is small: 4 GiB on the card of this lesson,
-# while the computer around it may have 64 GiB. Many programs that “do not work on the GPU” have simply run out of it.
+# A GPU can only compute on numbers that are in its own memory, and that memory is small: 4 GiB on the card of this
+# lesson, while the computer around it may have 64 GiB. Many programs that “do not work on the GPU” have simply run out
+# of it.
 #
 # We use a simulated computer with four cards: the numbers are kept in your laptop's memory, but each program gets as
 # much as it would on a real card.
@@ -17,15 +18,15 @@ tf.simulate_gpus(4)
 # %dtf_smi
 
 # %% [markdown]
-# `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is in use,
-# and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own. (Do you see a
-# line “Other programs on this computer”? Other notebooks of yours are still open. Each notebook simulates its own
-# computer, so you can leave them alone.)
+# `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is in
+# use, and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own. (Do
+# you see a line “Other programs on this computer”? Other notebooks of yours are still open. Each notebook simulates its
+# own computer, so you can leave them alone.)
 #
 # ## A program that needs eight bytes
 #
-# To have several programs, we need processes. The next cell writes a small program into a file, and a function that starts
-# it, as you would in a terminal. The program multiplies two numbers of 4 bytes each on `/gpu:0`, and then waits.
+# To have several programs, we need processes. The next cell writes a small program into a file, and a function that
+# starts it, as you would in a terminal. The program multiplies two numbers of 4 bytes each on `/gpu:0`, and then waits.
 
 # %%
 import os
@@ -100,9 +101,9 @@ tf.viz.cards(tf.smi())
 second = start()
 
 # %% [markdown]
-# Read the first line: `failed to allocate 3.66G … CUDA_ERROR_OUT_OF_MEMORY`. It is the line that people paste into search
-# engines. It does not mean that eight bytes were too much. It means that another program holds the card. dtflab also
-# says which one.
+# Read the first line: `failed to allocate 3.66G … CUDA_ERROR_OUT_OF_MEMORY`. It is the line that people paste into
+# search engines. It does not mean that eight bytes were too much. It means that another program holds the card. dtflab
+# also says which one.
 #
 # The memory comes back only when a program **ends**, in whatever way.
 
@@ -128,9 +129,9 @@ second = start(CUDA_VISIBLE_DEVICES="3,2")
 tf.viz.cards(tf.smi())
 
 # %% [markdown]
-# Each sees two GPUs, and calls them `/gpu:0` and `/gpu:1`. The list `3,2` is in that order, so the second program's `/gpu:0` is
-# card 3: *Data as a table* shows on which cards there are tensors. (With an empty list, `CUDA_VISIBLE_DEVICES=""`, a program
-# sees no card at all, and leaves them to others.)
+# Each sees two GPUs, and calls them `/gpu:0` and `/gpu:1`. The list `3,2` is in that order, so the second program's
+# `/gpu:0` is card 3: *Data as a table* shows on which cards there are tensors. (With an empty list,
+# `CUDA_VISIBLE_DEVICES=""`, a program sees no card at all, and leaves them to others.)
 
 # %%
 stop(first, second)
@@ -148,8 +149,8 @@ second = start(0.4)
 tf.viz.cards(tf.smi())
 
 # %% [markdown]
-# Four GPUs for each program, and 1,677 MiB of each card. They share the arithmetic, too: while one computes, the other one
-# waits or both get slower. But neither stops the other.
+# Four GPUs for each program, and 1,677 MiB of each card. They share the arithmetic, too: while one computes, the other
+# one waits or both get slower. But neither stops the other.
 #
 # ### Now break it
 #
@@ -204,8 +205,8 @@ tf.viz.curve(
 )
 
 # %% [markdown]
-# It grows, but **it never shrinks**: what a program has taken, it keeps until it ends. (The first run already holds some
-# 40 MiB, for 1 MiB of numbers: CUDA itself needs memory for every program that uses a card.)
+# It grows, but **it never shrinks**: what a program has taken, it keeps until it ends. (The first run already holds
+# some 40 MiB, for 1 MiB of numbers: CUDA itself needs memory for every program that uses a card.)
 #
 # What about two programs that grow side by side? Ann and Bob share a card of 1 GiB. They take turns, and need this many
 # MiB:
@@ -215,8 +216,8 @@ tf.viz.curve(
 # | who | Ann | Bob | Ann | Bob | Ann | Bob |
 # | needs | 100 | 50 | 300 | 100 | 20 | 300 |
 #
-# In the end they need 320 MiB together, of 1,024. **Predict: will all six runs succeed?** (Here the two are *tasks* of a
-# cluster inside this notebook; each holds memory as a program of its own does. Lesson 04 is about clusters.)
+# In the end they need 320 MiB together, of 1,024. **Predict: will all six runs succeed?** (Here the two are *tasks* of
+# a cluster inside this notebook; each holds memory as a program of its own does. Lesson 04 is about clusters.)
 
 # %%
 RUNS = [("ann", 100), ("bob", 50), ("ann", 300), ("bob", 100), ("ann", 20), ("bob", 300)]
@@ -241,18 +242,18 @@ with tf.Cluster({"ann": ["localhost:2222"], "bob": ["localhost:2223"]}, config=c
 tf.viz.cards(state)
 
 # %% [markdown]
-# Bob's program asked for a large piece, then for smaller and smaller ones, and failed. Ann holds 680 MiB, of which her tensors
-# used 20 in her last run: the part in full colour. She took the rest for one large run long ago. (That one needed 300 MiB, and
-# she had 128. So her program asked for 512 more: each piece that it asks for is twice as large as the one before, or more.)
-# The same over time:
+# Bob's program asked for a large piece, then for smaller and smaller ones, and failed. Ann holds 680 MiB, of which her
+# tensors used 20 in her last run: the part in full colour. She took the rest for one large run long ago. (That one
+# needed 300 MiB, and she had 128. So her program asked for 512 more: each piece that it asks for is twice as large as
+# the one before, or more.) The same over time:
 
 # %%
 tf.viz.card_history(state)
 
 # %% [markdown]
-# With `allow_growth`, programs run well for hours, and then one fails in the middle of its work, because of what *another* one
-# needed in the morning. A fixed fraction fails at the start, where it does not hurt. That is why it is often the better
-# choice.
+# With `allow_growth`, programs run well for hours, and then one fails in the middle of its work, because of what
+# *another* one needed in the morning. A fixed fraction fails at the start, where it does not hurt. That is why it is
+# often the better choice.
 #
 # ## Inside one program: a memory map
 #
@@ -276,20 +277,19 @@ sess.run(tf.global_variables_initializer())
 # %dtf_memory train --feed {rows: 4096}
 
 # %% [markdown]
-# From left to right is time, upwards is memory. Each layer of the picture is one tensor, from the moment it is made to the
-# moment it is freed. Together they are a mountain. On the way up, each layer of the net leaves its output on the card, because
-# the *gradients* will need it. At the top the loss is known. On the way down the gradients use these outputs, the last one
-# first, and free them. (The hatched base is the variables: they stay.)
+# From left to right is time, upwards is memory. Each layer of the picture is one tensor, from the moment it is made to
+# the moment it is freed. Together they are a mountain. On the way up, each layer of the net leaves its output on the
+# card, because the *gradients* will need it. At the top the loss is known. On the way down the gradients use these
+# outputs, the last one first, and free them. (The hatched base is the variables: they stay.)
 #
-# So training needs more memory with every layer, and with every row of the batch. The list next to the picture says which
-# tensors make the peak; it is where to look when memory is short. (“layer1 over MatMul”: no other op needs the product,
-# so
-# `tanh` writes its result over it, and takes no memory of its own.)
+# So training needs more memory with every layer, and with every row of the batch. The list next to the picture says
+# which tensors make the peak; it is where to look when memory is short. (“layer1 over MatMul”: no other op needs the
+# product, so `tanh` writes its result over it, and takes no memory of its own.)
 #
 # ## Now break it: out of memory
 #
-# The same net on a card of only 128 MiB; the batch is doubled until it does not fit. **Predict: with 4,096 rows the peak was
-# some 33 MiB. How many rows will be too many?**
+# The same net on a card of only 128 MiB; the batch is doubled until it does not fit. **Predict: with 4,096 rows the
+# peak was some 33 MiB. How many rows will be too many?**
 
 # %%
 tf.simulate_gpus(1, memory="128MiB")
@@ -321,21 +321,23 @@ except tf.errors.ResourceExhaustedError as error:
 print("\n".join(report.splitlines()[-11:]))
 
 # %% [markdown]
-# `Limit` is all that this program may have, `InUse` what its tensors have, `MaxInUse` the most so far. The last line is a map
-# of the memory, from its first byte to its last: `*` is in use, `x` is given away but not needed, `_` is free.
+# `Limit` is all that this program may have, `InUse` what its tensors have, `MaxInUse` the most so far. The last line is
+# a map of the memory, from its first byte to its last: `*` is in use, `x` is given away but not needed, `_` is free.
 #
-# What helps, in this order: a smaller batch; fewer tensors at the same time (lesson 03 does it with one line); float16 in
-# place of float32; a part of the net on another card (lesson 09); a larger card.
+# What helps, in this order: a smaller batch; fewer tensors at the same time (lesson 03 does it with one line); float16
+# in place of float32; a part of the net on another card (lesson 09); a larger card.
 #
 # ## Exercises
 #
-# - [exercises/ex02_beside_each_other](../exercises/ex02_beside_each_other.ipynb): a program that ran an hour ago ends with
-#   `CUDA_ERROR_OUT_OF_MEMORY`. Why, and what are the settings with which several programs share the cards of a computer?
+# - [exercises/ex02_beside_each_other](../exercises/ex02_beside_each_other.ipynb): a program that ran an hour ago ends
+#   with `CUDA_ERROR_OUT_OF_MEMORY`. Why, and what are the settings with which several programs share the cards of a
+#   computer?
 # - [exercises/ex02_batch](../exercises/ex02_batch.ipynb): find the largest batch that fits, with few steps.
 #
 # ## What you can do now
 #
 # - Say which program holds how much of which card, and why it is more than the tensors need: `%dtf_smi`,
 #   `tf.viz.cards(tf.smi())`; and how that happened: `tf.viz.card_history(tf.smi())`.
-# - Let programs share a computer: by `CUDA_VISIBLE_DEVICES`, by a fraction, by `allow_growth`; and say what each way costs.
+# - Let programs share a computer: by `CUDA_VISIBLE_DEVICES`, by a fraction, by `allow_growth`; and say what each way
+#   costs.
 # - Read an out-of-memory error, and find the tensors that make the peak: `%dtf_memory`.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Parallel execution
 #
-# **A graph has many operations, and your program never says in which order to run them. Which one is first? Which run at the
-# same time? And when is it better to make one wait?**
+# **A graph has many operations, and your program never says in which order to run them. Which one is first? Which run
+# at the same time? And when is it better to make one wait?**
 #
 # In lesson 01 you saw *where* ops run. This lesson is about *when*.
 
@@ -15,8 +15,8 @@ tf.simulate_gpus(2)
 # %% [markdown]
 # ## The counters
 #
-# The next cell builds a graph of six ops, `A` to `F`, on two GPUs and the CPU. The tables are *constants*, and so is the `axis`
-# of a sum: their values are known before the graph runs, so nobody has to wait for them.
+# The next cell builds a graph of six ops, `A` to `F`, on two GPUs and the CPU. The tables are *constants*, and so is
+# the `axis` of a sum: their values are known before the graph runs, so nobody has to wait for them.
 #
 # **Predict: which ops can start at once? What does each of the others wait for?**
 
@@ -43,10 +43,10 @@ sess = tf.Session()
 # %dtf_placement result
 
 # %% [markdown]
-# Before TensorFlow runs a graph, it gives each op a **counter**: how many inputs it still waits for. An op whose counter is 0
-# is **ready**. `A`, `B` and `C` are ready from the start: they are *sources*. Whenever an op has finished, the counters of all
-# that wait for it fall, by one for each arrow. That is the whole rule. No op has a place in a list, and it does not matter
-# in which order your program made them.
+# Before TensorFlow runs a graph, it gives each op a **counter**: how many inputs it still waits for. An op whose
+# counter is 0 is **ready**. `A`, `B` and `C` are ready from the start: they are *sources*. Whenever an op has finished,
+# the counters of all that wait for it fall, by one for each arrow. That is the whole rule. No op has a place in a list,
+# and it does not matter in which order your program made them.
 #
 # Let us run the graph by hand, one set of ready ops at a time. `%dtf_step result` begins a step:
 
@@ -54,8 +54,8 @@ sess = tf.Session()
 # %dtf_step result
 
 # %% [markdown]
-# Nothing has run yet. The number next to an op is its counter. (Between two devices there is a pair of ops more: one device
-# *sends* a tensor, the other *receives* it. Receivers ask at once, and then wait.)
+# Nothing has run yet. The number next to an op is its counter. (Between two devices there is a pair of ops more: one
+# device *sends* a tensor, the other *receives* it. Receivers ask at once, and then wait.)
 #
 # Now run what is ready, and nothing else. **Which counters will fall?**
 
@@ -77,14 +77,15 @@ sess = tf.Session()
 # %% [markdown]
 # ## The same in real time, with threads
 #
-# By hand, the ops of a set ran one after the other. In a real run, each device has threads to run them at the same time:
+# By hand, the ops of a set ran one after the other. In a real run, each device has threads to run them at the same
+# time:
 #
 # - The **inter-op pool** runs whole ops next to each other. An op that is ready goes to the pool of its device.
-# - The **intra-op pool** helps inside one op. Some kernels can cut their work into parts: half of the rows of a product, for
-#   example, do not depend on the other half.
+# - The **intra-op pool** helps inside one op. Some kernels can cut their work into parts: half of the rows of a
+#   product, for example, do not depend on the other half.
 #
-# Here are the same six ops with larger tables, so that they take some time. We ask for 2 threads in each inter-op pool and
-# for 3 in each intra-op pool. **Predict: which ops will be cut into three parts?**
+# Here are the same six ops with larger tables, so that they take some time. We ask for 2 threads in each inter-op pool
+# and for 3 in each intra-op pool. **Predict: which ops will be cut into three parts?**
 
 # %%
 # Figure 12-5
@@ -98,24 +99,25 @@ for _ in range(2):
 # %% [markdown]
 # Read it row by row:
 #
-# - `A` and `B` are both on `GPU:0` and run at the same time, in two threads of its pool. `C` runs next to them, on `GPU:1`.
-#   (On a real card, `A` and `B` would both be handed over at once, too; but then the card works them off one after the other,
-#   each with all its small arithmetic units. An exercise below shows this.)
-# - `A` is a product of two tables. Its kernel cuts the work in three: `A 1/3`, `A 2/3`, `A 3/3`, each on a thread of its own.
-#   `C`, `D` and `E` are products, too. `B` is a running sum, where each row needs the one before: it stays in one piece.
-# - When `C` ends, `D` and `E` are ready, both at once, and run at the same time. No sooner, and it does not matter what `A`
-#   does.
+# - `A` and `B` are both on `GPU:0` and run at the same time, in two threads of its pool. `C` runs next to them, on
+#   `GPU:1`. (On a real card, `A` and `B` would both be handed over at once, too; but then the card works them off one
+#   after the other, each with all its small arithmetic units. An exercise below shows this.)
+# - `A` is a product of two tables. Its kernel cuts the work in three: `A 1/3`, `A 2/3`, `A 3/3`, each on a thread of
+#   its own. `C`, `D` and `E` are products, too. `B` is a running sum, where each row needs the one before: it stays in
+#   one piece.
+# - When `C` ends, `D` and `E` are ready, both at once, and run at the same time. No sooner, and it does not matter what
+#   `A` does.
 # - `F` waits for all of them. Until then the CPU is idle.
 #
-# Cheap ops run on the thread that called `sess.run`; the picture calls it *client*. To hand them to another thread would only
-# add work. (The row *memcpy*, short for *memory copy*, is the part of a card that copies
-# tensors to other devices and from them.)
+# Cheap ops run on the thread that called `sess.run`; the picture calls it *client*. To hand them to another thread
+# would only add work. (The row *memcpy*, short for *memory copy*, is the part of a card that copies tensors to other
+# devices and from them.)
 #
 # ## How many threads?
 #
 # Four products that do not depend on each other, on the CPU. First with one inter-op thread, then with four.
-# `use_per_session_threads` gives the session pools of its own; otherwise all sessions of a program share the pools that the first
-# one made, with *its* numbers. **Predict the two pictures. Will four threads make it four times as fast?**
+# `use_per_session_threads` gives the session pools of its own; otherwise all sessions of a program share the pools that
+# the first one made, with *its* numbers. **Predict the two pictures. Will four threads make it four times as fast?**
 
 
 # %%
@@ -141,10 +143,10 @@ four_products(1)
 four_products(4)
 
 # %% [markdown]
-# With one thread the products stand in a line. With four they run side by side, but look at the length of the bars: each
-# takes longer, because the threads share the *cores* of your CPU. Four threads on two cores are at most twice as fast,
-# and less when other programs use the cores. (With fewer cores than threads, they can even be slower than one thread.)
-# How many cores do you have?
+# With one thread the products stand in a line. With four they run side by side, but look at the length of the bars:
+# each takes longer, because the threads share the *cores* of your CPU. Four threads on two cores are at most twice as
+# fast, and less when other programs use the cores. (With fewer cores than threads, they can even be slower than one
+# thread.) How many cores do you have?
 
 # %%
 import os
@@ -157,8 +159,8 @@ print(f"this computer has {os.cpu_count()} cores")
 #
 # ## Order without data: control dependencies
 #
-# So far, an op waited for its inputs only. Sometimes an op should wait for another one although it needs no number from it.
-# That is what a **control dependency** is for:
+# So far, an op waited for its inputs only. Sometimes an op should wait for another one although it needs no number from
+# it. That is what a **control dependency** is for:
 #
 # ```python
 # with tf.control_dependencies([a, b]):   # whatever is made in here
@@ -187,18 +189,18 @@ for number, names in enumerate(filter(None, sets), start=1):
     print(f"set {number}:", *names)
 
 # %% [markdown]
-# The dashed arrows mean *order only*: no number travels on them, but the counters count them like the others. `x` and `y` only
-# need `start`; yet they wait until `b` has finished. `z` waits for all of them, because it waits for `x` and `y`. (Names that
-# begin with `_` are left out: helpers that bring in what is fed, and hand out what is fetched.)
+# The dashed arrows mean *order only*: no number travels on them, but the counters count them like the others. `x` and
+# `y` only need `start`; yet they wait until `b` has finished. `z` waits for all of them, because it waits for `x` and
+# `y`. (Names that begin with `_` are left out: helpers that bring in what is fed, and hand out what is fetched.)
 #
-# Without the block, `a`, `x` and `y` could run together: make the block `if True:`, and run the two cells again. (With it,
-# `b` waits for `a` anyway, so `[b]` would do in place of `[a, b]`.)
+# Without the block, `a`, `x` and `y` could run together: make the block `if True:`, and run the two cells again. (With
+# it, `b` waits for `a` anyway, so `[b]` would do in place of `[a, b]`.)
 #
 # ## Why wait? A memory peak
 #
-# “All sources first” is good for speed, and can be bad for memory. Look at this graph: six branches, and each makes a table of
-# 16 MiB, sums it up row by row, and keeps only one number. **Predict: how much memory does the card need at the peak? 16 MiB,
-# 32 MiB, or six times as much?**
+# “All sources first” is good for speed, and can be bad for memory. Look at this graph: six branches, and each makes a
+# table of 16 MiB, sums it up row by row, and keeps only one number. **Predict: how much memory does the card need at
+# the peak? 16 MiB, 32 MiB, or six times as much?**
 
 # %%
 BRANCHES = 6
@@ -222,8 +224,8 @@ sess = tf.Session()
 # %dtf_memory total
 
 # %% [markdown]
-# 112 MiB. The tables are sources, so all six are made before the first one is used up: 96 MiB. The running sums of the first
-# are the other 16 MiB. (A computer with many cores may make several sums at once: then it is even more.)
+# 112 MiB. The tables are sources, so all six are made before the first one is used up: 96 MiB. The running sums of the
+# first are the other 16 MiB. (A computer with many cores may make several sums at once: then it is even more.)
 #
 # Now one line more: a branch makes its table when the branch before has its mean. (In the function above it is the line
 # with `tf.control_dependencies`.) **Predict the picture.**
@@ -234,8 +236,8 @@ sess = tf.Session()
 # %dtf_memory total
 
 # %% [markdown]
-# The same numbers, the same work, and less than a third of the memory: 32 MiB, one table and its running sums. Each table is
-# freed before the next one is made.
+# The same numbers, the same work, and less than a third of the memory: 32 MiB, one table and its running sums. Each
+# table is freed before the next one is made.
 #
 # What does it cost? The branches can't run at the same time any more. On a device that was busy all the time that costs
 # nothing; on one with idle threads it costs time. This is a choice that TensorFlow can't make for you: it does not know
@@ -243,8 +245,8 @@ sess = tf.Session()
 #
 # ## Now break it
 #
-# Take a card with only 128 MiB. The system and CUDA need some of it, so 79 MiB are left for tensors (lesson 02). **Which of the
-# two graphs will run?**
+# Take a card with only 128 MiB. The system and CUDA need some of it, so 79 MiB are left for tensors (lesson 02).
+# **Which of the two graphs will run?**
 
 # %%
 tf.simulate_gpus(1, memory="128MiB")
@@ -257,17 +259,18 @@ for one_after_the_other in (False, True):
             print(f"one after the other: {one_after_the_other}: {error.message}\n")
 
 # %% [markdown]
-# The six tables alone are 96 MiB and did not fit; 32 MiB did. One line made the difference between a program that fails and one that runs.
+# The six tables alone are 96 MiB and did not fit; 32 MiB did. One line made the difference between a program that fails
+# and one that runs.
 #
-# The same line helps when ops share something else than memory, for example a network link on which all of them want to send at
-# once. Lesson 11 is about links.
+# The same line helps when ops share something else than memory, for example a network link on which all of them want to
+# send at once. Lesson 11 is about links.
 #
 # ## Exercises
 #
 # - [exercises/ex03_ready_set](../exercises/ex03_ready_set.ipynb): write the rule of the counters yourself. Your sets of
 #   ready ops are compared with those of the real executor.
-# - [exercises/ex03_same_time](../exercises/ex03_same_time.ipynb): can two ops of the same device run at the same time? On a
-#   CPU, and on a card as it really is?
+# - [exercises/ex03_same_time](../exercises/ex03_same_time.ipynb): can two ops of the same device run at the same time?
+#   On a CPU, and on a card as it really is?
 # - [exercises/ex03_peak](../exercises/ex03_peak.ipynb): a sum of six parts on a card that has room for two.
 #
 # ## What you can do now

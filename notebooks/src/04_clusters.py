@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Clusters
 #
-# **Your program says `sess.run(c)`, and parts of `c` belong to three machines. Who tells each machine what to do? What do
-# they send each other? And what do you see when one of them is gone?**
+# **Your program says `sess.run(c)`, and parts of `c` belong to three machines. Who tells each machine what to do? What
+# do they send each other? And what do you see when one of them is gone?**
 #
-# So far one program had all devices to itself. From here on there are several programs, on several machines. You don't need
-# the machines: all of them live in this notebook, and later in processes of their own. The program stays the same.
+# So far one program had all devices to itself. From here on there are several programs, on several machines. You don't
+# need the machines: all of them live in this notebook, and later in processes of their own. The program stays the same.
 
 # %%
 import dtflab as tf
@@ -16,14 +16,14 @@ import dtflab as tf
 # ## Five words
 #
 # - A **task** is a TensorFlow server: a program that waits for work. It owns devices, such as a CPU and two GPUs.
-# - A **job** is a group of tasks with the same role. A job called `ps` (*parameter server*) usually keeps what a model has
-#   learned; a job called `worker` computes.
+# - A **job** is a group of tasks with the same role. A job called `ps` (*parameter server*) usually keeps what a model
+#   has learned; a job called `worker` computes.
 # - A **cluster** is all tasks of all jobs that work together.
 # - A **cluster spec** is its address book: the address of each task, by job. Every task gets the same one.
 # - A **client** is a program that builds a graph and has the cluster run it. Yours, for example.
 #
-# Here is an address book of two machines. Machine A has two tasks, at two *ports* (numbers that tell apart the servers on
-# one machine); machine B has one.
+# Here is an address book of two machines. Machine A has two tasks, at two *ports* (numbers that tell apart the servers
+# on one machine); machine B has one.
 
 # %%
 spec = tf.train.ClusterSpec(
@@ -48,9 +48,9 @@ print("the second worker:", spec.task_address("worker", 1))
 # server.join()
 # ```
 #
-# `tf.Cluster` does this for all tasks at once. In this notebook an address is only a name, so no such machine is needed. We
-# give machine A two simulated GPUs and machine B one. Two tasks share machine A: the `ps` must not take the GPUs' memory
-# from the worker, so it is shown none, as `CUDA_VISIBLE_DEVICES=""` would do.
+# `tf.Cluster` does this for all tasks at once. In this notebook an address is only a name, so no such machine is
+# needed. We give machine A two simulated GPUs and machine B one. Two tasks share machine A: the `ps` must not take the
+# GPUs' memory from the worker, so it is shown none, as `CUDA_VISIBLE_DEVICES=""` would do.
 
 # %%
 if "cluster" in globals():
@@ -62,11 +62,12 @@ print(cluster.status())
 # %% [markdown]
 # ## A session on machine B
 #
-# A client opens a session on *one* task, whichever it likes. That task becomes the **master** of the session: it decides
-# where each op runs, and has the other tasks do their part. Every task can be a master, and every task can work: there is
-# no special machine.
+# A client opens a session on *one* task, whichever it likes. That task becomes the **master** of the session: it
+# decides where each op runs, and has the other tasks do their part. Every task can be a master, and every task can
+# work: there is no special machine.
 #
-# In the next cell nothing is pinned to a device. **Predict: on which machine, and on which device, will `c` be computed?**
+# In the next cell nothing is pinned to a device. **Predict: on which machine, and on which device, will `c` be
+# computed?**
 
 # %%
 tf.reset_default_graph()
@@ -113,8 +114,8 @@ for name, value in zip("cdef", sess.run([c, d, e, f])):
 # %dtf_placement [c, d, e, f] --session sess
 
 # %% [markdown]
-# `e` is the surprise: `/job:worker` without a task went to machine B, because the master there is a worker. With a master on
-# machine A, the same graph runs in another place:
+# `e` is the surprise: `/job:worker` without a task went to machine B, because the master there is a worker. With a
+# master on machine A, the same graph runs in another place:
 
 # %%
 with tf.Session("grpc://machine-a.example.com:2222") as on_a:
@@ -126,9 +127,9 @@ picture
 #
 # ## What they say to each other
 #
-# Each task offers two services. Its **master service** talks to clients; its **worker service** does what masters ask of
-# it, and hands tensors to other tasks. `tf.watch()` sees who calls whom. **Predict: which of the six services are called in
-# one step of this session?**
+# Each task offers two services. Its **master service** talks to clients; its **worker service** does what masters ask
+# of it, and hands tensors to other tasks. `tf.watch()` sees who calls whom. **Predict: which of the six services are
+# called in one step of this session?**
 
 # %%
 # Figure 12-6
@@ -137,9 +138,9 @@ with tf.watch() as seen:
 tf.viz.machines(cluster, seen)
 
 # %% [markdown]
-# The client called one master. This master called the worker services of the other two tasks; for what is on its own task
-# it calls nobody, it just does it. Had the client opened its session on another task, another master service would be
-# coloured. (Tasks also fetch tensors from each other. That is left out here; the next picture has it.)
+# The client called one master. This master called the worker services of the other two tasks; for what is on its own
+# task it calls nobody, it just does it. Had the client opened its session on another task, another master service would
+# be coloured. (Tasks also fetch tensors from each other. That is left out here; the next picture has it.)
 #
 # Now the same step in the order of time. `c = a + b`: `a` is on the `ps`, `b` on machine A, `c` on machine B.
 #
@@ -154,18 +155,19 @@ tf.viz.machines(cluster, seen)
 #
 # 1. The client asks the master, and only the master: *run the step that fetches `c`* (`RunStep`).
 # 2. The master asks each other task to run its part (`RunGraph`). No graph is sent: it was sent before, once.
-# 3. A task that needs a tensor of another task asks for it (`RecvTensor`), and gets it as soon as it is there. `a` travels
-#    twice, because two tasks need it.
-# 4. When every part is done, the master answers the client. (`CleanupGraph`: the step is over, forget what is left of it.)
+# 3. A task that needs a tensor of another task asks for it (`RecvTensor`), and gets it as soon as it is there. `a`
+#    travels twice, because two tasks need it.
+# 4. When every part is done, the master answers the client. (`CleanupGraph`: the step is over, forget what is left of
+#    it.)
 #
-# The tensors do not pass through the client, nor through the master unless it needs them itself or you fetch them. They go
-# from the task that has them to the task that needs them. Any task may call any other: on real machines, all these ports
-# must be open to each other.
+# The tensors do not pass through the client, nor through the master unless it needs them itself or you fetch them. They
+# go from the task that has them to the task that needs them. Any task may call any other: on real machines, all these
+# ports must be open to each other.
 #
 # ## The first step is different
 #
-# Before a task can run its part of a graph, it must have that part. **Predict: what will a new session and its first two
-# steps add to the picture?**
+# Before a task can run its part of a graph, it must have that part. **Predict: what will a new session and its first
+# two steps add to the picture?**
 
 # %%
 with tf.Session("grpc://machine-b.example.com:2222") as new, tf.watch() as seen:
@@ -174,16 +176,17 @@ with tf.Session("grpc://machine-b.example.com:2222") as new, tf.watch() as seen:
 # %dtf_wire seen
 
 # %% [markdown]
-# `CreateSession` brings the client's graph to the master, which greets *every* task (`GetStatus`) and announces the session
-# to it. With the first step it places the graph, cuts it, and gives each task its part (`RegisterGraph`). The second step,
-# and every later one, only says *run it*. That is why TensorFlow has you build a graph first: it is sent once and run a
-# million times.
+# `CreateSession` brings the client's graph to the master, which greets *every* task (`GetStatus`) and announces the
+# session to it. With the first step it places the graph, cuts it, and gives each task its part (`RegisterGraph`). The
+# second step, and every later one, only says *run it*. That is why TensorFlow has you build a graph first: it is sent
+# once and run a million times.
 #
 # ## Count the bytes
 #
 # A layer has 1,000 × 1,000 weights: 4 MB. They are on the `ps`. A batch of one example, 4 kB, is on machine B.
 #
-# **Predict: how many bytes travel in one step if the product is computed on machine B? And if it is computed on the `ps`?**
+# **Predict: how many bytes travel in one step if the product is computed on machine B? And if it is computed on the
+# `ps`?**
 
 # %%
 tf.reset_default_graph()
@@ -209,8 +212,8 @@ for where, product in {"machine B": product_on_b, "the ps": product_on_ps}.items
 
 # %% [markdown]
 # Same result, 500 times fewer bytes: 4,000 for the batch on its way to the `ps`, 4,000 for the product on its way back.
-# (Parameter servers still rarely compute products. With 50 workers, one `ps` would do the work of all of them, one after
-# the other.)
+# (Parameter servers still rarely compute products. With 50 workers, one `ps` would do the work of all of them, one
+# after the other.)
 #
 # ## Now break it: a wrong address
 #
@@ -227,12 +230,12 @@ except tf.errors.UnavailableError as error:
 # %% [markdown]
 # ## Now break it: an address book with a mistake
 #
-# Three servers are started, as if each by a program of its own. Somebody tried the program out on one machine first, and the
-# workers still have the address book of that day: it says that the `ps` is at `localhost:1`. (Each server also prints that
-# its address is only a name here.)
+# Three servers are started, as if each by a program of its own. Somebody tried the program out on one machine first,
+# and the workers still have the address book of that day: it says that the `ps` is at `localhost:1`. (Each server also
+# prints that its address is only a name here.)
 #
-# The client opens its session on worker 0, and asks for something that worker 0 can compute alone. **Predict: will it get
-# it?**
+# The client opens its session on worker 0, and asks for something that worker 0 can compute alone. **Predict: will it
+# get it?**
 
 # %%
 for server in globals().get("servers", []):
@@ -257,10 +260,10 @@ except tf.errors.UnavailableError as error:
     print(error.message)
 
 # %% [markdown]
-# No: you saw that a new session greets *every* task of the address book, whatever the graph will need. The message names
-# the task and the address that does not answer. Compare this address with the one at which the task was really started.
-# (The line *CreateSession still waiting* is TensorFlow's own, and a common cry for help on the Web: there it goes on
-# forever.)
+# No: you saw that a new session greets *every* task of the address book, whatever the graph will need. The message
+# names the task and the address that does not answer. Compare this address with the one at which the task was really
+# started. (The line *CreateSession still waiting* is TensorFlow's own, and a common cry for help on the Web: there it
+# goes on forever.)
 #
 # A session can also say whom it needs. Then the others may be down:
 
@@ -324,10 +327,11 @@ attempt(sess)
 #
 # ## Is all this real?
 #
-# The tasks above live in this notebook, and what they “send” is handed over in memory. Here is the same program with three
-# operating system processes, which talk over real network connections on this machine. They speak TensorFlow's own
-# protocol. It uses two libraries: gRPC, with which a program calls a function of another program over a network, and
-# protocol buffers, which pack what is sent. So a task of dtflab and one of TensorFlow can even be in the same cluster.
+# The tasks above live in this notebook, and what they “send” is handed over in memory. Here is the same program with
+# three operating system processes, which talk over real network connections on this machine. They speak TensorFlow's
+# own protocol. It uses two libraries: gRPC, with which a program calls a function of another program over a network,
+# and protocol buffers, which pack what is sent. So a task of dtflab and one of TensorFlow can even be in the same
+# cluster.
 
 # %%
 # real = %dtf_cluster --ps 1 --worker 2 --engine process --name real
@@ -341,8 +345,8 @@ with tf.Session(real.target_of("worker", 1)) as sess:
 # %dtf_timeline metadata
 
 # %% [markdown]
-# The ops themselves need microseconds. The rest is waiting: for a call to be packed, sent through the operating system and
-# unpacked, and for the answer. A step on several machines pays off only if there is much to compute in it.
+# The ops themselves need microseconds. The rest is waiting: for a call to be packed, sent through the operating system
+# and unpacked, and for the answer. A step on several machines pays off only if there is much to compute in it.
 
 # %%
 # %dtf_cluster stop --name real
@@ -351,8 +355,8 @@ cluster.stop()
 # %% [markdown]
 # ## Exercise
 #
-# [exercises/ex04_machines](../exercises/ex04_machines.ipynb): three machines with two GPUs each. Which servers do you start
-# on them, and what may each of them see?
+# [exercises/ex04_machines](../exercises/ex04_machines.ipynb): three machines with two GPUs each. Which servers do you
+# start on them, and what may each of them see?
 #
 # ## What you can do now
 #

@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Shared state
 #
-# **A session ends. Where are the variables that it trained? Who else can see them, and who can overwrite them by mistake?**
+# **A session ends. Where are the variables that it trained? Who else can see them, and who can overwrite them by
+# mistake?**
 #
-# A *variable* is the part of a graph that remembers something from one step to the next: weights, a step counter. The graph
-# only says that there is one. The value is somewhere else, and this lesson is about where.
+# A *variable* is the part of a graph that remembers something from one step to the next: weights, a step counter. The
+# graph only says that there is one. The value is somewhere else, and this lesson is about where.
 
 # %%
 import threading
@@ -61,8 +62,8 @@ def program(target, device, init=False):
 worker0, worker1 = cluster.target_of("worker", 0), cluster.target_of("worker", 1)
 
 # %% [markdown]
-# Two programs run one after the other, on different masters. Only the first one initializes `x`. **Predict: what do they
-# return?**
+# Two programs run one after the other, on different masters. Only the first one initializes `x`. **Predict: what do
+# they return?**
 
 # %%
 print("first program: ", program(worker0, "/job:ps/task:0", init=True))
@@ -149,10 +150,10 @@ guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, con
 # %dtf_vars cluster
 
 # %% [markdown]
-# On `ps:0` there are five guesses now, and no two of the last four collide: a variable is known by its **task, container
-# and name**. (Hatched: in a container with a name.) Containers have two advantages over scopes: names stay short, and a
-# whole room can be emptied at once. You will see that below. (And a variable without a name? It is called `Variable`,
-# the next one `Variable_1`, in every program. On a cluster, name your variables.)
+# On `ps:0` there are five guesses now, and no two of the last four collide: a variable is known by its **task,
+# container and name**. (Hatched: in a container with a name.) Containers have two advantages over scopes: names stay
+# short, and a whole room can be emptied at once. You will see that below. (And a variable without a name? It is called
+# `Variable`, the next one `Variable_1`, in every program. On a cluster, name your variables.)
 #
 # ## Sharing on purpose
 #
@@ -236,9 +237,9 @@ for who, sess in sessions.items():
             print(f"session on {who}, {what}: {type(error).__name__}: {why}")
 
 # %% [markdown]
-# `x` of `problem-1` has no value any more, and must be initialized before it can be used again. `y` is still there. But a
-# reset also **closes all sessions of the master that was asked**, here worker 0, whatever they were doing. So tell the
-# others before you reset, or go through a master that nobody uses.
+# `x` of `problem-1` has no value any more, and must be initialized before it can be used again. `y` is still there. But
+# a reset also **closes all sessions of the master that was asked**, here worker 0, whatever they were doing. So tell
+# the others before you reset, or go through a master that nobody uses.
 #
 # ## One parameter server is not enough
 #
@@ -268,8 +269,9 @@ for tensor in [*v, s, p1, p2]:
 #
 # ## Fair in number, unfair in bytes
 #
-# Cards are all the same size; variables aren't. Here is a net of four layers. Each has 512 × 512 weights of 4 bytes, and
-# 512 biases. So there are eight variables for two parameter servers. **Predict: how many MB does each of them hold?**
+# Cards are all the same size; variables aren't. Here is a net of four layers. Each has 512 × 512 weights of 4 bytes,
+# and 512 biases. So there are eight variables for two parameter servers. **Predict: how many MB does each of them
+# hold?**
 
 
 # %%
@@ -346,8 +348,8 @@ on_empty_cluster(setter, text_model)
 # %% [markdown]
 # It can't do better: no deal makes a large card smaller.
 #
-# **Cut the variable.** A *partitioner* makes several variables out of one, and the setter deals the pieces. For the program
-# it is still one variable: `embedding_lookup` finds each word in the piece that has it.
+# **Cut the variable.** A *partitioner* makes several variables out of one, and the setter deals the pieces. For the
+# program it is still one variable: `embedding_lookup` finds each word in the piece that has it.
 
 # %%
 setter = tf.train.replica_device_setter(cluster=cluster.spec, ps_strategy=lightest())
@@ -370,8 +372,8 @@ sess.run(rows, example)  # the first time, tasks also get their parts of the gra
 #
 # - [exercises/ex05_rescue](../exercises/ex05_rescue.ipynb): training ended after days, and nobody saved the model. Is
 #   it lost?
-# - [exercises/ex05_sharded_table](../exercises/ex05_sharded_table.ipynb): write the lookup of rows in a table that is cut
-#   over parameter servers.
+# - [exercises/ex05_sharded_table](../exercises/ex05_sharded_table.ipynb): write the lookup of rows in a table that is
+#   cut over parameter servers.
 #
 # ## What you can do now
 #

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Queues
 #
-# **One program loads data, another one trains. How do the data get from one to the other? Who waits for whom? And can it
-# happen that all wait forever?**
+# **One program loads data, another one trains. How do the data get from one to the other? Who waits for whom? And can
+# it happen that all wait forever?**
 #
-# A *queue* is a list of tensors that lives on a task, as a variable does. Anyone can put an element in at one end; anyone
-# can take one out at the other. It is how programs hand over work without waiting for each other all the time.
+# A *queue* is a list of tensors that lives on a task, as a variable does. Anyone can put an element in at one end;
+# anyone can take one out at the other. It is how programs hand over work without waiting for each other all the time.
 
 # %%
 import threading
@@ -19,8 +19,8 @@ import dtflab as tf
 # %% [markdown]
 # ## First in, first out
 #
-# Two programs use the same cluster. Each builds a graph of its own, and makes a queue in it. It is one and the same queue
-# if place and **`shared_name`** are the same. (For a variable, place and name are enough.)
+# Two programs use the same cluster. Each builds a graph of its own, and makes a queue in it. It is one and the same
+# queue if place and **`shared_name`** are the same. (For a variable, place and name are enough.)
 #
 # The loader puts in 1, 2 and 3. **Predict: what does the trainer get, and in what order?**
 
@@ -74,8 +74,8 @@ tf.viz.clients(seen)
 # They were connected to different masters, and the queue was on a third task. The trainer was started first, and waited
 # until there was something. That is the second use of a queue: it makes a program that comes too early **wait**.
 #
-# Here are two sessions of one graph, on the same master, and a queue without a `shared_name`. **Predict: does the second
-# session find what the first one has put in?**
+# Here are two sessions of one graph, on the same master, and a queue without a `shared_name`. **Predict: does the
+# second session find what the first one has put in?**
 
 # %%
 tf.reset_default_graph()
@@ -95,12 +95,12 @@ with tf.Session(cluster.target) as first, tf.Session(cluster.target) as second:
 # - A program that puts into a *full* queue waits until another one takes something out. `capacity` says how many it
 #   holds.
 #
-# Let's watch that. The loader needs 0.1 s for an example, but each tenth one is the first of a new file, and needs 1 s. The
-# trainer needs 0.2 s for each. There are 60 examples. (The seconds are *virtual*, so you need not wait for them, and the
-# outcome is the same each time: `tf.sim.sleep` lets virtual time pass.)
+# Let's watch that. The loader needs 0.1 s for an example, but each tenth one is the first of a new file, and needs 1 s.
+# The trainer needs 0.2 s for each. There are 60 examples. (The seconds are *virtual*, so you need not wait for them,
+# and the outcome is the same each time: `tf.sim.sleep` lets virtual time pass.)
 #
-# The trainer alone needs 12 s, the loader alone 11.4 s. **Predict: how long do they need together with capacity 1? And with
-# capacity 10?**
+# The trainer alone needs 12 s, the loader alone 11.4 s. **Predict: how long do they need together with capacity 1? And
+# with capacity 10?**
 
 
 # %%
@@ -154,13 +154,13 @@ for capacity in (1, 2, 3, 4, 5, 6, 10, 100):
     print(f"capacity {capacity:3}: {hand_over(capacity)[1]:.1f} s")
 
 # %% [markdown]
-# Four. While the loader opens a file, which takes 1 s, the trainer works on five examples: one that it has taken already,
-# and four from the queue. More room costs memory and brings nothing.
+# Four. While the loader opens a file, which takes 1 s, the trainer works on five examples: one that it has taken
+# already, and four from the queue. More room costs memory and brings nothing.
 #
 # ## Take a whole batch
 #
-# `dequeue_many(n)` takes `n` elements at once and stacks them. If there are fewer, it waits for the rest. `enqueue_many`
-# puts in every row of a tensor as an element of its own.
+# `dequeue_many(n)` takes `n` elements at once and stacks them. If there are fewer, it waits for the rest.
+# `enqueue_many` puts in every row of a tensor as an element of its own.
 
 # %%
 tf.reset_default_graph()
@@ -185,14 +185,14 @@ except tf.errors.DeadlineExceededError as error:
 print("left:", sess.run(size))
 
 # %% [markdown]
-# Look at the last line. The call had already taken the one element when its time was up, and the element is **lost**. This
-# is what TensorFlow does, too. A time-out is for finding out that something is wrong; it is not a way to ask whether there
-# is something in the queue. (`queue.size()` is.)
+# Look at the last line. The call had already taken the one element when its time was up, and the element is **lost**.
+# This is what TensorFlow does, too. A time-out is for finding out that something is wrong; it is not a way to ask
+# whether there is something in the queue. (`queue.size()` is.)
 #
 # ## Elements of several parts
 #
-# An image and its label belong together. So an element can be a *tuple*: several tensors that go in and come out as one.
-# (Here the image is only a text. TensorFlow keeps texts as bytes, so they come out with a `b`.)
+# An image and its label belong together. So an element can be a *tuple*: several tensors that go in and come out as
+# one. (Here the image is only a text. TensorFlow keeps texts as bytes, so they come out with a `b`.)
 
 # %%
 tf.reset_default_graph()
@@ -212,14 +212,14 @@ print(sess.run(image))
 print(sess.run(label))
 
 # %% [markdown]
-# Each *run* takes a whole element. The first one took the dog, and threw its label away; the second one took the horse, and
-# threw its image away. Fetch all parts in one run.
+# Each *run* takes a whole element. The first one took the dog, and threw its label away; the second one took the horse,
+# and threw its image away. Fetch all parts in one run.
 #
 # ## The end of the data
 #
-# How does the trainer know that nothing more will come? The loader **closes** the queue. After that, nothing can be put in,
-# what is in it can still be taken out, and a dequeue that wants more than there is gets an error, at once. A queue that is closed
-# stays closed: if you run this cell a second time, its first `put` fails.
+# How does the trainer know that nothing more will come? The loader **closes** the queue. After that, nothing can be put
+# in, what is in it can still be taken out, and a dequeue that wants more than there is gets an error, at once. A queue
+# that is closed stays closed: if you run this cell a second time, its first `put` fails.
 
 # %%
 tf.reset_default_graph()
@@ -239,8 +239,8 @@ for what in (pair, put):
 print("left:", sess.run(size))
 
 # %% [markdown]
-# `OutOfRangeError` is not a failure: it is how a training loop learns that the data have come to their end. One element is
-# left, too little for a batch of two. `dequeue_up_to` takes what there is:
+# `OutOfRangeError` is not a failure: it is how a training loop learns that the data have come to their end. One element
+# is left, too little for a batch of two. `dequeue_up_to` takes what there is:
 
 # %%
 print(sess.run(up_to_two), "left:", sess.run(size))
@@ -251,7 +251,8 @@ print(sess.run(up_to_two), "left:", sess.run(size))
 # **Shuffled.** A `RandomShuffleQueue` gives any of its elements, at random. To have a choice, it always leaves at least
 # `min_after_dequeue` of them inside, until it is closed.
 #
-# 22 numbers are put in, 10 must stay behind to choose from. **Predict: how many batches of five can be taken before one has to wait?**
+# 22 numbers are put in, 10 must stay behind to choose from. **Predict: how many batches of five can be taken before one
+# has to wait?**
 
 # %%
 tf.reset_default_graph()
@@ -267,8 +268,8 @@ except tf.errors.DeadlineExceededError:
 
 # %% [markdown]
 # Two. Is a large `min_after_dequeue` worth its memory? Put 60 numbers through, in order, and look at how they come out.
-# Without a shuffle they would lie on a straight line. **Predict: what will you see if the queue keeps 3, and if it keeps
-# 30?**
+# Without a shuffle they would lie on a straight line. **Predict: what will you see if the queue keeps 3, and if it
+# keeps 30?**
 
 
 # %%
@@ -296,11 +297,11 @@ tf.viz.curve(
 )
 
 # %% [markdown]
-# With 3, the numbers stay near their places: if the file was sorted by label, the batches still are. A shuffle queue mixes
-# only what it holds at one time.
+# With 3, the numbers stay near their places: if the file was sorted by label, the batches still are. A shuffle queue
+# mixes only what it holds at one time.
 #
-# **Padded.** Sentences have different lengths, but a batch must be one rectangle. A `PaddingFIFOQueue` fills up with zeros,
-# in each batch only as far as its longest element needs.
+# **Padded.** Sentences have different lengths, but a batch must be one rectangle. A `PaddingFIFOQueue` fills up with
+# zeros, in each batch only as far as its longest element needs.
 
 # %%
 tf.reset_default_graph()
@@ -313,8 +314,8 @@ for sentence in ([4, 8], [15, 16, 23, 42], [7], [3, 1]):
 print(sess.run(batch), sess.run(batch), sep="\n\n")
 
 # %% [markdown]
-# **By priority.** The first part of each element of a `PriorityQueue` is a whole number. The element with the smallest one
-# comes first, whenever it was put in.
+# **By priority.** The first part of each element of a `PriorityQueue` is a whole number. The element with the smallest
+# one comes first, whenever it was put in.
 
 # %%
 tf.reset_default_graph()
@@ -329,8 +330,8 @@ for _ in range(3):
 # %% [markdown]
 # ## Now break it: everybody waits
 #
-# Somebody has two queues, one for images and one for labels, and room for 5 elements in each. A file has 10 examples. The
-# loader puts in all images of the file, then all its labels. The trainer takes an image, then its label, and again.
+# Somebody has two queues, one for images and one for labels, and room for 5 elements in each. A file has 10 examples.
+# The loader puts in all images of the file, then all its labels. The trainer takes an image, then its label, and again.
 #
 # **Predict: what happens, and after how many images? Play it through on paper.**
 
@@ -359,13 +360,14 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
 # %dtf_queues seen
 
 # %% [markdown]
-# The loader (step 9, of the client of worker 0) can't put in its seventh image: the queue of images is full. The trainer
-# (step 4, of the client of worker 1) would make room, but it waits for a label. The label would come, but the loader is not
-# done with the images. Each waits for the other: a **deadlock**. When it was found, both steps were cancelled.
+# The loader (step 9, of the client of worker 0) can't put in its seventh image: the queue of images is full. The
+# trainer (step 4, of the client of worker 1) would make room, but it waits for a label. The label would come, but the
+# loader is not done with the images. Each waits for the other: a **deadlock**. When it was found, both steps were
+# cancelled.
 #
-# In virtual time dtflab can prove that nothing will ever happen again, and says so. In real time it can't know: perhaps you
-# will come and help. There, a deadlock looks like a program that hangs, without any message. So ask the cluster **who waits
-# for what**:
+# In virtual time dtflab can prove that nothing will ever happen again, and says so. In real time it can't know: perhaps
+# you will come and help. There, a deadlock looks like a program that hangs, without any message. So ask the cluster
+# **who waits for what**:
 
 # %%
 ended = []
@@ -386,10 +388,10 @@ print(*cluster.waits(), sep="\n")
 # %dtf_queues cluster
 
 # %% [markdown]
-# Read such a list like this: `put_image` wants room in `images`, `take_label` wants something in `labels`. (The first line
-# is the same wait, as worker 1 sees it: the `ps` has not yet answered its request for a label. The long numbers tell
-# steps apart.) Then ask: *which program could bring it, and what is that program doing?* If the answers make a circle, you have found
-# your deadlock.
+# Read such a list like this: `put_image` wants room in `images`, `take_label` wants something in `labels`. (The first
+# line is the same wait, as worker 1 sees it: the `ps` has not yet answered its request for a label. The long numbers
+# tell steps apart.) Then ask: *which program could bring it, and what is that program doing?* If the answers make a
+# circle, you have found your deadlock.
 #
 # Somebody from outside can break the circle, by closing the queues. **Predict: is a plain `close` enough?**
 
@@ -428,9 +430,9 @@ for room in range(5, 12):
     print(f"room {room:2}: {outcome(room)}")
 
 # %% [markdown]
-# Nine, since the trainer holds the tenth. It works until somebody has a file of eleven, and then it hangs on a machine far
-# away, without a message. **The cure is one queue of pairs**, as above: what belongs together goes in and out together, and
-# no circle can arise, even with room for a single pair.
+# Nine, since the trainer holds the tenth. It works until somebody has a file of eleven, and then it hangs on a machine
+# far away, without a message. **The cure is one queue of pairs**, as above: what belongs together goes in and out
+# together, and no circle can arise, even with room for a single pair.
 
 
 # %%
@@ -452,10 +454,10 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
 # %% [markdown]
 # ## Exercises
 #
-# - [exercises/ex06_queues](../exercises/ex06_queues.ipynb): sentences of all lengths go through several padding queues, so
-#   that their batches have few zeros.
-# - [exercises/ex06_deadlock](../exercises/ex06_deadlock.ipynb): jobs that need two GPUs each, and must not wait for each
-#   other forever.
+# - [exercises/ex06_queues](../exercises/ex06_queues.ipynb): sentences of all lengths go through several padding queues,
+#   so that their batches have few zeros.
+# - [exercises/ex06_deadlock](../exercises/ex06_deadlock.ipynb): jobs that need two GPUs each, and must not wait for
+#   each other forever.
 #
 # ## What you can do now
 #

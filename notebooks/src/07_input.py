@@ -3,9 +3,9 @@
 #
 # **A GPU works through thousands of examples per second. Who brings them, and is that fast enough?**
 #
-# So far, the program took each batch from a list in its own memory and fed it. That is simple, but the data goes a long way:
-# from a file to the program, from the program to the master of the session, and from there to the device that computes.
-# There are two other ways: load everything once, or let the graph itself read the files.
+# So far, the program took each batch from a list in its own memory and fed it. That is simple, but the data goes a long
+# way: from a file to the program, from the program to the master of the session, and from there to the device that
+# computes. There are two other ways: load everything once, or let the graph itself read the files.
 
 # %%
 import tempfile
@@ -22,8 +22,8 @@ tf.logging.set_verbosity(tf.logging.WARN)
 # %% [markdown]
 # ## The data
 #
-# Handwritten digits, in four text files of 250 lines. A line is an example: 64 pixels and the digit. The first line of a file
-# is a header.
+# Handwritten digits, in four text files of 250 lines. A line is an example: 64 pixels and the digit. The first line of
+# a file is a header.
 
 # %%
 digits = tf.datasets.digits()
@@ -49,15 +49,17 @@ def training(images, labels):
 # %% [markdown]
 # ## Three ways
 #
-# Two workers. The session's master is worker 0, and worker 1 computes. Each way trains for three *epochs*: it sees every example
-# three times. `tf.watch()` writes down every call between the program and the tasks, with the bytes in it.
+# Two workers. The session's master is worker 0, and worker 1 computes. Each way trains for three *epochs*: it sees
+# every example three times. `tf.watch()` writes down every call between the program and the tasks, with the bytes in
+# it.
 #
 # - **Feeding**: each batch goes from the program to the master, and on to worker 1.
-# - **Preloading**: all examples go the same way once, into variables of worker 1. Then each step takes its batch from there.
+# - **Preloading**: all examples go the same way once, into variables of worker 1. Then each step takes its batch from
+#   there.
 # - **Reading**: operations on worker 1 read the files. (We build them in a moment; here they come ready-made.)
 #
-# **Predict: how many bytes does the program send in each of the three ways? An epoch is 1,000 examples × 65 numbers × 4 bytes,
-# which is 0.26 MB.**
+# **Predict: how many bytes does the program send in each of the three ways? An epoch is 1,000 examples × 65 numbers × 4
+# bytes, which is 0.26 MB.**
 
 # %%
 EPOCHS, BATCH, EXAMPLES = 3, 50, 1000
@@ -130,9 +132,9 @@ for way in (feed, preload, read):
 #
 # ## A graph that reads
 #
-# Now piece by piece. A *reader* is an operation with a memory: it knows in which file it is, and at which line. It takes the
-# names of files from a queue. Each run of `read` gives the next line, as text, and `decode_csv` makes numbers of it. The
-# example goes into a second queue, which mixes the examples.
+# Now piece by piece. A *reader* is an operation with a memory: it knows in which file it is, and at which line. It
+# takes the names of files from a queue. Each run of `read` gives the next line, as text, and `decode_csv` makes numbers
+# of it. The example goes into a second queue, which mixes the examples.
 
 
 # %%
@@ -166,11 +168,13 @@ ops = [enqueue_name, enqueue_example, batch]
 tf.viz.placement(ops, max_boxes=14, title="A graph that reads examples from files")
 
 # %% [markdown]
-# Who runs it? A loop: one `sess.run(enqueue_example)` per example. When the last file is at its end, the reader wants the name
-# of another one. As the queue of names is closed by then, it gets an error, `OutOfRangeError`: the data has come to an end.
+# Who runs it? A loop: one `sess.run(enqueue_example)` per example. When the last file is at its end, the reader wants
+# the name of another one. As the queue of names is closed by then, it gets an error, `OutOfRangeError`: the data has
+# come to an end.
 #
-# The queue of examples holds 100 of them, so a loop that only reads would soon wait forever. Batches have to be taken at the
-# same time: reading gets a thread of its own. `dequeue_up_to(50)` takes 50 examples, or what is left when the queue is closed.
+# The queue of examples holds 100 of them, so a loop that only reads would soon wait forever. Batches have to be taken
+# at the same time: reading gets a thread of its own. `dequeue_up_to(50)` takes 50 examples, or what is left when the
+# queue is closed.
 
 
 # %%
@@ -207,8 +211,8 @@ with (
     reader.join()
 
 # %% [markdown]
-# The next picture shows the *stages* of this pipeline and the queues between them: how many elements each stage passes on per
-# second, and for what share of the time it works, waits to take something, or waits to put something.
+# The next picture shows the *stages* of this pipeline and the queues between them: how many elements each stage passes
+# on per second, and for what share of the time it works, waits to take something, or waits to put something.
 #
 # **Predict: which stage holds up the others?**
 
@@ -216,18 +220,18 @@ with (
 tf.viz.rates(seen, title="One thread reads")
 
 # %% [markdown]
-# The stage that takes batches waits all the time, though some 20 examples are in the queue: these must stay inside, to be mixed
-# with the next ones.
+# The stage that takes batches waits all the time, though some 20 examples are in the queue: these must stay inside, to
+# be mixed with the next ones.
 #
 # ## Many readers: Coordinator and QueueRunner
 #
-# Reading is the *bottleneck*. Several threads can read at the same time, each with a reader of its own, so that each is in
-# another file. TensorFlow has two helpers for that:
+# Reading is the *bottleneck*. Several threads can read at the same time, each with a reader of its own, so that each is
+# in another file. TensorFlow has two helpers for that:
 #
-# - a `QueueRunner` has a list of enqueue operations, and runs each of them again and again in a thread of its own. When the data
-#   is at its end, it closes the queue;
-# - a `Coordinator` lets threads stop together. Any of them can call `request_stop()`, all look at `should_stop()`, and `join()`
-#   waits until they have ended. If one of them had an error, `join()` raises it.
+# - a `QueueRunner` has a list of enqueue operations, and runs each of them again and again in a thread of its own. When
+#   the data is at its end, it closes the queue;
+# - a `Coordinator` lets threads stop together. Any of them can call `request_stop()`, all look at `should_stop()`, and
+#   `join()` waits until they have ended. If one of them had an error, `join()` raises it.
 
 # %%
 several = tf.Graph()
@@ -264,8 +268,8 @@ tf.viz.rates(seen, title="Four threads read")
 #
 # ## The short way
 #
-# Nobody writes all this each time. A few functions build queues and queue runners for you, and put the runners on a list of the
-# graph. `tf.train.start_queue_runners(sess, coordinator)` starts all on the list.
+# Nobody writes all this each time. A few functions build queues and queue runners for you, and put the runners on a
+# list of the graph. `tf.train.start_queue_runners(sess, coordinator)` starts all on the list.
 #
 # | function | what it builds |
 # | --- | --- |
@@ -326,7 +330,8 @@ for readers, (rate, _) in results.items():
 tf.viz.rates(results[1][1], title="One reader and a GPU")
 
 # %% [markdown]
-# The GPU waits half the time, because examples do not come faster. **Predict: with four readers, what is the bottleneck?**
+# The GPU waits half the time, because examples do not come faster. **Predict: with four readers, what is the
+# bottleneck?**
 
 # %%
 tf.viz.rates(results[4][1], title="Four readers and a GPU")
@@ -335,8 +340,8 @@ tf.viz.rates(results[4][1], title="Four readers and a GPU")
 tf.viz.queues(results[4][1], title="The queues with four readers")
 
 # %% [markdown]
-# Now training sets the pace, as it should: it hardly ever waits. The queue is full half the time, and then the readers wait
-# to put. More readers would gain nothing.
+# Now training sets the pace, as it should: it hardly ever waits. The queue is full half the time, and then the readers
+# wait to put. More readers would gain nothing.
 #
 # ## Now break it: a forgotten `start_queue_runners`
 #
@@ -351,10 +356,10 @@ except tf.errors.OpError as error:
     print(type(error).__name__, error.message, sep="\n")
 
 # %% [markdown]
-# The step waits for a batch that nobody will ever bring. In virtual time nothing else can happen any more, and this can be
-# *proved*, so it is an error that reports which op waits for what. On a real cluster, another program could still come
-# and fill the queue: there is no error, the program just stands still. Two things help to find out. A step can have a
-# time limit:
+# The step waits for a batch that nobody will ever bring. In virtual time nothing else can happen any more, and this can
+# be *proved*, so it is an error that reports which op waits for what. On a real cluster, another program could still
+# come and fill the queue: there is no error, the program just stands still. Two things help to find out. A step can
+# have a time limit:
 
 # %%
 tf.reset_default_graph()
@@ -368,8 +373,8 @@ except tf.errors.DeadlineExceededError as error:
     print(error.message)
 
 # %% [markdown]
-# And `%dtf_queues` shows the queues as they are now. That of examples is empty, and that of names does not even exist: nobody
-# has ever asked for it.
+# And `%dtf_queues` shows the queues as they are now. That of examples is empty, and that of names does not even exist:
+# nobody has ever asked for it.
 
 # %%
 # %dtf_queues sess
@@ -388,12 +393,13 @@ sess.close()
 # %% [markdown]
 # ## Exercise
 #
-# [exercises/ex07_input](../exercises/ex07_input.ipynb): read every line of some files once per epoch, with several threads, and
-# know when all is read and when something went wrong.
+# [exercises/ex07_input](../exercises/ex07_input.ipynb): read every line of some files once per epoch, with several
+# threads, and know when all is read and when something went wrong.
 #
 # And try this here:
 #
-# - With `num_epochs=1` and a batch of 64: how many examples does `shuffle_batch` leave in the queue? And `dequeue_up_to`?
+# - With `num_epochs=1` and a batch of 64: how many examples does `shuffle_batch` leave in the queue? And
+#   `dequeue_up_to`?
 # - Give `shuffle_batch_join` a `capacity` of 120 instead of 300. Does it matter to the rates?
 #
 # ## What you can do now

@@ -4,11 +4,11 @@
 # **A cluster has eight GPUs. How can all of them be used? One network over eight devices is hard to do well. But eight
 # networks, one on each device?**
 #
-# That is easy, and useful: to find good settings for a network, to let several networks vote, to answer many queries at once.
-# Most of it needs nothing new: a device, a container, a queue.
+# That is easy, and useful: to find good settings for a network, to let several networks vote, to answer many queries at
+# once. Most of it needs nothing new: a device, a container, a queue.
 #
-# Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of the hardware, and are the same
-# each time.
+# Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of the hardware, and are
+# the same each time.
 
 # %%
 import numpy as np
@@ -19,8 +19,8 @@ import dtflab as tf
 tf.logging.set_verbosity(tf.logging.WARN)
 
 # %% [markdown]
-# Eight workers, each with a GPU, and one more task for what they share. The GPUs are a thousand times slower than a Tesla K40, so
-# that our small networks keep them busy.
+# Eight workers, each with a GPU, and one more task for what they share. The GPUs are a thousand times slower than a
+# Tesla K40, so that our small networks keep them busy.
 
 # %%
 card = tf.sim.Processor(
@@ -50,9 +50,10 @@ def accuracy(logits, labels):
 # %% [markdown]
 # ## One network on each device
 #
-# How many units should the hidden layer have? And which learning rate is good? Nobody knows beforehand, so we try: eight
-# networks with other *hyperparameters* each, on eight GPUs. Each client is the same program as for a single network. It only
-# says on which device to build, and in which *container* the variables are, so that no network touches another one's.
+# How many units should the hidden layer have? And which learning rate is good? Nobody knows beforehand, so we try:
+# eight networks with other *hyperparameters* each, on eight GPUs. Each client is the same program as for a single
+# network. It only says on which device to build, and in which *container* the variables are, so that no network touches
+# another one's.
 #
 # **Predict: eight networks take how much longer than one?**
 
@@ -95,8 +96,9 @@ print(f"one network: {one:.2f} s; eight networks: {eight:.2f} s")
 tf.viz.clients(seen, title="A network on each device")
 
 # %% [markdown]
-# Eight networks in the time of one. No two steps take equally long, so some clients end a little earlier, and a client that waits for
-# all waits for the slowest. But most of the time, all GPUs were busy. Here is a row for each, filled while it computes:
+# Eight networks in the time of one. No two steps take equally long, so some clients end a little earlier, and a client
+# that waits for all waits for the slowest. But most of the time, all GPUs were busy. Here is a row for each, filled
+# while it computes:
 
 # %%
 tf.viz.busy(cluster.log(), until=eight)
@@ -113,8 +115,8 @@ for i, (units, rate) in enumerate(CANDIDATES):
 # %% [markdown]
 # ## An ensemble
 #
-# The three best could decide together: each says how probable it finds each digit, and the mean counts. That is called an
-# *ensemble*. Its members make different mistakes, so together they should make fewer.
+# The three best could decide together: each says how probable it finds each digit, and the mean counts. That is called
+# an *ensemble*. Its members make different mistakes, so together they should make fewer.
 #
 # First as one big graph, with each member on its own device, and one client that runs it: *in-graph replication*. The
 # variables need not be moved or loaded: they still are where they were trained, in their containers.
@@ -153,9 +155,9 @@ tf.viz.placement([ensemble], max_boxes=10, title="An ensemble in one graph")
 #
 # ## The same with a client for each member
 #
-# The other way is a graph and a client for each member: *between-graph replication*. They talk through queues. One client puts
-# the images of a query into the queue of each member. Each member takes from its own queue, and puts what it thinks into a
-# queue of predictions. A last client takes one prediction from each member and computes the mean.
+# The other way is a graph and a client for each member: *between-graph replication*. They talk through queues. One
+# client puts the images of a query into the queue of each member. Each member takes from its own queue, and puts what
+# it thinks into a queue of predictions. A last client takes one prediction from each member and computes the mean.
 #
 # That is more to write, but each part is small, can be tested alone, and can fail alone. And you can set a limit: an
 # answer that comes later is ignored.
@@ -261,25 +263,26 @@ cluster.slow("worker", best[-1], factor=30)
 print("all must answer:   ", told(run_ensemble()))
 
 # %% [markdown]
-# The whole ensemble is as slow as its slowest member. The cure is a time limit. `tf.RunOptions(timeout_in_ms=20)` lets a step
-# that takes longer end with `DeadlineExceededError`; `take` above catches it, and `decide` goes on without that answer. (When
-# it comes after all, `take` throws it away: it has the number of an older query.)
+# The whole ensemble is as slow as its slowest member. The cure is a time limit. `tf.RunOptions(timeout_in_ms=20)` lets
+# a step that takes longer end with `DeadlineExceededError`; `take` above catches it, and `decide` goes on without that
+# answer. (When it comes after all, `take` throws it away: it has the number of an older query.)
 
 # %%
 print("20 ms for an answer:", told(run_ensemble(limit=20)))
 cluster.slow("worker", best[-1], factor=1)
 
 # %% [markdown]
-# Queries are answered again, by two members. `tf.ConfigProto(operation_timeout_in_ms=20)` sets the same limit for every step of
-# a session.
+# Queries are answered again, by two members. `tf.ConfigProto(operation_timeout_in_ms=20)` sets the same limit for every
+# step of a session.
 #
 # ## Many queries
 #
-# A network that people use gets queries at all times, perhaps more than one GPU can answer. So put a copy of it, a *replica*, on
-# each of several GPUs, and all queries into one queue. A replica that has nothing to do takes the next one.
+# A network that people use gets queries at all times, perhaps more than one GPU can answer. So put a copy of it, a
+# *replica*, on each of several GPUs, and all queries into one queue. A replica that has nothing to do takes the next
+# one.
 #
-# **Predict: 300 queries per second come in. A replica needs about 7 ms for one. How many replicas are enough? Will a query be
-# answered sooner if there are more?**
+# **Predict: 300 queries per second come in. A replica needs about 7 ms for one. How many replicas are enough? Will a
+# query be answered sooner if there are more?**
 
 # %%
 UNITS = CANDIDATES[best[0]][0]
@@ -382,9 +385,9 @@ tf.viz.curve(range(150), some, "query", "time until it is answered (ms)")
 tf.viz.queues(watched[1], title="The queue of queries, with one replica")
 
 # %% [markdown]
-# One replica is too slow: queries come faster than they are answered, and the queue grows and grows. With three, hardly any
-# query has to wait for a replica. More of them change nothing: a query still takes as long as the network needs for it. **With
-# six replicas, which part of the time does each GPU work?**
+# One replica is too slow: queries come faster than they are answered, and the queue grows and grows. With three, hardly
+# any query has to wait for a replica. More of them change nothing: a query still takes as long as the network needs for
+# it. **With six replicas, which part of the time does each GPU work?**
 
 # %%
 run = watched[6]
@@ -395,10 +398,10 @@ tf.viz.busy(cluster.log(), since=run.began, until=run.ended, device="/gpu:0", ti
 #
 # ## A new version, without an interruption
 #
-# Meanwhile somebody has trained the network some more, and version 2 is to replace version 1, while queries come in. A second
-# *container* makes that easy: the new variables are put next to the old ones, `v2` next to `v1`, under names of their own. When
-# all replicas have them, one variable changes from 1 to 2, and each replica looks at it before each query. No query is lost,
-# and none is answered by a half-loaded network.
+# Meanwhile somebody has trained the network some more, and version 2 is to replace version 1, while queries come in. A
+# second *container* makes that easy: the new variables are put next to the old ones, `v2` next to `v1`, under names of
+# their own. When all replicas have them, one variable changes from 1 to 2, and each replica looks at it before each
+# query. No query is lost, and none is answered by a half-loaded network.
 #
 # **Predict: will there be a moment without answers?**
 
@@ -444,8 +447,8 @@ for what, longest in between.items():
 tf.viz.curve(number, {"version": version}, "query", "version that answered", height=2.8)
 
 # %% [markdown]
-# At each moment, queries were answered about as soon as they came. Once nobody uses version 1 any more, its container can be
-# emptied on each worker, and its memory is free:
+# At each moment, queries were answered about as soon as they came. Once nobody uses version 1 any more, its container
+# can be emptied on each worker, and its memory is free:
 
 
 # %%
@@ -463,8 +466,8 @@ print(f"before {before}\nafter  {held()}")
 # %% [markdown]
 # ## Exercise
 #
-# - [exercises/ex08_search](../exercises/ex08_search.ipynb): write the program that trains one network, with options for where and
-#   how, and find the best three of six.
+# - [exercises/ex08_search](../exercises/ex08_search.ipynb): write the program that trains one network, with options for
+#   where and how, and find the best three of six.
 # - [exercises/ex08_ensemble](../exercises/ex08_ensemble.ipynb): build the ensemble of the best three, one device each.
 #
 # And try this here:

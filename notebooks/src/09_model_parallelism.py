@@ -7,8 +7,8 @@
 # You can. This is called *model parallelism*. But a piece needs what other pieces have computed, and sending takes
 # time. So everything depends on where you cut: the cut that comes to mind first makes the network slower.
 #
-# Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of the hardware. You need no
-# GPU, and the numbers are the same each time.
+# Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of the hardware. You
+# need no GPU, and the numbers are the same each time.
 
 # %%
 from itertools import pairwise
@@ -22,9 +22,9 @@ import dtflab as tf
 tf.logging.set_verbosity(tf.logging.WARN)
 
 # %% [markdown]
-# This function builds a network on a simulated machine, runs one step of it, and returns what we want to know: the result,
-# the milliseconds, the trace, and how many bytes went from GPU to GPU. The machine has Tesla K40 cards, which send to each
-# other over PCI Express (`pcie3`, 16 GB/s).
+# This function builds a network on a simulated machine, runs one step of it, and returns what we want to know: the
+# result, the milliseconds, the trace, and how many bytes went from GPU to GPU. The machine has Tesla K40 cards, which
+# send to each other over PCI Express (`pcie3`, 16 GB/s).
 
 
 # %%
@@ -85,8 +85,8 @@ print(f"one GPU: {one.ms:.2f} ms")
 #
 # The lower layers go on one GPU, the upper ones on another. Only one tensor has to be sent.
 #
-# **Predict: with half of the layers on each of two GPUs, is a step faster than on one GPU? And with one layer on each of
-# four?**
+# **Predict: with half of the layers on each of two GPUs, is a step faster than on one GPU? And with one layer on each
+# of four?**
 
 
 # %%
@@ -121,8 +121,8 @@ tf.viz.placement(halves.graph, max_boxes=8, title="A fully connected network, cu
 # %% [markdown]
 # ## Cut through the layers
 #
-# Now the other way: each GPU has half of the units of *every* layer. Then both halves of a layer can be computed at the same
-# time. But each half needs the whole layer below, so both must send their half to the other, at every layer.
+# Now the other way: each GPU has half of the units of *every* layer. Then both halves of a layer can be computed at the
+# same time. But each half needs the whole layer below, so both must send their half to the other, at every layer.
 
 
 # %%
@@ -189,9 +189,9 @@ for network in ("100Gb/s", "10Gb/s", "1Gb/s"):
 #
 # ## A network with local connections
 #
-# A *convolutional* layer looks at an image through small windows, here of 3 × 3 points. For a point of its result it needs a
-# few neighbours only. So if one GPU has the upper half of each image, and another one the lower half, they only have to
-# exchange the rows at the border.
+# A *convolutional* layer looks at an image through small windows, here of 3 × 3 points. For a point of its result it
+# needs a few neighbours only. So if one GPU has the upper half of each image, and another one the lower half, they only
+# have to exchange the rows at the border.
 #
 # **Predict: most of what the layers of the fully connected network computed had to cross to the other GPU. What share
 # will it be now?**
@@ -344,15 +344,16 @@ print(f"one GPU {one_rnn.ms:.2f} ms   four {four_rnn.ms:.2f} ms")
 tf.viz.placement(four_rnn.graph, max_boxes=50, title="A recurrent network, a layer on each GPU")
 
 # %% [markdown]
-# Cells that are drawn side by side need nothing from each other, so they can be computed at the same time. And so they are:
+# Cells that are drawn side by side need nothing from each other, so they can be computed at the same time. And so they
+# are:
 
 # %%
 both = {"all layers on one GPU": one_rnn.step, "a layer on each of four": four_rnn.step}
 tf.viz.what_if(both, links=0, title="Four layers, eight words")
 
 # %% [markdown]
-# The words run through the layers like a wave. At first only GPU 0 works. While it reads the second word, GPU 1 works on the
-# first; from the fourth word on, all four are busy.
+# The words run through the layers like a wave. At first only GPU 0 works. While it reads the second word, GPU 1 works
+# on the first; from the fourth word on, all four are busy.
 #
 # This is the cut *between* layers that slowed down the fully connected network. Here it helps, because there are eight
 # words on their way, and each GPU can work on a different one.
@@ -361,11 +362,10 @@ tf.viz.what_if(both, links=0, title="Four layers, eight words")
 #
 # So let us keep several parts on their way in the fully connected network, too. Cut the batch into parts, called
 # *micro-batches*. While GPU 1 has the first part, GPU 0 works on the second. Each layer is then a *stage* of a
-# *pipeline*.
-# `tf.model_parallel.pipeline(stages, x, devices, micro_batches)` builds the graph for it.
+# *pipeline*. `tf.model_parallel.pipeline(stages, x, devices, micro_batches)` builds the graph for it.
 #
-# At the beginning the later stages have nothing to do yet, at the end the earlier ones have nothing left. The share of time
-# that GPUs lose in this way is called the *bubble*.
+# At the beginning the later stages have nothing to do yet, at the end the earlier ones have nothing left. The share of
+# time that GPUs lose in this way is called the *bubble*.
 #
 # **Predict: four stages, four micro-batches. How large is the bubble? And how large with sixteen micro-batches?**
 
@@ -418,10 +418,11 @@ both = {"four GPUs": [flow.ms for flow in flows.values()], "one GPU": [alone.ms]
 tf.viz.curve(counts, both, "micro-batches", "time of a step (ms)")
 
 # %% [markdown]
-# More parts make a smaller bubble, but each part also costs something: a GPU has to begin a multiplication, and a message
-# has to be sent. Beyond some number of parts there is nothing more to gain, and with still more it gets worse.
+# More parts make a smaller bubble, but each part also costs something: a GPU has to begin a multiplication, and a
+# message has to be sent. Beyond some number of parts there is nothing more to gain, and with still more it gets worse.
 #
-# Training runs through the pipeline twice: forward, and then the gradients *backward*, from the last stage to the first.
+# Training runs through the pipeline twice: forward, and then the gradients *backward*, from the last stage to the
+# first.
 #
 # **Predict: what will the timeline of a training step look like? Where is the bubble?**
 
@@ -476,7 +477,8 @@ for count in (1, 2):
 #
 # ## Exercise
 #
-# [exercises/ex09_split](../exercises/ex09_split.ipynb): cut two layers over two GPUs, so that a step ends within a given time.
+# [exercises/ex09_split](../exercises/ex09_split.ipynb): cut two layers over two GPUs, so that a step ends within a
+# given time.
 #
 # And try this here:
 #

@@ -3,13 +3,13 @@
 #
 # **Many workers train one model together, each with examples of its own. Should they wait for each other?**
 #
-# Every worker has a copy of the model, a *replica*, takes a few examples and computes a *gradient*: which way the variables
-# should move. If all make each step together, with the mean of their gradients, training is *synchronous*: everybody waits for
-# the slowest. If each applies its gradient as soon as it has it, training is *asynchronous*: nobody waits, but when a gradient
-# arrives, others may have moved the variables meanwhile.
+# Every worker has a copy of the model, a *replica*, takes a few examples and computes a *gradient*: which way the
+# variables should move. If all make each step together, with the mean of their gradients, training is *synchronous*:
+# everybody waits for the slowest. If each applies its gradient as soon as it has it, training is *asynchronous*: nobody
+# waits, but when a gradient arrives, others may have moved the variables meanwhile.
 #
-# Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of GPUs and their network. So
-# 30 GPUs fit on a laptop, and each race ends the same way every time.
+# Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of GPUs and their
+# network. So 30 GPUs fit on a laptop, and each race ends the same way every time.
 
 # %%
 import dataclasses
@@ -24,10 +24,10 @@ tf.logging.set_verbosity(tf.logging.WARN)  # 30 workers have much to say
 # %% [markdown]
 # ## The hardware and the model
 #
-# One parameter server and some workers, each a machine with one GPU. Our model is some 40,000 times smaller than a real one
-# for photographs. So that a worker still needs some 50 ms for a step, the GPU is a thousand times slower than a Tesla K40.
-# No two steps take equally long: now and then a worker is a *straggler*, which takes twice as long as usual. That is
-# drawn at random, with a fixed seed.
+# One parameter server and some workers, each a machine with one GPU. Our model is some 40,000 times smaller than a real
+# one for photographs. So that a worker still needs some 50 ms for a step, the GPU is a thousand times slower than a
+# Tesla K40. No two steps take equally long: now and then a worker is a *straggler*, which takes twice as long as usual.
+# That is drawn at random, with a fixed seed.
 
 # %%
 card = tf.sim.Processor(
@@ -63,9 +63,9 @@ def total_loss(weights, biases):
 # %% [markdown]
 # ## One graph with all replicas
 #
-# The first way is one large graph: *in-graph replication*. It has a replica on each worker, each with a batch of its own, and
-# on the parameter server a few operations that take the mean and apply it. One client runs it, and one step of it is one
-# synchronous step.
+# The first way is one large graph: *in-graph replication*. It has a replica on each worker, each with a batch of its
+# own, and on the parameter server a few operations that take the mean and apply it. One client runs it, and one step of
+# it is one synchronous step.
 
 # %%
 WORKERS, BATCH, STEPS = 3, 8, 20
@@ -143,10 +143,11 @@ print("in-graph, synchronous: ", told)
 tf.viz.placement(one_step, max_boxes=9, title="Data parallelism")
 
 # %% [markdown]
-# The variables go from the parameter server to all replicas, the gradients come back, their mean updates the variables, and
-# the next step begins.
+# The variables go from the parameter server to all replicas, the gradients come back, their mean updates the variables,
+# and the next step begins.
 #
-# To make it asynchronous, leave out the mean: give each replica an update of its own, and run each from a thread of its own.
+# To make it asynchronous, leave out the mean: give each replica an update of its own, and run each from a thread of its
+# own.
 #
 # **Predict: how many updates will there be now, if each thread makes 20 steps? And in what time?**
 
@@ -158,12 +159,12 @@ print("in-graph, asynchronous:", train_in_graph(in_graph_async)[1])
 #
 # ## A graph for each worker
 #
-# The second way is *between-graph replication*: each worker has a client, which builds a graph with one replica, as if it
-# were alone in the world. The variables are shared, because they have the same names on the same parameter server. This is
-# what programs for many machines look like. Here is ours. Three lines are about how workers train together:
+# The second way is *between-graph replication*: each worker has a client, which builds a graph with one replica, as if
+# it were alone in the world. The variables are shared, because they have the same names on the same parameter server.
+# This is what programs for many machines look like. Here is ours. Three lines are about how workers train together:
 #
-# - `SyncReplicasOptimizer` makes them step together: it takes the mean of the first `aggregate` gradients. One worker, the
-#   *chief*, applies it, and tells the others to go on;
+# - `SyncReplicasOptimizer` makes them step together: it takes the mean of the first `aggregate` gradients. One worker,
+#   the *chief*, applies it, and tells the others to go on;
 # - `StalenessOptimizer` (dtflab's own) records how *stale* each gradient is: how many updates were made between the
 #   moment when the worker read the variables and the moment when its gradient arrived;
 # - the learning rate. We will come to that.
@@ -220,8 +221,9 @@ def work(client, way):
 
 
 # %% [markdown]
-# So there are four combinations. Here are the other two, for three workers and 1.2 seconds each. (Their losses can't be compared
-# with those above: this is a different optimizer, with *momentum*, which keeps moving in the direction of earlier steps.)
+# So there are four combinations. Here are the other two, for three workers and 1.2 seconds each. (Their losses can't be
+# compared with those above: this is a different optimizer, with *momentum*, which keeps moving in the direction of
+# earlier steps.)
 
 # %%
 few = {"asynchronous": Way(rate=0.1), "synchronous": Way(rate=0.1, aggregate=WORKERS)}
@@ -230,8 +232,8 @@ for name, run in tf.sim.race(work, few, workers=WORKERS, **hardware).items():
     print(f"between-graph, {name:12}: {run.steps:3} updates, loss {end:.3f}, mean staleness {stale:.1f}")
 
 # %% [markdown]
-# (Why 0.1 and not 0 for the synchronous ones? Before the first update nobody waits, so each worker makes two gradients from the
-# same variables. The second one comes too late and is thrown away. This is what TensorFlow does, too.)
+# (Why 0.1 and not 0 for the synchronous ones? Before the first update nobody waits, so each worker makes two gradients
+# from the same variables. The second one comes too late and is thrown away. This is what TensorFlow does, too.)
 #
 # | | one graph, one client (in-graph) | a graph and a client each (between-graph) |
 # | --- | --- | --- |
@@ -240,8 +242,8 @@ for name, run in tf.sim.race(work, few, workers=WORKERS, **hardware).items():
 #
 # ## A race
 #
-# Now thirty workers. Three ways to train: asynchronously; synchronously; and synchronously with *spare* replicas: thirty
-# compute, but each update takes the first 27 gradients and throws the last three away.
+# Now thirty workers. Three ways to train: asynchronously; synchronously; and synchronously with *spare* replicas:
+# thirty compute, but each update takes the first 27 gradients and throws the last three away.
 #
 # **Predict: which way makes the most updates per minute? Which reaches a loss of 0.25 first?**
 #
@@ -275,14 +277,14 @@ assert free.steps > 10 * spare.steps > 10 * full.steps
 assert spare.reaches(0.25) < full.reaches(0.25) < free.reaches(0.25)
 
 # %% [markdown]
-# Asynchronous training makes by far the most updates, and comes last. Waiting for all is better; waiting for the first 27 of
-# 30 is best. That is what Chen and others found in 2016 (“Revisiting Distributed Synchronous SGD”), with 50 to 200 GPUs. Each
-# way has the learning rate that served it best among those that we tried.
+# Asynchronous training makes by far the most updates, and comes last. Waiting for all is better; waiting for the first
+# 27 of 30 is best. That is what Chen and others found in 2016 (“Revisiting Distributed Synchronous SGD”), with 50 to
+# 200 GPUs. Each way has the learning rate that served it best among those that we tried.
 #
 # ## Why are spares faster?
 #
-# A synchronous update waits for the slowest worker. Among 30 there is nearly always a straggler; the 27th of them is far less
-# late. What the last three computed was wasted (the crosses in the picture): that is the price.
+# A synchronous update waits for the slowest worker. Among 30 there is nearly always a straggler; the 27th of them is
+# far less late. What the last three computed was wasted (the crosses in the picture): that is the price.
 
 # %%
 tf.viz.staleness(spare.staleness, title="Staleness with spares")
@@ -298,9 +300,9 @@ kilobytes = {name: counts / 1000 for name, (_, counts) in pulls.items()}
 tf.viz.curve(pulls["async"][0], kilobytes, "virtual time (s)", "kB pulled in 20 ms")
 
 # %% [markdown]
-# Synchronous workers all pull the variables at the same moment, when an update has been made, and then leave the network
-# idle. Asynchronous ones spread over time by themselves. Where everybody waits for the network, that is an advantage of
-# asynchronous training.
+# Synchronous workers all pull the variables at the same moment, when an update has been made, and then leave the
+# network idle. Asynchronous ones spread over time by themselves. Where everybody waits for the network, that is an
+# advantage of asynchronous training.
 #
 # ## Why is the busiest way the slowest?
 #
@@ -310,9 +312,9 @@ tf.viz.curve(pulls["async"][0], kilobytes, "virtual time (s)", "kB pulled in 20 
 tf.viz.staleness(free.staleness, title="Staleness of asynchronous training")
 
 # %% [markdown]
-# Most gradients are some 29 updates old when they arrive. They say which way was down *before* 29 others moved the variables.
-# To see what that does, take the simplest model there is: one variable x, and the loss x²/2, a valley with its bottom at 0.
-# The gradient is x itself. Eight workers walk down together.
+# Most gradients are some 29 updates old when they arrive. They say which way was down *before* 29 others moved the
+# variables. To see what that does, take the simplest model there is: one variable x, and the loss x²/2, a valley with
+# its bottom at 0. The gradient is x itself. Eight workers walk down together.
 
 
 # %%
@@ -353,8 +355,9 @@ both = {"x when the gradient arrives": here, "x that it was computed from": seen
 tf.viz.curve(number, both, "update", "x", title=title)
 
 # %% [markdown]
-# The bottom of the valley is at 0. Where the two lines are on different sides of it, the gradient says “go down to the left”
-# while x has already passed the bottom, and down is to the right. So the model overshoots, comes back, and overshoots again.
+# The bottom of the valley is at 0. Where the two lines are on different sides of it, the gradient says “go down to the
+# left” while x has already passed the bottom, and down is to the right. So the model overshoots, comes back, and
+# overshoots again.
 #
 # ## Now break it: a learning rate that is too high only for stale gradients
 #
@@ -374,14 +377,14 @@ for delay in (0, tf.sim.formulas.mean_staleness(8)):
 assert abs(alone[-1, 2]) < 0.01 and abs(eight[-1, 2]) > 10
 
 # %% [markdown]
-# Alone, each update takes x nearer to 0. Together, each worker adds its push before it knows of the pushes of the others,
-# and they throw x out of the valley. (On a parabola the limit can be computed: with gradients τ updates old it is
-# 2 sin(π / (4τ + 2)), divided by the curvature.)
+# Alone, each update takes x nearer to 0. Together, each worker adds its push before it knows of the pushes of the
+# others, and they throw x out of the valley. (On a parabola the limit can be computed: with gradients τ updates old it
+# is 2 sin(π / (4τ + 2)), divided by the curvature.)
 #
 # ## What helps
 #
-# Back to the digits: eight workers, asynchronously, at a rate at which one worker alone goes down steadily. Each cure is an option
-# of the program above.
+# Back to the digits: eight workers, asynchronously, at a rate at which one worker alone goes down steadily. Each cure
+# is an option of the program above.
 #
 # | cure | what it does | what it costs |
 # | --- | --- | --- |
@@ -431,14 +434,14 @@ assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"
 #
 # The first staleness is the mean of all gradients, those that were dropped too: so it can be above 4 with “drop”.
 #
-# Each of them helps. Smaller steps help most: for all gradients (lower rate), or only for those that are stale (scale). Dropping
-# wastes a third of the work. A larger batch makes a gradient less noisy, but not fresher. And warm-up is over when the
-# others come. Spare replicas treat the cause: their gradients are fresh, so they tolerate a rate of 2.
+# Each of them helps. Smaller steps help most: for all gradients (lower rate), or only for those that are stale (scale).
+# Dropping wastes a third of the work. A larger batch makes a gradient less noisy, but not fresher. And warm-up is over
+# when the others come. Spare replicas treat the cause: their gradients are fresh, so they tolerate a rate of 2.
 #
 # ## What it depends on
 #
-# It is not a law that synchronous training with spares wins. We change one thing at a time in the race of the thirty: how much steps
-# vary, and the momentum.
+# It is not a law that synchronous training with spares wins. We change one thing at a time in the race of the thirty:
+# how much steps vary, and the momentum.
 #
 # **Predict: what are spares good for if all steps take nearly the same time? And if now and then one takes very long?**
 # (Again some seconds.)
@@ -462,20 +465,21 @@ for name, (way, changed) in others.items():
     print(f"{name:26} {told}, {run.losses[-1]:.2f} at the end", flush=True)
 
 # %% [markdown]
-# - **Stragglers.** If steps hardly vary, spares gain nothing: the runs that wait for all finish first. With a *heavy tail*, where
-#   a few steps take very long, waiting for 27 makes nearly twice as many updates as waiting for all.
-# - **Momentum.** Staleness acts like a momentum of its own, and the two add up. Without any, asynchronous training is no longer
-#   the last: it ends lowest, spares are second, and those who wait for all come last.
+# - **Stragglers.** If steps hardly vary, spares gain nothing: the runs that wait for all finish first. With a *heavy
+#   tail*, where a few steps take very long, waiting for 27 makes nearly twice as many updates as waiting for all.
+# - **Momentum.** Staleness acts like a momentum of its own, and the two add up. Without any, asynchronous training is
+#   no longer the last: it ends lowest, spares are second, and those who wait for all come last.
 #
 # So measure, with your model and your machines. `notebooks/demos/race.ipynb` has this race with sliders.
 #
 # ## Exercise
 #
-# - [exercises/ex10_training](../exercises/ex10_training.ipynb): train with four workers, with and without waiting, and compare
-#   both with one worker whose network is cut in two.
-# - [exercises/ex10_sync_rule](../exercises/ex10_sync_rule.ipynb): write the rule by which gradients of many workers become one
-#   step.
-# - [exercises/ex10_ring](../exercises/ex10_ring.ipynb): add up the gradients of all workers in a ring, without a parameter server.
+# - [exercises/ex10_training](../exercises/ex10_training.ipynb): train with four workers, with and without waiting, and
+#   compare both with one worker whose network is cut in two.
+# - [exercises/ex10_sync_rule](../exercises/ex10_sync_rule.ipynb): write the rule by which gradients of many workers
+#   become one step.
+# - [exercises/ex10_ring](../exercises/ex10_ring.ipynb): add up the gradients of all workers in a ring, without a
+#   parameter server.
 #
 # And try this here:
 #

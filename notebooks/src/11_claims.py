@@ -1,12 +1,14 @@
 # %% [markdown]
 # # Is that so?
 #
-# **“8 GPUs in one machine are as fast as 16 over several.” “More servers answer more queries, but not sooner.” “A small model
-# is best trained on one GPU.”** Much is said of distributed training. Which of it can you check without a data centre?
+# **“8 GPUs in one machine are as fast as 16 over several.” “More servers answer more queries, but not sooner.” “A small
+# model is best trained on one GPU.”** Much is said of distributed training. Which of it can you check without a data
+# centre?
 #
-# All of it, in *virtual time*: the programs are TensorFlow 1 programs, their arithmetic is real, and the seconds come from a
-# model of GPUs and networks. A network that is too large to compute is *estimated* from its graph. Nine claims follow.
-# Each has its assumptions next to it, and is then asked where it ends: no claim about speed holds on all hardware.
+# All of it, in *virtual time*: the programs are TensorFlow 1 programs, their arithmetic is real, and the seconds come
+# from a model of GPUs and networks. A network that is too large to compute is *estimated* from its graph. Nine claims
+# follow. Each has its assumptions next to it, and is then asked where it ends: no claim about speed holds on all
+# hardware.
 #
 # *Guess the numbers before you run a cell. That is the whole exercise.*
 
@@ -44,8 +46,8 @@ def classifier(images, units=64):
 # %% [markdown]
 # ## 1. Queries: more replicas answer more of them, but none sooner
 #
-# A web server holds the queries. Each GPU has a replica of the network, and gets the next query as soon as it has answered
-# the last.
+# A web server holds the queries. Each GPU has a replica of the network, and gets the next query as soon as it has
+# answered the last.
 #
 # *How many queries per second do 8 replicas answer, compared to one? And how long does one query take?*
 
@@ -89,9 +91,9 @@ assert small[-1][0] > 14 * small[0][0] and small[-1][1] < 1.15 * small[0][1]
 assert large[-1][0] < 6 * large[0][0] and large[-1][1] > 2 * large[0][1]
 
 # %% [markdown]
-# So it is: a query has to wait for a network to answer it, however many networks there are. *Where it ends:* all queries pass
-# the web server's network card. A query of a thousand images is 256 kB, 2 ms at 1 Gb/s; the card carries no more than 490 of
-# them per second. Then replicas wait in line, and queries take longer, too.
+# So it is: a query has to wait for a network to answer it, however many networks there are. *Where it ends:* all
+# queries pass the web server's network card. A query of a thousand images is 256 kB, 2 ms at 1 Gb/s; the card carries
+# no more than 490 of them per second. Then replicas wait in line, and queries take longer, too.
 #
 # ## 2. A hundred networks take little longer than one
 #
@@ -136,12 +138,13 @@ assert np.median(one_slow) < 1.05 * np.median(hundred)
 
 # %% [markdown]
 # 9% longer, for a hundred times the work. *Where it ends:* a step that waits for all workers waits for the slowest. A
-# single GPU at a third of its speed makes the whole search take three times as long, though all other results were there
-# long before.
+# single GPU at a third of its speed makes the whole search take three times as long, though all other results were
+# there long before.
 #
 # ## 3. The cores of a host are shared by its tasks
 #
-# A worker that computes on its CPU runs four multiplications at once, on a host with four cores. Then a second worker comes.
+# A worker that computes on its CPU runs four multiplications at once, on a host with four cores. Then a second worker
+# comes.
 #
 # *Does it matter whether that one is started on the same host?*
 
@@ -172,17 +175,17 @@ for cores, (two_hosts, one_host) in seconds.items():
 assert 1.9 < seconds[4][1] / seconds[4][0] < 2.1 and seconds[8][1] < 1.1 * seconds[8][0]
 
 # %% [markdown]
-# It does: two tasks of one host take twice as long, for the cores are the same. *Where it ends:* where there are cores to
-# spare. TensorFlow tasks know nothing of each other; each makes as many threads as the host has cores.
+# It does: two tasks of one host take twice as long, for the cores are the same. *Where it ends:* where there are cores
+# to spare. TensorFlow tasks know nothing of each other; each makes as many threads as the host has cores.
 #
 # ## 4. Three ways to a batch
 #
-# Training examples lie on a file server. A program can **feed** them: the client gets each batch and gives it to the master,
-# which sends it to the worker. It can **preload** them into a variable of the worker, once. Or the graph **reads** them: a
-# reader is an operation, and its records go straight to where they are needed.
+# Training examples lie on a file server. A program can **feed** them: the client gets each batch and gives it to the
+# master, which sends it to the worker. It can **preload** them into a variable of the worker, once. Or the graph
+# **reads** them: a reader is an operation, and its records go straight to where they are needed.
 #
-# Here every machine is a task: `files` has the reader, the client lives on the machine of `program`, and the `master` is not
-# the worker that computes. Three epochs over 1,000 records of 1 kB.
+# Here every machine is a task: `files` has the reader, the client lives on the machine of `program`, and the `master`
+# is not the worker that computes. Three epochs over 1,000 records of 1 kB.
 #
 # *How many bytes leave each machine, in each of the three ways?*
 
@@ -273,8 +276,8 @@ assert hops["preloaded"][0] == {f"/job:{job}/task:0": size for job in ("files", 
 assert hops["read"][0] == {"/job:files/task:0": EPOCHS * size}
 
 # %% [markdown]
-# Feeding sends everything three times per epoch, preloading three times in all, reading once per epoch. *Where it ends:*
-# preloading wants memory for the whole set, and for a single epoch, it is not better than feeding.
+# Feeding sends everything three times per epoch, preloading three times in all, reading once per epoch. *Where it
+# ends:* preloading wants memory for the whole set, and for a single epoch, it is not better than feeding.
 #
 # ### One file server for everybody
 #
@@ -311,14 +314,16 @@ assert rates["1Gb/s"][-1] < 0.25 * rates["1Gb/s"][0] and rates["100Gb/s"][-1] > 
 assert 0.8 < 32 * rates["1Gb/s"][-1] * 128 * 1024 * 4 / 125e6 < 1.1  # bytes/s, of what the server's link can do
 
 # %% [markdown]
-# The link is theirs together. A batch is 524 kB here, 4 ms at 1 Gb/s, and a client alone wants one every 25 ms: more than six
-# fill the link, and then twice as many clients get little more than half as much each. Before that they are in each other's
-# way, too, since all ask at the same moments. *Where it ends:* at 100 Gb/s, the server has room for all 32.
+# The link is theirs together. A batch is 524 kB here, 4 ms at 1 Gb/s, and a client alone wants one every 25 ms: more
+# than six fill the link, and then twice as many clients get little more than half as much each. Before that they are in
+# each other's way, too, since all ask at the same moments. *Where it ends:* at 100 Gb/s, the server has room for
+# all 32.
 #
 # ## 5. A control dependency that makes room on the wire
 #
-# A worker needs eight large blocks of another machine at the end of a step. Meanwhile it works on something else, for which
-# it asks the same machine now and then, in small messages. A graph says nothing of the order, so all blocks leave at once.
+# A worker needs eight large blocks of another machine at the end of a step. Meanwhile it works on something else, for
+# which it asks the same machine now and then, in small messages. A graph says nothing of the order, so all blocks leave
+# at once.
 #
 # *With a control dependency, each block waits until the one before has arrived. That does not make the link faster.
 # What is gained?*
@@ -369,17 +374,17 @@ for network in ("1Gb/s", "10Gb/s", "100Gb/s"):
 assert in_turns[1] < 0.8 * at_once[1]
 
 # %% [markdown]
-# The link carries the same bytes in both pictures. But links serve first come, first served: a small question that comes
-# behind eight blocks waits for all of them, and the GPU with it. One by one, there is never more than one block ahead.
-# *Where it ends:* on a slow link, fetching takes most of the time, and on a fast one nothing has to wait: then there is
-# little to gain. (Nor is it free: the link is idle while the news that a block has arrived travels back.)
+# The link carries the same bytes in both pictures. But links serve first come, first served: a small question that
+# comes behind eight blocks waits for all of them, and the GPU with it. One by one, there is never more than one block
+# ahead. *Where it ends:* on a slow link, fetching takes most of the time, and on a fast one nothing has to wait: then
+# there is little to gain. (Nor is it free: the link is idle while the news that a block has arrived travels back.)
 #
 # ## 6. A small model on a huge data set: one GPU
 #
 # A network of 2,400 parameters, batches of 32, real K40s this time, 10 Gb/s. A billion examples wait.
 #
-# *How many GPUs would you take? There are three ways to use several: let each train on its own share, synchronously or not,
-# or give each GPU a layer.*
+# *How many GPUs would you take? There are three ways to use several: let each train on its own share, synchronously or
+# not, or give each GPU a layer.*
 
 
 # %%
@@ -458,15 +463,15 @@ assert 2.6 < by_way["async"][3] / one_gpu < 2.8
 # quick. A step takes 145 µs on a GPU; to ask for the variables and to send the gradients takes 700 µs more, however few
 # bytes they are. The size of the data set changes nothing about that: it only says how often you pay.
 #
-# “Best” overstates it: sixteen asynchronous workers are 2.7 times as fast. *Where it ends:* “small” is
-# meant in comparison with the network. On GPUs of a hundredth of the speed, computing takes so long that the same network is
-# a large one, and eight GPUs are seven times as fast as one.
+# “Best” overstates it: sixteen asynchronous workers are 2.7 times as fast. *Where it ends:* “small” is meant in
+# comparison with the network. On GPUs of a hundredth of the speed, computing takes so long that the same network is a
+# large one, and eight GPUs are seven times as fast as one.
 #
 # ## 7. Eight GPUs in one machine, or sixteen in several?
 #
-# This is too large to compute here, so it is an estimate: ResNet-50 on K40s, 32 images per GPU, synchronously. Each machine
-# has a parameter server, and adds up its GPUs' gradients before they go to the network. In one machine, variables are in its
-# memory, and PCIe is all the network there is.
+# This is too large to compute here, so it is an estimate: ResNet-50 on K40s, 32 images per GPU, synchronously. Each
+# machine has a parameter server, and adds up its GPUs' gradients before they go to the network. In one machine,
+# variables are in its memory, and PCIe is all the network there is.
 #
 # *From which bandwidth on would you rather have the sixteen?*
 
@@ -500,19 +505,20 @@ assert (np.diff(list(grouped.values())) > -0.05).all() and scattered[-1] > 0.95 
 assert (np.array(grouped["2 × 8"]) > scattered).all() and one_by_one[1] < one_by_one[0]
 
 # %% [markdown]
-# Below 6 Gb/s, it is so: eight GPUs are as fast as sixteen in sixteen machines, or faster. At 1 Gb/s they are four times as
-# fast; at 40 Gb/s sixteen are nearly twice as fast as eight, wherever they stand. And grouping sixteen on few machines helps.
+# Below 6 Gb/s, it is so: eight GPUs are as fast as sixteen in sixteen machines, or faster. At 1 Gb/s they are four
+# times as fast; at 40 Gb/s sixteen are nearly twice as fast as eight, wherever they stand. And grouping sixteen on few
+# machines helps.
 #
-# *Where it ends:* with fast networks, and with the sums. A machine pulls the variables once and pushes one gradient, which
-# is the sum of its GPUs'. Without that (`local_aggregation=False`), eight GPUs share one network card for eight times the
-# bytes, and scattering them is better.
+# *Where it ends:* with fast networks, and with the sums. A machine pulls the variables once and pushes one gradient,
+# which is the sum of its GPUs'. Without that (`local_aggregation=False`), eight GPUs share one network card for eight
+# times the bytes, and scattering them is better.
 #
 # ## 8. Past saturation, more GPUs are slower
 #
-# A step trains on a fixed number of examples, and more GPUs have fewer each. Computing gets shorter, but every GPU still
-# pulls all variables and pushes all gradients. A *dense* network needs them all in each step: Inception-v3, 1,024 images, 16
-# parameter servers. Of a *sparse* one, a step reads a few rows of large tables: a ranker of 1 GB, 1,048,576 examples, tables
-# cut over 128 servers. K40s, 10 Gb/s.
+# A step trains on a fixed number of examples, and more GPUs have fewer each. Computing gets shorter, but every GPU
+# still pulls all variables and pushes all gradients. A *dense* network needs them all in each step: Inception-v3, 1,024
+# images, 16 parameter servers. Of a *sparse* one, a step reads a few rows of large tables: a ranker of 1 GB, 1,048,576
+# examples, tables cut over 128 servers. K40s, 10 Gb/s.
 #
 # *How many GPUs are best for each?*
 
@@ -554,18 +560,20 @@ assert workers[sparse.argmax()] in (128, 256) and sparse[-1] < sparse.max()
 assert (np.diff(free[:-1]) > 0).all() and 1.0 < per_gpu[2] / per_gpu[1] < 1.2
 
 # %% [markdown]
-# For the dense network a few dozen, for the sparse one a few hundred, as the chapter says; then it gets worse. Each server
-# has to send its part of the variables to every worker: twice the workers, twice the bytes, while computing gets shorter.
+# For the dense network a few dozen, for the sparse one a few hundred, as the chapter says; then it gets worse. Each
+# server has to send its part of the variables to every worker: twice the workers, twice the bytes, while computing gets
+# shorter.
 #
-# *Where it ends:* with a network that costs nothing, 256 GPUs are better than 128. (At 512, with two images for each, what is
-# slow is to add up 512 gradients.) And if each GPU keeps its 32 images, training does not get slower, but twice the GPUs bring
-# a tenth more. The numbers depend on the batch, on the servers and on the network: with 40 Gb/s, 64 GPUs are best for the dense one.
+# *Where it ends:* with a network that costs nothing, 256 GPUs are better than 128. (At 512, with two images for each,
+# what is slow is to add up 512 gradients.) And if each GPU keeps its 32 images, training does not get slower, but twice
+# the GPUs bring a tenth more. The numbers depend on the batch, on the servers and on the network: with 40 Gb/s, 64 GPUs
+# are best for the dense one.
 #
 # ## 9. Published results
 #
-# Google's figures of 2016 come without hardware, networks or numbers of servers. The library's estimates next to them, for
-# asynchronous workers with K40s and 10 Gb/s, name what they assume; nothing in them was fitted to these figures. (There are
-# more in `docs/simulator.md`.)
+# Google's figures of 2016 come without hardware, networks or numbers of servers. The library's estimates next to them,
+# for asynchronous workers with K40s and 10 Gb/s, name what they assume; nothing in them was fitted to these figures.
+# (There are more in `docs/simulator.md`.)
 
 # %%
 shown = [claim for claim in tf.sim.CLAIMS if "ResNet" not in claim.name and "one host" not in claim.name]
@@ -580,8 +588,8 @@ assert 25 < speedup["Inception-v3, 50 GPUs"] < 50 and 4 < speedup["seq2seq, 8 GP
 assert speedup["dense: VGG-16, 50 GPUs"] < 10 < 25 < speedup["the same, variables cut"]
 
 # %% [markdown]
-# Inception and translation come out near what was published. VGG-16 does not scale while its largest variable lies whole on
-# one server, and does when that is cut. The ranker reaches half of its 300: with these sizes its dense layers fill the
-# network first. We let that stand: a model that agrees with everything explains nothing.
+# Inception and translation come out near what was published. VGG-16 does not scale while its largest variable lies
+# whole on one server, and does when that is cut. The ranker reaches half of its 300: with these sizes its dense layers
+# fill the network first. We let that stand: a model that agrees with everything explains nothing.
 #
 # *Which claim of a colleague, or of an advertisement, would you like to try next?*

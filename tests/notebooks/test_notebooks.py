@@ -7,8 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
+import nbformat
 import pytest
 from nbformat import v4
 
@@ -59,6 +62,35 @@ def test_every_notebook_runs_twice():
 def test_links_lead_somewhere(path):
     links = re.findall(r"\]\((\.\.?/[^)]+)\)", text(path.stem))
     assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+OPENS = re.compile(r" *([-*+] |\d+\. |[|#<$]|```|$)")  # a list item, or what is not wrapped
+
+
+def badly_wrapped(cell: str) -> Iterator[str]:
+    """Lines of a text cell that are too long, indented in a paragraph, or end where the next word still fits."""
+    lines = re.sub(r"```.*?```", "```", cell, flags=re.S).splitlines()
+    yield from (line for line in lines if len(line) > 118 and not line.startswith("|"))
+    for line, after in pairwise(lines):
+        if line.strip() and line[0] not in "|#<$`" and not OPENS.match(after):
+            if len(line) < 80 and len(line) + 1 + len(after.split()[0]) <= 118:
+                yield line
+            if after[0] == " " and not OPENS.match(line) and line[0] != " ":
+                yield after
+
+
+@pytest.mark.parametrize(
+    "path", [*NOTEBOOKS, *sorted((ROOT / "exercises").glob("*.ipynb"))], ids=lambda path: path.stem
+)
+def test_text_is_wrapped(path):
+    cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
+    assert [line for cell in cells for line in badly_wrapped(cell)] == []
+
+
+def test_text_that_is_badly_wrapped_is_found():
+    long = " ".join(["word"] * 30)
+    assert list(badly_wrapped(f"# Title\n\n{long}\nso\n\n- one item\n- another\n\n| {long} |\n")) == [long]
+    assert list(badly_wrapped(f"{long[:89]}\n   indented\n\n*word*.\nmore of it\n")) == ["   indented", "*word*."]
 
 
 def test_complaints_are_found():

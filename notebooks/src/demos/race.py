@@ -3,11 +3,11 @@
 #
 # **Several workers train one model. Should they wait for each other?**
 #
-# Three ways race in *virtual time*: the training is real, the seconds are those of simulated machines. Run all cells, then
-# move a slider (also with the arrow keys). Each race takes some seconds; equal sliders give equal races.
+# Three ways race in *virtual time*: the training is real, the seconds are those of simulated machines. Run all cells,
+# then move a slider (also with the arrow keys). Each race takes some seconds; equal sliders give equal races.
 #
-# On a projector: end the first code cell with `%dtf_style --projector`, then *View → Appearance → Presentation Mode*, and hide
-# the list of files (Ctrl+B).
+# On a projector: end the first code cell with `%dtf_style --projector`, then *View → Appearance → Presentation Mode*,
+# and hide the list of files (Ctrl+B).
 
 # %%
 import numpy as np
@@ -19,8 +19,8 @@ from dtflab.notebook import Slider, explore
 tf.logging.set_verbosity(tf.logging.WARN)
 
 # %% [markdown]
-# The program that each worker runs: one layer on handwritten digits, eight images per step. `aggregate` gradients make a
-# step together; 0 means that nobody waits. (Lesson 10 goes through it line by line.)
+# The program that each worker runs: one layer on handwritten digits, eight images per step. `aggregate` gradients make
+# a step together; 0 means that nobody waits. (Lesson 10 goes through it line by line.)
 
 # %%
 digits = tf.datasets.digits()
@@ -123,11 +123,11 @@ explore(
 # %% [markdown]
 # ## What to say
 #
-# - **Async** makes by far the most steps, but each rests on old weights. The more workers, the smaller its rate must be: here it
-#   is 0.15 divided by their number.
+# - **Async** makes by far the most steps, but each rests on old weights. The more workers, the smaller its rate must
+#   be: here it is 0.15 divided by their number.
 # - **Sync** makes few, good steps. Each lasts as long as its slowest worker.
 # - **The network** matters when it is very slow: at 1 Mb/s async makes about half of its steps, sync two or three
 #   quarters, and all end with a larger loss.
-# - **Spares** cut off the stragglers. As the sliders begin, with 8 workers and `stragglers` at 1.0, sync with two to spare
-#   makes more steps than plain sync, and ends with a loss that is a third lower. With `stragglers` at 0 spares gain nothing:
-#   they only throw gradients away.
+# - **Spares** cut off the stragglers. As the sliders begin, with 8 workers and `stragglers` at 1.0, sync with two to
+#   spare makes more steps than plain sync, and ends with a loss that is a third lower. With `stragglers` at 0 spares
+#   gain nothing: they only throw gradients away.

@@ -3,11 +3,11 @@
 #
 # **You train on one GPU, and it takes too long. More workers? A better network? Newer GPUs?**
 #
-# One training step of a small convolutional net is planned once, and then simulated again for every place of the sliders,
-# in some milliseconds. Run all cells, then move them, by mouse or with the arrow keys.
+# One training step of a small convolutional net is planned once, and then simulated again for every place of the
+# sliders, in some milliseconds. Run all cells, then move them, by mouse or with the arrow keys.
 #
-# On a projector: end the first code cell with `%dtf_style --projector`, then *View → Appearance → Presentation Mode*, and hide
-# the list of files (Ctrl+B).
+# On a projector: end the first code cell with `%dtf_style --projector`, then *View → Appearance → Presentation Mode*,
+# and hide the list of files (Ctrl+B).
 
 # %%
 import dtflab as tf
@@ -18,8 +18,8 @@ from dtflab.notebook import Slider, explore
 # %% [markdown]
 # ## The step
 #
-# Two parameter servers hold the variables, one worker with one K40 makes a step with 128 images. It is only planned, not
-# run: the times come from the operations, the GPU's figures and the network's.
+# Two parameter servers hold the variables, one worker with one K40 makes a step with 128 images. It is only planned,
+# not run: the times come from the operations, the GPU's figures and the network's.
 
 # %%
 tf.reset_default_graph()  # run again, the cell builds the same net, not a second one
@@ -73,8 +73,8 @@ explore(
 # %% [markdown]
 # ## The whole picture
 #
-# All places of two sliders at once: examples per second against the number of workers. A line that goes flat is a network
-# that is full: one more worker waits for it, too. Only the line of 100 Gb/s goes on rising.
+# All places of two sliders at once: examples per second against the number of workers. A line that goes flat is a
+# network that is full: one more worker waits for it, too. Only the line of 100 Gb/s goes on rising.
 
 # %%
 networks = ("1Gb/s", "10Gb/s", "100Gb/s")
