@@ -147,4 +147,4 @@ def _edge(nodes: Mapping[str, Node], name: str, who: str) -> Edge:
     if op in nodes and index < len(nodes[op].output_types):
         return op, index
     kind = errors.NotFoundError if who == "FetchOutputs" else errors.InvalidArgumentError
-    raise kind(None, None, f"{who}: unable to find tensor {name} in the session's graph.")
+    raise kind.of(f"{who}: unable to find tensor {name} in the session's graph.")

@@ -168,7 +168,7 @@ def other_errors(answer: Any, random: Random) -> None:
         tries.append(batch)
         if len(tries) > _FOREVER:
             raise Wrong(f"After {_FOREVER} steps there is no end in sight.")
-        raise bad(None, None, "the step has failed for another reason")
+        raise bad.of("the step has failed for another reason")
 
     try:
         given = answer(step, 100)
