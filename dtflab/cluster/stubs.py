@@ -56,14 +56,15 @@ class Wire(Protocol):
 
 
 ELSEWHERE = "another process"  # the caller, as far as known
+_OF_A_STEP = (worker_messages.RunGraphRequest, worker_messages.RecvTensorRequest, worker_messages.CleanupGraphRequest)
 
 
 def wire_call(method: str, source: str, target: str, request: Message | None, sent: int) -> OpenCall:
     """A call over gRPC between tasks, while somebody watches; `request` is its message, if known, of `sent` bytes."""
-    key: str = getattr(request, "rendezvous_key", "")
+    key = request.rendezvous_key if isinstance(request, worker_messages.RecvTensorRequest) else ""
     if source == ELSEWHERE and key:
         source = device_spec.task_name(key.split(";")[2])  # the receiver
-    step: int = getattr(request, "step_id", 0)
+    step = request.step_id if isinstance(request, _OF_A_STEP) else 0
     return OpenCall(method, source, target, key, step, sent)
 
 
