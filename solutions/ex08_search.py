@@ -104,7 +104,7 @@ dtflab.grade("many/q1")
 # Are the widest nets the best ones?
 
 # %%
-from dtflab.grading import program_of, run_beside_each_other
+from dtflab.grading import program_of, run_side_by_side
 
 cluster = tf.Cluster(worker=2, listen=True)
 lines = [
@@ -114,7 +114,7 @@ lines = [
     ]
     for i, (hidden, rate) in enumerate([(8, 0.1), (8, 0.5), (32, 0.1), (32, 0.5), (64, 0.1), (64, 0.5)])
 ]  # fmt: skip
-found = run_beside_each_other(program_of(train_net), lines, seconds=60)
+found = run_side_by_side(program_of(train_net), lines, seconds=60)
 if failed := [process for process in found if process.status]:
     print(failed[0].errors.splitlines()[-1])
 else:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # what `_LAZY` loads on first use
     from dtflab.grading.catalogue import find
     from dtflab.grading.checks.placement import demand_rule
     from dtflab.grading.device_functions import dense_net, mixed_types, shown
-    from dtflab.grading.programs import program_of, run_beside_each_other
+    from dtflab.grading.programs import program_of, run_side_by_side
     from dtflab.grading.questions import Wrong, register
 
 # Names whose module is loaded on first use: name → module.
@@ -34,7 +34,7 @@ _LAZY = {
     **dict.fromkeys(("Wrong", "register"), "dtflab.grading.questions"),
     "find": "dtflab.grading.catalogue",
     **dict.fromkeys(("dense_net", "mixed_types", "shown"), "dtflab.grading.device_functions"),
-    **dict.fromkeys(("program_of", "run_beside_each_other"), "dtflab.grading.programs"),
+    **dict.fromkeys(("program_of", "run_side_by_side"), "dtflab.grading.programs"),
     "demand_rule": "dtflab.grading.checks.placement",
 }
 

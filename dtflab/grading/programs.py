@@ -70,7 +70,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def run_beside_each_other(program: str, command_lines: Sequence[Sequence[str]], seconds: float) -> list[Ended]:
+def run_side_by_side(program: str, command_lines: Sequence[Sequence[str]], seconds: float) -> list[Ended]:
     """Run a program once for each command line, all at the same time. Wrong for what does not end in time."""
     path = os.pathsep.join(filter(None, sys.path))
     with contextlib.ExitStack() as stack:

@@ -66,7 +66,7 @@ def _predict(options: argparse.Namespace) -> None:
 
 def _calibrate(options: argparse.Namespace) -> None:
     _check_folder(options.json)
-    fitted, _ = calibrate(points.read(), told=show)
+    fitted, _ = calibrate(points.read(), report=show)
     _write(options.json, fitted.as_json())
     show(f"wrote {options.json}")
 
@@ -78,7 +78,7 @@ def _claims(options: argparse.Namespace) -> None:
 
 def _report(options: argparse.Namespace) -> None:
     _check_folder(options.docs / "simulator.json")
-    numbers = report.measure(points.read(), load(), told=show)
+    numbers = report.measure(points.read(), load(), report=show)
     _write(options.docs / "simulator.json", numbers)
     page = options.docs / "simulator.md"
     page.write_text(report.refreshed(page.read_text(encoding="utf-8"), numbers), encoding="utf-8")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.grading.programs import program_of, run_beside_each_other
+from dtflab.grading.programs import program_of, run_side_by_side
 from dtflab.grading.questions import Wrong
 
 pytestmark = pytest.mark.processes
@@ -84,18 +84,18 @@ def lengths(argv):
 
 
 def test_a_program_brings_what_its_function_names():
-    (ended,) = run_beside_each_other(program_of(shown), [["a", "bcd"]], seconds=60)
+    (ended,) = run_side_by_side(program_of(shown), [["a", "bcd"]], seconds=60)
     assert (ended.status, ended.output.strip(), ended.errors) == (0, "[10, 30]", "")
 
 
 def test_what_fails_in_a_process_is_told():
-    (ended,) = run_beside_each_other("raise ValueError('no net')", [[]], seconds=60)
+    (ended,) = run_side_by_side("raise ValueError('no net')", [[]], seconds=60)
     assert ended.status == 1 and ended.errors.strip().endswith("ValueError: no net")
 
 
 def test_a_process_that_does_not_end_is_ended():
     with pytest.raises(Wrong, match=r"has not ended after 0.5 s"):
-        run_beside_each_other("import time; time.sleep(1000)", [[], []], seconds=0.5)
+        run_side_by_side("import time; time.sleep(1000)", [[], []], seconds=0.5)
 
 
 def test_what_has_no_source_is_told():

@@ -17,7 +17,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.resources_held import HeldVariable
 from dtflab.datasets.digits import digits
 from dtflab.grading.device_functions import shown
-from dtflab.grading.programs import program_of, run_beside_each_other
+from dtflab.grading.programs import program_of, run_side_by_side
 from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
@@ -211,7 +211,7 @@ def processes(answer: Any, random: Random) -> None:
             Options(cluster.target, **_options(random, device=f"/job:worker/task:{i}/cpu:0", container=f"net{i}"))
             for i in range(2)
         ]
-        ended = run_beside_each_other(program_of(answer), [options.argv for options in every], SECONDS)
+        ended = run_side_by_side(program_of(answer), [options.argv for options in every], SECONDS)
         for options, process in zip(every, ended):
             if process.status:
                 last = process.errors.strip().split("\n")[-1]

@@ -181,7 +181,7 @@ def calibrate(
     known: Points,
     points: Sequence[Point] | None = None,
     begin: Values | None = None,
-    told: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
     rounds: int = 4,
     off: Iterable[str] = (),
     widths: tuple[float, float] = (FIRST, LAST),
@@ -189,15 +189,15 @@ def calibrate(
     """The parameters that fit `points` (default: all of `known`) best, and as values to begin with again.
 
     From `begin` (default: nominal values) each parameter in turn goes up or down by a factor, which grows while that
-    helps and shrinks when it does not; all that begins again while it helps, `rounds` times at most. `told` gets a line
-    for each round. Mechanisms that are `off` stay off. `widths` are those of the first steps and of the last.
+    helps and shrinks when it does not; all that begins again while it helps, `rounds` times at most. `report` gets a
+    line for each round. Mechanisms that are `off` stay off. `widths` are those of the first steps and of the last.
     """
     points = tuple(known if points is None else points)
     search = Search(points, known, begin or start(points, known), off)
     for _ in range(rounds):
         before = search.loss
         _descend(search, *widths)
-        told(f"loss {before:.5f} → {search.loss:.5f}")
+        report(f"loss {before:.5f} → {search.loss:.5f}")
         if before - search.loss < ENOUGH:
             break
     return _rounded(search.fitted), search.values

@@ -47,18 +47,18 @@ MECHANISMS: dict[str, tuple[str, Callable[[Point], bool]]] = {
 }
 
 
-def measure(known: Points, fitted: Fitted, told: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+def measure(known: Points, fitted: Fitted, report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """All numbers of the page: about twenty short fits."""
     model = predictor(known, fitted, known)
     values = start(tuple(known), known, fitted)
-    refits = {name: _without(name, known, values, told) for name in MECHANISMS}
+    refits = {name: _without(name, known, values, report) for name in MECHANISMS}
     others = baselines(model, known, refits["hot_variables"])
     return {
         "parameters": fitted.as_json(),
         "model": sizes(model, known),
         "baselines": {name: sizes(one, known) for name, one in others.items()},
         "ablations": {name: _ablation(name, known, model, refit) for name, refit in refits.items()},
-        "held out": _held_out(known, values, told),
+        "held out": _held_out(known, values, report),
     }
 
 
@@ -68,9 +68,9 @@ def sizes(model: Callable[[Point], float], points: Points) -> dict[str, list[flo
     return {regime: [_digits(error) for error in errors] for regime, errors in found.items()}
 
 
-def _without(name: str, known: Points, values: Values, told: Callable[[str], None]) -> Predictor:
+def _without(name: str, known: Points, values: Values, report: Callable[[str], None]) -> Predictor:
     """The model without a mechanism, and all else fitted again."""
-    told(f"without {name}")
+    report(f"without {name}")
     fitted, _ = calibrate(known, begin=values, off=[name], rounds=1, widths=NEAR)
     return predictor(known, fitted, known, [name])
 
@@ -89,11 +89,11 @@ def _mean_error(model: Predictor, known: Points, ids: Iterable[str]) -> float:
     return _digits(statistics.fmean(abs(e.relative) for e in errors_of(predict(known, model), known) if e.id in chosen))
 
 
-def _held_out(known: Points, values: Values, told: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+def _held_out(known: Points, values: Values, report: Callable[[str], None]) -> dict[str, dict[str, Any]]:
     """Each group of points predicted with parameters that were fitted to all others."""
     found = {}
     for name, group in groups(known).items():
-        told(f"held out: {name}")
+        report(f"held out: {name}")
         rest = [point for point in known if point.id not in group]
         kept = {"", *(point.platform_name for point in rest)}
         begin = {key: value for key, value in values.items() if key[0] in kept}
