@@ -16,7 +16,7 @@ from types import FrameType
 import hypothesis
 import pytest
 
-from dtflab.base.garbage import current_frames
+from dtflab.base.thread_frames import current_frames
 from dtflab.graph import default_stacks, scopes
 from dtflab.hardware import catalogue
 from dtflab.machine import cards, clock, hosts

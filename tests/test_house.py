@@ -109,7 +109,7 @@ def test_threads_are_started_in_one_file():
 
 @pytest.mark.parametrize(
     "names, owner",
-    [({"getrefcount"}, "dtflab/base/ownership.py"), ({"_current_frames"}, "dtflab/base/garbage.py")],
+    [({"getrefcount"}, "dtflab/base/ownership.py"), ({"_current_frames"}, "dtflab/base/thread_frames.py")],
     ids=["reference counts", "frames of other threads"],
 )
 def test_what_only_this_interpreter_knows_is_asked_in_one_file(names, owner):
@@ -123,7 +123,7 @@ FRAMES = set(
 )
 READ_FRAMES = {
     "dtflab/api/benchmark.py": "as in TensorFlow, a benchmark has the name of the method that is running",
-    "dtflab/base/garbage.py": "the one owner of what other threads are doing",
+    "dtflab/base/thread_frames.py": "the one owner of what other threads are doing",
     "dtflab/base/tf_logging.py": "log_every_n counts by the program's line",
     "dtflab/graph/operation.py": "an op knows the program's line that made it",
     "dtflab/grading/grade.py": "the answer to a question is a variable of the caller",
@@ -133,8 +133,8 @@ READ_FRAMES = {
 
 def test_frames_are_read_where_a_reason_is_stated():
     assert {house.name(path) for path in house.sources() if house.reaches_for(path, FRAMES)} == set(READ_FRAMES)
-    takers = [p for p in house.sources() if "dtflab.base.garbage.current_frames" in house.imports(p)]
-    assert takers == [], "ask base/garbage.py for what is to be known, as with `is_joining`"
+    takers = [p for p in house.sources() if "dtflab.base.thread_frames.current_frames" in house.imports(p)]
+    assert takers == [], "ask base/thread_frames.py for what is to be known, as with `is_joining`"
 
 
 def test_heavy_packages_load_only_with_a_picture_or_a_notebook():
@@ -234,7 +234,7 @@ SEAMS = {
     transport.LocalMaster: "Master DirectMaster",
     transport.WorkerInterface: "Worker VirtualWorker Peer Absent WorkerStub WorkerStub",
     stubs.Wire: "_Wire",
-    services.Call: "_Call",
+    services.Answering: "_ServerCall",
 }
 
 
@@ -273,7 +273,7 @@ COMPUTED_NAMES = {"cluster/tensor_codec.py": {"getattr(proto, field)", "getattr(
 @pytest.mark.parametrize("room", ["runtime", "cluster", "virtual"])
 def test_nobody_at_a_seam_asks_what_the_other_can_do(room):
     members = {name for protocol in SEAMS for name in (*house.methods(protocol), *house.values(protocol))}
-    sides = re.compile("master|worker|peer|stub|wire")
+    sides = re.compile("master|worker|peer|stub|wire|request")
     for path in house.sources(PACKAGE / room):
         asked = {call for call, of, name in house.looks_inside(path) if name in {None, *members} or sides.search(of)}
         assert asked == COMPUTED_NAMES.get(f"{room}/{path.name}", set()), house.name(path)

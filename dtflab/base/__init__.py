@@ -5,8 +5,8 @@
 - seeing: `events` (what happens, and its listeners), `tf_logging`, `text_table`, `page_parts` (generated parts of a
   Markdown page).
 - data: `nest` (structures), `grouping` (lists by key), `hashing` and `fingerprint` (TensorFlow's hashes), `varint`.
-- Python: `ownership` (whether others hold an array), `garbage` (pauses of the collector, frames of threads), `redirect`
-  (modules with names of their own).
+- Python: `ownership` (whether others hold an array), `garbage` (pauses of the collector), `thread_frames` (what threads
+  do), `redirect` (modules with names of their own).
 
 Design: docs/design/base.md
 """

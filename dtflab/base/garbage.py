@@ -7,8 +7,6 @@ wait. Python's collector would go over all of them again each time their number 
 nothing; that was half the time of the first run of 5,000 ops. There is one collector in a process, so the last of these
 functions that ends, on whatever thread, switches it on again.
 
-The frames of other threads are looked at here only, as a collection must not come meanwhile.
-
 Steps in virtual time leave nothing to collect, but thousands of their objects are alive at once, which the collector
 takes for a growing heap: with 50 workers it spent a third of the time in walks over 50 graphs. So while one of them
 is driven (`RARE_COLLECTION`), it waits for a hundred times as many new objects.
@@ -17,10 +15,8 @@ is driven (`RARE_COLLECTION`), it waits for a hundred times as many new objects.
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 from contextlib import ContextDecorator
-from types import FrameType
 
 _RARER = 100
 
@@ -71,22 +67,3 @@ class _RareCollection:
 
 NO_COLLECTION = _NoCollection()
 RARE_COLLECTION = _RareCollection()
-
-
-def current_frames() -> dict[int, FrameType]:
-    """The current frame of each thread, by its ident.
-
-    Python 3.11 makes the frames under a lock of the interpreter. A collection there may run a finalizer that waits, and
-    a thread that begins or ends meanwhile would want the lock: nobody would ever go on.
-    """
-    with NO_COLLECTION:
-        return sys._current_frames()
-
-
-def is_joining(ident: int | None) -> bool:
-    """True if that thread is in a function of `threading`: it joins another one, or waits for one in real time.
-
-    The thread may be the program's own, which records nothing about itself; only its frame shows it.
-    """
-    frame = current_frames().get(ident or 0)
-    return frame is not None and frame.f_globals is vars(threading)

@@ -248,8 +248,8 @@ class _Executor(futures.Executor):
         return future
 
 
-class _Call:
-    """A call that is being answered, as its service sees it (services.Call)."""
+class _ServerCall:
+    """A call that is being answered, as its service sees it (services.Answering)."""
 
     def __init__(self, context: grpc.ServicerContext) -> None:
         self._context = context
@@ -293,7 +293,7 @@ class Serving:
     def __init__(self, task: Task, address: str, credentials: ServerCredentials) -> None:
         self._task = task
         self._address = address
-        self._calls: set[_Call] = set()
+        self._calls: set[_ServerCall] = set()
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             prefix + name: grpc.unary_unary_rpc_method_handler(self._handler(name, method))
             for prefix, service in ((_MASTER, MasterService(task)), (_WORKER, WorkerService(task)))
@@ -322,7 +322,7 @@ class Serving:
 
     def _handler(self, name: str, method: Method) -> Callable[[bytes, grpc.ServicerContext], bytes]:
         def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
-            call = _Call(context)
+            call = _ServerCall(context)
             self._calls.add(call)
             seen, answer = self._seen(name, data), b""
             try:

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from dtflab.runtime.transport import Feeds
 
 
-class Call(Protocol):
+class Answering(Protocol):
     """A call that is being answered."""
 
     def on_end(self, callback: Callable[[errors.OpError], object]) -> None:
         """Call `callback(why)` if the caller gives up or the task stops; at once if that has happened."""
 
 
-Method = Callable[[bytes, Call], bytes]
+Method = Callable[[bytes, Answering], bytes]
 _ByKey = list[tuple[str, object]]  # keys of a rendezvous and their values
 
 
@@ -77,7 +77,7 @@ class MasterService:
             "ReleaseCallable": self._release_callable,
         }
 
-    def _create_session(self, data: bytes, call: Call) -> bytes:
+    def _create_session(self, data: bytes, call: Answering) -> bytes:
         request = master_messages.CreateSessionRequest.FromString(data)
         nodes = nodes_of(request.graph_def)
         handle = self._master.create_session(nodes, request.config)
@@ -85,7 +85,7 @@ class MasterService:
         call.on_end(lambda why: self._forget(handle))  # nobody will ever know the handle
         return master_messages.CreateSessionResponse(session_handle=handle, graph_version=0).SerializeToString()
 
-    def _extend_session(self, data: bytes, call: Call) -> bytes:
+    def _extend_session(self, data: bytes, call: Answering) -> bytes:
         request = master_messages.ExtendSessionRequest.FromString(data)
         graph = self._graph(request.session_handle)
         with graph.lock:
@@ -101,7 +101,7 @@ class MasterService:
         self._master.session(handle)  # raises for an unknown handle
         return self._graphs.setdefault(handle, _Growing(()))
 
-    def _run_step(self, data: bytes, call: Call) -> bytes:
+    def _run_step(self, data: bytes, call: Answering) -> bytes:
         request, feeds = parse_named(master_messages.RunStepRequest, data, "feed")
         handle, response = request.session_handle, master_messages.RunStepResponse()
         try:
@@ -126,7 +126,7 @@ class MasterService:
         targets: Iterable[str],
         options: RunOptions,
         metadata: RunMetadata,
-        call: Call,
+        call: Answering,
     ) -> list[object]:
         """Run a step, which ends when its caller gives up."""
         wanted = metadata if options.trace_level or options.output_partition_graphs else None
@@ -136,13 +136,13 @@ class MasterService:
 
         return self._master.run_step(handle, feeds, list(fetches), list(targets), options, wanted, begins)
 
-    def _partial_run_setup(self, data: bytes, call: Call) -> bytes:
+    def _partial_run_setup(self, data: bytes, call: Answering) -> bytes:
         request = master_messages.PartialRunSetupRequest.FromString(data)
         feeds, fetches, targets = list(request.feed), list(request.fetch), list(request.target)
         handle = self._master.partial_run_setup(request.session_handle, feeds, fetches, targets)
         return master_messages.PartialRunSetupResponse(partial_run_handle=handle).SerializeToString()
 
-    def _close_session(self, data: bytes, call: Call) -> bytes:
+    def _close_session(self, data: bytes, call: Answering) -> bytes:
         handle = master_messages.CloseSessionRequest.FromString(data).session_handle
         self._master.session(handle)
         self._forget(handle)
@@ -154,7 +154,7 @@ class MasterService:
             self._callables.pop(key, None)
         self._master.close_session(handle)
 
-    def _list_devices(self, data: bytes, call: Call) -> bytes:
+    def _list_devices(self, data: bytes, call: Answering) -> bytes:
         handle = master_messages.ListDevicesRequest.FromString(data).session_handle
         devices = self._master.list_devices(handle) if handle else self._task.worker.get_status()
         response = master_messages.ListDevicesResponse()
@@ -163,14 +163,14 @@ class MasterService:
             (response.local_device if own else response.remote_device).append(device)
         return response.SerializeToString()
 
-    def _reset(self, data: bytes, call: Call) -> bytes:
+    def _reset(self, data: bytes, call: Answering) -> bytes:
         request = master_messages.ResetRequest.FromString(data)
         self._graphs.clear()
         self._callables.clear()
         self._master.reset(list(request.container))
         return master_messages.ResetResponse().SerializeToString()
 
-    def _make_callable(self, data: bytes, call: Call) -> bytes:
+    def _make_callable(self, data: bytes, call: Answering) -> bytes:
         request = master_messages.MakeCallableRequest.FromString(data)
         self._master.session(request.session_handle)
         if request.options.tensor_connection:
@@ -180,7 +180,7 @@ class MasterService:
             self._callables[request.session_handle, number] = request.options
         return master_messages.MakeCallableResponse(handle=number).SerializeToString()
 
-    def _run_callable(self, data: bytes, call: Call) -> bytes:
+    def _run_callable(self, data: bytes, call: Answering) -> bytes:
         request, feeds = parse(master_messages.RunCallableRequest, data, "feed")
         wanted = self._callable(request)
         if len(feeds) != len(wanted.feed):
@@ -198,7 +198,7 @@ class MasterService:
         except KeyError:
             raise errors.InvalidArgumentError.of(f"No such callable handle: {request.handle}") from None
 
-    def _release_callable(self, data: bytes, call: Call) -> bytes:
+    def _release_callable(self, data: bytes, call: Answering) -> bytes:
         request = master_messages.ReleaseCallableRequest.FromString(data)
         self._callable(request)
         self._callables.pop((request.session_handle, request.handle), None)
@@ -250,10 +250,10 @@ class WorkerService:
             "GetStepSequence": _unimplemented(_NO_COLLECTIVES),
         }
 
-    def _get_status(self, data: bytes, call: Call) -> bytes:
+    def _get_status(self, data: bytes, call: Answering) -> bytes:
         return worker_messages.GetStatusResponse(device_attributes=self._worker.get_status()).SerializeToString()
 
-    def _create_worker_session(self, data: bytes, call: Call) -> bytes:
+    def _create_worker_session(self, data: bytes, call: Answering) -> bytes:
         request = worker_messages.CreateWorkerSessionRequest.FromString(data)
         if request.isolate_session_state or request.server_def.cluster.job:
             raise errors.UnimplementedError.of("dtflab's sessions use the cluster and the state of their server.")
@@ -266,7 +266,7 @@ class WorkerService:
         self._worker.create_worker_session(request.session_handle, master, incarnation)
         return worker_messages.CreateWorkerSessionResponse().SerializeToString()
 
-    def _delete_worker_session(self, data: bytes, call: Call) -> bytes:
+    def _delete_worker_session(self, data: bytes, call: Answering) -> bytes:
         self._delete(worker_messages.DeleteWorkerSessionRequest.FromString(data).session_handle)
         return worker_messages.DeleteWorkerSessionResponse().SerializeToString()
 
@@ -288,20 +288,20 @@ class WorkerService:
             )
         return session
 
-    def _register_graph(self, data: bytes, call: Call) -> bytes:
+    def _register_graph(self, data: bytes, call: Answering) -> bytes:
         request = worker_messages.RegisterGraphRequest.FromString(data)
         session = self._session(request)
         graph_handle = self._worker.register_graph(request.session_handle, nodes_of(request.graph_def))
         session.graphs.add(graph_handle)
         return worker_messages.RegisterGraphResponse(graph_handle=graph_handle).SerializeToString()
 
-    def _deregister_graph(self, data: bytes, call: Call) -> bytes:
+    def _deregister_graph(self, data: bytes, call: Answering) -> bytes:
         request = worker_messages.DeregisterGraphRequest.FromString(data)
         self._session(request).graphs.discard(request.graph_handle)
         self._worker.deregister_graph(request.session_handle, request.graph_handle)
         return worker_messages.DeregisterGraphResponse().SerializeToString()
 
-    def _run_graph(self, data: bytes, call: Call) -> bytes:
+    def _run_graph(self, data: bytes, call: Answering) -> bytes:
         request, sent = parse_named(RunGraphRequest, data, "send")
         response = RunGraphResponse()
         try:
@@ -313,7 +313,7 @@ class WorkerService:
             return _failed(RunGraphResponse(), error)
         return serialize_named(response, "recv", received)
 
-    def _drive(self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Call) -> _ByKey:
+    def _drive(self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Answering) -> _ByKey:
         """Run a registered partition on this thread; the values that the master asked for with it."""
         trace = trace_of(self._clock, request.exec_opts.record_timeline)
         step = self._task.master.new_step(request.step_id, self._clock, trace=trace)
@@ -335,7 +335,7 @@ class WorkerService:
                 response.partition_graph.add().CopyFrom(nodes_to_proto(executor.nodes))
         return self._received(request, call)
 
-    def _received(self, request: RunGraphRequest, call: Call) -> _ByKey:
+    def _received(self, request: RunGraphRequest, call: Answering) -> _ByKey:
         received = []
         for key in request.recv_key:
             value = self._awaited(request.step_id, key, call)
@@ -344,7 +344,7 @@ class WorkerService:
             received.append((key, value))
         return received
 
-    def _go_on(self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Call) -> _ByKey:
+    def _go_on(self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Answering) -> _ByKey:
         """Part of a partial run: the first call starts the partition on a thread of its own, the last awaits it."""
         with self._lock:
             running = self._partial.get(request.step_id)
@@ -373,7 +373,7 @@ class WorkerService:
         self._clock.spawn(drive, name=f"partial run {request.step_id:x}")
         return running
 
-    def _recv_tensor(self, data: bytes, call: Call) -> bytes:
+    def _recv_tensor(self, data: bytes, call: Answering) -> bytes:
         request = worker_messages.RecvTensorRequest.FromString(data)
         self._check_sender(request.rendezvous_key)
         value = self._awaited(request.step_id, request.rendezvous_key, call)
@@ -401,7 +401,7 @@ class WorkerService:
                 "restarted."
             )
 
-    def _awaited(self, step_id: int, key: str, call: Call) -> object:
+    def _awaited(self, step_id: int, key: str, call: Answering) -> object:
         """The value of a key, as soon as it is there. The thread waits; there is always another one."""
         arrived = self._clock.event()
         answers: list[tuple[object, Exception | None]] = []
@@ -420,13 +420,13 @@ class WorkerService:
             raise error
         return value
 
-    def _cleanup_graph(self, data: bytes, call: Call) -> bytes:
+    def _cleanup_graph(self, data: bytes, call: Answering) -> bytes:
         step_id = worker_messages.CleanupGraphRequest.FromString(data).step_id
         self._worker.cleanup_graph(step_id)
         self._partial.pop(step_id, None)
         return worker_messages.CleanupGraphResponse().SerializeToString()
 
-    def _cleanup_all(self, data: bytes, call: Call) -> bytes:
+    def _cleanup_all(self, data: bytes, call: Answering) -> bytes:
         self._worker.cleanup_all(list(worker_messages.CleanupAllRequest.FromString(data).container))
         return worker_messages.CleanupAllResponse().SerializeToString()
 
@@ -451,7 +451,7 @@ _NO_COLLECTIVES = "dtflab has no collective operations: use parameter servers, o
 
 
 def _unimplemented(text: str) -> Method:
-    def method(data: bytes, call: Call) -> bytes:
+    def method(data: bytes, call: Answering) -> bytes:
         raise errors.UnimplementedError.of(text)
 
     return method

@@ -42,12 +42,12 @@ class WatchedMaster:
 
     def create_session(self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None) -> str:
         """Open a session."""
-        with _Call(self._master, "CreateSession", f"{len(nodes)} nodes"):
+        with _ClientCall(self._master, "CreateSession", f"{len(nodes)} nodes"):
             return self._master.create_session(nodes, config, placer)
 
     def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
         """Add nodes to the session's graph."""
-        with _Call(self._master, "ExtendSession", f"{len(nodes)} nodes"):
+        with _ClientCall(self._master, "ExtendSession", f"{len(nodes)} nodes"):
             self._master.extend_session(handle, nodes)
 
     def run_step(
@@ -61,7 +61,7 @@ class WatchedMaster:
     ) -> list[object]:
         """Run one step; a master in this process also reports which variables the step needed."""
         detail, local = ", ".join([*fetches, *targets]), self._master.local()
-        with _Call(self._master, "RunStep", detail, feeds) as call:
+        with _ClientCall(self._master, "RunStep", detail, feeds) as call:
             if local is None:
                 return call.answer(self._master.run_step(handle, feeds, fetches, targets, options, metadata))
             try:
@@ -73,17 +73,17 @@ class WatchedMaster:
         self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> str:
         """Begin a step in several calls."""
-        with _Call(self._master, "PartialRunSetup"):
+        with _ClientCall(self._master, "PartialRunSetup"):
             return self._master.partial_run_setup(handle, feeds, fetches, targets)
 
     def partial_run(self, handle: str, partial_handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
         """One of these calls."""
-        with _Call(self._master, "PartialRun", ", ".join(fetches), feeds) as call:
+        with _ClientCall(self._master, "PartialRun", ", ".join(fetches), feeds) as call:
             return call.answer(self._master.partial_run(handle, partial_handle, feeds, fetches))
 
     def close_session(self, handle: str) -> None:
         """Release the session."""
-        with _Call(self._master, "CloseSession"):
+        with _ClientCall(self._master, "CloseSession"):
             self._master.close_session(handle)
 
     def reset(self, containers: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ class WatchedMaster:
         return self._master.list_devices(handle)
 
 
-class _Call(OpenCall):
+class _ClientCall(OpenCall):
     """A call of the client to its master."""
 
     def __init__(self, master: MasterInterface, method: str, detail: str = "", feeds: Feeds = ()) -> None:

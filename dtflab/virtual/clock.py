@@ -34,7 +34,7 @@ from dtflab.machine.clock import REAL, Pool, using
 from dtflab.ops.entropy import SOURCE
 from dtflab.virtual import critical
 from dtflab.virtual.critical import AWAITED, CRITICAL
-from dtflab.virtual.deadlock import DeadlockError, Watch
+from dtflab.virtual.deadlock import DeadlockError, DeadlockWatch
 from dtflab.virtual.engine import Engine
 from dtflab.virtual.guests import Away
 
@@ -164,7 +164,7 @@ class VirtualClock:
         self._arrivals: deque[_Turn] = deque()  # guests that came meanwhile
         self._interrupted: _Turn | None = None
         self._stopped: errors.CancelledError | None = None
-        self._watch = Watch()
+        self._watch = DeadlockWatch()
         self._away = Away()
         self._turner = Pool(REAL, "virtual time")
         self._turning: int | None = None  # which thread turns the engine now

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from dtflab.base import errors
-from dtflab.base.garbage import is_joining
+from dtflab.base.thread_frames import is_joining
 from dtflab.machine.clock import REAL, OwnThread
 
 PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest
@@ -20,7 +20,7 @@ class DeadlockError(errors.InternalError):
     """Every thread waits, and no scheduled event can wake one of them."""
 
 
-class Watch:
+class DeadlockWatch:
     """Looks at the threads of the process for one clock."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import dtflab as tf
-from dtflab.base.garbage import current_frames
+from dtflab.base.thread_frames import current_frames
 from dtflab.cluster import grpc_transport
 from dtflab.cluster.addresses import free_addresses
 from dtflab.graph.apply_op import apply_op

@@ -12,7 +12,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.base.garbage import current_frames
+from dtflab.base.thread_frames import current_frames
 from dtflab.machine import pools
 from dtflab.machine.clock import REAL, Pool
 from dtflab.machine.devices import Device

@@ -23,7 +23,7 @@ PATIENCE_S = 200  # the machine may be busy; only who hangs is waited for so lon
 WAITING = """
 def say_when_waiting():
     import sys, threading, time, traceback
-    from dtflab.base.garbage import current_frames
+    from dtflab.base.thread_frames import current_frames
     def place():
         frame = current_frames()[threading.main_thread().ident]
         return [(frame.f_code.co_filename, frame.f_lasti) for frame, _ in traceback.walk_stack(frame)]

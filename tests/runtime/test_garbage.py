@@ -8,7 +8,8 @@ import sys
 import pytest
 
 import dtflab as tf
-from dtflab.base.garbage import NO_COLLECTION, current_frames
+from dtflab.base.garbage import NO_COLLECTION
+from dtflab.base.thread_frames import current_frames
 
 
 @pytest.fixture(autouse=True)

@@ -294,7 +294,7 @@ def test_however_short_a_sleep_is_time_passes():
 def test_patience_with_guests_begins_again_when_something_has_happened(monkeypatch):
     moment = [0.0]
     monkeypatch.setattr(deadlock, "REAL", SimpleNamespace(now=lambda: moment[0]))
-    watch, over = deadlock.Watch(), threading.Event()
+    watch, over = deadlock.DeadlockWatch(), threading.Event()
     bystander = threading.Thread(target=over.wait, args=(60,))
     bystander.start()
     inside = {threading.main_thread()}
