@@ -32,7 +32,7 @@ _FOLDER = re.compile(r"(?<![\w/*….<>{}$~-])[\w*.-]+(?:/[\w*.-]+)*/(?![\w*<{…
 _MAKE = re.compile(r"^(?:[A-Z]+=\S+ )*make ([a-z][\w-]*)")
 _ROOMS = "|".join(sorted(path.parent.name for path in house.PACKAGE.glob("*/__init__.py")))
 _IN_A_ROOM = re.compile(
-    rf"(?<![\w/`.-])((?:{_ROOMS})/(?!q\d)[a-z_/0-9]*[a-z_0-9])(?![\w./*(])"
+    rf"(?<![\w/.-])((?:{_ROOMS})/(?!q\d)[a-z_/0-9]*[a-z_0-9])(?![\w./*(])"
 )  # `data/q1` is a question
 
 
@@ -113,7 +113,8 @@ def unknown_in_prose(code: str) -> list[str]:
         others = " ".join(re.findall(r"[Ss]tands? for.*?(?:[;.]\s|\Z)|Sources?: .*?(?:\n\n|\Z)", text, re.S))
         found |= {name for name in unknown_files(_PYTHON.findall(text)) if name not in _PYTHON.findall(others)}
         found |= {*unknown_files(_MARKDOWN.findall(text))}
-        found |= {name for name in _IN_A_ROOM.findall(text) if not (house.PACKAGE / name).is_dir()}
+        inside = {*_IN_A_ROOM.findall(text)} - {*_IN_A_ROOM.findall(others)}
+        found |= {name for name in inside if not (house.PACKAGE / name).is_dir()}
     return sorted(found)
 
 

@@ -1,4 +1,4 @@
-"""One synchronous step as tasks of `hardware/schedule`, which knows nothing of training, and as an estimate: equal."""
+"""One synchronous step as tasks of `hardware/schedule.py`, which knows no training, and as an estimate: equal."""
 
 import numpy as np
 import pytest

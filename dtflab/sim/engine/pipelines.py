@@ -5,7 +5,7 @@ other, and cells of several layers at different words, which only the graph itse
 
 Rules. A stage is a run of layers, cut so that all take about equally long. All micro-batches go forward before the
 first goes back; variables are updated at the end, and the next step begins when all are. What waits for what on which
-link is `hardware/schedule`'s.
+link is decided by `hardware/schedule.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Stands for Horovod and NCCL on top of the model of a step. Left out: chunks within a round, trees of several roots.
 
-Rules. The messages are those of `train/all_reduce_schedule`, as in the graph: a device sends when it has what it
+Rules. The messages are those of `train/collectives/schedule.py`, as in the graph: a device sends when it has what it
 needs, and waits for no others. Gradients are fused in the order in which they are computed, and fused ones are reduced
 one after the other. Both engines give the same times.
 """
