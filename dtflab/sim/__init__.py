@@ -7,6 +7,11 @@ one's own. `sim.estimate("resnet50", sim.cluster_model(workers=50, ps_tasks=16))
 `sim.what_if(session, fetches=…)` makes one step again on other hardware. `sim.CLAIMS` are published claims on scaling.
 docs/engines.md: which engine answers what.
 
+Parts: `engine` (a job on simulated hardware, and the engines that run it), `models` (networks as graphs), `estimates`
+(how fast would it train there?), `what_ifs` (how long would this step take elsewhere?), `predictions` (what the model
+says of published measurements), `races` (several ways to train, side by side), `claims` (published claims on scaling),
+`formulas` (what theory says), `cli` (the command line).
+
 Design: docs/design/sim.md
 """
 

@@ -1,4 +1,9 @@
-"""The namespace `tf.train`: optimizers, the global step, and where the variables of a replicated model go.
+"""The namespace `tf.train`: how models learn, alone and on many tasks.
+
+Parts: `training_util` (the global step), `optimizers` (from a loss to an update), `replicas` (parameter servers,
+synchronous steps, staleness), `collectives` (workers without parameter servers), `input` (queues of examples, and their
+threads), `checkpoints` (variables and graphs in files), `summaries` (what TensorBoard shows), `sessions` (training that
+survives the loss of a task).
 
 Design: docs/design/train.md
 """

@@ -1,11 +1,22 @@
-"""Data → picture: placement, timeline, memory, loads, curves, staleness, calls, queues, a networkx DiGraph.
+"""Data → picture. No notebook is needed.
 
-No notebook is needed.
-
-Read `picture`, then `placement`, `timeline` and `memory`; `layout`, `level`, `column`, `ranks` and `scopes` decide
-where boxes stand, `palette`, `marks`, `style` and `svg` how they look; `figures` draws what matplotlib lays out.
 Everything is a pure function of its arguments and of the style that is set; matplotlib and networkx are loaded by the
 functions that need them.
+
+Read `placement` (every op in the colour of its device), `timeline` (what ran when) with `bands` (the rows of its
+bars), and `memory` (which tensors lay where).
+Other pictures of a step: `explain` (its story), `steps` (its sets of ops), `counters` (where it stands still),
+`kernels` (which devices can run what), `digraph` (the graph for networkx), `phases` (input, forward, loss, backward,
+update).
+Pictures of a cluster: `machines` (hosts, tasks, services), `clients` (who reaches which variables), `variables` (who
+holds them), `loads` (how much each device holds), `wire` (calls between tasks), `busy` (devices at work), `cards` (GPU
+memory now), `card_history` (and over time).
+Pictures of a training: `queues` (levels over time), `queues_now` (and at this moment), `rates` (speeds of an input
+pipeline), `curves` (lines over a common x), `staleness` (ages of gradients).
+Pictures of a simulation: `estimates` (a dry run), `what_ifs` (steps on other hardware).
+What they share: `colouring` (what colours mean), `participants` (tasks and clients that a watch saw), `scopes` (name
+scopes as boxes), `data` (traces and watches as plain data), `drawing` (marks, markup, styles), `layout` (where boxes
+stand).
 
 Design: docs/design/viz.md
 """

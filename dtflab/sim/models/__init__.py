@@ -1,8 +1,11 @@
 """Networks as graphs: those whose speed on many GPUs was published, and a user's own.
 
-`get("resnet50")` is a function of the batch size that builds a `Model`; `build(function, batch)` makes one of any
-function that returns a loss. Read `model` (what a Model is) and `vision` (what networks of images are made of); then
-`vgg`, `alexnet`, `resnet`, `inception`; `seq2seq` and `language_model`; `ranker` and `mlp`.
+`get("resnet50")` is a function of the batch size that builds a network; `build(function, batch)` makes one of any
+function that returns a loss.
+
+Pages: `model` (what a network is), `vision` (the parts of networks for images), `vgg` (large dense layers), `alexnet`
+(the same, earlier), `resnet` (blocks that add their input), `inception` (branches side by side), `seq2seq` (an encoder
+and a decoder), `language_model` (the next word), `ranker` (large tables), `mlp` (the smallest).
 
 Rule: what a network costs is said nowhere but in its graph.
 """

@@ -1,5 +1,8 @@
 """Optimizers, learning rates and moving averages.
 
-Pages: `adadelta`, `adagrad`, `adam`, `ftrl`, `gradient_descent`, `learning_rate_decay`, `momentum`,
-`moving_averages`, `one_op_optimizer`, `optimizer`, `proximal`, `rmsprop`, `slot_creator`.
+Pages: `optimizer` (from a loss to an update), `slot_creator` (variables next to those trained), `one_op_optimizer` (the
+base of what follows), `gradient_descent` (against the gradient), `momentum` (past gradients push on), `adagrad` (a rate
+for each element), `adadelta` (steps in the variable's units), `rmsprop` (gradients in units of their size), `adam`
+(both means), `ftrl` (for sparse weights), `proximal` (penalties after each step), `learning_rate_decay` (rates that
+change), `moving_averages` (a slower copy of each variable).
 """

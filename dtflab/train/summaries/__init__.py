@@ -1,4 +1,5 @@
 """Event files: what TensorBoard shows.
 
-Pages: `event_file_writer`, `plugin_asset`, `summary_writer`.
+Pages: `summary_writer` (summaries, graphs and traces), `event_file_writer` (the thread that writes), `plugin_asset`
+(files of its plugins).
 """
