@@ -180,6 +180,12 @@ def test_the_engines_of_the_simulator_know_none_of_the_questions():
         assert [name for name in house.imports_when_run(path) if name.startswith((*questions,))] == [], path
 
 
+def test_the_layout_of_pictures_knows_nothing_of_the_rest_of_dtflab():
+    layout = house.sources(PACKAGE / "viz" / "layout")
+    imported = [name for path in layout for name in house.imports(path) if name.startswith("dtflab")]
+    assert [name for name in imported if not name.startswith("dtflab.viz.layout.")] == []
+
+
 # ---- circles ----
 
 
