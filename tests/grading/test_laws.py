@@ -77,6 +77,15 @@ def test_texts_and_points_add_up(question):
     assert len({mistake.text for mistake in question.mistakes}) == len(question.mistakes)
 
 
+CODE = re.compile(r"\w\([^)\s]|(?<![=!<>])=(?!=)")  # a call with arguments, an assignment
+
+
+@EACH
+def test_the_first_hint_is_a_nudge(question):
+    """It says where to look, so that the code is the student's own; later hints may show some."""
+    assert not CODE.search(question.hints[0])
+
+
 def test_no_two_answers_have_one_name():
     """`%dtf_grade` finds the questions of a notebook by the names of their answers."""
     names = [question.answer for question in QUESTIONS]
