@@ -45,7 +45,8 @@ PATTERNS = {  # what to look for, and what to write instead
     r"(?i)\b(?:behavior|flavor|honor|neighbor)(?:s|ed|ing|hood)?\b|\bdefense(?!\.md)": "behaviour, neighbour, defence",
 }
 HEADLESS = re.compile(  # a docstring that begins like this can't be read alone
-    r"(?:What|Whose|Who|It|Its|They|Those)\b|The same(?:[,;.:]| (?:along|as|but|for|from|in|of|when|where|with)\b)"
+    r"(?:What|Whose|Who|It|Its|They|Those|Of|Raises|Whether it|As if|One of these|How (?:full|it))\b"
+    r"|The same(?:[,;.:]| (?:along|as|but|for|from|in|of|when|where|with)\b)"
 )
 EXEMPT = {  # a file, and the text there that may stay
     ("dtflab/machine/console.py", '"«": \'"\', "»": \'"\''): "a table of characters that old consoles don't have",

@@ -47,7 +47,7 @@ def ListDirectory(dirname: Any) -> list[str]:
 
 
 def IsDirectory(dirname: Any) -> bool:
-    """Whether it is a folder."""
+    """Whether the path is a folder."""
     return _gfile.isdir(dirname)
 
 

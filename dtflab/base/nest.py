@@ -25,7 +25,7 @@ _composites: list[_Composite] = []
 def register_composite(
     kind: type, parts: Callable[[Any], Sequence[Any]], rebuild: Callable[[Any, Sequence[Any]], Any]
 ) -> None:
-    """A value of `kind` stands for the tensors `parts(value)`; `rebuild(value, tensors)` is the like of others."""
+    """A value of `kind` stands for the tensors `parts(value)`; `rebuild(value, tensors)` makes one from others."""
     _composites.append(_Composite(kind, parts, rebuild))
 
 
@@ -39,7 +39,7 @@ def _composite(value: Any) -> _Composite | None:
 
 
 def is_nested(structure: Any) -> bool:
-    """Whether it is a list, a tuple, a mapping or of an attrs class: no leaf."""
+    """True for a list, a tuple, a mapping or an instance of an attrs class; False for a leaf."""
     return isinstance(structure, list | tuple | Mapping) or hasattr(type(structure), "__attrs_attrs__")
 
 

@@ -222,7 +222,7 @@ class ResourceManager:
             self._serve()
 
     def _possible(self, request: Request) -> bool:
-        """Whether it could be met if nobody else had anything."""
+        """Whether the request could be met if nobody else had anything."""
         return len(self._cards_for(request)) >= request.gpus
 
     def _cards_for(self, request: Request) -> set[str]:

@@ -143,7 +143,7 @@ class MasterStub:
         return master_messages.PartialRunSetupResponse.FromString(data).partial_run_handle
 
     def partial_run(self, handle: str, partial_handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
-        """One of these calls."""
+        """Feed and fetch part of a partial run."""
         request = master_messages.RunStepRequest(
             session_handle=handle, partial_run_handle=partial_handle, fetch=fetches, store_errors_in_response_body=True
         )

@@ -209,7 +209,7 @@ def glob(pattern: str | Iterable[str]) -> list[str]:
 
 
 def isdir(path: Any) -> bool:
-    """Whether it is a folder."""
+    """Whether the path is a folder."""
     return os.path.isdir(local(path))
 
 

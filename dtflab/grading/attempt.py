@@ -130,7 +130,7 @@ def _restrict(memory: int) -> None:
 
 
 def _open_streams() -> None:
-    """Open them again, in case that a cell has closed them."""
+    """Reopen the standard streams if a cell has closed them."""
     sys.stdout = sys.stderr = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
 
 

@@ -100,6 +100,6 @@ def chosen(text: str, every: bool, namespace: Mapping[str, Any]) -> list[Questio
 
 
 def _is_written_here(name: str, namespace: Mapping[str, Any]) -> bool:
-    """Whether it is a function of the notebook; an op or a setting that is called as an answer is none of it."""
+    """True for a function of the notebook, False for an op or a setting that has the name of an answer."""
     value = namespace.get(name)
     return callable(value) and getattr(value, "__module__", None) == namespace.get("__name__")

@@ -46,7 +46,7 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How it ended: `told` says what went wrong, empty after status 0; what it printed; its seconds that count.
+    """The end of an attempt: `told` says what went wrong, empty after status 0; its output; its seconds that count.
 
     `unwatched`: it killed its supervisor, so what it did since then depends on how fast that was noticed.
     """

@@ -183,7 +183,7 @@ def line_of(error: BaseException) -> str:
 
 
 def _is_stub(error: BaseException) -> bool:
-    """Whether it is the line `raise NotImplementedError()` of an exercise as shipped, and not NumPy's of a tensor."""
+    """Whether an exercise as shipped raised it by `raise NotImplementedError()`, and not NumPy for a tensor."""
     return isinstance(error, NotImplementedError) and not str(error)
 
 

@@ -91,7 +91,7 @@ def _told_by_shape(tensor: Tensor) -> Array | None:
 
 
 def _shape(tensor: Tensor) -> Array | None:
-    """Of Shape and ShapeN, which have an output per input."""
+    """The value of Shape and ShapeN, which have an output per input."""
     shape = tensor.op.inputs[tensor.value_index].shape
     return np.array(shape.as_list(), tensor.dtype.as_numpy_dtype) if shape.is_fully_defined() else None
 

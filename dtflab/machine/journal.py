@@ -29,7 +29,7 @@ class CardJournal:
         self._path = path
 
     def on_card(self, event: CardEvent) -> None:
-        """Write it behind the others."""
+        """Append an event."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps(event)}\n")
             is_long = file.tell() > _MOST_BYTES

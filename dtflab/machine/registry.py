@@ -133,7 +133,7 @@ class Registry:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else reads or writes meanwhile, no thread and no process."""
+        """Hold the registry's lock: no other thread or process reads or writes."""
         with self._thread_lock:
             self._depth += 1
             try:  # Ctrl-C may come at any moment

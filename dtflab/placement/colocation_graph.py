@@ -178,7 +178,7 @@ def _wants_reference(node: Node, position: int) -> bool:
 
 
 def _give_way(node: Node, source: Node, mine: Group, theirs: Group) -> None:
-    """Of two groups that a resource joins, the consumer's gives up a request that conflicts with the other's."""
+    """Drop the request of the consumer's group that conflicts with the group of its resource."""
     for strength in ("assigned", "resource"):
         a, b = getattr(theirs, strength), getattr(mine, strength)
         if not _agree(a, b):

@@ -47,7 +47,10 @@ class FunctionCall:
         self._executor = Executor(parts.get(device.name, []), device, of_function=True)
 
     def __call__(self, values: Sequence[Any], ctx: StepContext | None = None) -> list[Any]:
-        """Raises what the body raises, and InvalidArgumentError for a wrong number of values."""
+        """Run the body on `values` and return its outputs.
+
+        Raises the error of the body, or InvalidArgumentError for a wrong number of values.
+        """
         if len(values) != len(self.function.arguments):
             raise errors.InvalidArgumentError.of(
                 f"Function {self.function.name} takes {len(self.function.arguments)} arguments, "

@@ -152,7 +152,7 @@ class Master:
         return self.session(handle).partial_run_setup(feeds, fetches, targets)
 
     def partial_run(self, handle: str, partial_handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
-        """One of these calls."""
+        """Feed and fetch part of a partial run."""
         return self.session(handle).partial_run(partial_handle, feeds, fetches)
 
     def close_session(self, handle: str, error: errors.OpError | None = None) -> None:

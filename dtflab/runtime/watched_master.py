@@ -77,7 +77,7 @@ class WatchedMaster:
             return self._master.partial_run_setup(handle, feeds, fetches, targets)
 
     def partial_run(self, handle: str, partial_handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
-        """One of these calls."""
+        """Feed and fetch part of a partial run."""
         with _ClientCall(self._master, "PartialRun", ", ".join(fetches), feeds) as call:
             return call.answer(self._master.partial_run(handle, partial_handle, feeds, fetches))
 

@@ -75,7 +75,7 @@ class Loads:
 
 
 def share(busy: float, seconds: float, count: int = 1) -> float:
-    """Of `seconds`, on `count` equal things; 0 before any have passed."""
+    """The busy share of `seconds` on `count` equal things; 0 before any have passed."""
     return min(1.0, busy / (seconds * count)) if seconds else 0.0
 
 

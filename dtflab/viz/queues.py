@@ -221,7 +221,7 @@ def _few(waits: Sequence[Wait]) -> Sequence[Wait]:
 
 
 def _thinned(points: list[Point], apart: float = 0.5) -> list[Point]:
-    """Of many corners within half a pixel, the highest, the lowest and the last."""
+    """Keep only the highest, the lowest and the last of many corners within half a pixel."""
     if len(points) < 4000:
         return points
     kept: list[Point] = []

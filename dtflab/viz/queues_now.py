@@ -69,7 +69,7 @@ def _rows(found: Sequence[HeldQueue], y: float, width: float) -> tuple[Markup, f
 
 
 def _bar(queue: HeldQueue, x: float, y: float, width: float) -> Iterator[Markup]:
-    """How full it is; without a limit, the bar has no frame, and is full."""
+    """A bar for the level of a queue; without a limit, the bar has no frame, and is full."""
     full = queue.level / queue.capacity if queue.capacity else min(queue.level, 1)
     if queue.capacity:
         yield tag("rect", x=x, y=y, width=width, height=_BAR, rx=3, class_="whole")

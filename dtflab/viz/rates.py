@@ -188,7 +188,7 @@ def _verdict(found: Pipeline, slow: Stage | None) -> str:
 
 
 def _before(found: Pipeline, slow: Stage) -> Iterator[str]:
-    """How full the queues are from which a stage takes, of several the fullest."""
+    """The level of the queue from which a stage takes; of several, the fullest."""
     courses = [found.queues[number] for number in sorted(slow.takes - slow.puts)]
     if courses:
         course = max(courses, key=lambda course: course.mean() / (course.capacity or 1))

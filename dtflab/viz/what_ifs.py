@@ -117,7 +117,7 @@ def _step(name: str, one: Outcome, scale: _Scale, devices: int, links: int) -> t
 
 
 def _busiest(one: Outcome, most: int) -> list[str]:
-    """Of those that are equally busy (but for rounding), the first."""
+    """The `most` busiest devices; the first ones if several are equally busy (but for rounding)."""
     found = in_order(device for device, busy in one.busy.items() if busy)
     return in_order(sorted(found, key=lambda device: -float(f"{one.busy[device]:.6g}"))[:most])
 

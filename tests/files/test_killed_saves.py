@@ -46,7 +46,7 @@ class Disk:
 
 
 class File:
-    """Of what is written some arrives before the end, and some never."""
+    """A file of which some data arrives before the end, and some never."""
 
     def __init__(self, disk, file):
         self._disk, self._file = disk, file

@@ -82,7 +82,7 @@ CODE = re.compile(r"\w\([^)\s]|(?<![=!<>])=(?!=)")  # a call with arguments, an 
 
 @EACH
 def test_the_first_hint_is_a_nudge(question):
-    """It says where to look, so that the code is the student's own; later hints may show some."""
+    """A first hint says where to look, and the code is the student's own; later hints may show some."""
     assert not CODE.search(question.hints[0])
 
 

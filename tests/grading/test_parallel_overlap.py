@@ -36,7 +36,7 @@ def with_device_specs(first, second):
 
 
 def with_names(first, second):
-    """Of the graph as data: NodeDefs and their inputs."""
+    """The answer from the graph as data: NodeDefs and their inputs."""
     nodes = {node.name: node for node in first.graph.as_graph_def().node}
 
     def behind(name):

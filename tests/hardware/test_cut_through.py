@@ -147,7 +147,7 @@ def test_no_link_carries_more_than_it_can_and_none_is_held_by_others(seed):
 
 
 def test_random_messages_take_about_as_long_as_their_packets():
-    """Of all messages; what is left is that a link serves in the order of sending, packets in that of coming."""
+    """All messages agree, except that a link serves in the order of sending, packets in that of coming."""
     late, off = [], []
     for seed in range(40):
         messages, rates = traffic(seed)

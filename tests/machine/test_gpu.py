@@ -23,7 +23,7 @@ def one_card(monkeypatch):
 
 
 def memory():
-    """Of /gpu:0, as this process has it."""
+    """The memory of /gpu:0, as this process has it."""
     return visible_claims(this_home().host, THIS_PROCESS, None)[0].memory
 
 

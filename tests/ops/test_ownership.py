@@ -31,7 +31,7 @@ def off_by(numbers):
 
 
 def without_a_third_holder(x):
-    """As if a view were not counted."""
+    """The count without that of a view."""
     return min(real_count(x) - 1, 3)
 
 

@@ -89,7 +89,7 @@ def record_name(item: pytest.Function) -> str:
 
 
 def fingerprint_of(item: pytest.Function) -> str:
-    """Of the test, its fixtures, and the programs that it is given."""
+    """The fingerprint of the test, its fixtures, and the programs that it is given."""
     params = item.callspec.params.values() if hasattr(item, "callspec") else ()
     programs = [inspect.unwrap(value) for value in params if inspect.isfunction(value)]
     names = {item.originalname, *item.fixturenames, *(one.__qualname__.partition(".")[0] for one in programs)}

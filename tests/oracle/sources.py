@@ -117,6 +117,6 @@ def reached(path: Path, names: Iterable[str]) -> set[tuple[Path | None, str]]:
 
 @cache
 def fingerprint(path: Path, names: frozenset[str]) -> str:
-    """Of the code of these names and of all that they reach."""
+    """The fingerprint of the code of these names and of all that they reach."""
     texts = {_code(file, name) for file, name in {(path, name) for name in names} | reached(path, names) if file}
     return hashlib.sha256("\n\n".join(sorted(texts)).encode()).hexdigest()[:16]

@@ -152,7 +152,7 @@ def test_layers_of_seq2seq_on_devices_of_their_own():
 
 
 def makespan(attention, devices):
-    """Of a training step whose layers are on devices of their own, the rest on the last of them."""
+    """The makespan of a training step whose layers are on devices of their own, the rest on the last of them."""
     model = models.get("seq2seq")(
         32, layers=4, units=512, vocabulary=1000, attention=attention, steps=6, devices=devices, device=devices[-1]
     )

@@ -100,7 +100,7 @@ def test_transfers_make_the_bubble_larger_and_are_seen():
 
 
 def test_a_slow_stage_sets_the_pace():
-    """Of stages that are not equal the slowest works without a break, once the first part has come."""
+    """The slowest of unequal stages works without a break, once the first part has come."""
     asked, _ = step(*pipeline(8), 4, bus=FREE)
     slow = asked.run(bus=FREE, stragglers={"/gpu:2": 3.0})
     seconds = asked.base.busy[f"{TASK}/device:GPU:0"] / 8

@@ -244,7 +244,7 @@ def test_all_go_on_from_the_first_ones_checkpoint(cluster, tmp_path):
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
 def test_gradients_of_rows_are_gathered_and_not_made_dense(optimizer, cluster):
-    """As if one worker had all lookups: rows that nobody looked up do not move, not even by momentum."""
+    """One worker with all lookups gives the same: rows that nobody looked up do not move, not even by momentum."""
     rows = [[0, 1], [1, 1], [4, 0]]
 
     def loss_of(table, chosen):

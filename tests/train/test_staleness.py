@@ -262,7 +262,7 @@ def test_what_is_missing_is_named():
 
 
 class Failure(Exception):
-    """Of a worker."""
+    """The failure of a worker."""
 
 
 VIRTUAL = {"clock": "virtual", "seed": 1}

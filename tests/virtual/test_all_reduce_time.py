@@ -75,7 +75,7 @@ def between_graph(cluster, algorithm, microseconds, nbytes=NBYTES):
 
 
 def moments(cluster, workers):
-    """Of each worker: when its input was ready, and when it had the last piece."""
+    """For each worker: when its input was ready, and when it had the last piece."""
     log = cluster.log().lines
     ready = {line.what: line.ended for line in log if not line.target}
     had = [ready[f"ready_{worker}"] for worker in range(workers)]

@@ -58,7 +58,7 @@ def test_messages_wait_for_each_other_on_one_direction_of_a_card(ways, second):
 
 
 class Factors:
-    """Of each step another one, and another of each task: 1, 2, 3, … for worker 0, ten times that for worker 1."""
+    """Another factor for each step and each task: 1, 2, 3, … for worker 0, ten times that for worker 1."""
 
     def factors(self, steps, devices, seed):
         return np.arange(1.0, steps + 1)[:, None] * 10.0 ** np.arange(devices)

@@ -25,7 +25,7 @@ def table(picture):
 
 
 def heights(picture):
-    """Of each row's area, the parts (from, to, height), as shares of the row's width and height."""
+    """For each row's area, the parts (from, to, height), as shares of the row's width and height."""
     left, width = map(float, re.search(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="20" class="whole"',
                                        picture.svg).groups())  # fmt: skip
     found = []

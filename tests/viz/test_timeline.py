@@ -125,7 +125,7 @@ def test_idle_counts_time_not_ops():
 
 
 def idle_in_percent(spans, total):
-    """Of `total` microseconds those in which no span runs: counted one by one."""
+    """The share of `total` microseconds in which no span runs, in percent: counted one by one."""
     busy = {moment for start, end in spans for moment in range(start, end)}
     return f"{100 * (total - len(busy)) / total:.0f}"
 

@@ -57,7 +57,7 @@ class Seen(NamedTuple):
 
     @property
     def starved(self) -> bool:
-        """Whether it waits for a first element that nobody will bring."""
+        """Whether the answer waits for a first element that nobody will bring."""
         return self.waits and not self.taken
 
     @property

@@ -82,7 +82,7 @@ class _Made:
         return max(Counter(self.first.values()).values(), default=0)
 
     def waits(self, end: Operation) -> dict[Operation, frozenset[Operation]]:
-        """Of the parts that `end` waits for, each with those that it waits for, and itself."""
+        """The parts that `end` waits for, each with the parts that it waits for and itself."""
         known: dict[Operation, frozenset[Operation]] = {}
         for op in end.graph.get_operations():  # sources stand before those who need them
             sources = [tensor.op for tensor in op.inputs] + list(op.control_inputs)

@@ -87,7 +87,7 @@ def _is_queue(op: Operation) -> bool:
 
 
 def _pinned_by_the_library(op: Operation) -> bool:
-    """Whether it is a queue, which TensorFlow pins to a CPU unasked, or is next to one and got its pin."""
+    """Whether the op is a queue, which TensorFlow itself pins to a CPU, or is colocated with one and got its pin."""
     beside = [op.graph.get_operation_by_name(group.decode().removeprefix("loc:@")) for group in op.colocation_groups()]
     return bool(op.device == "/device:CPU:*") and any(map(_is_queue, beside))
 

@@ -192,8 +192,8 @@ def gives_a_spec(seen: Seen) -> bool:
 
 @q2.mistake()
 def takes_what_comes_first(seen: Seen) -> bool:
-    """Of several devices that are equally good, the first in the list was taken. But the list comes in any order, and
-    the first one by its name counts: min(left), or sorted(left)[0]."""
+    """The first in the list of several equally good devices was taken. But the list comes in any order, and the first
+    one by its name counts: min(left), or sorted(left)[0]."""
 
     def equal(case: Case, got: Any) -> bool:
         best = case.place(lambda d: (d != got, d))  # itself, if its pin and its kernels allow it

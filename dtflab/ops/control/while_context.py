@@ -72,7 +72,7 @@ class WhileContext(ControlFlowContext):
         return forward is self
 
     def know_only(self, tensors: Sequence[Tensor]) -> None:
-        """Of all there is, these are inside."""
+        """Take only `tensors` to be inside the loop."""
         self._values = {tensor.name for tensor in tensors}
 
     # -- what comes in --------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ _NEVER = -math.inf
 
 
 class _LogP(NamedTuple):
-    """Of the paths of a beam: all, those that end in a blank, those that end in its last label."""
+    """Log probabilities of a beam's paths: all, those that end in a blank, those that end in its last label."""
 
     total: float = _NEVER
     blank: float = _NEVER

@@ -112,7 +112,7 @@ def _target(b: int, label: list[int], blank: int, collapse: bool) -> list[int]:
 
 
 def _loss_and_gradient(inputs: Any, states: Any, counts: Any, lengths: Any, merge: bool) -> tuple[Any, Any]:
-    """Of examples without time both are 0."""
+    """The losses and their gradients by `inputs`; both are 0 for examples without time."""
     shifted = inputs - inputs.max(2, keepdims=True)
     y = np.exp(shifted)
     y /= y.sum(2, keepdims=True)

@@ -40,7 +40,7 @@ def _longest(rows: int, cols: int, low: int, high: int) -> int:
 
 
 def _places(rows: int, cols: int, low: int, high: int, align: bytes, xp: Any) -> Iterator[tuple[int, Any, Any, Any]]:
-    """Of each diagonal of a band: its row in storage, where in that row it stands, its rows and columns."""
+    """For each diagonal of a band: its row in storage, where in that row it stands, its rows and columns."""
     longest = _longest(rows, cols, low, high)
     upper_left, lower_left = (side == "LEFT" for side in align.decode().split("_"))
     for d in builtins.range(high, low - 1, -1):

@@ -172,14 +172,14 @@ def _softplus_grad(op: Operation, dy: Tensor) -> list[Tensor]:
 
 
 def _piecewise_linear(op: Operation, dz: Tensor) -> list[Tensor]:
-    """Of a gradient that depends on the features only through where their kinks are."""
+    """The gradients of a gradient op that depends on the features only through where their kinks are."""
     x = op.inputs[1]
     slope = {"alpha": op.get_attr("alpha")} if op.type == "LeakyReluGrad" else {}
     return [apply_op(op.type, gradients=dz, features=x, **slope), arrays.zeros_like(x)]
 
 
 def _exponential(zero: float) -> Grad:
-    """Of a gradient that is exponential below zero, which is written as TensorFlow writes it there."""
+    """The gradients of a gradient op that is exponential below zero, written as TensorFlow writes them there."""
 
     def grad(op: Operation, dz: Tensor) -> list[Tensor]:
         dy, y = op.inputs

@@ -258,18 +258,18 @@ _BACK = "x_backprop: T, scale_backprop: U, offset_backprop: U"
         -> ({_BACK.replace("U", "T")}, reserve_space_3: T, reserve_space_4: T)
         T: {{float}}{_GRAD_WAYS}""")
 class FusedBatchNormGrad(_Gradient):
-    """Of the first one."""
+    """The gradient of FusedBatchNorm."""
 
 
 @op(f"""FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U)
         -> ({_BACK}, reserve_space_3: U, reserve_space_4: U)
         {_SHORT}, U: {{float}}{_GRAD_WAYS}""")
 class FusedBatchNormGradV2(_Gradient):
-    """Of the second one."""
+    """The gradient of FusedBatchNormV2."""
 
 
 @op(f"""FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U,
                              reserve_space_3: U) -> ({_BACK}, reserve_space_4: U, reserve_space_5: U)
         {_SHORT}, U: {{float}}{_GRAD_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
 class FusedBatchNormGradV3(_Gradient):
-    """Of the third one."""
+    """The gradient of FusedBatchNormV3."""

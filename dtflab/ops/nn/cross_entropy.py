@@ -70,7 +70,10 @@ def _swap_last(tensor: Tensor, axis: Any, last: Tensor, name: str | None = "tran
 
 
 def _need_both_by_name(function: str, sentinel: Any, labels: Any, logits: Any) -> None:
-    """Raises ValueError, with TensorFlow 1.15's text: programs written before 1.0 pass (logits, labels) by place."""
+    """Check that both are given by name: programs written before 1.0 pass (logits, labels) by position.
+
+    Raises ValueError with TensorFlow 1.15's text otherwise.
+    """
     if sentinel is not None:
         raise ValueError(f"Only call `{function}` with named arguments (labels=..., logits=..., ...)")
     if labels is None or logits is None:

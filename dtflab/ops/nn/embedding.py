@@ -100,7 +100,7 @@ def _from_shards(shards: list[Any], ids: Tensor, strategy: str, name: str) -> Te
 
 
 def _owners(shards: Sequence[Any], ids: Any, strategy: str) -> tuple[Any, Any]:
-    """Of each id: the number of its shard, and its row there."""
+    """For each id the number of its shard, and its row there."""
     count = len(shards)
     if strategy == "mod":
         return ids % count, ids // count

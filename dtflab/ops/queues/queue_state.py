@@ -241,7 +241,7 @@ class QueueState:
         return [*self.putters, *self.getters]
 
     def level(self) -> str:
-        """How full the queue is, in words."""
+        """The queue's level in words."""
         limit = "" if self.capacity == UNBOUNDED else f" of {self.capacity}"
         return f"{len(self)}{limit} elements{', closed' if self.closed else ''}"
 

@@ -273,7 +273,7 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
 
 
 def _total_and_number(data: Any, ids: Any, segments: Any) -> tuple[Any, Tensor]:
-    """Of each segment the sum of its rows and how many there are, 1 at least."""
+    """For each segment the sum of its rows and how many there are, 1 at least."""
     data, ids = convert_to_tensor(data), convert_to_tensor(ids)
     count: Any = convert_to_tensor(segments)
     number = unsorted_segment_sum(arrays.ones(arrays.shape_internal(ids), data.dtype), ids, count)

@@ -159,7 +159,7 @@ class _Next(NamedTuple):
 
 
 class _Cost(NamedTuple):
-    """Of a part tried at one place in all ways: its steps, the ways that lead on, and how it begins."""
+    """The cost of a part tried at one place in all ways: its steps, the ways that lead on, and how it begins."""
 
     steps: int
     ways: int

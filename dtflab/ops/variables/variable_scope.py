@@ -137,7 +137,7 @@ def _check_dtype(dtype: Any, initializer: Any) -> None:
 
 
 class _Scopes(threading.local):
-    """Of one graph, for each thread: the innermost scope, and how often each name was entered."""
+    """For one graph and each thread: the innermost scope, and how often each name was entered."""
 
     def __init__(self) -> None:
         self.current_scope = VariableScope(False)

@@ -62,7 +62,7 @@ class Layers:
         return _source(op) in self.known
 
     def names(self) -> list[str]:
-        """Of each layer what its variables' names have in common."""
+        """For each layer what its variables' names have in common."""
         return _unique(_common_scope([v.name for v in owned]) for owned in self.variables)
 
     # -- each operation in its turn -----------------------------------------------------------------------------

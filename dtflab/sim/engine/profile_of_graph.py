@@ -74,7 +74,7 @@ class _Step:
     # -- kernels ------------------------------------------------------------------------------------------------
 
     def _kernels(self, ops: Iterable[Operation]) -> list[tuple[Kernel, ...]]:
-        """Of each layer the kernels among `ops`, those of equal cost together."""
+        """For each layer the kernels among `ops`, those of equal cost together."""
         counts: dict[int, Counter[Kernel]] = defaultdict(Counter)
         for op in ops:
             kernel = None if costs.is_free(op.op_class) else self._kernel(op)

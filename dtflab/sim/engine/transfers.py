@@ -174,7 +174,7 @@ def _level(wires: Sequence[Wire], flow: Flow, here: Array) -> Level:
 
 
 def _depths(flow: Flow, wires: int) -> Array:
-    """Of each wire, how many at most lie before it on any route. ValueError if routes go in a circle."""
+    """For each wire, how many at most lie before it on any route. ValueError if routes go in a circle."""
     depths, before, behind = np.zeros(wires, int), flow.pairs[:, 0], flow.pairs[:, 1]
     used = len(np.unique(flow.pairs))
     while (depths[behind] <= depths[before]).any():

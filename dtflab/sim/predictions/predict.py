@@ -168,7 +168,7 @@ class Predictor:
         return _without(site, self.off)
 
     def _profile(self, point: Point) -> Profile:
-        """Of the point's model; of its bytes, if only these are given."""
+        """The profile of the point's model, or of its bytes if only these are given."""
         if point.given.number("gradient_bytes"):
             return of_bytes(point.given.need("gradient_bytes"), self.rows)
         if point.model is None:
@@ -288,7 +288,7 @@ class Predictor:
         return self.question(point).gpus * self.efficiency(point)
 
     def _efficiency_from(self, point: Point, base: int) -> float:
-        """Of `base` GPUs, which fill one host after the other."""
+        """The efficiency relative to `base` GPUs, which fill one host after the other."""
         large = self.question(point)
         hosts = max(1, base // large.site.gpus)
         fewer: dict[str, object] = {"gpus": base, "nodes": hosts, "gpus_per_node": base // hosts}
@@ -316,7 +316,7 @@ class Predictor:
         return servers.step_s / replace(ring, compute_s=servers.compute_s).step_s
 
     def normalised_speedup(self, point: Point) -> float:
-        """Of spare workers: how much shorter a step is, divided by how many more workers that takes."""
+        """The gain of spare workers: how much shorter a step is, divided by how many more workers that takes."""
         spares = point.setup.count("backup")
         return self.speedup(point) / self.question(point).gpus if spares is None else self._gain(point, spares)
 
@@ -410,7 +410,7 @@ def middle(published: float | tuple[float, float]) -> float:
 
 
 def _is_measured(point: Point) -> bool:
-    """Whether it is published how long one GPU takes for a step with all that belongs to it."""
+    """Whether the time of one GPU for a whole step is published."""
     return bool(point.given.number("single_gpu", "single_gpu_step"))
 
 

@@ -26,7 +26,7 @@ class Error(NamedTuple):
 
 
 def errors_of(predictions: Predictions, points: Points) -> list[Error]:
-    """Of all points that were predicted and published, in the order of the file."""
+    """The errors of all points that were predicted and published, in the order of the file."""
     return [
         Error(point.id, point.regime, published, value, relative_error(value, published))
         for point in points

@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def idle(self) -> dict[str, float]:
-        """Of each device, the share of the time in which nothing ran on it."""
+        """For each device, the share of the time in which nothing ran on it."""
         return {d: seconds / self.makespan for d, seconds in self.schedule.idle.items() if computes(d)}
 
     def bubble(self, devices: Sequence[str]) -> float:

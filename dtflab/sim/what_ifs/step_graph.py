@@ -190,7 +190,7 @@ class StepGraph:
 
     @cached_property
     def _axes(self) -> dict[str, list[int | None]]:
-        """Of each output the dimension that grows with the batch."""
+        """For each output the dimension that grows with the batch."""
         nodes = self._joined()
         opened = {node.name: [None, *sizes[1:]] for node in nodes if node.op == "_Arg" and (sizes := self._fed(node))}
         shapes = static_shapes(nodes, opened)

@@ -27,7 +27,7 @@ class SecondOrStepTimer:
         self.reset()
 
     def reset(self) -> None:
-        """As if it had never said yes."""
+        """Reset the timer: its next step triggers."""
         self._last_triggered_step: int | None = None
         self._last_triggered_time: float | None = None
 

@@ -54,7 +54,7 @@ class Event(NamedTuple):
 
     @property
     def added(self) -> bool:
-        """Whether it is none of the graph's ops: it sends, receives or fetches what these made."""
+        """True for an op that is not one of the graph's own ops: it sends, receives or fetches what these made."""
         return self.op in _ADDED_OPS
 
     def called(self, name: str) -> str:
@@ -109,12 +109,12 @@ def read(step: Any, most: int | None = None) -> Trace:
     stats = getattr(step, "step_stats", step)
     stats = stats() if callable(stats) else stats  # of what was only simulated: an Outcome, an Estimate
     if not hasattr(stats, "dev_stats"):
-        raise TypeError(f"a RunMetadata or StepStats is needed, not {type(step).__name__}")
+        raise TypeError(f"A RunMetadata or StepStats is needed, not {type(step).__name__}.")
     nodes = [(d, n) for d in stats.dev_stats for n in d.node_stats if n.node_name not in _HIDDEN]
     if not nodes:
         raise ValueError(
-            "the trace is empty: run the step with options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE) "
-            "and run_metadata=tf.RunMetadata()"
+            "The trace is empty. Run the step with options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE) "
+            "and run_metadata=tf.RunMetadata()."
         )
     zero = min(_start(n) for _, n in nodes)
     whole = None
@@ -134,7 +134,9 @@ def read(step: Any, most: int | None = None) -> Trace:
             events.append(_event(node, device, zero))
     total = max([*(e.end for e in (*events, *beside)), *(t.end for t in transfers)])
     if total <= 0:
-        raise ValueError("the trace has no length: all its times are equal, so there is nothing to draw")
+        raise ValueError(
+            "There is nothing to draw: all times of the trace are equal. Trace a step whose ops take time."
+        )
     for bars in (events, beside):
         bars.sort(key=lambda e: (e.start, e.end))
     transfers.sort(key=lambda t: (t.start, t.end, t.tensor))

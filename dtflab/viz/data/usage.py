@@ -224,7 +224,7 @@ def _writers(step: Any, zero: float) -> dict[tuple[str, int], list[_Write]]:
 
 
 def _over(held: Held, writes: Iterable[_Write] | None) -> tuple[tuple[float, str], ...]:
-    """Of the writes into a tensor's buffer those of others that filled it."""
+    """The writes of other tensors that filled a tensor's whole buffer."""
     own = {write.name: write for write in writes or ()}
     size = own[held.name].nbytes if held.name in own else 0
     return tuple((write.at, name) for name, write in own.items() if name != held.name and write.nbytes == size)

@@ -201,7 +201,7 @@ def gradients(tf: Any) -> Any:
 
 
 def _images(tf: Any) -> Any:
-    """Of a shape that the master knows: it makes one op only of what it is sure of."""
+    """Images of a shape that the master knows: it makes one op only of what it is sure of."""
     return tf.reshape(tf.placeholder(tf.float32, [4, 5])[:, :4], [1, 4, 4, 1]) * np.float32([1.0, -0.5])
 
 

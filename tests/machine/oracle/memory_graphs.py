@@ -74,7 +74,7 @@ GRAPHS = {
 
 
 def facts(run_metadata):
-    """Of the trace of a step: what each op allocates, if it is large, whether it is freed within the step; the peak.
+    """From the trace of a step: large allocations of each op, whether they are freed within the step, and the peak.
 
     The peak is that of the large tensors, in bytes. In one microsecond memory is freed before other is taken: between
     taking it and freeing an input an op computes, which is longer; but the next op may take its own at once.

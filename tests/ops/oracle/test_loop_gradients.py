@@ -310,7 +310,7 @@ def in_scopes_and_collocated(tf, p, x, n):
 
 @program
 def inside_of_a_loop(tf, p, x, n):
-    """Of what a body computes by itself."""
+    """The gradients that a body computes by itself."""
 
     w = x * 2.0
 

@@ -104,7 +104,7 @@ class Report:
         return sorted((self._source(n), *(n.attr[a].s.decode() for a in ends), n.attr["T"].type) for n in sends)
 
     def edges(self) -> dict[str, tuple[Any, ...]]:
-        """Of each op of the program: type, device, and inputs as they were before the graph was cut."""
+        """For each op of the program: type, device, and inputs as they were before the graph was cut."""
         return {
             name: (node.op, node.device, sorted(set(map(self._input, node.input)) - {"tick"}))
             for name, node in self.nodes.items()
