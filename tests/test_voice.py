@@ -26,6 +26,8 @@ BE = r"(?:is|are|was|were|be|been|being)"
 PATTERNS = {  # what to look for, and what to write instead
     rf"(?i){THERE}(?:\b{BE}|['’](?:s|re)) no (?!longer|more|other|such)[a-z]": "is not a …",
     rf"\bno such(?! [`\w'\"{{])|\b(?:if it|it|that|they|which) {BE} none\b(?! of)": "an unknown …, not a …",
+    r"(?i)\b(?:is|are|was|were) none of\b": "is not one of …, no … has …",
+    r"(?i)\btakes? no notice\b|\bat the begin\b|\bthe like of\b": "does not track, at the beginning, one like",
     rf"\bWho(?:so)?(?:ever)?\b{NO_QUESTION}": "name the subject: a client that …, the thread that …",
     r"(?i); who(?:ever)? |\bwho(?:so)?ever\b|\bones? who\b": "name the subject: a client that …, any thread that …",
     rf"\b(?i:{THING})s?,? who (?!else)": "that, which",
@@ -146,6 +148,8 @@ def test_marks_are_a_typesetters():
         "In 40 % Of the steps",
         "It takes 12 %",
         "The workers are initialised.",
+        "TypeError if it is none of these.",
+        "At the end, or at the begin of a function.",
         "Its behavior",
     ],
 )

@@ -93,7 +93,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False) -> Any:
-    """The like of `structure` with the items of `flat_sequence` as leaves; ValueError if there are not as many."""
+    """A copy of `structure` with the items of `flat_sequence` as leaves; ValueError if there are not as many."""
     if not isinstance(flat_sequence, list | tuple):
         raise TypeError(
             f"Attempted to pack value:\n  {flat_sequence}\ninto a structure, but found incompatible type "

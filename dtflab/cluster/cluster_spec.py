@@ -25,7 +25,7 @@ class ClusterSpec:
     {'ps': ['localhost:2222'], 'worker': {1: 'localhost:2224'}}
 
     Raises:
-      TypeError: `cluster` is none of these, or a name or an address is not a string.
+      TypeError: `cluster` is not one of these, or a name or an address is not a string.
     """
 
     def __init__(self, cluster: Any) -> None:

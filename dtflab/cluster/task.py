@@ -44,7 +44,7 @@ class MessageLog:
         self._kept: deque[tuple[float, str, str, str, int, str]] = deque(maxlen=10_000)
 
     def on_message(self, message: Message) -> None:
-        """Keep it, as a plain tuple: of those the garbage collector takes no notice."""
+        """Keep the message as a plain tuple, which the garbage collector does not track."""
         at, method, source, target, nbytes, detail = message
         self._kept.append((at, method, source, target, nbytes, detail))
 

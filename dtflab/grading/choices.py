@@ -115,8 +115,8 @@ class Prediction:
 def predict(id: str, letters: str = "") -> Prediction:
     """Judge the chosen letters, `"CE"` or `"e, c"`. `.right` of the result is True or False.
 
-    `id` is a question's, `placement/q3`, or its end if that is enough. LookupError lists the questions if there is none
-    of that id, or if it has nothing to choose from; ValueError names letters that it does not have; TypeError is for
+    `id` is a question's, `placement/q3`, or its end if that is enough. LookupError lists the questions if none has
+    that id, or if it has nothing to choose from; ValueError names letters that it does not have; TypeError is for
     a value that is not a text.
     """
     question = _question(id)

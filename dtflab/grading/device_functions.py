@@ -115,7 +115,7 @@ def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: s
 
 
 def _named(op: Any, device: Any, ps_tasks: int, worker: str) -> DeviceName:
-    """The device that the answer named for an op; Wrong if it is none of the cluster."""
+    """The device that the answer named for an op; Wrong if it is not one of the cluster's."""
     tasks = " … ".join(f"'/job:ps/task:{task}'" for task in sorted({0, ps_tasks - 1}))
     told = f"For {op.type} '{op.name}' it returned {shown(device)}; expected: {tasks} or {worker!r}."
     if not isinstance(device, str | DeviceSpec):

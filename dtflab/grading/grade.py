@@ -32,7 +32,7 @@ def grade(id: str, answer: Any = _NOT_GIVEN, *, hint: bool = False) -> Any:
 
     `id` is a question's, `placement/q1`, or its end if that is enough, `q1`. The answer is what the caller's namespace
     has under the question's name for it, or `answer`. Nothing that the answer does is raised; LookupError lists the
-    questions if there is none of that id.
+    questions if none has that id.
 
     The numbers in a question follow from the environment's DTFLAB_GRADE_SEED (a text, default 0), which a teacher may
     keep secret, and DTFLAB_STUDENT (default empty).
@@ -49,7 +49,7 @@ def check(id: str, name: str = "", answer: Any = _NOT_GIVEN) -> bool:
     """Whether an answer passes the check of that name, or all checks of the question. Findings are printed.
 
     For the doctests of otter-grader, and for scripts. The answer is found as `grade` finds it; LookupError lists the
-    questions or the checks if there is none of that name.
+    questions or the checks if none has that name.
     """
     question = find(id)
     if name:
@@ -81,7 +81,7 @@ def next_hint(question: Question) -> Hint:
 def chosen(text: str, every: bool, namespace: Mapping[str, Any]) -> list[Question]:
     """The questions that `%dtf_grade` means: the one of an id, all, or those with an answer in the notebook.
 
-    LookupError says what to name if there is none of them.
+    LookupError says what to name if there are none.
     """
     if text and every:
         raise LookupError(f"{text}, or all questions? Name one, or say --all: not both")

@@ -152,7 +152,7 @@ def data(report: Report) -> dict[str, Any]:
 
 
 def report_of(found: Any, question: Question) -> Report:
-    """The report that `data` describes, as another process said it; ValueError if it is none of this question.
+    """The report that `data` describes, as another process said it; ValueError if it is not one of this question.
 
     Only what was seen is taken from it. Points and titles are those of the question here, pictures do not travel.
     """

@@ -243,7 +243,7 @@ class Operation:
         return tuple(self.outputs)
 
     def get_attr(self, name: str) -> Any:
-        """The value of an attribute, shapes and tensors as messages; ValueError if there is none of that name."""
+        """The value of an attribute, shapes and tensors as messages; ValueError if no attribute has that name."""
         if name not in self.attrs:
             raise ValueError(f"Operation '{self.name}' has no attr named '{name}'.")
         return attr_value.as_message(self.attrs[name])

@@ -75,7 +75,7 @@ def _from_memory(machines: Machines, place: Place) -> Path:
 
 
 def _peers(machines: Machines, host: Host, source: int, target: int) -> Path:
-    """From GPU to GPU: over NVLink; else up to where both trees meet, across the sockets if they are two, and down."""
+    """From GPU to GPU: over NVLink; else up to where both trees meet, across the sockets if there are two, and down."""
     if host.bus.peer_bandwidth:
         return tuple(
             machines.link(f"{host.name} GPU {card} NVLink {way}", host.bus.peer_bandwidth, latency_s)

@@ -24,7 +24,7 @@ from dtflab.ops.variables import functions as variables
 
 @label_metric
 def true_positives(labels: Any, predictions: Any, weights: Any) -> Metric:
-    """How many elements are positive and were predicted to be; with weights, the sum of theirs."""
+    """How many elements are positive and were predicted to be; the sum of their weights, if given."""
     return _counted(True, True, labels, predictions, weights)
 
 

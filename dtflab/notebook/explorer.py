@@ -47,7 +47,7 @@ class Explorer:
     def __init__(self, draw: Callable[..., Any], sliders: dict[str, Slider]) -> None:
         for name, slider in sliders.items():
             if slider.start not in slider.values:
-                raise ValueError(f"{name} begins at {slider.start!r}, which is none of its values {slider.values}.")
+                raise ValueError(f"{name} begins at {slider.start!r}, which is not one of its values {slider.values}.")
         self._draw = draw
         self.sliders = sliders
         self.values = {name: slider.start for name, slider in sliders.items()}  # replaced, never changed

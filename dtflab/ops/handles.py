@@ -38,7 +38,7 @@ class ResourceHandle(NamedTuple):
 def new_or_shared(
     node: Node, kind: type[T], type_name: str, make: Callable[..., T], check: Callable[[T, str], Any] | None = None
 ) -> Callable[..., Any]:
-    """The kernel of an op that gives a resource's handle, and first makes the resource if there is none of its name.
+    """The kernel of an op that gives a resource's handle, and first makes the resource if none has its name.
 
     `make(ctx, name, *inputs)` makes it; `check(resource, name)` raises if another node has made a different one.
     """

@@ -33,7 +33,7 @@ class DirectMaster(Master):
     has_session_pools = True
 
     def inter_op_pool(self, options: RunOptions | None) -> int:
-        """The number of the pool that a RunOptions asks for; InvalidArgumentError if there is none of that number."""
+        """The number of the pool that a RunOptions asks for; InvalidArgumentError if no pool has that number."""
         return self._pools.choose(options)
 
     def close_session(self, handle: str, error: errors.OpError | None = None) -> None:

@@ -288,7 +288,7 @@ class BaseSession:
     def placed_nodes(self, fetches: object = None) -> list[Node]:
         """The nodes of the session's graph with the devices they were placed on; only those of `fetches` if given.
 
-        `placement_reasons` says why. NotImplementedError for a master in another process, which does not tell.
+        `placement_reasons` says why. NotImplementedError for a master in another process, which does not report it.
         """
         session = self.master_session()
         if fetches is None:
@@ -302,7 +302,7 @@ class BaseSession:
 
     def master_session(self) -> MasterSession:
         """The master's side of the session; NotImplementedError if the master is in another process."""
-        master = self._local_master("Only a master in this process tells its placement; trace a run instead.")
+        master = self._local_master("Only a master in this process reports its placement; trace a run instead.")
         return master.session(self._handle)
 
     def local_devices(self) -> list[Device]:

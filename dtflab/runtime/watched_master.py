@@ -91,7 +91,7 @@ class WatchedMaster:
         self._master.reset(containers)
 
     def list_devices(self, handle: str) -> list[DeviceAttributes]:
-        """The devices of the session; not told, for pictures ask it while they watch."""
+        """The devices of the session; not reported, because pictures ask while they watch."""
         return self._master.list_devices(handle)
 
 

@@ -4,8 +4,8 @@ A grader ends an answer that takes too long by raising an exception in its threa
 is stopped in the middle of its turn would not pass the turn on, and all others would wait forever. So each thread keeps
 a record of where it is, and `may_stop` reads the record of any thread.
 
-Rule: a record changes by plain assignments. Python raises an exception from another thread at the begin of a Python
-function or after a call, so none arrives between an assignment and the next call.
+Rule: a record changes by plain assignments. Python raises an exception from another thread at the beginning of a
+Python function or after a call, so none arrives between an assignment and the next call.
 """
 
 from __future__ import annotations

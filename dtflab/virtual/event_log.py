@@ -18,7 +18,7 @@ class EventLog:
     """The last `size` events, in the order in which they were known; the hash is over all."""
 
     def __init__(self, size: int = 100_000) -> None:
-        self._kept: deque[_Line] = deque(maxlen=size)  # plain tuples, of which the garbage collector takes no notice
+        self._kept: deque[_Line] = deque(maxlen=size)  # plain tuples, which the garbage collector does not track
         self._new: list[_Line] = []  # not hashed yet
         self._hashed = 0
         self._hash = hashlib.sha256()

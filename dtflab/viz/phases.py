@@ -5,7 +5,7 @@ The rule, in this order:
 - update: what uses a gradient (accumulators, clipping, optimizers, the train op), and what nothing but the update
   needs: learning rates, moments, counters;
 - the losses are the ops that have a gradient and feed no other such op. What they need is input, forward or loss:
-  - input: placeholders, queues, files, variables that are not trained (if there are none of these: constants), and what
+  - input: placeholders, queues, files, variables that are not trained (without these: constants), and what
     is made of them without a trained variable;
   - loss: of what comes after the last use of weights, all from where a target joins (all of it, if none does), and
     the regularizers, what is made of variables alone and has been summed up, and the losses themselves;

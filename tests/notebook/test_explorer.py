@@ -159,7 +159,7 @@ def test_what_can_not_be_set_is_told():
         one.set(object=3)
     with pytest.raises(KeyError, match="workers"):
         one.set(workers=1)
-    with pytest.raises(ValueError, match="n begins at 3, which is none of its values"):
+    with pytest.raises(ValueError, match="n begins at 3, which is not one of its values"):
         explore(str, n=Slider([1, 2], 3, "Look."))
 
 

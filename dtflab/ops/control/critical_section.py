@@ -39,7 +39,7 @@ class _Execution(NamedTuple):
 
 
 class _Open(threading.local):
-    """The sections that this thread is building the insides of."""
+    """The sections whose bodies this thread is building."""
 
     def __init__(self) -> None:
         self.signatures: list[Any] = []

@@ -3,7 +3,7 @@
 Stands for `resource_variable_ops.cc` in `core/ops` and `core/kernels`, and the gradients of
 `python/ops/resource_variable_ops.py`. Left out: variables of variant dtype.
 
-Rule: the variable (a Cell) begins to exist with its first assignment.
+Rule: the variable (a Cell) is created by its first assignment.
 """
 
 from __future__ import annotations

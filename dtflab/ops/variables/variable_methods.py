@@ -1,7 +1,7 @@
 """Operators and methods that are made in loops: those of what is used like a tensor, and of variables.
 
 Stands for `_OverloadAllOperators` of `python/ops/variables.py`, `_LazyEvalTensor` of `variable_scope.py`, the scatter
-methods of `python/ops/ref_variable.py` and `resource_variable_ops.py`, and `__iadd__` and the like of the latter.
+methods of `python/ops/ref_variable.py` and `resource_variable_ops.py`, and the likes of `__iadd__` of the latter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Step model: one step of all workers after the other, each as a few scans in NumPy.
+"""Step model: the steps of all workers, one after another, each as a few scans in NumPy.
 
 Left out: all-reduce (`reductions`) and pipelines (`pipelines`).
 

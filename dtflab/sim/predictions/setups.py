@@ -61,7 +61,7 @@ def batch_of(point: Point) -> float:
 def units_of(point: Point) -> float:
     """The units that an example counts for in a rate: a pair of sentences is many tokens.
 
-    Where the point's own unit is none of a rate, a rate that is given counts tokens of a network of words, else images.
+    Where the point's own unit is not a rate's, a rate that is given counts tokens of a network of words, else images.
     """
     counted = re.fullmatch(r"([a-z]+?)s?\s*(?:/|per)\s*s(?:ec(?:ond)?)?", point.unit.lower())
     if counted and counted[1] in UNITS:

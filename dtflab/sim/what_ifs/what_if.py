@@ -59,7 +59,7 @@ def what_if(
       placer: of a step that is not run, as in `Session(placer=…)`.
 
     Raises:
-      ValueError: something is missing; the message says what, and how to get it. TypeError: `of` is none of these.
+      ValueError: something is missing; the message says what, and how to get it. TypeError: `of` is not one of these.
     """
     own = None if master is None else task_of(master)
     batch = None if batch is None else whole("batch", batch)
