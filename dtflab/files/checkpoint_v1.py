@@ -142,8 +142,8 @@ class V1Reader:
         record = _parsed(next((value for value in found if value is not None), None), self.file_pattern)
         values = listed_values(record.data.data, saved.dtype)
         shape = block.shape_in(saved.shape)
-        if values.size != math.prod(shape):
-            raise _lost(f"{self.file_pattern}: {values.size} elements of {name} where {list(shape)} were saved")
+        if values.size != (size := math.prod(shape)):
+            raise _lost(f"{self.file_pattern}: {values.size} elements of {name}, but shape {list(shape)} needs {size}")
         return values.reshape(shape)
 
 

@@ -95,7 +95,7 @@ class Question:
 
         def add(judge: Judge) -> Judge:
             if points < 1 or not 0 < seconds <= MOST:
-                raise ValueError(f"{self.id}: a check has at least 1 point, and at most {MOST:g} s")
+                raise ValueError(f"{self.id}: at least 1 point and at most {MOST:g} s, not {points} and {seconds:g}.")
             self.checks.append(Check(judge.__name__, title, points, judge, seconds))
             return judge
 

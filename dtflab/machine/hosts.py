@@ -199,7 +199,7 @@ def give_cards(host: str, wanted: HostCards) -> None:
     """Give a host the cards of a cluster, until `take_cards`. ValueError if other clusters or processes differ."""
     with _lock:
         if any(not said.agrees(wanted) for said in _said.get(host, [])):
-            raise _differ(host, wanted, _said[host][0], "another cluster of this process lives")
+            raise _differ(host, wanted, _said[host][0], "another cluster of this process is running")
         _said.setdefault(host, []).append(wanted)
         try:
             cards_of(host)
@@ -334,12 +334,12 @@ def _check_with_others(host: str, wanted: HostCards) -> None:
     for record in registry().others():
         there = record.hosts.get(host)
         if there is not None and not there.agrees(wanted):
-            raise _differ(host, wanted, there, f"process {record.pid} ({record.command}) lives")
+            raise _differ(host, wanted, there, f"process {record.pid} ({record.command}) is running")
 
 
 def _differ(host: str, wanted: HostCards, there: HostCards, why: str) -> ValueError:
     return ValueError(
-        f"Host {host!r} can't have {wanted}: it has {there} as long as {why}. Ask for the same cards, end that, or "
+        f"Host {host!r} can't have {wanted}: it has {there} while {why}. Ask for the same cards, end that, or "
         "name another host (DTFLAB_HOST)."
     )
 

@@ -105,14 +105,14 @@ class DtfMagics(Magics):
         for item in args.job:
             job, separator, count = item.partition("=")
             if not separator or not count.isdigit():
-                raise UsageError(f"--job {item}? Write NAME=N, for example --job chief=1")
+                raise UsageError(f"--job must be NAME=N, not {item}. For example: --job chief=1")
             jobs[job] = int(count)
         if fewer := next((job for job, count in jobs.items() if count < 0), None):
-            raise UsageError(f"--{fewer} {jobs[fewer]}? A job has 0 tasks or more. For example: {_EXAMPLE}")
+            raise UsageError(f"--{fewer} must be 0 or more tasks, not {jobs[fewer]}. For example: {_EXAMPLE}")
         if not any(jobs.values()):
             raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
         if args.engine not in _ENGINES:
-            raise UsageError(f"--engine {args.engine}? Choose {' or '.join(_ENGINES)}. For example: {_EXAMPLE}")
+            raise UsageError(f"--engine must be {' or '.join(_ENGINES)}, not {args.engine}. For example: {_EXAMPLE}")
         machines = hardware.options(args, [job for job, count in jobs.items() if count])
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
@@ -150,7 +150,7 @@ class DtfMagics(Magics):
         """
         period = parse_argstring(self.dtf_smi, line).period
         if not 0 <= period < math.inf:
-            raise UsageError(f"--period {period:g}? Give seconds, 0 or more. For example: %dtf_smi --period 0.5")
+            raise UsageError(f"--period must be 0 or more seconds, not {period:g}. For example: %dtf_smi --period 0.5")
         return smi(period)
 
     @magic_arguments()

@@ -77,7 +77,7 @@ class StateMagics(Magics):
         if isinstance(what, Watch):
             return drawn(viz.wire, what, _number(texts.get("step")))
         if "step" in texts:
-            raise UsageError("--step chooses among the steps of a watch; this line runs one. %dtf_wire seen --step -1")
+            raise UsageError("--step chooses a step of a watch, not of a line. For example: %dtf_wire seen --step -1")
         session, feed = lines._session(texts, example, what), lines._feed(texts)
         with watch() as seen:
             session.run(what, feed)

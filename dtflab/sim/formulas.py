@@ -132,7 +132,7 @@ def mean_staleness(workers: int) -> int:
 def divergence_learning_rate(delay: int, curvature: float = 1.0) -> float:
     """Above this learning rate gradient descent on ½λx² diverges if gradients are `delay` steps old; λ: `curvature`."""
     if delay < 0:
-        raise ValueError(f"delay counts steps and is ≥ 0, not {delay}.")
+        raise ValueError(f"delay must be a number of steps, 0 or more, not {delay}.")
     return 2 * math.sin(math.pi / (2 * (2 * delay + 1))) / curvature
 
 

@@ -33,7 +33,7 @@ _MEANINGS = {"done": "has run", "dead": "does not run", "ready": "runs in the ne
 def counters(nodes: Sequence[Standing]) -> Picture:
     """Picture a step that stands still; `nodes` are those of `Steps.nodes`. ValueError if there are none."""
     if not nodes:
-        raise ValueError("there is nothing to draw: the step has no nodes outside of loops")
+        raise ValueError("There is nothing to draw: the step has no nodes outside of loops. Choose another one.")
     names = {node.name for node in nodes}
     edges = [(source, node.name) for node in nodes for source in node.sources if source in names]
     with together(node.device for node in nodes):

@@ -83,7 +83,7 @@ def _checked(xs: Any, ys: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     x = np.asarray(xs, dtype=float)
     lines = {name: np.asarray(values, dtype=float) for name, values in ys.items()}
     if not x.size or not lines:
-        raise ValueError("there is nothing to draw: no points or no lines")
+        raise ValueError("There is nothing to draw: give at least one point and one line.")
     for name, y in lines.items():
         if y.shape != x.shape or x.ndim != 1:
             raise ValueError(f"{name!r} has shape {y.shape}, but the points on the x axis have {x.shape}")

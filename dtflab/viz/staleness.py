@@ -58,7 +58,7 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
             f"{type(log).__name__}."
         )
     if not len(log):
-        raise ValueError("there is nothing to draw: no gradient was recorded. Has the training begun?")
+        raise ValueError("There is nothing to draw: no gradient was recorded. Run a training step first.")
     edges, used, lost = _bins(log)
     summary = f"{plural(len(log), 'gradient')}, {log.mean():.1f} steps old in the mean, {log.dropped:,} dropped"
     heading, width = marks.heading(title, summary), room()

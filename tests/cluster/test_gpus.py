@@ -160,7 +160,7 @@ def test_what_can_t_be_is_refused_before_anything_starts(arguments, kind, messag
 def test_two_clusters_on_one_machine_must_agree():
     with tf.Cluster(BOOK, gpus=2):
         other = {"worker": ["machine-b.example.com:3333"]}
-        with pytest.raises(ValueError, match="another cluster of this process lives"):
+        with pytest.raises(ValueError, match="while another cluster of this process is running"):
             tf.Cluster(other, gpus=1)
         with tf.Cluster(other, gpus=2) as cluster:
             assert len(gpus(cluster, "worker")) == 2

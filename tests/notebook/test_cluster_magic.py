@@ -73,15 +73,15 @@ def test_stop(shell):
     [
         ("", "at least one task"),
         ("--ps 0", "at least one task"),
-        ("--ps -1 --worker 2", "--ps -1? A job has 0 tasks or more"),
+        ("--ps -1 --worker 2", "--ps must be 0 or more tasks, not -1"),
         ("--ps x", "invalid int value: 'x'"),
         ("--ps", "expected one argument"),
         ("--pss 1", "unrecognized arguments: --pss"),
         ("begin", "begin? Say start, status, stop, restart"),
         ("start now", "unrecognized arguments: now"),
-        ("--worker 1 --engine ray", "--engine ray? Choose inprocess or process"),
-        ("--job chief", "--job chief? Write NAME=N"),
-        ("--job chief=one", "for example --job chief=1"),
+        ("--worker 1 --engine ray", "--engine must be inprocess or process, not ray"),
+        ("--job chief", "--job must be NAME=N, not chief"),
+        ("--job chief=one", "For example: --job chief=1"),
         ("--worker 1 --gpu K40", "describe the GPUs of --gpus"),
         ("--worker 1 --gpus 1 --gpu K41", "No GPU model 'K41' is known. Choose one of K520"),
         ("--worker 1 --gpus 1 --gpu-memory much", "'much' is not an amount of memory"),
@@ -123,7 +123,8 @@ def test_tab_behind_a_bare_name_adds_nothing_and_fails_nowhere(shell, magic_name
 @pytest.mark.parametrize("period", ["-1", "nan", "inf"])
 def test_a_period_that_is_none_is_told(shell, period):
     text = cell(shell, f"%dtf_smi --period {period}")
-    assert text.startswith(f"UsageError: --period {period}? Give seconds, 0 or more.") and len(text.splitlines()) == 1
+    assert text.startswith(f"UsageError: --period must be 0 or more seconds, not {period}.")
+    assert len(text.splitlines()) == 1
 
 
 def test_dtf_smi_says_virtual_time_before_the_first_step_and_nothing_after_the_end(shell):

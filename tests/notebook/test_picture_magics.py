@@ -121,7 +121,7 @@ def test_names_in_the_graph_of_the_named_session(shell):
     shell.run_cell("with tf.Graph().as_default() as g:\n    tf.constant(1, name='a/b')\nsess = tf.Session(graph=g)")
     assert "a/b" in magic(shell, "%dtf_placement a/b --session sess", "picture").text
     text = cell(shell, "%dtf_timeline a/b --session sess")
-    assert text == "UsageError: the trace has no length: all its times are equal, so there is nothing to draw\n"
+    assert text == "UsageError: There is nothing to draw: all times of the trace are equal. Trace a longer step.\n"
     text = cell(shell, "%dtf_timeline a/b")
     assert text == "UsageError: In 'a/b': name 'a' is not defined. And 'a/b' is not an op or tensor of the graph.\n"
 

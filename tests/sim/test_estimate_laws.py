@@ -156,7 +156,7 @@ def test_each_step_is_no_shorter_than_what_it_is_made_of():
 
 
 def test_a_parameter_outside_its_range_is_refused():
-    with pytest.raises(ValueError, match=r"nic_efficiency is 1.5, but lies between 0.1 and 1.0"):
+    with pytest.raises(ValueError, match=r"nic_efficiency is 1.5, but must lie between 0.1 and 1.0"):
         Parameters(nic_efficiency=1.5)
 
 

@@ -170,7 +170,7 @@ def test_gradient_descent_on_old_gradients_diverges_just_above_the_bound(delay):
         (lambda: formulas.all_reduce_ends("ring", [], 1, 1, 1), "one worker at least, not 0"),
         (lambda: formulas.ring_all_reduce_seconds(0, 1, 1, 1), "workers must be at least 1, not 0"),
         (lambda: formulas.exponential_order_statistic(3, 2), "The 3-th of 2"),
-        (lambda: formulas.divergence_learning_rate(-1), "delay counts steps"),
+        (lambda: formulas.divergence_learning_rate(-1), "delay must be a number of steps"),
     ],
 )
 def test_what_has_no_answer(call, message):

@@ -138,10 +138,10 @@ def test_placeholders_that_the_step_does_not_need_are_not_fed():
     "changes, words",
     [
         ({"gpu": "K4000"}, "K4000"),
-        ({"network": 0}, "network=0: a factor is a number above 0"),
+        ({"network": 0}, "network must be a number above 0, not 0"),
         ({"gpu": cpu("2x Xeon E5-2690 v3")}, "is a CPU"),
         ({"network": "fast"}, "fast"),
-        ({"latency": -1}, "latency=-1: a factor is a number from 0 up"),
+        ({"latency": -1}, "latency must be a number, 0 or more, not -1"),
         ({"workers": 0}, "workers=0"),
         ({"workers": 2.5}, "workers=2.5"),
         ({"batch": -3}, "batch=-3"),

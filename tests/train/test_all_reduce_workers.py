@@ -146,7 +146,7 @@ def test_all_fail_when_one_fails_and_the_next_training_begins_again(algorithm, c
     assert isinstance(found[2], RuntimeError)
     others = [error for index, error in enumerate(found) if index != 2]
     assert all(isinstance(error, errors.InvalidArgumentError) for error in others)
-    assert all(re.search(r"/job:worker/task:\d gives no piece of gradients: it or", str(error)) for error in others)
+    assert all(re.search(r"/job:worker/task:\d sent no part of gradients: it or", str(error)) for error in others)
     assert all("worker has failed" in str(error) for error in others)
 
     def again(client):

@@ -224,9 +224,9 @@ def test_an_empty_log():
 
 
 WRONG = [
-    ({"drop_above": -1}, "drop_above=-1"),
-    ({"drop_above": 1.5}, "drop_above=1.5"),
-    ({"warm_up_steps": "3"}, "warm_up_steps='3'"),
+    ({"drop_above": -1}, "drop_above must be a whole number of steps, 0 or more, not -1"),
+    ({"drop_above": 1.5}, "drop_above must be a whole number of steps, 0 or more, not 1.5"),
+    ({"warm_up_steps": "3"}, "warm_up_steps must be a whole number of steps, 0 or more, not '3'"),
     ({"worker": "0"}, "not '0'"),
     ({"worker": -1}, "not -1"),
     ({"keep": 0}, "keep=0"),

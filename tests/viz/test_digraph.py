@@ -139,5 +139,5 @@ def test_wrong_input():
         viz.digraph(3.5)
     with pytest.raises(ValueError, match="give digraph\\(\\) the step_stats of a traced step"):
         viz.critical_path(viz.digraph(mlp()))
-    with pytest.raises(ValueError, match="the trace is empty"):
+    with pytest.raises(ValueError, match="The trace is empty"):
         viz.digraph(mlp(), step_stats=StepStats())

@@ -73,7 +73,7 @@ def test_outputs_in_host_memory_are_the_cpus():
 def test_a_trace_without_allocations_is_an_error_that_says_so():
     with pytest.raises(ValueError, match="the trace has no allocations"):
         viz.memory(step())
-    with pytest.raises(ValueError, match="the trace is empty: run the step with"):
+    with pytest.raises(ValueError, match=r"The trace is empty\. Run the step with"):
         viz.memory(StepStats())
 
 

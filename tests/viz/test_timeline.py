@@ -237,11 +237,11 @@ def test_of_a_very_long_step_the_beginning_is_drawn_and_it_says_so(monkeypatch):
 @pytest.mark.parametrize(
     ("stats", "error", "message"),
     [
-        (StepStats(), ValueError, "the trace is empty: run the step with options=tf.RunOptions"),
-        (RunMetadata(), ValueError, "the trace is empty"),
-        (step(("_SOURCE", 0, 1)), ValueError, "the trace is empty"),
-        (step(("a", 0, 0), ("b", 0, 0)), ValueError, "the trace has no length"),
-        ([], TypeError, "a RunMetadata or StepStats is needed, not list"),
+        (StepStats(), ValueError, "The trace is empty. Run the step with options=tf.RunOptions"),
+        (RunMetadata(), ValueError, "The trace is empty"),
+        (step(("_SOURCE", 0, 1)), ValueError, "The trace is empty"),
+        (step(("a", 0, 0), ("b", 0, 0)), ValueError, "all times of the trace are equal"),
+        ([], TypeError, "A RunMetadata or StepStats is needed, not list"),
     ],
 )
 def test_nothing_to_show_is_an_error(stats, error, message):

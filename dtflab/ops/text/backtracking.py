@@ -50,7 +50,7 @@ def _translated(pattern: str) -> str:
     while at < len(pattern):
         token = _TOKEN.match(pattern, at)
         if token is None:
-            raise NeedsRE2(f"{pattern[at : at + 10]!r} at position {at} is not in the syntax that it shares with RE2")
+            raise NeedsRE2(f"Python's re and RE2 do not read {pattern[at : at + 10]!r} at position {at} alike")
         found.append(r"\Z" if token["end"] and not by_lines else token[0])
         at = token.end()
     return "".join(found)

@@ -57,7 +57,7 @@ class Fitted:
                     raise ValueError(f"platform {platform!r} has a parameter {name!r}, but may have {known}")
                 if not allowed.low <= value <= allowed.high:
                     span = f"between {allowed.low:g} and {allowed.high:g}"
-                    raise ValueError(f"{name} of {platform!r} is {value:g} {allowed.unit}, but lies {span}")
+                    raise ValueError(f"{name} of {platform!r} is {value:g} {allowed.unit}, but must lie {span}")
 
     def of(self, platform: str, nic: float, bus: Bus) -> tuple[float, float, float]:
         """Bandwidths of network card and bus, and latency, where the platform's own are nominally `nic` and `bus`."""

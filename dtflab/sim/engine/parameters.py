@@ -31,9 +31,9 @@ class Parameters:
     def __post_init__(self) -> None:
         for one in fields(self):
             low, high = one.metadata["range"]
-            if not low <= getattr(self, one.name) <= high:
-                unit = one.metadata["unit"]
-                raise ValueError(f"{one.name} is {getattr(self, one.name)}, but lies between {low} and {high} {unit}.")
+            if not low <= (value := getattr(self, one.name)) <= high:
+                allowed = f"between {low} and {high} {one.metadata['unit']}"
+                raise ValueError(f"{one.name} is {value}, but must lie {allowed}.")
 
 
 # Nothing is lost: what formulas speak of.

@@ -166,7 +166,7 @@ def _tables(content: Any, name: str) -> dict[str, Any]:
 
 def _id(entry: Any, position: int, name: str, seen: set[str]) -> str:
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str) or not entry["id"]:
-        raise ValueError(f"{name}: point {position} has no 'id', so nobody could tell what was predicted")
+        raise ValueError(f"{name}: point {position} has no 'id', so its prediction could not be identified")
     if entry["id"] in seen:
         raise ValueError(f"{name}: two points have the id {entry['id']!r}")
     return str(entry["id"])

@@ -80,7 +80,7 @@ def _number(what: str, value: Any, zero: bool = False) -> float:
     """The value as a factor; ValueError if it is not one."""
     good = is_factor(value) and not isinstance(value, bool) and 0 <= value < float("inf")
     if not good or not (value or zero):
-        raise ValueError(f"{what}={value!r}: a factor is a number {'from 0 up' if zero else 'above 0'}.")
+        raise ValueError(f"{what} must be a number{', 0 or more' if zero else ' above 0'}, not {value!r}.")
     return float(value)
 
 

@@ -85,8 +85,8 @@ class Channel:
         self._latest[way] = parts[0].op
         with device(self._cpu(self._index)):
             told = (
-                f"{self._devices[source]} gives no piece of {self.name}: it or another worker has failed, whose own "
-                f"error tells why, or its tensor differs from that of {self._devices[self._index]}, {self.what}"
+                f"{self._devices[source]} sent no part of {self.name}: it or another worker has failed, and its own "
+                f"error says why, or its tensor differs from that of {self._devices[self._index]}, {self.what}"
             )
             check = assertions.Assert(is_whole(parts), [told], name=f"check_{source}")
             with control_dependencies([check]):

@@ -72,7 +72,7 @@ class StalenessOptimizer(WrappingOptimizer):
             if self._sync and value not in (None, False, 0):
                 raise ValueError(f"{cure}={value}: SyncReplicasOptimizer drops what is stale itself; leave this out.")
             if value is not None and not (isinstance(value, SupportsIndex) and value >= 0):
-                raise ValueError(f"{cure}={value!r}: a number of steps is whole, and 0 or more.")
+                raise ValueError(f"{cure} must be a whole number of steps, 0 or more, not {value!r}.")
         if not isinstance(worker, SupportsIndex) or worker < 0:
             raise ValueError(f"worker must be this task's number, 0 or more, not {worker!r}.")
         if keep < 1:
@@ -147,7 +147,7 @@ class StalenessOptimizer(WrappingOptimizer):
     def read(self, session: Session) -> StalenessLog:
         """The log of all workers so far, read by `session`, which may be a MonitoredSession of this graph."""
         if self._rows is None:
-            raise ValueError("There is a log after apply_gradients() or minimize().")
+            raise ValueError("The log exists only after apply_gradients() or minimize(); call one of them first.")
         return log_of(session, self._rows)
 
     def make_session_run_hook(self) -> PaceHook:

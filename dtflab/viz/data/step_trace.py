@@ -54,7 +54,7 @@ class Event(NamedTuple):
 
     @property
     def added(self) -> bool:
-        """True for an op that is not one of the graph's own ops: it sends, receives or fetches what these made."""
+        """True for an op that is not one of the graph's own ops but sends, receives or fetches what these made."""
         return self.op in _ADDED_OPS
 
     def called(self, name: str) -> str:
@@ -134,9 +134,7 @@ def read(step: Any, most: int | None = None) -> Trace:
             events.append(_event(node, device, zero))
     total = max([*(e.end for e in (*events, *beside)), *(t.end for t in transfers)])
     if total <= 0:
-        raise ValueError(
-            "There is nothing to draw: all times of the trace are equal. Trace a step whose ops take time."
-        )
+        raise ValueError("There is nothing to draw: all times of the trace are equal. Trace a longer step.")
     for bars in (events, beside):
         bars.sort(key=lambda e: (e.start, e.end))
     transfers.sort(key=lambda t: (t.start, t.end, t.tensor))
