@@ -279,7 +279,7 @@ COMPUTED_NAMES = {"cluster/tensor_codec.py": {"getattr(proto, field)", "getattr(
 @pytest.mark.parametrize("room", ["runtime", "cluster", "virtual"])
 def test_nobody_at_a_seam_asks_what_the_other_can_do(room):
     members = {name for protocol in SEAMS for name in (*house.methods(protocol), *house.values(protocol))}
-    sides = re.compile("master|worker|peer|stub|wire|request")
+    sides = re.compile("master|worker|peer|stub|wire|request|kernel")
     for path in house.sources(PACKAGE / room):
         asked = {call for call, of, name in house.looks_inside(path) if name in {None, *members} or sides.search(of)}
         assert asked == COMPUTED_NAMES.get(f"{room}/{path.name}", set()), house.name(path)
@@ -318,7 +318,18 @@ def test_sessions_and_their_options_are_typed():
     assert {p: f for p, f in found.items() if f and not p.startswith(("graph/", "ops/"))} == LOOSE_SESSIONS
 
 
+def test_an_error_without_an_op_is_made_by_of():
+    raised = [n.exc for path in house.sources() for n in house.nodes(path) if isinstance(n, house.ast.Raise) and n.exc]
+    assert [text for text in map(house.ast.unparse, raised) if "(None, None, " in text] == []
+
+
 # ---- events ----
+
+
+def test_what_a_watch_and_its_calls_are_called_nothing_else_is():
+    classes = [n for path in house.sources() for n in house.nodes(path) if isinstance(n, house.ast.ClassDef)]
+    assert sorted(kind.name for kind in classes if kind.name in ("Call", "Watch")) == ["Call", "Watch"]
+
 
 # The builder of each event of base/events.py, by keyword; where it was kept as a plain tuple, it is built again.
 EVENTS = {

@@ -11,7 +11,7 @@ so that the kernel takes a new array. The bits are the same either way.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy import ndarray
@@ -68,6 +68,21 @@ def _reading(into: Callable[..., Any], kernel: Callable[..., Any], position: int
         return kernel(x, y)
 
     return second if position else first
+
+
+def reading(kernel: Callable[..., Any], positions: Sequence[int]) -> Callable[..., Any]:
+    """`kernel` with the variables among its arguments read when it starts."""
+    if len(positions) == 1 and hasattr(kernel, "reading"):
+        return kernel.reading(positions[0])
+
+    def run(*args: Any) -> Any:
+        values = list(args)
+        for p in positions:
+            if isinstance(values[p], Cell):  # not so at a dead input of a Merge or a _Send
+                values[p] = values[p].read()
+        return kernel(*values)
+
+    return run
 
 
 def _fits(x: Any, out: Any) -> bool:

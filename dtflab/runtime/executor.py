@@ -31,6 +31,7 @@ from dtflab.machine import costs
 from dtflab.machine.clock import REAL
 from dtflab.machine.pools import Part, noted_parts
 from dtflab.ops.cell import Cell
+from dtflab.ops.forwarding import reading
 from dtflab.ops.messages import op_error
 from dtflab.runtime import frames
 from dtflab.runtime.rendezvous import DEAD
@@ -142,7 +143,7 @@ class Executor:
             kernel = _handing_on(kernel)
         elif to_read:
             context = op.needs_ctx or op.is_async
-            kernel = _reading(kernel, [context + i for i in to_read])
+            kernel = reading(kernel, [context + i for i in to_read])
         single = merges or (len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list)
         mode = (
             ASYNC * op.is_async
@@ -465,18 +466,3 @@ def _handing_on(kernel: Callable[..., Any]) -> Callable[..., Any]:
         return kernel(*args)
 
     return handing_on
-
-
-def _reading(kernel: Callable[..., Any], positions: list[int]) -> Callable[..., Any]:
-    """`kernel` with the variables among its arguments read when it starts."""
-    if len(positions) == 1 and hasattr(kernel, "reading"):  # it does so itself (`ops/forwarding.py`)
-        return kernel.reading(positions[0])  # type: ignore[no-any-return]
-
-    def reading(*args: Any) -> Any:
-        values = list(args)
-        for p in positions:
-            if isinstance(values[p], Cell):  # not so at a dead input of a Merge or a _Send
-                values[p] = values[p].read()
-        return kernel(*values)
-
-    return reading
