@@ -50,7 +50,7 @@ class HeldQueue(NamedTuple):
 def variables_of(session: BaseSession) -> list[HeldVariable]:
     """The variables that the tasks of a session hold, also those of other sessions; on a cluster, all of its tasks'.
 
-    NotImplementedError for a session whose master is in another process: it does not tell.
+    NotImplementedError for a session whose master is in another process, which does not report them.
     """
     return variables_on(session.local_devices())
 

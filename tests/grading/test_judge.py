@@ -273,9 +273,9 @@ def test_a_question_is_checked_when_it_is_registered(twice):
     for id in ("numbers/q9", "q9", "a b/q1"):
         with pytest.raises(ValueError, match="must be unique and look like topic/name"):
             register(id, "", "", ())
-    with pytest.raises(ValueError, match="at most 20 s"):
+    with pytest.raises(ValueError, match="at most 20 s, not 1 and 30"):
         Question("a/b", "", "", ()).check("long", 1, seconds=30)(print)
-    with pytest.raises(ValueError, match="at least 1 point"):
+    with pytest.raises(ValueError, match="at least 1 point and at most 20 s, not 0 and"):
         Question("a/b", "", "", ()).check("free", 0)(print)
 
 

@@ -235,6 +235,12 @@ WRONG = [
 ]
 
 
+def test_without_a_training_op_there_is_no_log():
+    optimizer = tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(1.0))
+    with tf.Session() as sess, pytest.raises(ValueError, match="call one of them first"):
+        optimizer.read(sess)
+
+
 @pytest.mark.parametrize(("arguments", "message"), WRONG)
 def test_wrong_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
