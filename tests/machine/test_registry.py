@@ -138,7 +138,7 @@ def test_other_cards_on_a_host_that_lives_are_refused(program):
     other = program()
     assert other.grab(GIB)
     with pytest.raises(ValueError, match=rf"Host 'localhost' can't have 1 x Tesla K40m .*: it has 2 x GRID K520 "
-                       rf"\(4095 MiB\) as long as process {other.process.pid} \(python"):  # fmt: skip
+                       rf"\(4095 MiB\) while process {other.process.pid} \(python"):  # fmt: skip
         hosts.simulate_gpus(1, "K40")
     with pytest.raises(ValueError, match="can't have 3 x GRID K520"):
         hosts.simulate_gpus(3)

@@ -46,7 +46,7 @@ def test_dtf_wire_runs_once_and_draws(model):
     picture = magic(model, "%dtf_wire y --feed {x: [1.0, 2.0]}", "p")
     assert "RunStep" in str(picture) and "RecvTensor" in str(picture)
     assert "Name the fetches to run" in cell(model, "%dtf_wire")
-    assert "among the steps of a watch" in cell(model, "%dtf_wire y --step 1")
+    assert "a step of a watch" in cell(model, "%dtf_wire y --step 1")
 
 
 def test_dtf_wire_draws_one_step_of_a_watch(model):
