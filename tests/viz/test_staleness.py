@@ -72,7 +72,7 @@ def test_numbers_on_axes_are_whole():
 
 def test_one_gradient_at_one_moment_and_none():
     assert counts(staleness(log_of([0]))) == ["1 applied"]
-    with pytest.raises(ValueError, match="Has the training begun"):
+    with pytest.raises(ValueError, match="Run a training step first"):
         staleness(log_of([]))
 
 
