@@ -165,9 +165,9 @@ class Registry:
             self._come_alive()
             self._note(hosts, holdings)
             self._record.hosts, self._record.holdings = hosts, holdings
-            told = {name: value for name, value in vars(self._record).items() if name != "life"}
+            data = {name: value for name, value in vars(self._record).items() if name != "life"}
             draft = self._base.with_suffix(".new")
-            draft.write_text(json.dumps(told, default=vars), encoding="utf-8")
+            draft.write_text(json.dumps(data, default=vars), encoding="utf-8")
             draft.replace(self._base.with_suffix(".json"))
 
     def _note(self, hosts: dict[str, HostCards], holdings: list[Holding]) -> None:

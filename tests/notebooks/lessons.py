@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +48,29 @@ def lessons(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("ran", names, indirect=True)
 
 
+def checks_of(said: dict[str, Said], *others: str) -> tuple[Callable[..., None], ...]:
+    """Tests of some lessons: they run clean twice (`others`, too), show what they say, and still say it."""
+
+    @lessons(*others, *said)
+    def runs_clean_twice(ran: Ran, record_property: Callable[[str, object], None]) -> None:
+        record_property(f"{ran.name}, both runs", f"{ran.seconds:.0f} s")
+        found = wrong(ran.notebook)
+        assert found == [], "\n".join(found)
+
+    @lessons(*said)
+    def said_is_shown(ran: Ran) -> None:
+        not_shown = [sentence for sentence, pattern in said[ran.name] if not re.search(pattern, ran.shown)]
+        assert not_shown == [], "\n".join(not_shown)
+
+    @pytest.mark.parametrize("lesson", said)
+    def still_said(lesson: str) -> None:
+        lines = " ".join(text(lesson).split())
+        not_said = [sentence for sentence, _ in said[lesson] if " ".join(sentence.split()) not in lines]
+        assert not_said == [], "\n".join(not_said)
+
+    return runs_clean_twice, said_is_shown, still_said
+
+
 def read(name: str) -> NotebookNode:
     return nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
 
@@ -82,14 +106,3 @@ def wrong(notebook: NotebookNode) -> list[str]:
     """All of this, and cells that did not run."""
     not_run = [cell.source for cell in notebook.cells if cell.cell_type == "code" and not cell.execution_count]
     return complaints(notebook) + not_drawn(notebook) + not_run
-
-
-def not_shown(ran: Ran, said: Said) -> list[str]:
-    """Sentences whose patterns are not in the outputs."""
-    return [sentence for sentence, pattern in said if not re.search(pattern, ran.shown)]
-
-
-def not_said(name: str, said: Said) -> list[str]:
-    """Sentences that are no longer in the text."""
-    lines = " ".join(text(name).split())
-    return [sentence for sentence, _ in said if " ".join(sentence.split()) not in lines]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.notebooks.lessons import lessons, not_said, not_shown, wrong
+from tests.notebooks.lessons import checks_of
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -98,18 +98,4 @@ SAID = {
     ],
 }
 
-
-@lessons(*SAID)
-def test_runs_clean_twice_in_one_kernel(ran, record_property):
-    record_property(f"{ran.name}, both runs", f"{ran.seconds:.0f} s")
-    assert wrong(ran.notebook) == []
-
-
-@lessons(*SAID)
-def test_what_is_said_is_shown(ran):
-    assert not_shown(ran, SAID[ran.name]) == []
-
-
-@pytest.mark.parametrize("lesson", SAID)
-def test_it_is_still_said(lesson):
-    assert not_said(lesson, SAID[lesson]) == []
+test_runs_clean_twice_in_one_kernel, test_what_is_said_is_shown, test_it_is_still_said = checks_of(SAID)
