@@ -2,9 +2,10 @@
 
 - errors: `errors` (TensorFlow's classes), `error_report` (what a notebook shows of one), `missing_names` (names of TF1
   that dtflab does not have).
-- seeing: `events` (what happens, and its listeners), `tf_logging`, `text_table`, `page_parts` (generated parts of a
-  Markdown page).
-- data: `nest` (structures), `grouping` (lists by key), `hashing` and `fingerprint` (TensorFlow's hashes), `varint`.
+- seeing: `events` (what happens, and its listeners), `tf_logging` (lines for the person who runs a program),
+  `text_table` (text in columns), `page_parts` (generated parts of a Markdown page).
+- data: `nest` (structures), `grouping` (lists by key), `hashing` (TensorFlow's hash of names),
+  `fingerprint` (hashes that never change), `varint` (protobuf's numbers).
 - Python: `ownership` (whether others hold an array), `garbage` (pauses of the collector), `thread_frames` (what threads
   do), `redirect` (modules with names of their own).
 

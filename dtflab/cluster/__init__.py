@@ -1,4 +1,14 @@
 """Many tasks: what a cluster is made of, how its tasks start, and how they reach each other.
 
+Read `cluster` (many tasks at once), `cluster_spec` (jobs and addresses), `task` (devices, worker and master of one),
+`server` (how others reach it), `connect` (from a session's target to its master).
+How tasks start: `addresses` (where they are), `hosts_of_tasks` (their hosts and cards), `inprocess` (in this process),
+`process` (in processes of their own), `virtual_time` (in a simulated world).
+How they reach each other: `services` (messages become calls), `stubs` (calls become messages), `grpc_transport` (the
+wire), `incoming` (graphs that came over it), `tensor_codec` (tensors on it), `variant_codec` (lists and optional values
+on it), `timeouts` (how long a program waits).
+For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
+variable or queue).
+
 Design: docs/design/cluster.md
 """

@@ -1,8 +1,9 @@
 """The namespace `tf.data`: data sets as graphs that hand out one element after the other.
 
 Read `dataset` (what a program writes), `structure` (what an element is), `traced` (its functions and generators) and
-`iterator`; next to them, `files` (elements out of files), `padding`, `grouping`, `options` and `experimental`. What
-runs is in `ops/datasets/`.
+`iterator` (a place in a data set); then `files` (elements out of files), `padding` (arguments of padded_batch),
+`grouping` (elements of equal keys together), `experimental` (more transformations) and `options` (accepted, without
+effect). What runs is in `ops/datasets/`.
 
 Design: docs/design/data.md
 """

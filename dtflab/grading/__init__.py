@@ -1,16 +1,18 @@
 """Exercises that grade themselves: checks, hints, scores. `dtflab.grade("placement/q1")`.
 
-In the order of reading: `questions` (what a question is; `checks/` has them, a file per topic), `catalogue` (all of
-them, and a teacher's own checks), `judge` (an answer's report), with `watchdog`, `meter` (which seconds count) and
-`capture` around the answer; `score` and `report_pages` (what is shown of it), `grade` (what is called); `choices` (a
-choice before a run, and the reply to it); `sources` (an exercise from its solution).
-Then many answers at once: `submissions` (files and their cells), `isolation` (a process with limits), with `supervisor`
-between the two, `attempt` (what runs in it), `batch` (attempts until there is a mark), `workplace` (where they run),
-`journal` (marks as they come), `students` (the class), `mark_sheets` (the marks of all), `cli`;
-`otter` (for another grader).
-Helpers for checks: `device_functions`, `programs`, `simulated`.
+In reading order: `questions` (what a question is), `checks` (the questions, a file per topic), `catalogue` (all
+of them, and a teacher's own checks), `judge` (an answer's report), `watchdog` (calls for a limited time), `meter`
+(which seconds count), `capture` (what an answer prints); `score` (a mark), `report_pages` (a report as text and HTML),
+`grade` (what is called); `choices` (a choice before a run, and the reply to it); `sources` (an exercise from its
+solution).
+Then many answers at once: `submissions` (files and their cells), `isolation` (a process with limits), `supervisor`
+(between grader and program), `attempt` (what runs in it), `batch` (attempts until there is a mark), `workplace` (where
+they run), `journal` (marks as they come), `students` (the class), `mark_sheets` (the marks of all), `cli` (dtflab
+grade), `otter` (for another grader).
+Helpers for checks: `device_functions` (asks where ops go), `programs` (an answer as a program of its own), `simulated`
+(a cluster in virtual time).
 
-`__all__` names what a teacher's own checks use (docs/teacher_grading.md).
+The names in __all__ are what a teacher's own checks use (docs/teacher_grading.md).
 
 Design: docs/design/grading.md
 """

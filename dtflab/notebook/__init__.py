@@ -1,7 +1,12 @@
 """In the notebook: magics, the cluster panel, and how objects of the library show themselves there.
 
-`%load_ext dtflab` comes here. Everything the magics do can be done from plain Python with the same names. `explore`
-shows a picture below sliders.
+`%load_ext dtflab` comes here. Everything the magics do can be done from plain Python with the same names.
+`notebook.explore` shows a picture below sliders.
+
+Read `magics` (graphs, steps, clusters), `state_magics` (variables, queues, calls), `task_cell` (a cell for one task),
+`panel` (a cluster with buttons), `cluster_view` (the cluster as a table), `explorer` (sliders above a picture),
+`images` (the first examples of a data set); their helpers `arguments` (Python in a line), `hardware` (options of
+%dtf_cluster).
 
 Design: docs/design/notebook.md
 """

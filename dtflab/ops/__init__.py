@@ -8,23 +8,27 @@ subjects, such as `control/cond.py`. Only these may be imported by other familie
 in the hall, the files listed next. The class of a resource is in `state.py`, and in `queues/`, which has three, in
 `shared_queue.py` and the like.
 
-What ops share: `all` (imports every page that registers something), `shapes`, `costs`, `gradient_rules` (rules of many
-ops), `type_sets`, `messages` (TensorFlow's words for errors), `array_module` (NumPy or CuPy), `blas` (its threads),
+What ops share: `all` (imports every page that registers something), `shapes` (shape rules of many ops), `costs` (flops
+and bytes of those that do not touch everything), `gradient_rules` (rules of many ops), `type_sets` (dtypes that many
+interfaces name), `messages` (TensorFlow's words for errors), `array_module` (NumPy or CuPy), `blas` (its threads),
 `forwarding` (results in their inputs' buffers), `kernel_registry` (which device has which kernel), `entropy` (seeds
 where a program gives none), `operators` (a + b, a[i]), `sendrecv` (what the master adds).
 Array code of several families: `windows` (of convolutions and pooling), `scatter` (rows and slices written), `strides`
 (masks as NumPy's index), `segment_kernels` (rows with one number), `sparse_arrays` (order and checks of indices),
 `variants` (lists and optional values), `philox` (random numbers), `numerals` (texts that are numbers).
 State of a task: `resource_mgr` (containers), `handles` (names of what is in them), `cell` (where a variable's value
-lives); what a program declares: `registered_resources`, `saveable` (what checkpoints hold).
+lives); what a program declares: `registered_resources` (initialized together with variables), `saveable` (what
+checkpoints hold).
 
-Arrays: `arrays` (constants, shapes, joining), `indexing` (slicing, gathering, sorting), `math` (element by element),
-`reduce` (many values to few), `linalg` (matrices and transforms), `sampling` (random numbers), `sparse`.
-Networks: `nn` (activations, losses, normalization), `conv` (convolutions), `pool` (pooling), `labels` (many
-classes, sequences of labels), `training` (optimizer steps, checkpoints), `summaries`.
-Programs: `control` (order, branches, loops), `assertions`, `functional` (functions as arguments), `lists` (of tensors),
-`variables`, `queues` (with readers and accumulators), `tables`, `datasets`.
-Bytes: `text` (strings and files), `examples` (features), `images`.
+Arrays: `arrays` (constants, shapes, joining), `math` (element by element), `reduce` (many values to few), `indexing`
+(slicing, gathering, sorting), `linalg` (matrices and transforms), `sampling` (random numbers), `sparse` (the few
+elements that a tensor has).
+Networks: `nn` (activations, losses, normalization), `conv` (convolutions), `pool` (pooling), `labels` (many classes,
+sequences of labels), `training` (optimizer steps, checkpoints), `summaries` (values for TensorBoard and the eye).
+Programs: `variables` (state that outlives steps), `control` (order, branches, loops), `assertions` (checks of values
+and shapes), `functional` (functions as arguments), `lists` (of tensors), `queues` (with readers and accumulators),
+`tables` (values by key), `datasets` (data sets and iterators).
+Bytes: `text` (strings and files), `examples` (features), `images` (pixels, sizes, files).
 
 Design: docs/design/ops.md
 """

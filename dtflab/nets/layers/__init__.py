@@ -1,8 +1,10 @@
 """The namespace `tf.layers`: functions that make a layer and call it once, and the classes behind them.
 
-Read `base` (what a layer is) and `core` (Dense, the simplest); then `convolutional`, `separable`, `pooling` and
-`normalization`, which share `data_format`. `input_spec` checks the inputs of a layer, `activations` finds functions by
-name.
+Read `base` (what a layer is) and `core` (Dense, the simplest); then `convolutional` (filters that move over images),
+`separable` (a filter per channel, then 1×1), `pooling` (the largest or the mean of windows) and `normalization` (mean
+0, variance 1).
+What they share: `data_format` (where channels stand, padding, sizes), `input_spec` (what a layer requires of inputs),
+`activations` (functions by name).
 """
 
 from dtflab.base.missing_names import missing_in as _missing_in

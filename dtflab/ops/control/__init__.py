@@ -1,7 +1,7 @@
 """Order, branches and loops, and the gradients of loops.
 
 Programs: `functions` (no_op, group, tuple, switch, merge), `cond` (one of two branches), `case` (one of several),
-`while_loop`, `critical_section` (one step at a time).
+`while_loop` (a piece of graph that repeats), `critical_section` (one step at a time).
 While a graph is built: `control_flow_context` (where an operation is), `cond_context` (in a branch), `while_context`
 (in a loop).
 Gradients: `grad_loop` (a loop and the one that goes back), `loop_gradients` (all loops of a call), `loop_sums`

@@ -1,6 +1,6 @@
 """Convolutions, and other windows that move over images.
 
-Programs: `functions`, `atrous` (windows with holes).
-Ops: `convolution` (over two and three dimensions), `depthwise` (filters per channel), `dilation` (the largest of
-pixel plus filter; each window as one pixel), with their `kernels`.
+Programs: `functions` (tf.nn.conv2d and its kin), `atrous` (windows with holes).
+Ops: `convolution` (over two and three dimensions), `kernels` (its arithmetic: products of matrices), `depthwise`
+(filters per channel), `dilation` (the largest of pixel plus filter; each window as one pixel).
 """

@@ -2,5 +2,6 @@
 
 Programs: `functions` (all but sizes), `sizes` (crops, margins, resizing).
 Behind them: `checks` (of arguments), `resampling` (where new pixels come from).
-Ops: `colors` (contrast, hue, saturation), `resize`, `boxes` (crop_and_resize), `png` (files).
+Ops: `resize` (bilinear, nearest, bicubic, area), `boxes` (crop_and_resize), `colors` (contrast, hue, saturation), `png`
+(files).
 """
