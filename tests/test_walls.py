@@ -90,6 +90,12 @@ def test_contents_of_a_family_begin_with_what_programs_call(name):
     assert sorted(named) == [page.stem for page in programs_call_of(name)]
 
 
+def test_the_modules_of_ops_in_a_family_end_in_ops_or_none_does():
+    ends = {name: {p.stem.endswith("_ops") for p in house.sources(OPS / name) if holds_ops(p)} for name in FAMILIES}
+    assert [name for name, found in ends.items() if len(found) > 1] == ["datasets"]  # `iterator` is in `data/`
+    assert [short(path) for path in sorted(OPS.glob("*/*_ops.py")) if not holds_ops(path)] == []
+
+
 # ---- resources ----
 
 RESOURCE_CALLS = {"found_in_step", "handle_in_step", "lookup_or_create", "new_or_shared", "resource_of"}
