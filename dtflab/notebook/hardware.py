@@ -1,6 +1,6 @@
 """The options of `%dtf_cluster` for hardware and chance: simulated GPUs, and the source of virtual durations.
 
-Rule: all is checked before anything is stopped or started; UsageError, with an example, for what can't be.
+Rule: everything is checked before anything is stopped or started; UsageError says what is wrong, with an example.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def _gpus(args: Any, jobs: list[str]) -> dict[str, Any]:
     visible = dict(item.partition("=")[::2] for item in args.visible)
     if unknown := [job for job in visible if job not in jobs]:
         there = ", ".join(jobs)
-        raise UsageError(f"--visible {unknown[0]}=…? The jobs are {there}. For example: --gpus 2 --visible ps=0")
+        raise UsageError(f"--visible names {unknown[0]!r}; the jobs are {there}. For example: --gpus 2 --visible ps=0")
     if args.gpus is None and (args.gpu or args.gpu_memory) and args.clock != "virtual":
-        raise UsageError("--gpu and --gpu-memory describe the GPUs of --gpus. For example: --gpus 2 --gpu K40")
+        raise UsageError("--gpu and --gpu-memory need --gpus, the number per host. For example: --gpus 2 --gpu K40")
     try:
         if args.gpus is not None or args.gpu:
             definition_of(1 if args.gpus is None else args.gpus, args.gpu, args.gpu_memory)
@@ -62,15 +62,15 @@ def _virtual(args: Any) -> dict[str, Any]:
             if given[name] is not None:
                 find(given[name])
         if args.racks is not None and args.racks < 1:
-            raise ValueError(f"--racks {args.racks}? A cluster stands in 1 rack or more.")
+            raise ValueError(f"--racks must be 1 or more, not {args.racks}.")
     except ValueError as error:
         raise UsageError(f"{error} For example: {EXAMPLE} --clock virtual --gpu K40 --network 10Gb/s") from None
     return given | {"clock": args.clock}
 
 
 def _stragglers(text: str) -> Stragglers:
-    """A distribution from `NAME(SIZE)`; ValueError for what is none."""
+    """A distribution from `NAME(SIZE)`; ValueError for anything else."""
     match = re.fullmatch(r"(\w+)\((\d+(?:\.\d+)?)\)", text)
     if match is None:
-        raise ValueError(f"--stragglers {text}? Write NAME(SIZE): lognormal(0.3), exponential(0.1), uniform(0.2).")
+        raise ValueError(f"--stragglers must be NAME(SIZE), such as lognormal(0.3) or uniform(0.2), not {text!r}.")
     return Stragglers(match[1], float(match[2]))

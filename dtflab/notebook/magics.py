@@ -68,7 +68,7 @@ class DtfMagics(Magics):
     @argument("--engine", default="inprocess", help="inprocess (default) or process: one OS process per task")
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
     @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
-    @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks all of their host")
+    @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
     @argument("--gpu", help="their model, for example K40 (default: GRID K520)")
     @argument("--gpu-memory", help="memory of each, for example 4GiB (default: what the model has)")
     @argument("--visible", action="append", default=[], metavar="JOB=GPUS", help="for example ps=0; may be repeated")
@@ -88,7 +88,7 @@ class DtfMagics(Magics):
         %dtf_cluster --worker 4 --engine process     four workers, each in an operating system process of its own
         %dtf_cluster --ps 1 --worker 2 --gpus 2 --gpu K40 --gpu-memory 4GiB    two simulated GPUs for each worker
         %dtf_cluster --ps 1 --worker 50 --clock virtual --gpu K40 --network 10Gb/s --seed 1    in virtual time
-        %dtf_cluster status                          look at it again
+        %dtf_cluster status                          show it again
         %dtf_cluster restart                         the same tasks at the same addresses, without their variables
         %dtf_cluster stop                            end all its tasks
         """
@@ -97,7 +97,7 @@ class DtfMagics(Magics):
         except UsageError as error:
             raise UsageError(f"{error}. For example: {_EXAMPLE}") from None
         if args.verb not in _VERBS:
-            raise UsageError(f"%dtf_cluster {args.verb}? Say {', '.join(_VERBS)}. For example: {_EXAMPLE}")
+            raise UsageError(f"Unknown verb {args.verb!r}: use {', '.join(_VERBS)}. For example: {_EXAMPLE}")
         return getattr(self, f"_{args.verb}")(args)
 
     def _start(self, args: Any) -> Cluster:
@@ -105,14 +105,14 @@ class DtfMagics(Magics):
         for item in args.job:
             job, separator, count = item.partition("=")
             if not separator or not count.isdigit():
-                raise UsageError(f"--job must be NAME=N, not {item}. For example: --job chief=1")
+                raise UsageError(f"--job must be NAME=N, not {item!r}. For example: --job chief=1")
             jobs[job] = int(count)
         if fewer := next((job for job, count in jobs.items() if count < 0), None):
             raise UsageError(f"--{fewer} must be 0 or more tasks, not {jobs[fewer]}. For example: {_EXAMPLE}")
         if not any(jobs.values()):
             raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
         if args.engine not in _ENGINES:
-            raise UsageError(f"--engine must be {' or '.join(_ENGINES)}, not {args.engine}. For example: {_EXAMPLE}")
+            raise UsageError(f"--engine must be {' or '.join(_ENGINES)}, not {args.engine!r}. For example: {_EXAMPLE}")
         machines = hardware.options(args, [job for job, count in jobs.items() if count])
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
@@ -121,14 +121,14 @@ class DtfMagics(Magics):
 
     def _status(self, args: Any) -> Cluster:
         if args.name not in self.clusters:
-            others = ", ".join(f"--name {name}" for name in self.clusters)
-            there = f"There is {others}." if others else f"Start it: {_EXAMPLE}"
-            raise UsageError(f"No cluster {args.name!r} was started. {there}")
+            others = " or ".join(f"--name {name}" for name in self.clusters)
+            cure = f"Use {others}." if others else f"Start one: {_EXAMPLE}"
+            raise UsageError(f"No cluster named {args.name!r} is running. {cure}")
         return self.clusters[args.name]
 
     def _stop(self, args: Any) -> None:
         if args.name not in self.clusters:
-            print(f"There is no cluster {args.name!r} to stop.")
+            print(f"No cluster named {args.name!r} is running: nothing to stop.")
             return
         self.clusters.pop(args.name).stop()
 
@@ -171,9 +171,9 @@ class DtfMagics(Magics):
         %dtf_placement train --color-by phase             input, forward, loss, backward, update
         %dtf_placement train --color-by time --feed {x: 1.0}    runs it once, traced, to know how long each op takes
 
-        A master in another process (`--engine process`, a real TensorFlow server) does not tell where ops are. Then
-        they are placed here, by the rules that dtflab's masters follow; with `--feed` the fetches are run once, which
-        makes the master tell.
+        A master in another process (`--engine process`, a real TensorFlow server) does not report where ops are. Then
+        they are placed here, by the rules that dtflab's masters follow. With `--feed` the fetches are run once,
+        and the partitions of that run say where they are.
         """
         example = "%dtf_placement loss"
         texts = arguments.split(line, ("feed", "session", "scope", "color-by"), example)

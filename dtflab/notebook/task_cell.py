@@ -71,9 +71,9 @@ class TaskMagics(Magics):
         if isinstance(found, Cluster):
             return found
         named = [key for key, it in shell.user_ns.items() if isinstance(it, Cluster) and key[0] != "_"]
-        names = ", ".join(f"--name {each}" for each in sorted({*self._lines.clusters, *named}))
-        there = f"There is {names}." if names else "Start one: %dtf_cluster --ps 1 --worker 2"
-        raise UsageError(f"There is no cluster {name!r}. {there}")
+        names = " or ".join(f"--name {each}" for each in sorted({*self._lines.clusters, *named}))
+        cure = f"Use {names}." if names else "Start one: %dtf_cluster --ps 1 --worker 2"
+        raise UsageError(f"No cluster named {name!r} is running. {cure}")
 
     def _session(self, cluster: Cluster, device: str) -> Session:
         """The session with the task that `device` names; the one there was, if it still serves."""
@@ -106,10 +106,10 @@ def _task(cluster: Cluster, device: str) -> RunningTask:
             raise ValueError(f"{device!r} does not name a task." if device else "Name a task.")
     except ValueError as error:
         there = ", ".join(device_spec.plain(task.name) for task in cluster.tasks)
-        raise UsageError(f"{error} For example: {_EXAMPLE}. There is {there}.") from None
+        raise UsageError(f"{error} For example: {_EXAMPLE}. The tasks are {there}.") from None
     try:
         return cluster.task(name.job, name.task)
-    except ValueError as error:  # it tells which there are
+    except ValueError as error:  # it names the tasks
         raise UsageError(f"{error} For example: {_EXAMPLE}") from None
 
 

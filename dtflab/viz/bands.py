@@ -62,7 +62,7 @@ class Bands:
 
     def __init__(self, step: Trace, width: float, mark: Callable[[Event], str] = lambda event: "") -> None:
         if width < LEAST_WIDTH:
-            raise ValueError(f"a timeline needs {LEAST_WIDTH:g} pixels for its bands, not {width:g}")
+            raise ValueError(f"A timeline needs a width of at least {LEAST_WIDTH:g} pixels, not {width:g}.")
         self.trace, self.width, self.mark = step, width, mark
         devices = in_order(step.devices())
         labels = [marks.badge_width(look(d)) + 6 + text_width(look(d).label, 12, bold=True) for d in devices]

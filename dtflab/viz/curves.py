@@ -58,7 +58,7 @@ def curve(
     """
     x, lines = _checked(xs, ys)
     if not xlabel or not ylabel:
-        raise ValueError("both axes need a label, with a unit where there is one: curve(..., 'step', 'loss')")
+        raise ValueError("Both axes need a label, with a unit where there is one: curve(..., 'step', 'loss').")
     share = min(1.0, room() / _DOTS / width)
     size = share * width, max(share * height, min(height, _LEAST_HEIGHT))
     figure = _figure_class()(figsize=size, dpi=_DOTS, facecolor=CARD, layout="constrained")
@@ -141,7 +141,7 @@ def _logarithmic(axes: Axes, x: Any) -> None:
     from matplotlib.ticker import NullLocator
 
     if x.min() <= 0:
-        raise ValueError(f"a logarithmic axis has no place for {x.min():g}")
+        raise ValueError(f"A logarithmic axis has no place for {x.min():g}. Leave it out, or use log=False.")
     axes.set_xscale("log")
     apart = (x.max() / x.min()) ** (1 / _MOST_NUMBERS)
     shown: list[float] = []

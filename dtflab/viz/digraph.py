@@ -71,7 +71,7 @@ def critical_path(graph: networkx.DiGraph) -> list[str]:
     """
     end = {name: data["end_us"] for name, data in graph.nodes(data=True) if data["end_us"] is not None}
     if not end:
-        raise ValueError("the graph has no times: give digraph() the step_stats of a traced step")
+        raise ValueError("The graph has no times. Trace a step and pass it: digraph(graph, step_stats=run_metadata).")
     path = [max(end, key=lambda name: end[name])]
     while True:
         before = [p for p in graph.predecessors(path[-1]) if p in end and p not in path]

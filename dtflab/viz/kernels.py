@@ -42,7 +42,7 @@ def kernels(fetches: Any, session: BaseSession, *, width: float | None = None, t
     """Picture the kernels of what `fetches` need (None: of the session's whole graph) on the session's devices.
 
     A kind of op is a type with the dtype of its first output, since kernels are made for dtypes. NotImplementedError
-    if the session's master is in another process, which doesn't tell of its devices.
+    if the session's master is in another process, which does not report its devices.
     """
     rows = _rows(session.placed_nodes(fetches))
     devices = session.local_devices()

@@ -24,7 +24,7 @@ def loads(title: str, ways: Mapping[str, Mapping[str, float]]) -> Picture:
     Devices are full or partial names; one that a way leaves out has 0 bytes there. ValueError without any way.
     """
     if not ways:
-        raise ValueError("loads needs at least one way to spread them")
+        raise ValueError("Pass at least one way, for example loads(title, {'by hand': {'/job:ps/task:0': 4096}}).")
     devices = in_order(device for way in ways.values() for device in way)
     with together(devices):
         rows = [[look(device).label, *(byte_size(way.get(device, 0)) for way in ways.values())] for device in devices]

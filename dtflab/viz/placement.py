@@ -54,9 +54,9 @@ def placement(
     """Picture the devices of a graph's ops.
 
     `graph` is what `digraph` takes: a Graph, a GraphDef, Nodes or fetches; `placement` maps names of ops to devices,
-    `reasons` to why they are there (`session.placement_reasons()`); what the placer returns has them already. In place
-    of both stands a session: then ops are where that put them (a master in another process does not tell: then where
-    dtflab's rules put them), also those that name no device. ValueError if the session has another graph. Name
+    `reasons` to why they are there (`session.placement_reasons()`); what the placer returns has them already. Pass a
+    session instead of both to see where it put all ops, those without a device too. A master in another process does
+    not report that, so dtflab's rules place them. ValueError if the session has another graph. Name
     scopes are opened down to about `max_boxes` boxes, without it to as many as fit on a page; closed ones say how many
     ops they hold; `scope="rnn/while"` draws only what is in that one.
 
@@ -64,7 +64,7 @@ def placement(
     training (input, forward, loss, backward, update: as `phases(graph)` finds them, or as `phases` says).
     """
     if max_boxes is not None and max_boxes < 1:
-        raise ValueError(f"max_boxes must be at least 1, not {max_boxes}")
+        raise ValueError(f"max_boxes must be at least 1, not {max_boxes}. Leave it out to fill a page.")
     session = placement if isinstance(placement, BaseSession) else None
     graph, placement = _asked(graph, placement)
     way = colouring(color_by, _whole(graph) if session is None else session.graph, step, phases)
@@ -73,7 +73,7 @@ def placement(
     if scope:
         ops = [op for op in ops if f"{op.name}/".startswith(scope.rstrip("/") + "/")]
         if not ops:
-            raise ValueError(f"No op of this graph is in the scope {scope!r}; tf.name_scope makes scopes.")
+            raise ValueError(f"No op of this graph is in the scope {scope!r}. Name one that tf.name_scope made.")
     page = room(width)
     with together(op.device for op in ops):
         coloured = _Coloured(ops, way, of_ops(way, ops), page)
@@ -87,7 +87,7 @@ def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:
         return graph, where
     if not isinstance(where, BaseSession):
         wrong = type(where).__name__
-        raise TypeError(f"placement must map names of ops to devices, or be a session; it is of type {wrong}.")
+        raise TypeError(f"placement must be a dict from op names to devices, or a session, not of type {wrong}.")
     graph = where.graph if graph is None else graph
     graphs = [part if isinstance(part, Graph) else getattr(part, "graph", where.graph) for part in leaves(graph)]
     if any(other is not where.graph for other in graphs):

@@ -25,7 +25,7 @@ def queues_now(
     """Picture how full the queues of a cluster, of a session's tasks, or of `cluster.queues()` are, and which ops wait.
 
     ValueError if there is none yet: a queue is created when an op of it first runs. NotImplementedError for tasks in
-    processes of their own, which do not tell.
+    processes of their own, which do not report them.
     """
     found = held.queues() if isinstance(held, Cluster) else _of(held)
     if not found:

@@ -59,7 +59,7 @@ def blocks(
             return root
         room //= 2
     root = Block("", "", list(names), [Block(name, name, [name]) for name in names], is_open=True)
-    _bundle(root, order, most)  # scopes that are all mixed up tell nothing
+    _bundle(root, order, most)  # scopes that are all mixed up explain nothing
     return root
 
 

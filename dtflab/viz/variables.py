@@ -31,7 +31,7 @@ def variables(
 
     `held` is a cluster, a session (then the tasks that it reaches), or what `cluster.variables()` gave. ValueError if
     no variable exists yet: each is created when its initializer runs. NotImplementedError for tasks in processes
-    of their own, which do not tell.
+    of their own, which do not report them.
     """
     found = held_by(held)
     if not found:

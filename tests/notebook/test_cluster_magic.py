@@ -60,11 +60,11 @@ def test_stop(shell):
     cluster = magic(shell, "%dtf_cluster --worker 1", "c")
     assert cell(shell, "%dtf_cluster stop") == ""
     assert states(cluster) == {"stopped"}
-    assert cell(shell, "%dtf_cluster stop") == "There is no cluster 'cluster' to stop.\n"
-    with pytest.raises(UsageError, match=r"No cluster 'cluster' was started. Start it: %dtf_cluster --ps"):
+    assert cell(shell, "%dtf_cluster stop") == "No cluster named 'cluster' is running: nothing to stop.\n"
+    with pytest.raises(UsageError, match=r"No cluster named 'cluster' is running. Start one: %dtf_cluster --ps"):
         magic(shell, "%dtf_cluster status")
     magic(shell, "%dtf_cluster --worker 1 --name other")
-    with pytest.raises(UsageError, match="There is --name other"):
+    with pytest.raises(UsageError, match=r"is running\. Use --name other"):
         magic(shell, "%dtf_cluster restart")
 
 
@@ -77,12 +77,12 @@ def test_stop(shell):
         ("--ps x", "invalid int value: 'x'"),
         ("--ps", "expected one argument"),
         ("--pss 1", "unrecognized arguments: --pss"),
-        ("begin", "begin? Say start, status, stop, restart"),
+        ("begin", "Unknown verb 'begin': use start, status, stop, restart"),
         ("start now", "unrecognized arguments: now"),
-        ("--worker 1 --engine ray", "--engine must be inprocess or process, not ray"),
-        ("--job chief", "--job must be NAME=N, not chief"),
+        ("--worker 1 --engine ray", "--engine must be inprocess or process, not 'ray'"),
+        ("--job chief", "--job must be NAME=N, not 'chief'"),
         ("--job chief=one", "For example: --job chief=1"),
-        ("--worker 1 --gpu K40", "describe the GPUs of --gpus"),
+        ("--worker 1 --gpu K40", "need --gpus, the number per host"),
         ("--worker 1 --gpus 1 --gpu K41", "No GPU model 'K41' is known. Choose one of K520"),
         ("--worker 1 --gpus 1 --gpu-memory much", "'much' is not an amount of memory"),
         ("--worker 1 --network 10Gb/s", "describes simulated hardware or randomness: add clock='virtual'"),
@@ -91,11 +91,11 @@ def test_stop(shell):
         ("--worker 1 --clock virtual --gpu K41", "No GPU model 'K41' is known"),
         ("--worker 1 --clock virtual --network wet", "'wet'"),
         ("--worker 1 --clock virtual --bus pcie9", "pcie9"),
-        ("--worker 1 --clock virtual --racks 0", "--racks 0? A cluster stands in 1 rack or more"),
-        ("--worker 1 --clock virtual --stragglers often", "Write NAME(SIZE)"),
+        ("--worker 1 --clock virtual --racks 0", "--racks must be 1 or more, not 0"),
+        ("--worker 1 --clock virtual --stragglers often", "--stragglers must be NAME(SIZE)"),
         ("--worker 1 --clock virtual --stragglers normal(1)", "Unknown distribution of stragglers 'normal'"),
         ("--worker 1 --clock virtual --seed x", "invalid int value: 'x'"),
-        ("--worker 1 --gpus 1 --visible chief=0", "--visible chief=…? The jobs are worker."),
+        ("--worker 1 --gpus 1 --visible chief=0", "--visible names 'chief'; the jobs are worker."),
     ],
 )
 def test_wrong_arguments_say_what_is_right_and_stop_nothing(shell, line, says):

@@ -103,10 +103,10 @@ def test_another_cluster_by_its_name_or_by_pythons(two):
 def test_bad_lines_are_told_and_nothing_runs(two):
     shown = cell(two, "%%dtf_task /job:worker/task:7\nran = 1")
     assert "has no task /job:worker/replica:0/task:7" in shown and shown.count("/job:ps") == 1
-    assert "There is /job:ps/task:0, /job:worker/task:0" in cell(two, "%%dtf_task\nran = 1")
+    assert "The tasks are /job:ps/task:0, /job:worker/task:0" in cell(two, "%%dtf_task\nran = 1")
     assert "'/gpu:0' does not name a task" in cell(two, "%%dtf_task /gpu:0\nran = 1")
     assert "Malformed device" in cell(two, "%%dtf_task worker\nran = 1")
-    assert "There is no cluster 'none'. There is --name cluster" in cell(
+    assert "No cluster named 'none' is running. Use --name cluster" in cell(
         two, "%%dtf_task /job:ps/task:0 --name none\n0"
     )
     assert "ran" not in two.user_ns

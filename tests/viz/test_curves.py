@@ -204,7 +204,7 @@ def test_gaps_and_single_points():
         (([1], {}, "x", "y"), "nothing to draw"),
         (([1, 2], {"a": [1]}, "x", "y"), r"'a' has shape \(1,\), but the points on the x axis have \(2,\)"),
         (([1], {"a": [np.nan]}, "x", "y"), "'a' has no finite value"),
-        (([1], {"a": [1]}, "", "y"), "both axes need a label"),
+        (([1], {"a": [1]}, "", "y"), "Both axes need a label"),
     ],
 )
 def test_wrong_input(args, message):

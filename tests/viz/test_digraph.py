@@ -133,11 +133,11 @@ def test_critical_path():
 
 
 def test_wrong_input():
-    with pytest.raises(ValueError, match="the graph is empty"):
+    with pytest.raises(ValueError, match=r"The graph is empty\. Add operations"):
         viz.digraph([])
-    with pytest.raises(TypeError, match="a graph, nodes or fetches are needed, not float"):
+    with pytest.raises(TypeError, match=r"Pass a graph, nodes or fetches, not a value of type float: 3\.5"):
         viz.digraph(3.5)
-    with pytest.raises(ValueError, match="give digraph\\(\\) the step_stats of a traced step"):
+    with pytest.raises(ValueError, match=r"The graph has no times\. Trace a step"):
         viz.critical_path(viz.digraph(mlp()))
     with pytest.raises(ValueError, match="The trace is empty"):
         viz.digraph(mlp(), step_stats=StepStats())

@@ -50,5 +50,5 @@ def test_bars_and_numbers_stay_inside_the_page():
 def test_odd_loads():
     assert bars(loads("nothing", {"yours": {PS[0]: 0}})) == [1.0]
     assert "nobody" in loads("nobody", {"yours": {}}).text
-    with pytest.raises(ValueError, match="at least one way"):
+    with pytest.raises(ValueError, match="Pass at least one way"):
         loads("x", {})

@@ -187,9 +187,9 @@ def test_save(tmp_path):
 
 
 def test_wrong_input():
-    with pytest.raises(ValueError, match="the graph is empty"):
+    with pytest.raises(ValueError, match="The graph is empty"):
         viz.placement([])
-    with pytest.raises(ValueError, match="max_boxes must be at least 1, not 0"):
+    with pytest.raises(ValueError, match=r"max_boxes must be at least 1, not 0\. Leave it out"):
         viz.placement(mlp(), max_boxes=0)
 
 
@@ -214,7 +214,7 @@ def test_a_session_says_where_ops_really_are():
 
 
 def test_a_placement_that_is_none_says_what_is_wanted():
-    with pytest.raises(TypeError, match="must map names of ops to devices, or be a session; it is of type str"):
+    with pytest.raises(TypeError, match="must be a dict from op names to devices, or a session, not of type str"):
         viz.placement(mlp(), "/cpu:0")
 
 

@@ -250,7 +250,7 @@ def test_nothing_to_show_is_an_error(stats, error, message):
 
 
 def test_too_narrow():
-    with pytest.raises(ValueError, match="a timeline needs 400 pixels for its bands, not 72"):
+    with pytest.raises(ValueError, match="A timeline needs a width of at least 400 pixels, not 72"):
         viz.timeline(step(("a", 0, 1)), width=100)
 
 

@@ -44,7 +44,7 @@ def ops_of(what: Any = None, placement: Mapping[str, str] | None = None) -> list
     where = placement or {}
     found = [op._replace(device=where.get(op.name, op.device)) for op in _ops(what)]
     if not found:
-        raise ValueError("there are no operations to draw: the graph is empty")
+        raise ValueError("The graph is empty. Add operations to it first, or pass the graph that has them.")
     return found
 
 
@@ -104,7 +104,7 @@ def _operation(fetch: Any) -> Any:
         fetch = get_default_graph().as_graph_element(fetch)
     op = fetch if hasattr(fetch, "control_inputs") else getattr(fetch, "op", None)
     if op is None or not hasattr(op, "control_inputs"):
-        raise TypeError(f"a graph, nodes or fetches are needed, not {type(fetch).__name__}: {fetch!r}")
+        raise TypeError(f"Pass a graph, nodes or fetches, not a value of type {type(fetch).__name__}: {fetch!r}.")
     return op
 
 

@@ -1,4 +1,4 @@
-"""The story of a step before it runs: what `explain` tells, as data.
+"""The story of a step before it runs: what `explain` says, as data.
 
 It goes the way that a step goes, through the same pure functions: place → prune → spread_loops → partition by task →
 partition by device → Executor. Only the end differs: nothing is run, the counters are counted down on paper.
@@ -117,7 +117,7 @@ def _placed(session: BaseSession, devices: Sequence[str], task: str) -> tuple[li
 
 
 def placement_of(session: BaseSession) -> Placement:
-    """Where the ops of a session are and why, as its master says or, if that does not tell, as the rules do."""
+    """Where the ops of a session are and why, as its master reports or, if it does not, as the rules say."""
     try:
         return Placement({node.name: node.device for node in session.placed_nodes()}, session.placement_reasons())
     except NotImplementedError:

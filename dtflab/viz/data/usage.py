@@ -30,13 +30,13 @@ _HANDED_ON = frozenset(  # ops whose output is what they read, where it lies
 class Held(NamedTuple):
     """A tensor in memory: made by node `name` at `start`, freed at `end`, or after the step if that is None.
 
-    `until` is the op that was the last to need it; empty if the graph does not tell. `over` are the ops that wrote what
-    they made over it, each with when it began.
+    `until` is the op that was the last to need it; empty if the graph does not show it. `over` are the ops that wrote
+    what they made over it, each with when it began.
     """
 
     name: str
     op: str
-    what: str  # `float32 [100, 784]`, as far as the trace tells
+    what: str  # `float32 [100, 784]`, as far as the trace says
     bytes: int
     start: float
     end: float | None
@@ -50,7 +50,7 @@ class Held(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """The memory of one device in one step. `before` is what was in use already, as far as the trace tells."""
+    """The memory of one device in one step. `before` is what was in use already, as far as the trace says."""
 
     device: str
     allocator: str
@@ -112,7 +112,7 @@ def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
                 if memory.allocator_bytes_in_use and found:
                     in_use.setdefault(key, []).append((found[-1].start, memory.allocator_bytes_in_use))
     if not any(tensors.values()):
-        raise ValueError("the trace has no allocations: no node of this step took memory that could be watched")
+        raise ValueError("The trace has no allocations: scalars on a CPU don't count. Trace a step that makes arrays.")
     order = in_order(device for device, _ in tensors)
     return [
         Usage(device, allocator, device in whole.simulated,

@@ -71,7 +71,7 @@ class Picture:
         forms = {".svg": lambda: self.svg, ".html": lambda: _PAGE.format(self.html)}
         form = forms.get(Path(path).suffix.lower())
         if form is None:
-            raise ValueError(f"a picture is saved as .svg or .html, not {Path(path).name!r}")
+            raise ValueError(f"A picture is saved as .svg or .html, not {Path(path).name!r}.")
         Path(path).write_text(form(), encoding="utf-8")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
