@@ -395,7 +395,7 @@ class Cluster:
     def variables(self) -> list[HeldVariable]:
         """Every variable with its holder: task, device, container, name, dtype, shape, bytes.
 
-        Tasks in processes of their own do not tell: NotImplementedError if there is no other.
+        Tasks in processes of their own do not report theirs: NotImplementedError if there is no other.
         """
         return variables_on(self.local_devices("variables"))
 
@@ -404,12 +404,12 @@ class Cluster:
         return queues_on(self.local_devices("queues"))
 
     def local_devices(self, what: str) -> list[Device]:
-        """The devices of its tasks in this process; NotImplementedError if there is none, as others do not tell."""
+        """The devices of its tasks in this process; NotImplementedError if it has none there."""
         own = [task for task in self.tasks if isinstance(task, InProcessTask)]
         if not own:
             raise NotImplementedError(
-                f"The tasks of {self.name} are processes of their own, which do not tell their {what}. Look at them in "
-                "a cluster with engine='inprocess'."
+                f"The tasks of {self.name} are processes of their own, which do not report their {what}. Look at "
+                "them in a cluster with engine='inprocess'."
             )
         return [device for task in own if task.state == "running" for device in task.server.task.devices]
 

@@ -1,6 +1,6 @@
 """Holdings: which task holds which variable, and what is in which queue, read from the containers of tasks.
 
-Stands for nothing in TensorFlow, whose servers do not tell.
+Stands for nothing in TensorFlow, whose servers do not report them.
 
 Rule: nothing is run and nothing is locked for long; a variable that is written at this moment is shown as it is.
 """

@@ -2,7 +2,7 @@
 
 Stands for `core/common_runtime/shape_refiner.cc`. Left out: what a program said by `set_shape`, which no node carries.
 
-Rule: producers come first; the edge from a loop's NextIteration back to its Merge tells nothing new.
+Rule: producers come first; the edge from a loop's NextIteration back to its Merge adds nothing new.
 """
 
 from __future__ import annotations

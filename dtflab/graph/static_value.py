@@ -230,7 +230,7 @@ def _concat(op: Operation, value_of: ValueOf) -> TensorShape:
 
 
 def _slice(op: Operation, value_of: ValueOf) -> TensorShape | None:
-    """A slice of one axis with at most open ends; anything else tells nothing in part."""
+    """A slice of one axis with at most open ends; anything else is not known in part."""
     bounds = [value_of(t) for t in op.inputs[1:]]
     masks = {name: op.attrs[f"{name}_mask"] for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
     simple = max(masks["begin"], masks["end"]) <= 1 and not any(list(masks.values())[2:])

@@ -108,9 +108,9 @@ def _card(runtime: Any, host: str, index: int) -> Card:
         short=(),
         memory_bytes=int(found["totalGlobalMem"]),
         compute_capability=(found["major"], found["minor"]),
-        clock_ghz=found.get("clockRate", 0) / 1e6,  # kHz; CUDA 13 no longer tells
+        clock_ghz=found.get("clockRate", 0) / 1e6,  # kHz; CUDA 13 no longer reports it
         multiprocessors=found["multiProcessorCount"],
-        power_watts=0,  # CUDA does not tell
+        power_watts=0,  # CUDA does not report it
     )
     return Card(host, index, model, model.memory_bytes, runtime.deviceGetPCIBusId(index), real=True)
 

@@ -171,7 +171,7 @@ class Registry:
             draft.replace(self._base.with_suffix(".json"))
 
     def _note(self, hosts: dict[str, HostCards], holdings: list[Holding]) -> None:
-        """Write into the journal what is about to change. Hosts that nobody told of are new, even of an old name."""
+        """Write into the journal what is about to change. Hosts not reported before are new, even under an old name."""
         if new := hosts.keys() - self._record.hosts.keys():
             for host in new.difference(*(record.hosts for record in self.others())):
                 self._journal.forget(host)

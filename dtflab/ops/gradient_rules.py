@@ -74,7 +74,7 @@ def reduce_to_inputs(x: Tensor, y: Tensor, dx: Any, dy: Any) -> list[Any]:
 
 
 def _repeated_axes(x: Tensor, y: Tensor) -> tuple[list[int], list[int]] | None:
-    """The axes of the result along which x and y were repeated, or None if the static shapes do not tell."""
+    """The axes of the result along which x and y were repeated, or None if the static shapes do not show it."""
     if x.shape.ndims is None or y.shape.ndims is None:
         return None
     rank = max(x.shape.ndims, y.shape.ndims)

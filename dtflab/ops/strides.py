@@ -16,7 +16,7 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 MASK_ATTRS = "\n".join(f"{mask}: int = 0" for mask in MASKS)
 
 
-_UNKNOWN = object()  # in an index: a slice whose bounds the graph alone does not tell
+_UNKNOWN = object()  # in an index: a slice whose bounds are not known before the step
 
 
 def numpy_index(attrs: Any, begin: Any, end: Any, strides: Any, shape: Any) -> tuple[Any, ...]:

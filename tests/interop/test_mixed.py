@@ -130,7 +130,7 @@ def test_a_trace_of_both(target, tensorflow, here, there):
     full = {short: short.replace("/task", "/replica:0/task") + "/device:CPU:0" for short in (here, there)}
     assert "made_there" in found[full[there]]
     assert "used_here" in found[full[here]]
-    if here == OURS:  # TensorFlow's own workers do not tell of what they received
+    if here == OURS:  # TensorFlow's own workers do not report what they received
         assert "RecvTensor" in found[full[here]]
 
 

@@ -1,8 +1,8 @@
 """Question memory/q2: the largest batch that fits into a card.
 
 Each try of the answer is a real step on a small simulated card, which runs out of memory for real. So what is right is
-known by running: the batch that is given fits, and one example more does not. (A division would not tell: the allocator
-cuts a chunk only if it is twice as large as what is wanted.)
+known by running: the batch that is given fits, and one example more does not. (A division would not show it: the
+allocator cuts a chunk only if it is twice as large as what is wanted.)
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Select(Op):
         if condition.ndims == 1 and result.ndims != 1:
             if result.ndims == 0:
                 raise ValueError(f"Shapes {condition} and {result} are not compatible")
-            condition[0].merge_with(result[0])  # must fit, but as in TensorFlow it tells nothing of the result
+            condition[0].merge_with(result[0])  # must fit, but as in TensorFlow it adds nothing to the result
             return [result]
         return [result.merge_with(condition)]
 

@@ -40,7 +40,7 @@ def program(*tasks: int) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any
 def comparable(text: str) -> str:
     """The first line, without what TensorFlow gives no order, or tells in a form of its own.
 
-    That is the text of a node, a quote that it forgets, and that it does not tell of a number without a type.
+    That is the text of a node, a quote that it forgets, and that it does not report a number without a type.
     """
     line = re.sub(r"( in node: ).*|'\Z|/device:\*:\d+", r"\1", text.partition("\n")[0])
     return re.sub(r"All available devices \[(.*)\]", lambda m: str(sorted(m[1].split(", "))), line)
