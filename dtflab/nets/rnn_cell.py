@@ -156,6 +156,13 @@ class LayerRNNCell(RNNCell):
         _check_dtype(self.dtype)
         return int(depth)
 
+    def _add_affine(self, input_shape: Any, outputs: int) -> None:
+        """Make the kernel and the bias that compute that many numbers from the inputs and the state."""
+        depth = self._input_depth(input_shape) + self._num_units
+        self._kernel = self.add_weight("kernel", [depth, outputs])
+        self._bias = self.add_weight("bias", [outputs], initializer=ZEROS)
+        self.built = True
+
 
 def _check_dtype(dtype: Any) -> None:
     if dtype is not None and not (dtypes.as_dtype(dtype).is_floating or dtypes.as_dtype(dtype).is_complex):
@@ -171,10 +178,7 @@ class BasicRNNCell(LayerRNNCell):
     """output = new state = activation([inputs, state] · kernel + bias), by default with tanh."""
 
     def build(self, input_shape: Any) -> None:
-        depth = self._input_depth(input_shape)
-        self._kernel = self.add_weight("kernel", [depth + self._num_units, self._num_units])
-        self._bias = self.add_weight("bias", [self._num_units], initializer=ZEROS)
-        self.built = True
+        self._add_affine(input_shape, self._num_units)
 
     def call(self, inputs: Any, state: Any) -> Any:
         _check_dtype(inputs.dtype)
@@ -258,10 +262,7 @@ class BasicLSTMCell(LayerRNNCell):
         return LSTMStateTuple(self._num_units, self._num_units) if self._state_is_tuple else 2 * self._num_units
 
     def build(self, input_shape: Any) -> None:
-        depth = self._input_depth(input_shape)
-        self._kernel = self.add_weight("kernel", [depth + self._num_units, 4 * self._num_units])
-        self._bias = self.add_weight("bias", [4 * self._num_units], initializer=ZEROS)
-        self.built = True
+        self._add_affine(input_shape, 4 * self._num_units)
 
     def call(self, inputs: Any, state: Any) -> Any:
         _check_dtype(inputs.dtype)

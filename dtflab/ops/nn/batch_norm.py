@@ -35,6 +35,7 @@ _GRAD_WAYS = "\nepsilon: float = 0.0001, data_format: {'NHWC', 'NCHW'} = 'NHWC',
 _ALL_FORMATS = "{'NHWC', 'NCHW', 'NDHWC', 'NCDHW'}"
 _SHORT = "T: {half, bfloat16, float}"
 _OUTPUTS = "batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U"
+_BACK = "x_backprop: T, scale_backprop: U, offset_backprop: U"
 
 
 # -- kernels --------------------------------------------------------------------------------------------------
@@ -133,8 +134,17 @@ def _shapes(op: Operation, tensors: int, vectors: int, outputs: int) -> list[Ten
     return [TensorShape(dims), *[TensorShape([channels])] * outputs]
 
 
-class _Forward(Op):
-    """Each channel with mean 0 and variance 1 over the batch, scaled and moved; or by the given mean and variance."""
+@op(f"""FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> (y: T, {_OUTPUTS.replace("U", "T")})
+        T: {{float}}{_WAYS}""",
+    f"""FusedBatchNormV2(x: T, scale: U, offset: U, mean: U, variance: U) -> (y: T, {_OUTPUTS})
+        {_SHORT}, U: {{float}}{_WAYS}""",
+    f"""FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> (y: T, {_OUTPUTS}, reserve_space_3: U)
+        {_SHORT}, U: {{bfloat16, float}}{_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")  # fmt: skip
+class FusedBatchNorm(Op):
+    """Each channel with mean 0 and variance 1 over the batch, scaled and moved; or by the given mean and variance.
+
+    V2 also takes the short floats; V3 also takes volumes, and has another space for cuDNN.
+    """
 
     bind = _bind_forward
     flops = per_input(8)
@@ -163,7 +173,16 @@ class _Forward(Op):
         return [dx, d_scale, d_offset, None, None]
 
 
-class _Gradient(Op):
+@op(f"""FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T)
+        -> ({_BACK.replace("U", "T")}, reserve_space_3: T, reserve_space_4: T)
+        T: {{float}}{_GRAD_WAYS}""",
+    f"""FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U)
+        -> ({_BACK}, reserve_space_3: U, reserve_space_4: U)
+        {_SHORT}, U: {{float}}{_GRAD_WAYS}""",
+    f"""FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U,
+                             reserve_space_3: U) -> ({_BACK}, reserve_space_4: U, reserve_space_5: U)
+        {_SHORT}, U: {{float}}{_GRAD_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")  # fmt: skip
+class FusedBatchNormGrad(Op):
     """The gradients of batch normalization by x, scale and offset."""
 
     bind = _bind_gradient
@@ -206,30 +225,12 @@ def _written_out(
     return arrays.cast(scale * inverse * slopes, dtype), d_scale, reduce.reduce_sum(dy, axes)
 
 
-@op(f"""FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> (y: T, {_OUTPUTS.replace("U", "T")})
-        T: {{float}}{_WAYS}""")
-class FusedBatchNorm(_Forward):
-    """In float32 only."""
-
-
-@op(f"""FusedBatchNormV2(x: T, scale: U, offset: U, mean: U, variance: U) -> (y: T, {_OUTPUTS})
-        {_SHORT}, U: {{float}}{_WAYS}""")
-class FusedBatchNormV2(_Forward):
-    """For the short floats, too."""
-
-
-@op(f"""FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> (y: T, {_OUTPUTS}, reserve_space_3: U)
-        {_SHORT}, U: {{bfloat16, float}}{_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
-class FusedBatchNormV3(_Forward):
-    """For volumes, too, with another space for cuDNN."""
-
-
 @op("""_FusedBatchNormEx(x: T, scale: U, offset: U, mean: U, variance: U, side_input: num_side_inputs * T)
        -> (y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U)
        T: {half, float, bfloat16}, U: {float}, epsilon: float = 0.0001, exponential_avg_factor: float = 1.0
        num_side_inputs: int >= 0 = 0, activation_mode: string = 'Identity', data_format: {'NHWC', 'NCHW'} = 'NHWC'
        is_training: bool = true""")
-class FusedBatchNormEx(_Forward):
+class FusedBatchNormEx(FusedBatchNorm):
     """FusedBatchNormV3, a sum and an activation. No program writes it: a TensorFlow master fuses them."""
 
     grad = None
@@ -249,27 +250,3 @@ class FusedBatchNormEx(_Forward):
             return [activate(y), *rest]
 
         return kernel
-
-
-_BACK = "x_backprop: T, scale_backprop: U, offset_backprop: U"
-
-
-@op(f"""FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T)
-        -> ({_BACK.replace("U", "T")}, reserve_space_3: T, reserve_space_4: T)
-        T: {{float}}{_GRAD_WAYS}""")
-class FusedBatchNormGrad(_Gradient):
-    """The gradient of FusedBatchNorm."""
-
-
-@op(f"""FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U)
-        -> ({_BACK}, reserve_space_3: U, reserve_space_4: U)
-        {_SHORT}, U: {{float}}{_GRAD_WAYS}""")
-class FusedBatchNormGradV2(_Gradient):
-    """The gradient of FusedBatchNormV2."""
-
-
-@op(f"""FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U,
-                             reserve_space_3: U) -> ({_BACK}, reserve_space_4: U, reserve_space_5: U)
-        {_SHORT}, U: {{float}}{_GRAD_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
-class FusedBatchNormGradV3(_Gradient):
-    """The gradient of FusedBatchNormV3."""
