@@ -44,12 +44,11 @@ _SEVERAL = {  # of ours make one module of TensorFlow's
     "device": ("device_spec",),
     "monitored_session": ("monitored_session", "wrapped_session"),
     "ops": ("graph", "operation", "scopes", "indexed_slices", "convert", "gradients"),
-    "resource_variable_ops": ("resource_variable", "resource_sparse"),
+    "ref_variable": ("reference_variable",),
     "session": ("session", "client"),
-    "sparse_ops": ("sparse", "sparse_arithmetic"),
     "tensor_util": ("static_value", "tensor_proto"),
     "variable_scope": ("variable_scope", "variable_store", "variable_slices"),
-    "variables": ("variables", "ref_variable", "partitioned_variables"),
+    "variables": ("variables", "reference_variable", "partitioned_variables"),
 }
 _NOW = {  # names within TensorFlow that differ from the public ones, or from dtflab's
     "DeviceSpecV1": "DeviceSpec",

@@ -153,7 +153,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 class Loops:
-    """The rules of the walk for loops. Here there are none; see ops/control/loop_gradients.py."""
+    """The rules of the walk for loops. Here there are none; see ops/control/gradients_through_loops.py."""
 
     def entered(self, op: Operation, before: bool = False) -> contextlib.AbstractContextManager[None]:
         """Inside, the gradient of `op` is built, or `before` that its outputs' gradients are summed."""
@@ -187,7 +187,8 @@ def _no_loops(between: dict[Operation, None], colocated: Callable[[Operation], A
     return Loops()
 
 
-# Makes the `Loops` of a walk; it may add to the operations to go through. Set by ops/control/loop_gradients.py.
+# Makes the `Loops` of a walk; it may add to the operations to go through. Set by
+# ops/control/gradients_through_loops.py.
 loops_between: Callable[[dict[Operation, None], Callable[[Operation], Any]], Loops] = _no_loops
 
 

@@ -51,7 +51,7 @@ class StateMagics(Magics):
 
         %dtf_queues           as they are now, on the tasks that the newest session reaches
         %dtf_queues cluster   as they are now, on all tasks of a cluster
-        %dtf_queues seen      their course: with tf.watch() as seen: …
+        %dtf_queues seen      their history: with tf.watch() as seen: …
         """
         held = self._held(line, "%dtf_queues", Watch)
         return drawn(viz.queues if isinstance(held, Watch) else viz.queues_now, held)

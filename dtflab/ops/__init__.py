@@ -6,7 +6,8 @@ is a good first one to read.
 A family's contents begin with `Programs:`, the pages that programs call: `functions.py`, and a page each for large
 subjects, such as `control/cond.py`. Only these may be imported by other families; code that several families share is
 in the hall, the files listed next. The class of a resource is in `state.py`, and in `queues/`, which has three, in
-`shared_queue.py` and the like.
+`shared_queue.py` and the like. A page of ops is named `…_ops` where the word alone says something else:
+`variables/reference_ops.py` has the ops behind the class in `variables/reference_variable.py`.
 
 What ops share: `all` (imports every page that registers something), `shapes` (shape rules of many ops), `costs` (flops
 and bytes of those that do not touch everything), `gradient_rules` (rules of many ops), `type_sets` (dtypes that many

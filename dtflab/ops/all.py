@@ -11,7 +11,7 @@ from dtflab.ops.arrays import (
     constant, diagonal, functions as array_functions, identity, joining, repeating, reshaping, space_batch, stacking,
 )
 from dtflab.ops.control import (
-    cond_context, flow_ops, functions as control_functions, loop_gradients, state_ops, while_context,
+    cond_context, flow_ops, functions as control_functions, gradients_through_loops, state_ops, while_context,
 )
 from dtflab.ops.conv import convolution, depthwise, dilation
 from dtflab.ops.datasets import batch, calls as dataset_calls, iterator_ops, order, shuffle, sources, threads
@@ -38,6 +38,6 @@ from dtflab.ops.tables import table_ops
 from dtflab.ops.text import csv_ops, elementwise_ops, file_ops, number_ops, part_ops as text_part_ops, regex_ops
 from dtflab.ops.training import rules, save_restore, updates
 from dtflab.ops.variables import (
-    handle_ops, partitioned_variables, ref_variable, reference_ops, resource_variable, scatter_ops, variable,
+    partitioned_variables, reference_ops, reference_variable, resource_ops, resource_variable, scatter_ops, variable,
     variable_methods,
 )

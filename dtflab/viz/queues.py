@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dtflab.base.events import QueueEvent
 from dtflab.base.text_table import plural, text_table
 from dtflab.machine.watch import Watch
-from dtflab.viz.data.queue_course import Course, Wait, courses
+from dtflab.viz.data.queue_history import QueueHistory, Wait, queue_histories
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, VERMILLION, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
@@ -35,18 +35,18 @@ def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, ti
     than six waiting ops at one, those that waited longest; of more than 400 waits of one, those that are still open or
     ended with an error, the longest, and each n-th of the others. The picture says so, and its tables have all.
     """
-    found = courses(seen)
-    with together(course.device for course in found):
-        shown = sorted(sorted(found, key=lambda course: -len(course.events))[:MOST_BANDS], key=found.index)
-        start = min(course.events[0].at for course in found)
-        end = max(max([course.events[-1].at, *(wait.ended for wait in course.waits)]) for course in found)
+    found = queue_histories(seen)
+    with together(history.device for history in found):
+        shown = sorted(sorted(found, key=lambda history: -len(history.events))[:MOST_BANDS], key=found.index)
+        start = min(history.events[0].at for history in found)
+        end = max(max([history.events[-1].at, *(wait.ended for wait in history.waits)]) for history in found)
         inner = room(width)
         head = marks.heading(title, _summary(found, shown, end - start), inner)
         legend, legend_height = marks.line_legend(_LEGEND, inner, head.height + 8)
         bands: list[_Band] = []
         y = head.height + 8 + legend_height + 26
-        for course in shown:
-            bands.append(_Band(course, y, inner, start, end, not bands))
+        for history in shown:
+            bands.append(_Band(history, y, inner, start, end, not bands))
             y += bands[-1].height + _GAP
         drawing = join([head, legend, *(part for band in bands for part in band.draw())])
         sentence = f"{title}: {_summary(found, shown, end - start)}. " + " ".join(map(_sentence, found))
@@ -56,15 +56,15 @@ def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, ti
 class _Band:
     """One queue: its level over time, and lines for the ops that waited."""
 
-    def __init__(self, course: Course, y: float, width: float, start: float, end: float, first: bool) -> None:
-        self.course, self.y, self.width = course, y, width
-        self.most = course.most
+    def __init__(self, history: QueueHistory, y: float, width: float, start: float, end: float, first: bool) -> None:
+        self.history, self.y, self.width = history, y, width
+        self.most = history.most
         self._first = first  # it carries the times
         self._start, self._seconds = start, (end - start) or 1e-6
         self.left, self.right = min(212.0, max(width * 0.32, 172.0)), width - 16
         self.bottom = y + _HEAD + _PLOT
         by_who: dict[tuple[str, str, str], list[Wait]] = {}
-        for wait in course.waits:
+        for wait in history.waits:
             by_who.setdefault((wait.client, wait.op, wait.wants), []).append(wait)
         longest = sorted(by_who.items(), key=lambda item: -sum(wait.seconds for wait in item[1]))
         self.lanes, self._more = longest[:_MOST_LANES], longest[_MOST_LANES:]
@@ -77,12 +77,12 @@ class _Band:
 
     def level(self, elements: float) -> float:
         """The y of that many elements; the fullest it was, or could be, stays a little below the top."""
-        top = self.course.capacity if self._shows_capacity() else max(self.most, 1)
+        top = self.history.capacity if self._shows_capacity() else max(self.most, 1)
         return self.bottom - elements / top * (_PLOT - 14)
 
     def _shows_capacity(self) -> bool:
         """A capacity far above what was ever there would leave nothing to see."""
-        return self.course.capacity > 0 and not 0 < _MOST_EMPTY * self.most < self.course.capacity
+        return self.history.capacity > 0 and not 0 < _MOST_EMPTY * self.most < self.history.capacity
 
     def draw(self) -> Iterator[Markup]:
         yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band")
@@ -106,13 +106,13 @@ class _Band:
         return "; ".join(parts)
 
     def _head(self) -> Iterator[Markup]:
-        course, one = self.course, party(self.course.device)
+        history, one = self.history, party(self.history.device)
         x = 8 + marks.badge_width(one) + 6
         yield marks.badge(one, 8, self.y + 6)
-        remark = f"{course.put:,} put, {course.taken:,} taken"
+        remark = f"{history.put:,} put, {history.taken:,} taken"
         room_left = self.width - x - 24 - text_width(remark, 11)
-        name = shorten(course.name, room_left, bold=True)
-        yield tag("g", tag("title", f"{course.name} on {course.device}"),
+        name = shorten(history.name, room_left, bold=True)
+        yield tag("g", tag("title", f"{history.name} on {history.device}"),
                   tag("text", name, x=x, y=self.y + 19, class_="b"))  # fmt: skip
         yield tag("text", remark, x=self.width - 10, y=self.y + 19, class_="s11 soft end")
 
@@ -124,7 +124,7 @@ class _Band:
                 yield tag("text", text, x=x, y=self.y - 8, class_="s11 soft mid")
 
     def _levels(self) -> Iterator[Markup]:
-        course, colour = self.course, party(self.course.device).colour
+        history, colour = self.history, party(self.history.device).colour
         line = line_path(_thinned(list(self._corners())))
         base = number(self.bottom)
         yield tag("path", d=f"{line}V{base}H{number(self.left)}Z", class_="level", fill=colour.fill,
@@ -134,18 +134,18 @@ class _Band:
         high = self.most
         marked = {high: f"{high:,}", 0: "0 elements"}
         if self._shows_capacity():
-            marked[course.capacity] = f"capacity {course.capacity:,}"
-            y = number(self.level(course.capacity))
+            marked[history.capacity] = f"capacity {history.capacity:,}"
+            y = number(self.level(history.capacity))
             yield tag("path", d=f"M{number(self.left)} {y}H{number(self.right)}", class_="limit")
-        elif course.capacity and high:
-            marked[high] = f"{high:,} of {course.capacity:,}"
+        elif history.capacity and high:
+            marked[high] = f"{high:,} of {history.capacity:,}"
         for elements, text in marked.items():
             if elements in (0, max(marked)) or self.level(elements) - self.level(max(marked)) > 13:
                 yield tag("text", text, x=self.left - 8, y=self.level(elements) + 4, class_="s11 soft end")
 
     def _corners(self) -> Iterator[Point]:
         """The line of the level: it stays until something happens, also after the last event."""
-        events = self.course.events
+        events = self.history.events
         y = self.level(_before(events[0]))
         yield self.left, y
         for event in events:
@@ -155,7 +155,7 @@ class _Band:
         yield self.right, y
 
     def _closed(self) -> Iterator[Markup]:
-        for event in self.course.events:
+        for event in self.history.events:
             if event.what == "close":
                 x = self.x(event.at)
                 yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD + 4)}V{number(self.bottom)}", class_="event")
@@ -169,10 +169,10 @@ class _Band:
         client, op, wants = who
         y = self._lane_y(lane)
         label = self._label(client_label(client), op) if client else shorten(op, self.left - 16, 11)
-        told = f"{op} · {client_label(client)}\nwaited {plural(len(waits), 'time')} to {wants}, "
-        told += _seconds(sum(wait.seconds for wait in waits))
+        title = f"{op} · {client_label(client)}\nwaited {plural(len(waits), 'time')} to {wants}, "
+        title += _seconds(sum(wait.seconds for wait in waits))
         text = tag("text", label, x=8, y=y + 13, class_="s11")
-        yield tag("g", tag("title", told), text, *(part for wait in _few(waits) for part in self._bar(wait, y + 3)))
+        yield tag("g", tag("title", title), text, *(part for wait in _few(waits) for part in self._bar(wait, y + 3)))
 
     def _label(self, client: str, op: str) -> str:
         """The client and op that waited, cut to the room there is: at least half of it is for the op."""
@@ -249,25 +249,25 @@ def _seconds(seconds: float) -> str:
     return duration(seconds * 1e6)
 
 
-def _summary(found: Sequence[Course], shown: Sequence[Course], seconds: float) -> str:
-    events = sum(len(course.events) for course in found)
+def _summary(found: Sequence[QueueHistory], shown: Sequence[QueueHistory], seconds: float) -> str:
+    events = sum(len(history.events) for history in found)
     text = f"{plural(len(found), 'queue')} in {_seconds(seconds)}, {plural(events, 'event')}"
     return text if len(shown) == len(found) else f"{text} (the {len(shown)} with most events are drawn)"
 
 
-def _sentence(course: Course) -> str:
-    limit = f"capacity {course.capacity:,}" if course.capacity else "no limit"
-    text = f"{course.name} ({limit}): {course.put:,} put, {course.taken:,} taken, at most {course.most:,} inside"
-    waited = [f"{_seconds(course.waited(wants))} to {wants}" for wants in ("put", "take") if course.waited(wants)]
+def _sentence(history: QueueHistory) -> str:
+    limit = f"capacity {history.capacity:,}" if history.capacity else "no limit"
+    text = f"{history.name} ({limit}): {history.put:,} put, {history.taken:,} taken, at most {history.most:,} inside"
+    waited = [f"{_seconds(history.waited(wants))} to {wants}" for wants in ("put", "take") if history.waited(wants)]
     text += f"; waited {' and '.join(waited)}" if waited else "; nobody waited"
-    still = [f"{wait.op} still waits to {wait.wants}" for wait in course.waits if wait.open]
+    still = [f"{wait.op} still waits to {wait.wants}" for wait in history.waits if wait.open]
     return "; ".join([text, *still[:5]]) + "."
 
 
 _HEADS = ("queue", "device", "capacity", "put", "taken", "most inside", "waited to put", "waited to take", "wait now")
 
 
-def _rows(found: Sequence[Course]) -> list[list[object]]:
+def _rows(found: Sequence[QueueHistory]) -> list[list[object]]:
     return [
         [c.name, c.device, c.capacity or "no limit", c.put, c.taken, c.most, _seconds(c.waited("put")),
          _seconds(c.waited("take")), sum(wait.open for wait in c.waits)]
@@ -275,7 +275,7 @@ def _rows(found: Sequence[Course]) -> list[list[object]]:
     ]  # fmt: skip
 
 
-def _tables(found: Sequence[Course], start: float) -> list[Table]:
+def _tables(found: Sequence[QueueHistory], start: float) -> list[Table]:
     waits = [
         [c.name, w.op, client_label(w.client) if w.client else "", w.wants, f"{(w.began - start) * 1e6:.1f}",
          f"{w.seconds * 1e6:.1f}", w.error or ("still waits" if w.open else "")]
@@ -295,5 +295,5 @@ def _tables(found: Sequence[Course], start: float) -> list[Table]:
     ]
 
 
-def _text(found: Sequence[Course]) -> str:
+def _text(found: Sequence[QueueHistory]) -> str:
     return text_table(_HEADS, _rows(found))

@@ -15,7 +15,7 @@ from typing import Any
 from dtflab.base.text_table import plural, text_table
 from dtflab.machine.watch import Watch
 from dtflab.viz.data.pipeline import Pipeline, Stage, pipeline
-from dtflab.viz.data.queue_course import Course
+from dtflab.viz.data.queue_history import QueueHistory
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import BLUE, GREY, VERMILLION, together
 from dtflab.viz.drawing.picture import Picture, Table
@@ -26,7 +26,7 @@ from dtflab.viz.participants import party
 
 MOST_ROWS = 24  # of stages and queues; the tables have all
 _STAGE, _QUEUE, _GAP, _GUTTER = 58.0, 46.0, 16.0, 26.0
-Row = Stage | Course
+Row = Stage | QueueHistory
 
 
 def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -> Picture:
@@ -35,7 +35,7 @@ def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -
     ValueError if nothing happened at a queue.
     """
     found = pipeline(seen)
-    with together(course.device for course in found.queues):
+    with together(history.device for history in found.queues):
         slow = found.bottleneck()
         rows = _rows(found)
         inner = room(width)
@@ -51,8 +51,8 @@ def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -
             y += places[-1][2] + _GAP
         boxes = [part for row, top, height in places for part in _box(found, row, row is slow, top, height, inner)]
         drawing = join([head, *verdict, legend, *_arrows(found, places), *boxes])
-        told = " ".join(_told(found, stage) for stage in found.stages)
-        sentence = f"{title}: {_summary(found, rows)}. {_verdict(found, slow)} {told}"
+        stages = " ".join(_sentence(found, stage) for stage in found.stages)
+        sentence = f"{title}: {_summary(found, rows)}. {_verdict(found, slow)} {stages}"
         return Picture(drawing, (inner, y - _GAP), rules("rates"), sentence, _tables(found), _text(found, slow))
 
 
@@ -144,18 +144,18 @@ def _piece(kind: str, x: float, y: float, wide: float) -> Markup:
     return join([rect, tag("path", d=hatch_path(x, y, wide, 18, 5), stroke=colour.line)]) if kind == "put" else rect
 
 
-def _queue(found: Pipeline, course: Course, y: float, wide: float) -> Iterator[Markup]:
-    one = party(course.device)
+def _queue(found: Pipeline, history: QueueHistory, y: float, wide: float) -> Iterator[Markup]:
+    one = party(history.device)
     left, right = _GUTTER + 18, _GUTTER + wide - 18
     yield marks.badge(one, left, y + 5)
     x = left + marks.badge_width(one) + 7
-    remark = _fullness(course)
-    name = shorten(course.name, right - x - text_width(remark, 11) - 16, bold=True)
-    yield tag("g", tag("title", f"{course.name} on {course.device}"), tag("text", name, x=x, y=y + 18, class_="b"))
+    remark = _fullness(history)
+    name = shorten(history.name, right - x - text_width(remark, 11) - 16, bold=True)
+    yield tag("g", tag("title", f"{history.name} on {history.device}"), tag("text", name, x=x, y=y + 18, class_="b"))
     yield tag("text", remark, x=right, y=y + 18, class_="s11 soft end")
-    top = course.capacity or max(course.most, 1)
+    top = history.capacity or max(history.most, 1)
     yield tag("rect", x=left, y=y + 29, width=right - left, height=8, rx=4, class_="whole")
-    if long := course.mean() / top * (right - left):
+    if long := history.mean() / top * (right - left):
         yield tag("rect", x=left, y=y + 29, width=long, height=8, rx=min(4, long / 2), fill=one.colour.fill)
 
 
@@ -189,12 +189,12 @@ def _verdict(found: Pipeline, slow: Stage | None) -> str:
 
 def _before(found: Pipeline, slow: Stage) -> Iterator[str]:
     """The level of the queue from which a stage takes; of several, the fullest."""
-    courses = [found.queues[number] for number in sorted(slow.takes - slow.puts)]
-    if courses:
-        course = max(courses, key=lambda course: course.mean() / (course.capacity or 1))
-        fills = "a queue fills up" if 2 * course.mean() >= course.capacity else "no queue fills up"
-        words = f"{course.name} holds {_mean(course)} in the mean."
-        yield f"Before it, {fills}: {words}" if course.capacity else f"Before it, {words}"
+    histories = [found.queues[number] for number in sorted(slow.takes - slow.puts)]
+    if histories:
+        history = max(histories, key=lambda history: history.mean() / (history.capacity or 1))
+        fills = "a queue fills up" if 2 * history.mean() >= history.capacity else "no queue fills up"
+        words = f"{history.name} holds {_mean(history)} in the mean."
+        yield f"Before it, {fills}: {words}" if history.capacity else f"Before it, {words}"
 
 
 def _behind(found: Pipeline, slow: Stage) -> Iterator[str]:
@@ -217,16 +217,16 @@ def _per_second(found: Pipeline, elements: int) -> str:
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
 
 
-def _fullness(course: Course) -> str:
-    text = f"{_mean(course)} in the mean, empty {100 * course.share_at(0):.0f}% of the time"
-    return f"{text}, full {100 * course.share_at(course.capacity):.0f}%" if course.capacity else text
+def _fullness(history: QueueHistory) -> str:
+    text = f"{_mean(history)} in the mean, empty {100 * history.share_at(0):.0f}% of the time"
+    return f"{text}, full {100 * history.share_at(history.capacity):.0f}%" if history.capacity else text
 
 
-def _mean(course: Course) -> str:
-    return f"{course.mean():.3g}" + (f" of {course.capacity:,}" if course.capacity else "")
+def _mean(history: QueueHistory) -> str:
+    return f"{history.mean():.3g}" + (f" of {history.capacity:,}" if history.capacity else "")
 
 
-def _told(found: Pipeline, stage: Stage) -> str:
+def _sentence(found: Pipeline, stage: Stage) -> str:
     shares = (100 * found.share(stage, s) for s in (stage.worked, stage.waited_to_take, stage.waited_to_put))
     return "{}: {}, {:.0f}% at work, {:.0f}% waiting to take, {:.0f}% waiting to put.".format(
         stage.name, _speed(found, stage), *shares

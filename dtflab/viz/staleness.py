@@ -22,7 +22,7 @@ from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, tag
 from dtflab.viz.drawing.units import ticks, time_unit
 
 _HEAD, _HEIGHT, _AXIS = 38.0, 180.0, 40.0  # above a plot, of it, below it
-_BESIDE = 700.0  # narrower pages have one plot below the other
+_SIDE_BY_SIDE = 700.0  # narrower pages have one plot below the other
 _MOST_BARS, _MOST_MARKS, _MOST_LINES = 34, 900, 7
 _Place = tuple[float, float, float]
 
@@ -62,20 +62,20 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
     edges, used, lost = _bins(log)
     summary = f"{plural(len(log), 'gradient')}, {log.mean():.1f} steps old in the mean, {log.dropped:,} dropped"
     heading, width = marks.heading(title, summary), room()
-    ages, course = _places(heading.height + _HEAD, width)
-    parts = [*_histogram(log, edges, used, lost, ages), *_traces(log, course)]
+    ages, over_time = _places(heading.height + _HEAD, width)
+    parts = [*_histogram(log, edges, used, lost, ages), *_traces(log, over_time)]
     heads = ("worker", "gradients", "mean staleness", "largest", "dropped")
     rows = [[f"worker:{worker}", *_row(log.of(worker))] for worker in log.workers]
     by_age = [[_range(first, end), int(n), int(m)] for first, end, n, m in zip(edges, edges[1:], used, lost)]
     tables = [(title, heads, rows), ("Gradients by staleness", ("staleness", "applied", "dropped"), by_age)]
     text = f"{title}: {summary}\n{text_table(heads, rows)}"
-    size = (width, course[1] + _HEIGHT + _AXIS)
+    size = (width, over_time[1] + _HEIGHT + _AXIS)
     return Picture(join([heading, *parts]), size, rules("staleness"), f"{title}: {summary}.", tables, text)
 
 
 def _places(top: float, width: float) -> tuple[_Place, _Place]:
     """Left edge, top and width of the two plots."""
-    if width < _BESIDE:
+    if width < _SIDE_BY_SIDE:
         return (44.0, top, width - 50), (44.0, top + _HEIGHT + _AXIS + _HEAD, width - 50)
     return (44.0, top, 290.0), (402.0, top, width - 406)
 

@@ -7,7 +7,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.ops.cell import Cell
-from dtflab.ops.variables.ref_variable import RefVariable
+from dtflab.ops.variables.reference_variable import RefVariable
 from dtflab.ops.variables.resource_variable import ResourceVariable
 from dtflab.protos.variable_pb2 import VariableDef
 

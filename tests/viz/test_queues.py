@@ -9,7 +9,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.machine.clock import current
-from dtflab.viz.data import queue_course
+from dtflab.viz.data import queue_history
 from tests.viz.watched import SVG, event, fits, held, seen_of, texts
 
 
@@ -23,18 +23,18 @@ def a_wait(queue="q", start=0.0):
 
 
 def test_the_course_of_a_queue():
-    (course,) = queue_course.courses(a_wait())
-    assert (course.put, course.taken, course.most, course.capacity) == (5, 1, 4, 4)
-    assert [(wait.seconds, wait.wants, wait.op, wait.open) for wait in course.waits] == [(2.0, "put", "put", False)]
-    assert course.waited("put") == 2.0 and course.waited("take") == 0.0
-    assert course.mean() == 4.0 and course.share_at(4) == 1.0
+    (history,) = queue_history.queue_histories(a_wait())
+    assert (history.put, history.taken, history.most, history.capacity) == (5, 1, 4, 4)
+    assert [(wait.seconds, wait.wants, wait.op, wait.open) for wait in history.waits] == [(2.0, "put", "put", False)]
+    assert history.waited("put") == 2.0 and history.waited("take") == 0.0
+    assert history.mean() == 4.0 and history.share_at(4) == 1.0
 
 
 def test_who_still_waits_does_so_until_the_watch_ended():
     seen = seen_of(queues=[event(1.0, "wait", 0, 0, "take", "B", 3, False, "take")])
     seen.began, seen.ended, seen._clock = 0.5, 9.0, current()
-    (course,) = queue_course.courses(seen)
-    assert [(wait.seconds, wait.open) for wait in course.waits] == [(8.0, True)]
+    (history,) = queue_history.queue_histories(seen)
+    assert [(wait.seconds, wait.open) for wait in history.waits] == [(8.0, True)]
     assert "still waits" in texts(tf.viz.queues(seen)) and "take still waits to take" in tf.viz.queues(seen).sentence
 
 
@@ -133,9 +133,9 @@ def test_many_queues_now():
 def test_a_queues_highest_level_is_sought_a_few_times_whatever_happened(monkeypatch):
     """One search goes through all events; a search for each event would take minutes after a long watch."""
     sought = []
-    most = queue_course.Course.most
+    most = queue_history.QueueHistory.most
     monkeypatch.setattr(
-        queue_course.Course, "most", property(lambda course: sought.append(course) or most.fget(course))
+        queue_history.QueueHistory, "most", property(lambda history: sought.append(history) or most.fget(history))
     )
     tf.viz.queues(seen_of(queues=[event(float(n), "put", 1, n + 1, cap=500) for n in range(400)]))
     assert 0 < len(sought) < 10

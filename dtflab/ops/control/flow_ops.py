@@ -196,7 +196,7 @@ class _Enter(_Passed):
         return [operation.inputs[0].shape if operation.get_attr("is_constant") else TensorShape(None)]
 
     def grad(operation: Operation, dy: Any) -> Any:
-        """The gradient of a variable leaves the loop that goes back; that of a constant is summed up there."""
+        """The gradient of a variable leaves the backward loop; that of a constant is summed up there."""
         loop = _current()
         if loop is None or not loop.back_prop or loop.grad_state is None:
             return dy
@@ -212,7 +212,7 @@ class _Exit(_Passed):
     control_flow = "exit"
 
     def grad(operation: Operation, dy: Any) -> Any:
-        """The gradient enters the loop that goes back."""
+        """The gradient enters the backward loop."""
         loop = _current()
         if not loop.back_prop:
             return None

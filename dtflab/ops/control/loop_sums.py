@@ -26,7 +26,7 @@ from dtflab.ops.control.while_context import WhileContext
 from dtflab.ops.math import functions as math
 
 if TYPE_CHECKING:
-    from dtflab.ops.control.grad_loop import GradLoop
+    from dtflab.ops.control.backward_loop import BackwardLoop
 
 
 def within(context: ControlFlowContext | None) -> contextlib.AbstractContextManager[None]:
@@ -67,7 +67,7 @@ def _carried(
     return exits, following
 
 
-def count_up(loop: WhileContext, outer: GradLoop | None) -> tuple[Tensor, Tensor]:
+def count_up(loop: WhileContext, outer: BackwardLoop | None) -> tuple[Tensor, Tensor]:
     """A counter for a loop: how many iterations there were, and how many there are with the next one."""
     start = constant(0, name="f_count")
     if outer is not None:  # the pushes of one run of this loop come before those of the next run
@@ -77,7 +77,7 @@ def count_up(loop: WhileContext, outer: GradLoop | None) -> tuple[Tensor, Tensor
     return total, index
 
 
-def count_down(loop: WhileContext, count: Tensor, outer: GradLoop | None) -> Tensor:
+def count_down(loop: WhileContext, count: Tensor, outer: BackwardLoop | None) -> Tensor:
     """Make `loop` run `count` times; returns how many times more it will after the next iteration."""
     one = constant(1, name="b_count")
     with loop.entered():
@@ -98,7 +98,7 @@ def count_down(loop: WhileContext, count: Tensor, outer: GradLoop | None) -> Ten
     return following
 
 
-def summed(state: GradLoop, constant_enter: Operation, dy: Any) -> Any:
+def summed(state: BackwardLoop, constant_enter: Operation, dy: Any) -> Any:
     """The gradient of a loop constant: the sum of `dy` over all iterations."""
     loop = state.grad_context
     if isinstance(dy, IndexedSlices):
@@ -109,7 +109,7 @@ def summed(state: GradLoop, constant_enter: Operation, dy: Any) -> Any:
     return total
 
 
-def _zeros_to_sum(state: GradLoop, value: Tensor, dy: Tensor) -> Tensor:
+def _zeros_to_sum(state: BackwardLoop, value: Tensor, dy: Tensor) -> Tensor:
     """Zeros in the shape of a loop constant."""
     around = state.grad_context.outer_context
     if dy.shape.is_fully_defined():
@@ -125,7 +125,7 @@ def _zeros_to_sum(state: GradLoop, value: Tensor, dy: Tensor) -> Tensor:
         return zeros(state.outer.recall(stack, shape), dy.dtype)
 
 
-def _summed_slices(state: GradLoop, constant_enter: Operation, dy: IndexedSlices) -> IndexedSlices:
+def _summed_slices(state: BackwardLoop, constant_enter: Operation, dy: IndexedSlices) -> IndexedSlices:
     """The rows of all iterations one after the other; one row of zeros comes first."""
     loop = state.grad_context
     with loop.left(), within(loop.outer_context):

@@ -4,7 +4,7 @@ Stands for `core/kernels/stack.cc`, its part of `core/ops/data_flow_ops.cc`, and
 family of stacks, whose handles are strings.
 
 Rules: each run of StackV2 makes a new stack, which lives as long as its step, on one device. A pop gives what was
-pushed last, so that the loop that goes back finds the values of the iterations in reverse order. With `swap_memory`,
+pushed last, so that the backward loop finds the values of the iterations in reverse order. With `swap_memory`,
 while more than 70% of a GPU's memory is in use, each push moves the oldest value that is still there to host memory,
 from where its pop brings it back. MutexLock gives out a Token; the mutex is free again when the token is consumed, when
 its step fails, or when nothing holds the token any more.

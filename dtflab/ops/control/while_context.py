@@ -1,6 +1,7 @@
 """The context of a loop: the rules for every operation made in its condition or body.
 
-Stands for WhileContext of `python/ops/control_flow_ops.py`; what it adds for gradients is in `loop_gradients.py`.
+Stands for WhileContext of `python/ops/control_flow_ops.py`; what it adds for gradients is in
+`gradients_through_loops.py`.
 
 Rule: a value comes in through an Enter node only. A value used inside but made outside is a loop constant, the same in
 every iteration. An operation that depends on such constants alone, or on nothing, waits for the iteration's pivot;

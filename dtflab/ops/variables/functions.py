@@ -1,7 +1,7 @@
 """Functions on variables: change them or parts of them, list, initialize and check them.
 
 Stands for `python/ops/state_ops.py` and the functions of `python/ops/variables.py`. The classes of variables are in
-`variable.py`, `ref_variable.py` and `resource_variable.py`.
+`variable.py`, `reference_variable.py` and `resource_variable.py`.
 """
 
 from __future__ import annotations

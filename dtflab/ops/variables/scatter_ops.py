@@ -30,8 +30,8 @@ from dtflab.ops.handles import variable_of
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.strides import MASK_ATTRS, numpy_index
-from dtflab.ops.variables.handle_ops import ResourceUpdate
 from dtflab.ops.variables.reference_ops import Change, ReferenceUpdate
+from dtflab.ops.variables.resource_ops import ResourceUpdate
 
 
 def _declared_shape(handle: Any) -> TensorShape:

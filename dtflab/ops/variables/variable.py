@@ -2,7 +2,7 @@
 
 Stands for `python/ops/variables.py` and `variable_v1.py`. Left out: checkpoint tracking.
 
-Rule: `Variable(...)` makes a reference variable (ref_variable.py) unless `use_resource=True` or
+Rule: `Variable(...)` makes a reference variable (reference_variable.py) unless `use_resource=True` or
 `enable_resource_variables()` asks for a resource variable (resource_variable.py). A variable used as a tensor
 is its value; its operators are those of Tensor.
 """

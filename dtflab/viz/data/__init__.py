@@ -1,5 +1,5 @@
 """From graphs, traces and watches to the data of a picture. No markup here.
 
 Pages: `graph_ops` (ops and their edges), `step_trace` (what ran, when and where), `usage` (memory over a step), `story`
-(a step before it runs), `queue_course` (a queue's levels and waits), `pipeline` (stages and their speeds).
+(a step before it runs), `queue_history` (a queue's levels and waits), `pipeline` (stages and their speeds).
 """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dtflab.base.events import Call
 from dtflab.machine.watch import Watch
-from dtflab.viz.data.queue_course import Course, courses
+from dtflab.viz.data.queue_history import QueueHistory, queue_histories
 
 Places = frozenset[int]  # numbers of queues
 
@@ -45,10 +45,10 @@ class Stage(NamedTuple):
 
 
 class Pipeline(NamedTuple):
-    """Stages in the order in which elements pass them, the courses of the queues, and the whole time in seconds."""
+    """Stages in the order in which elements pass them, the histories of the queues, and the whole time in seconds."""
 
     stages: list[Stage]
-    queues: list[Course]
+    queues: list[QueueHistory]
     seconds: float
 
     def share(self, stage: Stage, seconds: float) -> float:
@@ -78,7 +78,7 @@ class _Step:
 
 def pipeline(seen: Watch) -> Pipeline:
     """The stages and queues of a watch; ValueError if nothing happened at a queue."""
-    queues = courses(seen)
+    queues = queue_histories(seen)
     steps = _steps(queues, seen.calls)
     kinds: dict[tuple[Places, Places], list[_Step]] = {}
     for step in steps.values():
@@ -101,10 +101,10 @@ def _joined(kinds: dict[tuple[Places, Places], list[_Step]]) -> dict[tuple[Place
     return joined
 
 
-def _steps(queues: Sequence[Course], calls: Iterable[Call]) -> dict[int, _Step]:
+def _steps(queues: Sequence[QueueHistory], calls: Iterable[Call]) -> dict[int, _Step]:
     steps: dict[int, _Step] = {}
-    for number, course in enumerate(queues):
-        for event in course.events:
+    for number, history in enumerate(queues):
+        for event in history.events:
             step = steps.setdefault(event.step, _Step(event.client))
             step.moments.append(event.at)
             step.ops.append(event.op)
@@ -115,7 +115,7 @@ def _steps(queues: Sequence[Course], calls: Iterable[Call]) -> dict[int, _Step]:
             elif wants == "put":
                 step.puts.add(number)
                 step.put += event.elements
-        for wait in course.waits:
+        for wait in history.waits:
             steps[wait.step].waited[wait.wants] += wait.seconds
             steps[wait.step].moments.append(wait.ended)
     for call in calls:

@@ -1,4 +1,4 @@
-"""From what a watch saw of queues to the course of each: its levels, and the waits with their beginning and end."""
+"""From what a watch saw of queues to the history of each: its levels, and when each wait began and ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Wait(NamedTuple):
         return self.ended - self.began
 
 
-class Course(NamedTuple):
+class QueueHistory(NamedTuple):
     """The history of one queue. `capacity` is 0 for one without a limit."""
 
     device: str
@@ -71,7 +71,7 @@ class Course(NamedTuple):
         return sum(wait.seconds for wait in self.waits if wait.wants == wants)
 
 
-def courses(seen: Watch | Sequence[QueueEvent]) -> list[Course]:
+def queue_histories(seen: Watch | Sequence[QueueEvent]) -> list[QueueHistory]:
     """The queues of a watch, in the order in which something first happened at them.
 
     ValueError if nothing did.
@@ -83,8 +83,10 @@ def courses(seen: Watch | Sequence[QueueEvent]) -> list[Course]:
     by_queue: dict[tuple[str, str], list[QueueEvent]] = {}
     for event in events:
         by_queue.setdefault((event.device, event.queue), []).append(event)
-    queues = by_queue.items()
-    return [Course(device, plain_name(name), own[-1].capacity, own, _waits(own, end)) for (device, name), own in queues]
+    return [
+        QueueHistory(device, plain_name(name), own[-1].capacity, own, _waits(own, end))
+        for (device, name), own in by_queue.items()
+    ]
 
 
 def _waits(events: Sequence[QueueEvent], end: float) -> list[Wait]:

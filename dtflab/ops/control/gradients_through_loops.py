@@ -1,4 +1,4 @@
-"""The loops that a call of `gradients` goes through: which exits it waits for, and zeros for what was not used.
+"""The while loops that a call of `gradients` goes through: which exits it waits for, and zeros for what was not used.
 
 Stands for `python/ops/control_flow_state.py`, and for what WhileContext of `control_flow_ops.py` adds for gradients.
 """
@@ -17,19 +17,19 @@ from dtflab.graph.gradients import Gradient, Loops
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.static_value import declared
 from dtflab.ops.arrays.functions import zeros, zeros_like
+from dtflab.ops.control.backward_loop import BackwardLoop
 from dtflab.ops.control.cond_context import CondContext
 from dtflab.ops.control.control_flow_context import ControlFlowContext, loop_of_output
 from dtflab.ops.control.functions import is_exit, is_switch, next_iteration, switch_ref_or_tensor
-from dtflab.ops.control.grad_loop import GradLoop
 from dtflab.ops.control.loop_sums import shape_of, within
 from dtflab.ops.control.while_context import WhileContext
 
 
-class LoopGradients(Loops):
-    """The loops that a walk goes through."""
+class WhileLoops(Loops):
+    """The while loops that a walk goes through."""
 
     def __init__(self) -> None:
-        self.states: dict[Any, GradLoop] = {}
+        self.states: dict[Any, BackwardLoop] = {}
 
     def add(self, exit_op: Operation, between: dict[Operation, None]) -> None:
         """The walk goes through the loop that `exit_op` leaves; so it does through all exits of that loop."""
@@ -44,10 +44,10 @@ class LoopGradients(Loops):
             return
         around = forward.outer_context
         outer = None if around is None else self.states.get(around.GetWhileContext())
-        state = self.states[forward] = GradLoop(forward, outer)
+        state = self.states[forward] = BackwardLoop(forward, outer)
         between.update(dict.fromkeys(tensor.op for tensor in state.forward_exits))
 
-    def _state(self, op: Operation, before: bool = False) -> GradLoop | None:
+    def _state(self, op: Operation, before: bool = False) -> BackwardLoop | None:
         """The loop that `op` is in; `before` it was left, if it is an Exit, that around."""
         context = op._control_flow_context
         loop = loop_of_output(op) if before else None if context is None else context.GetWhileContext()
@@ -146,7 +146,7 @@ def _no_gradient_before(loop: WhileContext, entered: Tensor) -> Tensor:
         return next_iteration(constant(0, entered.dtype, shape=entered.shape))
 
 
-def _known_zeros(state: GradLoop, value: Tensor, branch: CondContext | None) -> Tensor:
+def _known_zeros(state: BackwardLoop, value: Tensor, branch: CondContext | None) -> Tensor:
     """Zeros in a shape that is known; of a Switch's other side, alive when that is."""
     if value.dtype == dtypes.resource:
         known = declared(value)
@@ -191,11 +191,11 @@ def _is_cond_switch(op: Operation) -> bool:
 
 def _loops_between(between: dict[Operation, None], colocated: Callable[[Operation], Any]) -> Loops:
     """The loops that the walk goes through, which are given counters."""
-    loops: LoopGradients | None = None
+    loops: WhileLoops | None = None
     todo = list(between)
     for op in todo:
         if is_exit(op):
-            loops = loops or LoopGradients()
+            loops = loops or WhileLoops()
             known = len(between)
             with colocated(op):
                 loops.add(op, between)

@@ -1,11 +1,11 @@
-"""GradLoop: a loop and the loop that computes its gradient, and how values come from the one to the other.
+"""The loop that computes the gradient of a loop, and how it gets the values of the latter.
 
 Stands for GradLoopState of `python/ops/control_flow_state.py`.
 
-Theory of operation. The gradient of a loop is a loop that runs as often. So the loop is given a counter, which
-becomes the counter of the loop that goes back and counts down there. A value of the body that the gradient needs was
-another one in each iteration: all are pushed on a stack by the loop, and popped by the loop that goes back. A value
-that is the same in all iterations (a loop constant) need not be kept; its gradient is the sum over the iterations.
+Theory of operation. The gradient of a loop is a loop that runs as often, the backward loop. So the loop is given a
+counter, and the backward loop counts down from its last value. A value of the body that the gradient needs was
+another one in each iteration: all are pushed on a stack by the loop, and popped by the backward loop. A value that is
+the same in all iterations (a loop constant) need not be kept; its gradient is the sum over the iterations.
 
 Rule: pushes happen in the order of the iterations, and pops, too, though several iterations may be under way: an
 iteration's counter waits for the pushes (`f_sync`) or pops (`b_sync`) of the one before.
@@ -28,13 +28,13 @@ from dtflab.ops.control.loop_sums import count_down, count_up, within
 from dtflab.ops.control.while_context import WhileContext
 
 
-class GradLoop:
-    """One loop and the loop that goes back, while the latter is built."""
+class BackwardLoop:
+    """One loop and its backward loop, while the latter is built."""
 
-    def __init__(self, forward: WhileContext, outer: GradLoop | None) -> None:
+    def __init__(self, forward: WhileContext, outer: BackwardLoop | None) -> None:
         self.forward_context = forward
         self.outer = outer
-        self.history: dict[str, Tensor] = {}  # name of a tensor of the loop → its value in the loop that goes back
+        self.history: dict[str, Tensor] = {}  # name of a tensor of the loop → its value in the backward loop
         self.merges: dict[Operation, Any] = {}  # Switch of the loop → the Merge that is its gradient
         self.forward_exits = list(forward.loop_exits)
         self.exits_to_come = len(self.forward_exits)
@@ -46,16 +46,16 @@ class GradLoop:
             count, self.forward_index = count_up(forward, outer)
         if outer is None:
             with within(forward.outer_context):
-                self.grad_context = self._loop_back()
+                self.grad_context = self._backward_context()
                 self.grad_index = count_down(self.grad_context, count, None)
             return
         outer.forward_context._values.add(count.name)
         counts = outer.remember(count)
         with outer.grad_context.entered():
-            self.grad_context = self._loop_back()
+            self.grad_context = self._backward_context()
             self.grad_index = count_down(self.grad_context, outer.recall(counts, count), outer)
 
-    def _loop_back(self) -> WhileContext:
+    def _backward_context(self) -> WhileContext:
         forth = self.forward_context
         return WhileContext(
             forth.maximum_iterations, forth.parallel_iterations, forth.back_prop, forth.swap_memory, forth.name, self
@@ -77,7 +77,7 @@ class GradLoop:
             self._grad_sync = _sync("b_sync", self.grad_context, self.grad_index)
         return self._grad_sync
 
-    # -- values of the loop in the loop that goes back ------------------------------------------------------------
+    # -- values of the loop in the backward loop ------------------------------------------------------------------
 
     def remember(self, value: Tensor, dead_branch: bool = False) -> Tensor:
         """Push what `value` is in each iteration of the loop; returns the stack.
@@ -112,7 +112,7 @@ class GradLoop:
         return pushed.op
 
     def recall(self, stack: Tensor, value: Tensor, dead_branch: bool = False) -> Tensor:
-        """In the loop that goes back: what `value` was in the same iteration of the loop."""
+        """In the backward loop: what `value` was in the same iteration of the loop."""
         branch = _branch_around(value, stack.op._control_flow_context)
         with control_dependencies(None), self.grad_context.entered():
             if branch is not None:  # pop only if it was pushed
@@ -125,7 +125,7 @@ class GradLoop:
         return popped
 
     def _known_pred(self, branch: CondContext) -> Tensor:
-        state: GradLoop | None = self
+        state: BackwardLoop | None = self
         while state is not None:
             if branch.pred.name in state.history:
                 return state.history[branch.pred.name]
@@ -141,7 +141,7 @@ class GradLoop:
         return self.history[branch.pred.name]
 
     def real_value(self, value: Tensor) -> Tensor:
-        """The tensor that replaces `value`, of the loop, in the loop that goes back; to be called there."""
+        """The tensor that replaces `value`, of the loop, in the backward loop; to be called there."""
         if value.name not in self.history:
             self.history[value.name] = self._real_value(value)
         return self.history[value.name]
