@@ -16,7 +16,7 @@ from dtflab.graph import default_stacks, scopes
 from dtflab.graph.feeds import feed_tensors
 from dtflab.graph.node_names import readable
 from dtflab.runtime.session import BaseSession, Session, last_session
-from dtflab.viz.data.story import Op, Story, story
+from dtflab.viz.data.story import StepOp, Story, story
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Table
 from dtflab.viz.drawing.tables import page
@@ -106,7 +106,7 @@ def remarks(s: Story) -> list[str]:
     lines += [f"Longest chain, {plural(len(s.critical_path), 'node')}: {chain}." if s.critical_path else ""]
     lines += ["Loops are shown as one turn: each turn has counters of its own." if s.loops else ""]
     lines += ["Both branches of a conditional are shown; a run takes one, the other is dead." if s.branches else ""]
-    lines += ["" if s.told else "The master is in another process: devices are those that dtflab's rules give."]
+    lines += ["" if s.from_master else "The master is in another process: devices are those that dtflab's rules give."]
     return [line for line in lines if line]
 
 
@@ -161,17 +161,17 @@ def _by_device(names: Iterable[str], device: Mapping[str, str]) -> Iterable[tupl
     return groups.items()
 
 
-def _op_rows(ops: Sequence[Op], by_scope: bool) -> tuple[tuple[str, ...], list[list[Any]]]:
+def _op_rows(ops: Sequence[StepOp], by_scope: bool) -> tuple[tuple[str, ...], list[list[Any]]]:
     if not by_scope or len(ops) <= MOST_ROWS:
         rows = [[look(o.device).label, readable(o.name), o.op, o.waits_for, o.set or "?", o.reason] for o in ops]
         return ("device", "node", "op", "waits for", "set", "why there"), rows
     return ("device", "scope", "ops", "sets", "why there"), [_scope_row(*group) for group in _scopes(ops)]
 
 
-def _scopes(ops: Sequence[Op]) -> Iterable[tuple[tuple[str, str], list[Op]]]:
+def _scopes(ops: Sequence[StepOp]) -> Iterable[tuple[tuple[str, str], list[StepOp]]]:
     """The ops by device and scope; scopes are as deep as the table has room for."""
     for depth in (3, 2, 1):
-        groups: dict[tuple[str, str], list[Op]] = {}
+        groups: dict[tuple[str, str], list[StepOp]] = {}
         for op in ops:
             groups.setdefault((op.device, "/".join(readable(op.name).split("/")[:-1][:depth])), []).append(op)
         if len(groups) <= MOST_ROWS:
@@ -179,7 +179,7 @@ def _scopes(ops: Sequence[Op]) -> Iterable[tuple[tuple[str, str], list[Op]]]:
     return groups.items()
 
 
-def _scope_row(place: tuple[str, str], ops: Sequence[Op]) -> list[Any]:
+def _scope_row(place: tuple[str, str], ops: Sequence[StepOp]) -> list[Any]:
     sets = sorted({op.set for op in ops})
     span = str(sets[0]) if len(sets) == 1 else f"{sets[0]}–{sets[-1]}"
     (reason, count), *others = Counter(op.reason for op in ops).most_common()

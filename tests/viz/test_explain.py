@@ -34,14 +34,14 @@ def control_dependencies():
 
 
 def test_the_books_graph():
-    told = tf.explain(control_dependencies())
-    assert told.folded == ["a", "b/y"] and told.unread == ["b"]
-    assert told.sets == [["b"], ["x", "y"], ["z"], ["_retval_z_0_0"]]
-    assert {op.name: op.waits_for for op in told.ops} == {"b": 0, "x": 1, "y": 1, "z": 2, "_retval_z_0_0": 1}
-    assert [(op.name, op.reason) for op in told.known] == [("a", "the only device"), ("b/y", "the only device")]
-    assert "0    0  the only device" in repr(told)
-    assert told.critical_path == ["b", "x", "z", "_retval_z_0_0"] or told.critical_path[1] == "y"
-    assert told.crossings == [] and told.dropped == {}
+    story = tf.explain(control_dependencies())
+    assert story.folded == ["a", "b/y"] and story.unread == ["b"]
+    assert story.sets == [["b"], ["x", "y"], ["z"], ["_retval_z_0_0"]]
+    assert {op.name: op.waits_for for op in story.ops} == {"b": 0, "x": 1, "y": 1, "z": 2, "_retval_z_0_0": 1}
+    assert [(op.name, op.reason) for op in story.known] == [("a", "the only device"), ("b/y", "the only device")]
+    assert "0    0  the only device" in repr(story)
+    assert story.critical_path == ["b", "x", "z", "_retval_z_0_0"] or story.critical_path[1] == "y"
+    assert story.crossings == [] and story.dropped == {}
 
 
 def test_what_pruning_left_and_why():
@@ -49,11 +49,11 @@ def test_what_pruning_left_and_why():
     y = tf.negative(x, name="y")
     z = tf.exp(y, name="z")
     tf.tanh(x, name="other")
-    told = tf.explain(z, {y: None})
-    assert told.kept == ["z"] and told.graph_size == 4
-    assert told.dropped == {"x": "needed only for what is fed", "y": "fed instead",
+    story = tf.explain(z, {y: None})
+    assert story.kept == ["z"] and story.graph_size == 4
+    assert story.dropped == {"x": "needed only for what is fed", "y": "fed instead",
                             "other": "not needed for what is fetched"}  # fmt: skip
-    assert "1 of 4 ops" in repr(told) and "Pruned, fed instead: 1 op (y)." in repr(told)
+    assert "1 of 4 ops" in repr(story) and "Pruned, fed instead: 1 op (y)." in repr(story)
 
 
 def test_what_must_be_fed_is_named():
@@ -73,11 +73,11 @@ def test_crossings_have_sizes_and_ops_have_reasons():
         with tf.device(worker(1)), tf.control_dependencies([y]):
             z = tf.constant(1.0, name="z")
         with tf.Session(cluster.target):
-            told = tf.explain([y, z], [x])
-    sent = [(c.tensor, c.nbytes, c.only_order) for c in told.crossings]
+            story = tf.explain([y, z], [x])
+    sent = [(c.tensor, c.nbytes, c.only_order) for c in story.crossings]
     assert ("w/read", 8, False) in sent and ("z", 4, False) in sent
     assert ("y", 0, True) in sent
-    why = {op.name: op.reason for op in told.ops}
+    why = {op.name: op.reason for op in story.ops}
     assert "pinned to /job:worker/task:0" in why["y"] and "/job:ps/task:0" in why["w/read"]
 
 
@@ -86,23 +86,23 @@ def test_a_tensor_of_unknown_shape_has_no_size():
     with tf.device("/cpu:1"):
         y = tf.negative(x, name="y")
     with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
-        told = tf.explain(y, [x], session)
-    assert {(c.tensor, c.nbytes) for c in told.crossings} == {("_arg_x_0_0", None), ("y", None)}
-    assert "shape unknown" in repr(told) and "at least 0 B" in repr(told)
+        story = tf.explain(y, [x], session)
+    assert {(c.tensor, c.nbytes) for c in story.crossings} == {("_arg_x_0_0", None), ("y", None)}
+    assert "shape unknown" in repr(story) and "at least 0 B" in repr(story)
 
 
 def test_loops_and_branches_are_told_once():
     p = tf.placeholder(tf.bool, [], name="p")
-    told = tf.explain(tf.cond(p, lambda: tf.constant(1.0), lambda: tf.constant(2.0)), [p])
-    assert told.branches and "Both branches" in repr(told)
-    assert all(op.set for op in told.ops)
+    story = tf.explain(tf.cond(p, lambda: tf.constant(1.0), lambda: tf.constant(2.0)), [p])
+    assert story.branches and "Both branches" in repr(story)
+    assert all(op.set for op in story.ops)
 
 
 def test_a_master_in_another_process():
     with tf.Cluster(worker=1, engine="process") as cluster, tf.Session(cluster.target) as session:
-        told = tf.explain(tf.negative(tf.constant(1.0), name="n"), session=session)
-    assert not told.told and "dtflab's rules" in repr(told)
-    assert {op.device for op in told.ops} == {"/job:worker/replica:0/task:0/device:CPU:0"}
+        story = tf.explain(tf.negative(tf.constant(1.0), name="n"), session=session)
+    assert not story.from_master and "dtflab's rules" in repr(story)
+    assert {op.device for op in story.ops} == {"/job:worker/replica:0/task:0/device:CPU:0"}
 
 
 def test_fetches_that_are_not_there():
@@ -125,11 +125,11 @@ def test_the_sets_are_those_of_a_step_through(recipe):
     with tf.Session(graph=built.graph, config=tf.ConfigProto(device_count={"CPU": 3})) as session:
         if built.initializers:
             session.run(built.initializers)
-        told = tf.explain(built.values, session=session)
+        story = tf.explain(built.values, session=session)
         steps = session.step_through(built.values)
         ran = [{r.name for r in record.ran if r.state != "came"} for record in steps]
-        assert ran == list(map(set, told.sets))
-        assert {name for names in ran for name in names} == {op.name for op in told.ops}
+        assert ran == list(map(set, story.sets))
+        assert {name for names in ran for name in names} == {op.name for op in story.ops}
 
 
 def test_explaining_runs_nothing():
@@ -149,10 +149,10 @@ def test_a_long_graph_is_told_by_scopes_and_all_of_it_on_request():
         with tf.name_scope(f"layer{layer}"):
             for _ in range(20):
                 x = tf.negative(x)
-    told = tf.explain(x)
-    short, whole = repr(told), told.everything
+    story = tf.explain(x)
+    short, whole = repr(story), story.everything
     assert "layer2/…" in short and "layer2/Neg_7" not in short and ".everything has them" in short
-    assert all(op.name in whole for op in told.ops if op.op == "Neg") and ".everything" not in whole
+    assert all(op.name in whole for op in story.ops if op.op == "Neg") and ".everything" not in whole
     assert len(short.splitlines()) < 2 * MOST_ROWS + 20
 
 
@@ -171,13 +171,13 @@ def test_a_notebook_shows_tables_that_fold():
 
 def test_names_are_escaped():
     control_dependencies()
-    told = tf.explain("z:0")
-    told.story.fetches[:] = ["<b>&"]
-    assert "&lt;b&gt;&amp;" in told._repr_html_() and "<b>" not in told._repr_html_()
+    story = tf.explain("z:0")
+    story.story.fetches[:] = ["<b>&"]
+    assert "&lt;b&gt;&amp;" in story._repr_html_() and "<b>" not in story._repr_html_()
 
 
 def test_an_explanation_can_be_copied_and_says_what_it_has():
-    told = tf.explain(tf.constant(1.0))
-    assert copy.copy(told).sets == told.sets
+    story = tf.explain(tf.constant(1.0))
+    assert copy.copy(story).sets == story.sets
     with pytest.raises(AttributeError, match=r"no 'colour'. It has fetches, fed,"):
-        _ = told.colour
+        _ = story.colour

@@ -26,7 +26,7 @@ from dtflab.sim.engine.network_profile import Profile
 from dtflab.sim.engine.parameters import Parameters
 from dtflab.sim.engine.record import Log, Moments, Record
 from dtflab.sim.engine.traffic import Array, Items, items, shards
-from dtflab.train.collectives.schedule import Message, Round, Schedule, schedule
+from dtflab.train.collectives.schedule import Message, Round, Rounds, schedule
 from dtflab.virtual.engine import Engine
 
 _BLOCK = 32  # steps at once: their arrays stay in a processor's cache
@@ -43,7 +43,7 @@ class Reach(NamedTuple):
 class Reduction(Work):
     """`reach[a, b]` for all pairs of devices that talk; `sum_s_per_byte` is what adding a byte takes."""
 
-    schedule: Schedule
+    schedule: Rounds
     reach: dict[tuple[int, int], Reach]
     sum_s_per_byte: float
 
@@ -157,7 +157,7 @@ def _ready(job: Reduction, drawn: Array) -> Array:
     return computed(job, np.zeros(job.devices), drawn)[1]
 
 
-def _rounds(plan: Schedule) -> Iterator[tuple[Round, bool]]:
+def _rounds(plan: Rounds) -> Iterator[tuple[Round, bool]]:
     """All rounds, and whether a device that gets a piece adds it."""
     yield from ((messages, True) for messages in plan.reduce)
     yield from ((messages, False) for messages in plan.gather)

@@ -24,7 +24,7 @@ from dtflab.graph.scopes import device, name_scope
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
-from dtflab.train.collectives.schedule import Message, Round, Schedule, bounds, schedule
+from dtflab.train.collectives.schedule import Message, Round, Rounds, bounds, schedule
 
 REDUCTIONS = ("sum", "mean")
 
@@ -65,7 +65,7 @@ def _text(value: object) -> str:
     return str(getattr(value, "name", value))
 
 
-def play(plan: Schedule, buffers: Mapping[int, Buffer], carry: Carry, reduction: str) -> None:
+def play(plan: Rounds, buffers: Mapping[int, Buffer], carry: Carry, reduction: str) -> None:
     """Send and add what the schedule says, for the workers whose buffers are given. ValueError for other reductions."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"Unknown reduction {reduction!r}: choose one of {', '.join(REDUCTIONS)}.")

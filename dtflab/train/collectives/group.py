@@ -22,7 +22,7 @@ from dtflab.ops.control import functions as control
 from dtflab.ops.math import functions as math
 from dtflab.train.collectives.all_reduce import Buffer, play, play_rounds
 from dtflab.train.collectives.channel import Channel
-from dtflab.train.collectives.schedule import Schedule, schedule
+from dtflab.train.collectives.schedule import Rounds, schedule
 
 
 class WorkerGroup:
@@ -107,7 +107,7 @@ class WorkerGroup:
                     values = math.divide(values, constant(self.size, values.dtype), name="mean")
             return IndexedSlices(channel.delivered(values), indices, slices.dense_shape)
 
-    def _channel(self, scope: str, plan: Schedule, parts: Sequence[Tensor], what: str) -> Channel:
+    def _channel(self, scope: str, plan: Rounds, parts: Sequence[Tensor], what: str) -> Channel:
         dtypes = [part.dtype.base_dtype for part in parts]
         channel = Channel(self.devices, self.index, scope.rstrip("/"), plan.ways, dtypes, what)
         self._channels.append(channel)

@@ -38,7 +38,7 @@ class Message(NamedTuple):
 Round = tuple[Message, ...]  # what is sent at the same time
 
 
-class Schedule(NamedTuple):
+class Rounds(NamedTuple):
     """The messages of an all-reduce. `owned[w]` are the pieces, from and below, that are whole at `w` half-way."""
 
     workers: int
@@ -53,28 +53,28 @@ class Schedule(NamedTuple):
         return sorted({(m.source, m.target) for messages in self.reduce + self.gather for m in messages})
 
 
-def _ring(workers: int) -> Schedule:
+def _ring(workers: int) -> Rounds:
     """Each piece goes round once to be summed, and once more to be known."""
     rounds = [
         tuple(_single(w, (w + 1) % workers, (w - step) % workers) for w in range(workers))
         for step in range(2 * (workers - 1))
     ]
     owned = tuple(((w + 1) % workers, (w + 1) % workers + 1) for w in range(workers))
-    return Schedule(workers, workers, tuple(rounds[: workers - 1]), owned, tuple(rounds[workers - 1 :]))
+    return Rounds(workers, workers, tuple(rounds[: workers - 1]), owned, tuple(rounds[workers - 1 :]))
 
 
 def _single(source: int, target: int, piece: int) -> Message:
     return Message(source, target, piece, piece + 1)
 
 
-def _tree(workers: int) -> Schedule:
+def _tree(workers: int) -> Rounds:
     """Sums meet in pairs on their way to worker 0, which sends the total back the same way."""
     distances = [1 << level for level in range((workers - 1).bit_length())]
     reduce = tuple(tuple(_single(w, w - d, 0) for w in range(d, workers, 2 * d)) for d in distances)
-    return Schedule(workers, 1, reduce, ((0, 1), *((0, 0),) * (workers - 1)), _backwards(reduce))
+    return Rounds(workers, 1, reduce, ((0, 1), *((0, 0),) * (workers - 1)), _backwards(reduce))
 
 
-def _halving_doubling(workers: int) -> Schedule:
+def _halving_doubling(workers: int) -> Rounds:
     """Partners swap halves of what they hold, then quarters, …; and the same backwards.
 
     This takes a power of two. Of other numbers the workers above it give theirs to one below first, and get the result
@@ -86,7 +86,7 @@ def _halving_doubling(workers: int) -> Schedule:
     reduce = tuple(tuple(_half(w, d) for w in range(pieces)) for d in distances)
     rounds = ((extra,) if extra else ()) + reduce
     owned = tuple((w, w + 1) if w < pieces else (0, 0) for w in range(workers))
-    return Schedule(workers, pieces, rounds, owned, _backwards(rounds))
+    return Rounds(workers, pieces, rounds, owned, _backwards(rounds))
 
 
 def _half(worker: int, distance: int) -> Message:
@@ -100,10 +100,10 @@ def _backwards(rounds: tuple[Round, ...]) -> tuple[Round, ...]:
     return tuple(tuple(message.back() for message in messages) for messages in reversed(rounds))
 
 
-ALGORITHMS: dict[str, Callable[[int], Schedule]] = {"ring": _ring, "tree": _tree, "halving_doubling": _halving_doubling}
+ALGORITHMS: dict[str, Callable[[int], Rounds]] = {"ring": _ring, "tree": _tree, "halving_doubling": _halving_doubling}
 
 
-def schedule(algorithm: str, workers: int) -> Schedule:
+def schedule(algorithm: str, workers: int) -> Rounds:
     """The messages among that many workers. ValueError for an unknown algorithm, or without workers.
 
     >>> schedule("tree", 2).reduce

@@ -29,7 +29,7 @@ from dtflab.runtime.session import BaseSession
 _SENDS, _RECEIVES = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")
 
 
-class Op(NamedTuple):
+class StepOp(NamedTuple):
     """A node of the step: where and why there, how many others it waits for, in which set of ready nodes it runs."""
 
     name: str
@@ -57,15 +57,15 @@ class Story(NamedTuple):
     fetches: list[str]
     fed: list[str]
     devices: list[str]  # of the session
-    told: bool  # the master itself says where nodes are
+    from_master: bool  # the master itself says where nodes are
     graph_size: int
     kept: list[str]
     dropped: dict[str, str]  # why each node of the graph does not run
     unread: list[str]  # they became NoOps that only wait
     folded: list[str]  # computed once and for all
-    known: list[Op]  # the same, and where they are
+    known: list[StepOp]  # the same, and where they are
     unfed: list[str]  # they must be fed, or the step fails
-    ops: list[Op]
+    ops: list[StepOp]
     crossings: list[Crossing]
     sets: list[list[str]]
     critical_path: list[str]
@@ -79,7 +79,7 @@ def story(fetches: Any, feeds: Sequence[Tensor], session: BaseSession) -> Story:
     names = wanted.feed_names, wanted.fetch_names, wanted.target_names
     devices = {device.name: device.incarnation for device in session.list_devices()}
     task = session.master_task
-    placed, reasons, told = _placed(session, list(devices), task)
+    placed, reasons, from_master = _placed(session, list(devices), task)
     graph, client = by_name(placed), f"{task}/device:CPU:0"
     kept = prune(graph, *names, client)
     executors = _executors(spread_loops(kept), devices)
@@ -90,7 +90,7 @@ def story(fetches: Any, feeds: Sequence[Tensor], session: BaseSession) -> Story:
         fetches=[*names[1], *names[2]],
         fed=list(names[0]),
         devices=list(devices),
-        told=told,
+        from_master=from_master,
         graph_size=len(graph),
         kept=[node.name for node in kept if node.name in graph],
         dropped=_dropped(graph, kept, names, client),
@@ -226,13 +226,15 @@ def _running(executor: Executor) -> list[int]:
     return [n for n in range(len(executor.nodes)) if n not in executor.constants]
 
 
-def _ops(executor: Executor, chosen: Iterable[int], reasons: Mapping[str, str], number: Mapping[str, int]) -> list[Op]:
+def _ops(
+    executor: Executor, chosen: Iterable[int], reasons: Mapping[str, str], number: Mapping[str, int]
+) -> list[StepOp]:
     found = []
     for n in chosen:
         node = executor.nodes[n]
         why = reasons.get(node.name, "") or _why_added(node)
         waits_for, sets = max(0, executor.pending[n]), number.get(node.name, 0)
-        found.append(Op(node.name, node.op, node.device, why, waits_for, sets, line_text(node.line)))
+        found.append(StepOp(node.name, node.op, node.device, why, waits_for, sets, line_text(node.line)))
     return found
 
 
