@@ -58,7 +58,7 @@ def _has_bar(one: Workload) -> bool:
 
 def play(name: str, one: Workload, players: dict[str, Player], rounds: int) -> list[dict[str, Any]]:
     """The best value of every library for every row; they take turns, so that a busy minute hits all."""
-    there = {"dtflab": True, "TensorFlow": one.beside_tensorflow, "bare": one.bare is not None}
+    there = {"dtflab": True, "TensorFlow": one.in_tensorflow, "bare": one.bare is not None}
     taking_part = [player for library, player in players.items() if there[library]]
     seen: dict[str, list[list[float]]] = {}
     for _ in range(rounds):

@@ -88,8 +88,8 @@ def settings(programs, cards, need, memory):
     """CUDA_VISIBLE_DEVICES and a ConfigProto for each of `programs` copies of a program; None if none can help."""
     ### BEGIN SOLUTION
     mib = 1 << 20
-    beside = -(-programs // cards)  # programs on the fullest card
-    if 11 * mib + beside * (38 * mib + need) > memory:
+    per_card = -(-programs // cards)  # programs on the fullest card
+    if 11 * mib + per_card * (38 * mib + need) > memory:
         return None
     found = []
     for program in range(programs):

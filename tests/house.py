@@ -249,9 +249,9 @@ def code_lines(path: Path) -> int:
     """Lines that hold code: not blank, no comment, no docstring."""
     strings = [node.value for node in nodes(path) if isinstance(node, ast.Expr)]
     docs = [node for node in strings if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    told = {line for node in docs for line in range(node.lineno, node.end_lineno + 1)}
+    prose = {line for node in docs for line in range(node.lineno, node.end_lineno + 1)}
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-    return sum(bool(text.strip()) and not text.lstrip().startswith("#") for line, text in lines if line not in told)
+    return sum(bool(text.strip()) and not text.lstrip().startswith("#") for line, text in lines if line not in prose)
 
 
 def exempted(path: Path, word: str) -> int:

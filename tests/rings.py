@@ -157,8 +157,8 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if counts := +config.stash[_outside]:
-        told = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
-        terminalreporter.write_line(f"in `make test` only: {told}")
+        left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
+        terminalreporter.write_line(f"in `make test` only: {left_out}")
 
 
 def keep_only(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:

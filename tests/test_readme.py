@@ -19,7 +19,7 @@ TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 ON_GPUS, IN_VIRTUAL_TIME, NETWORK = re.findall(r"```python\n(.*?)```", TOUR, re.S)
 
 
-def told(svg: str) -> set[str]:
+def labels(svg: str) -> set[str]:
     """A picture's sentence, tooltips and texts, times and shares masked; labels go with the width of their bar."""
     texts = re.findall(r'<text[^>]* class="(?![^"]*halo)[^"]*\b(?:b|soft)\b[^>]*>([^<]+)<', svg)
     texts += re.findall(r"<title>([^<]+)<", svg) + re.findall(r'aria-label="([^"]+)"', svg)
@@ -33,8 +33,8 @@ def test_program_fits_on_a_slide():
 def test_program_draws_the_picture(tmp_path):
     done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
-    drawn = told((tmp_path / "timeline.svg").read_text(encoding="utf-8"))
-    assert drawn == told((ROOT / "docs" / "timeline.svg").read_text(encoding="utf-8"))
+    drawn = labels((tmp_path / "timeline.svg").read_text(encoding="utf-8"))
+    assert drawn == labels((ROOT / "docs" / "timeline.svg").read_text(encoding="utf-8"))
     assert len(drawn) > 60 and "N% idle" in drawn
 
 

@@ -155,10 +155,10 @@ def data(tf: Any) -> Measure:
     rows = np.ones((1000, 32), np.float32), np.arange(1000)
     with tf.Graph().as_default():
         endless = tf.data.Dataset.from_tensor_slices(rows).repeat()
-        mapped, beside = (
+        mapped, in_parallel = (
             endless.map(lambda x, label: (x * 2 + 1, label), num_parallel_calls=calls).batch(100) for calls in (None, 2)
         )
-        made = [endless, endless.batch(100), mapped, mapped.prefetch(2), beside, endless.shuffle(1000).batch(100)]
+        made = [endless, endless.batch(100), mapped, mapped.prefetch(2), in_parallel, endless.shuffle(1000).batch(100)]
         iterators = [dataset.make_initializable_iterator() for dataset in made]
         elements = [iterator.get_next() for iterator in iterators]
         session = tf.Session()

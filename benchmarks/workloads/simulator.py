@@ -50,7 +50,7 @@ _HOLD = {
 }
 
 
-@workload("sim-engine", _HOLD, bare=_hold_simpy, beside_tensorflow=False)
+@workload("sim-engine", _HOLD, bare=_hold_simpy, in_tensorflow=False)
 def engine(tf: Any) -> Measure:
     from dtflab.virtual.engine import Engine
 
@@ -79,7 +79,7 @@ _ESTIMATES = {
 }
 
 
-@workload("sim", _ESTIMATES, rounds=1, beside_tensorflow=False)
+@workload("sim", _ESTIMATES, rounds=1, in_tensorflow=False)
 def estimates(tf: Any) -> Measure:
     """A network of 64 equal layers, one on each server; and the same in the vectorized engine."""
     from dtflab.sim.engine.layer_costs import Kernel, LayerCost, VariableCost
@@ -119,7 +119,7 @@ def _step_seconds(tf: Any, train: Callable[..., Any], **cluster: Any) -> float:
     return min(last - first for first, last in zip(moments[:-20], moments[20:], strict=True)) / 20
 
 
-@workload("sim-runner", _RUNNER, rounds=1, beside_tensorflow=False)
+@workload("sim-runner", _RUNNER, rounds=1, in_tensorflow=False)
 def runner(tf: Any) -> Measure:
     """Asynchronous training between graphs; building the workers' graphs is part of it."""
 

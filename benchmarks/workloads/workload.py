@@ -33,7 +33,7 @@ class Workload:
     prepare: Callable[[Any], Measure]
     rounds: int
     bare: Callable[[], Measure] | None = None
-    beside_tensorflow: bool = True  # it has the same
+    in_tensorflow: bool = True  # which has the same
 
 
 WORKLOADS: dict[str, Workload] = {}
@@ -45,12 +45,12 @@ def workload(
     rows: dict[str, Row],
     rounds: int = 5,
     bare: Callable[[], Measure] | None = None,
-    beside_tensorflow: bool = True,
+    in_tensorflow: bool = True,
 ) -> Any:
     """Decorator: what follows is the workload `name`."""
 
     def register(prepare: Callable[[Any], Measure]) -> Callable[[Any], Measure]:
-        WORKLOADS[name] = Workload(rows, prepare, rounds, bare, beside_tensorflow)
+        WORKLOADS[name] = Workload(rows, prepare, rounds, bare, in_tensorflow)
         return prepare
 
     return register

@@ -62,8 +62,8 @@ def _signature(op_def: OpDef, by_name_only: bool) -> inspect.Signature:
     """Inputs, attributes that must be given, attributes that may be, name."""
     kind = inspect.Parameter.KEYWORD_ONLY if by_name_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
     renamed = _RENAMED.get(op_def.name, {})
-    told = {attr for arg in op_def.inputs for attr in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
-    attrs = [a for a in op_def.attrs.values() if a.name not in told]
+    inferred = {attr for arg in op_def.inputs for attr in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
+    attrs = [a for a in op_def.attrs.values() if a.name not in inferred]
     required = [arg.name for arg in op_def.inputs] + [a.name for a in attrs if not a.has_default]
     optional = {**{a.name: _text(a.default) for a in attrs if a.has_default}, "name": None}
     return inspect.Signature(

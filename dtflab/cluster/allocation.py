@@ -59,8 +59,8 @@ class Allocation:
             device = min(self._variables, key=lambda name: self._variables[name])
             self._variables[device] += (op.attrs["shape"].num_elements() or 0) * op.attrs["dtype"].size
             return device
-        beside = (tensor.op.device for tensor in op.inputs if tensor.op.device in self.devices)
-        return next(beside, None) or next(self._turn)
+        of_inputs = (tensor.op.device for tensor in op.inputs if tensor.op.device in self.devices)
+        return next(of_inputs, None) or next(self._turn)
 
     def release(self) -> None:
         """Give everything back; once is enough."""

@@ -452,7 +452,7 @@ def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostC
     return None if gpus is None else definition_of(gpus, gpu, memory)
 
 
-def lost_beside(address: str) -> list[str]:
+def lost_tasks(address: str) -> list[str]:
     """The tasks that have ended in the cluster of this process to which `address` belongs."""
     for cluster in list(_alive):
         if any(task.address == address for task in cluster.tasks):

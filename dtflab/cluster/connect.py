@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtflab.base import errors
 from dtflab.cluster import inprocess
-from dtflab.cluster.cluster import lost_beside
+from dtflab.cluster.cluster import lost_tasks
 from dtflab.cluster.task import await_task
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def _check_all_there(target: str, address: str, config: ConfigProto | None) -> None:
     """A session waits for tasks that may still come; for those that have ended it would wait in vain."""
-    lost = [] if config is not None and config.device_filters else lost_beside(address)
+    lost = [] if config is not None and config.device_filters else lost_tasks(address)
     if lost:
         raise errors.UnavailableError.of(
             f"The cluster of {target} has lost {', '.join(lost)}. Restart them (`cluster.restart`), or leave them "

@@ -205,7 +205,7 @@ class Peer:
     def _watched(self, method: str, step_id: int = 0, detail: str = "") -> contextlib.AbstractContextManager[object]:
         """In this block a call is made, which is reported to those who watch."""
         if not PROCESS.call:
-            return _UNTOLD
+            return _UNWATCHED
         return OpenCall(method, self._source, self.task.name, detail, step_id, now=self.task.clock.now)
 
     def _note(self, method: str, nbytes: int, detail: str) -> None:
@@ -216,4 +216,4 @@ class Peer:
             hear(message)
 
 
-_UNTOLD = contextlib.nullcontext()
+_UNWATCHED = contextlib.nullcontext()

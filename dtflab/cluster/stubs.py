@@ -301,12 +301,12 @@ class WorkerStub:
                 self._ask_for_transfers(step, response.step_stats)
 
     def _ask_for_transfers(self, step: Step, ran: StepStats) -> None:
-        """A task of TensorFlow tells only when asked what it received."""
+        """A task of TensorFlow reports what it received only when asked."""
         request = worker_messages.LoggingRequest(fetch_step_id=[step.step_id], disable_rpc_logging=True)
         step.expect()
-        self._start("Logging", request, lambda data, error: step.post(self._told, step, ran, data, error))
+        self._start("Logging", request, lambda data, error: step.post(self._merge_transfers, step, ran, data, error))
 
-    def _told(self, step: Step, ran: StepStats, data: bytes, error: errors.OpError | None) -> None:
+    def _merge_transfers(self, step: Step, ran: StepStats, data: bytes, error: errors.OpError | None) -> None:
         if error is None:  # a step must not fail because a part of its trace is missing
             devices = {stats.device: stats for stats in ran.dev_stats}
             for labeled in worker_messages.LoggingResponse.FromString(data).step:

@@ -169,7 +169,7 @@ def _shell() -> Any:
     config.HistoryManager.enabled = False
     shell: Any = InteractiveShell.instance(config=config)
     shell.ask_exit = _end_of_cell
-    shell.showtraceback = shell.showsyntaxerror = lambda *_, **__: None  # told in one line
+    shell.showtraceback = shell.showsyntaxerror = lambda *_, **__: None  # reported in one line
     shell._tee = lambda channel: contextlib.nullcontext()  # it would keep all output in memory: 0.1 ms and more a line
     sys.argv = [""]
     return shell
@@ -192,7 +192,7 @@ def _run_cell(shell: Any, cell: str, seconds: float) -> str:
         error = late
     if isinstance(error, TimeUp):
         return f"stopped after {seconds:g} s"
-    return _told(error)[:500].rstrip(": ") if error is not None else ""
+    return _described(error)[:500].rstrip(": ") if error is not None else ""
 
 
 @contextlib.contextmanager
@@ -222,7 +222,7 @@ def _remind(ident: int, seconds: float, done: Event) -> None:
             done.wait(GRACE / 5)
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """The error's type and message; for a syntax error its line, not IPython's own name for the cell."""
     if isinstance(error, SyntaxError) and error.lineno:
         return f"{type(error).__name__} in its line {error.lineno}: {error.msg}"

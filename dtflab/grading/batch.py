@@ -159,9 +159,9 @@ class _Work:
         self.output = ended.output
         self._left -= ended.seconds
         if ended.unwatched:
-            self.unwatched = ended.told
+            self.unwatched = ended.error
         if not self.done and not self.late:  # a question that was running at the end need not have taken the time
-            self._blame(ended.told or "It ended the whole process.")
+            self._blame(ended.error or "It ended the whole process.")
 
     def _order(self) -> attempt.Order:
         left = [id for id in self.questions if id not in self.reports]
@@ -187,8 +187,8 @@ class _Work:
             return
         if event == "broken":
             question = self.questions[about]
-            told = f"The grader has failed, not {question.answer}: the check must be fixed. {more}"
-            self.reports[about] = _lost(question, told, broken=True)
+            message = f"The grader has failed, not {question.answer}: the check must be fixed. {more}"
+            self.reports[about] = _lost(question, message, broken=True)
         if event == "report":
             question = self.questions[about["id"]]
             self.reports[question.id] = pages.report_of(about, question)
@@ -202,26 +202,26 @@ class _Work:
         most = {"cell": self.options.cell_seconds + attempt.GRACE, "judging": MOST + _MORE}.get(event, math.inf)
         return seconds - since > most
 
-    def _blame(self, told: str) -> None:
+    def _blame(self, error: str) -> None:
         """Find the cell or question that ended the process, and leave it out of the next attempt."""
         event, about, since = self._now
         if event == "cell":
             if self._used - since >= self.options.cell_seconds:
-                told = f"It did not end within {self.options.cell_seconds:g} s, and could not be stopped."
+                error = f"It did not end within {self.options.cell_seconds:g} s, and could not be stopped."
             self.skip.append(about)
-            self.notes.append(f"Cell {about} was left out. {told}")
+            self.notes.append(f"Cell {about} was left out. {error}")
         elif event == "judging":
             question = self.questions[about]
-            self.reports[about] = _lost(question, f"{question.answer} ended the process that judged it. {told}")
+            self.reports[about] = _lost(question, f"{question.answer} ended the process that judged it. {error}")
         else:
-            self.notes.append(told)
+            self.notes.append(error)
 
     def graded(self, took: float) -> Graded:
         missing = [id for id in self.questions if id not in self.reports]
         over = f"All its cells and answers together have {self.options.limits.seconds:g} s, and these were over."
         why = over if self.late else f"{ATTEMPTS} attempts came to no end."
-        told = f"Not judged. {why}"
-        reports = [self.reports.get(id) or _lost(question, told) for id, question in self.questions.items()]
+        message = f"Not judged. {why}"
+        reports = [self.reports.get(id) or _lost(question, message) for id, question in self.questions.items()]
         untouched = [_SHIPPED] if all(report.as_shipped for report in reports) and not self._is_written() else []
         errors = [f"Cell {number}: {error}" for number, error in sorted(self.errors.items())]
         notes = [*untouched, *dict.fromkeys(self.notes), *errors]
@@ -238,12 +238,12 @@ class _Work:
 
 def _broken(reports: Sequence[Report]) -> list[str]:
     """The grader's own failures, each reason once."""
-    told: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for report in reports:
         for result in report.results:
             if result.broken:
-                told.setdefault(result.message, f"{report.question.id}, {result.check.title}: {result.message}")
-    return list(told.values())
+                reasons.setdefault(result.message, f"{report.question.id}, {result.check.title}: {result.message}")
+    return list(reasons.values())
 
 
 def _environment(folder: Path, student: str) -> dict[str, str]:

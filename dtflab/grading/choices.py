@@ -66,7 +66,7 @@ class Prediction:
         return [choice for choice in self.question.choices if choice.right and choice.letter not in self.letters]
 
     @property
-    def _told(self) -> bool:
+    def _explains_all(self) -> bool:
         """Whether all letters are explained: the choice is right, or was made for the third time."""
         return self.right or self.tries >= _LAST
 
@@ -74,7 +74,7 @@ class Prediction:
     def _headline(self) -> str:
         if not self.letters:
             return f"{self.question.id}: choose first"
-        if not self._told:
+        if not self._explains_all:
             return f"{self.question.id}: not yet"
         answer = "".join(choice.letter for choice in self.question.choices if choice.right)
         chosen = "" if self.right else f", you chose {''.join(sorted(self.letters))}"
@@ -83,7 +83,7 @@ class Prediction:
     def _rows(self) -> Iterator[tuple[Choice, str]]:
         """Each sentence that is shown, and what is said of it."""
         for choice in self.question.choices:
-            if self.letters and self._told:
+            if self.letters and self._explains_all:
                 yield choice, choice.why
             elif choice.letter in self.letters:
                 yield choice, "" if choice.right else choice.look
@@ -103,7 +103,7 @@ class Prediction:
                 f"Write the {which} right between the quotes, and run this cell again: {_example(self.question)}. It "
                 "is for you alone: it gives no points, and costs none."
             )
-        elif not self._told:
+        elif not self._explains_all:
             count = len(self._missing)
             if count:
                 yield f"{count} right letter{' is' if count == 1 else 's are'} missing."
@@ -149,8 +149,8 @@ def _letters(question: Question, text: Any) -> frozenset[str]:
     chosen = frozenset(re.sub(r"[\s,;]", "", text).upper())
     known = [choice.letter for choice in question.choices]
     if strange := sorted(chosen.difference(known)):
-        told = f"{question.id} has no {', '.join(strange)}. Its letters are {', '.join(known)}"
-        raise ValueError(f"{told}: {_example(question)}")
+        unknown = f"{question.id} has no {', '.join(strange)}. Its letters are {', '.join(known)}"
+        raise ValueError(f"{unknown}: {_example(question)}")
     return chosen
 
 

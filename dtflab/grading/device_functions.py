@@ -117,15 +117,15 @@ def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: s
 def _named(op: Any, device: Any, ps_tasks: int, worker: str) -> DeviceName:
     """The device that the answer named for an op; Wrong if it is not one of the cluster's."""
     tasks = " … ".join(f"'/job:ps/task:{task}'" for task in sorted({0, ps_tasks - 1}))
-    told = f"For {op.type} '{op.name}' it returned {shown(device)}; expected: {tasks} or {worker!r}."
+    message = f"For {op.type} '{op.name}' it returned {shown(device)}; expected: {tasks} or {worker!r}."
     if not isinstance(device, str | DeviceSpec):
-        raise Wrong(told)
+        raise Wrong(message)
     try:
         name = parse(device if isinstance(device, str) else device.to_string())
     except ValueError:
-        raise Wrong(told) from None
+        raise Wrong(message) from None
     if name.task is None or (name.job == "ps" and name.task >= ps_tasks):
-        raise Wrong(told)
+        raise Wrong(message)
     return name
 
 

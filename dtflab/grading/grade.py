@@ -74,8 +74,8 @@ def next_hint(question: Question) -> Hint:
     """The next step of help; after the last one, that one again, and that there are no more."""
     given, count = _given.get(question.id, 0), len(question.hints)
     _given[question.id] = step = min(given + 1, count)
-    told = f"Hint {step} of {count}: {question.hints[step - 1]}"
-    return Hint(told if given < count else f"There are no more hints. The last one was:\n{told}")
+    hint = f"Hint {step} of {count}: {question.hints[step - 1]}"
+    return Hint(hint if given < count else f"There are no more hints. The last one was:\n{hint}")
 
 
 def chosen(text: str, every: bool, namespace: Mapping[str, Any]) -> list[Question]:

@@ -46,12 +46,12 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of an attempt: `told` says what went wrong, empty after status 0; its output; its seconds that count.
+    """The end of an attempt: `error` says what went wrong, empty after status 0; its output; its seconds that count.
 
     `unwatched`: it killed its supervisor, so what it did since then depends on how fast that was noticed.
     """
 
-    told: str
+    error: str
     output: str
     seconds: float
     unwatched: bool = False
@@ -114,14 +114,14 @@ def run(
             ready.register(stdout, selectors.EVENT_READ, kept.write)
             ready.register(reads, selectors.EVENT_READ, said.write)
             try:
-                told = _watched(process, ready, limits, mark, meter, stopped, late)
+                error = _watched(process, ready, limits, mark, meter, stopped, late)
             finally:
                 _kill(process, mark)
             _drain(ready)
-    if not told and process.returncode == supervisor.NOT_STARTED:
+    if not error and process.returncode == supervisor.NOT_STARTED:
         raise OSError(f"it was not started: {kept.text.strip().rpartition(chr(10))[2][:200]}")
-    unwatched = not told and process.returncode < 0
-    return Ended(told or _told(process.returncode), kept.text, meter.seconds, unwatched)
+    unwatched = not error and process.returncode < 0
+    return Ended(error or _exit_error(process.returncode), kept.text, meter.seconds, unwatched)
 
 
 @contextlib.contextmanager
@@ -173,8 +173,8 @@ def _watched(
             return f"Stopped after {limits.seconds:g} s: it did not come to an end."
         if late(meter.seconds):
             return "It could not be stopped."
-        if told := _too_much(found, limits):
-            return told
+        if error := _too_much(found, limits):
+            return error
     return ""
 
 
@@ -202,7 +202,7 @@ def _too_much(found: Mapping[int, Process], limits: Limits) -> str:
     return ""
 
 
-def _told(code: int) -> str:
+def _exit_error(code: int) -> str:
     if code < 0:
         return "It killed the process that watches it."
     with contextlib.suppress(ValueError):

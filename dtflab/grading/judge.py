@@ -153,9 +153,9 @@ def _result(question: Question, check: Check, outcome: watchdog.Outcome) -> Resu
         name, hint = (found.name, found.text) if found else ("", "")
         return Result(check, False, str(error), name, hint, error.picture)
     if _fails_itself(check, error):
-        told = f"The check has failed, not {question.answer}: the teacher has to mend it. {line_of(error)}"
-        return Result(check, False, told, broken=True)
-    return Result(check, False, _told(error, _file(check)), unwritten=_is_stub(error))
+        message = f"The check has failed, not {question.answer}: the teacher has to mend it. {line_of(error)}"
+        return Result(check, False, message, broken=True)
+    return Result(check, False, _raised(error, _file(check)), unwritten=_is_stub(error))
 
 
 def _fails_itself(check: Check, error: BaseException) -> bool:
@@ -187,7 +187,7 @@ def _is_stub(error: BaseException) -> bool:
     return isinstance(error, NotImplementedError) and not str(error)
 
 
-def _told(error: BaseException, check: str) -> str:
+def _raised(error: BaseException, check: str) -> str:
     """An error of the answer, and its line; `check` is the file in which a line is the check's."""
     text = _kind_and_gist(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_LIBRARIES)]

@@ -111,10 +111,10 @@ def _section(report: Report) -> Markup:
 
 def _row(report: Report, result: Result) -> Markup:
     mark = badge(result.passed, " ".join(_WORDS[result.passed]))
-    told = [tag("div", result.check.title)]
+    lines = [tag("div", result.check.title)]
     for note in _notes(report, result):
-        told.append(_note(note))
-    cells = (mark, _points(result), join(told))
+        lines.append(_note(note))
+    cells = (mark, _points(result), join(lines))
     return tag("tr", *(tag("td", cell, style=CELL) for cell in cells))
 
 

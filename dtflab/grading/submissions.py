@@ -202,9 +202,9 @@ def _notebook_cells(text: str) -> list[str]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         if conflict := _conflict(text):
             raise Unreadable(conflict) from None
-        told = f"{type(error).__name__}: {error}"[:200]
+        reason = f"{type(error).__name__}: {error}"[:200]
         raise Unreadable(
-            f"It is not a notebook, although its name says so ({told}). Save it in Jupyter again."
+            f"It is not a notebook, although its name says so ({reason}). Save it in Jupyter again."
         ) from None
 
 

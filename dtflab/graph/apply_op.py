@@ -46,12 +46,12 @@ def apply_op(op_type: str, name: str | None = None, /, **arguments: Any) -> Any:
         attrs = {a: v for a, v in arguments.items() if a in op_def.attrs and v is not None}
         attrs = {a: _checked_attr(op_def.attrs[a], v, op_def) for a, v in attrs.items()}
         inputs, references = _convert_inputs(op_def, arguments, attrs)
-        with _beside(graph, references):
+        with _colocated(graph, references):
             op = graph._create(op_class, scope, inputs, op_def.with_defaults(attrs))
     return outputs_of(op)
 
 
-def _beside(graph: Graph, references: Sequence[Tensor]) -> contextlib.AbstractContextManager[Any]:
+def _colocated(graph: Graph, references: Sequence[Tensor]) -> contextlib.AbstractContextManager[Any]:
     """An op that writes a variable is colocated with it."""
     stack = contextlib.ExitStack()
     for reference in references:

@@ -1,9 +1,9 @@
-"""The value that the graph alone tells: for programs that choose by it, and for shape rules.
+"""The value that the graph alone determines: for programs that choose by it, and for shape rules.
 
 Stands for `constant_value` in `python/framework/tensor_util.py` and for `core/common_runtime/eval_const_tensor.cc`.
 
 Rule: the two differ, because in TensorFlow they do, and names and constants of a graph follow from what they know.
-Python's `constant_value` reads a short list of ops, and what it told can no longer be fed. The rules of shapes see
+Python's `constant_value` reads a short list of ops, and what it has read can no longer be fed. The rules of shapes see
 more: `folded_value` runs any stateless kernel whose inputs are known.
 """
 
@@ -60,7 +60,7 @@ def folded_value(tensor: Tensor) -> Array | None:
         op = todo[-1].op
         if todo[-1] in known:
             todo.pop()
-        elif (value := _told_by_shape(todo[-1])) is not None:
+        elif (value := _value_by_rule(todo[-1])) is not None:
             known[todo.pop()] = value
         elif not _is_foldable(op) or len(known) > _MOST_FOLDED:
             return None
@@ -84,7 +84,7 @@ def folded_shape(tensor: Tensor) -> TensorShape:
 _MOST_FOLDED = 1000
 
 
-def _told_by_shape(tensor: Tensor) -> Array | None:
+def _value_by_rule(tensor: Tensor) -> Array | None:
     """The value of a constant, or of an op that asks for a shape which is known."""
     rule = _SHAPE_RULES.get(tensor.op.type) or _SIZE_RULES.get(tensor.op.type)
     return rule(tensor) if rule is not None else None

@@ -302,8 +302,8 @@ class BFCAllocator:
 
 
 def _with_neighbours(chunk: Chunk) -> str:
-    beside = [("prev", chunk.prev), ("next", chunk.next)]
-    return _state(chunk) + "".join(f", {side}: {_state(other)}" for side, other in beside if other is not None)
+    neighbours = [("prev", chunk.prev), ("next", chunk.next)]
+    return _state(chunk) + "".join(f", {side}: {_state(other)}" for side, other in neighbours if other is not None)
 
 
 def _state(chunk: Chunk) -> str:

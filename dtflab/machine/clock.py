@@ -184,16 +184,16 @@ class _Current:
         return current().spawn(target, *args, name=name, daemon=daemon)
 
 
-class _Beside(_Current):
+class _RealTimes(_Current):
     """For what is not of a virtual cluster and runs next to it: its waits let the cluster go on, its times are real."""
 
     now = staticmethod(REAL.now)
     time = staticmethod(REAL.time)
 
 
-def beside() -> Clock:
+def session_clock() -> Clock:
     """The clock of a session without a cluster."""
-    return REAL if current() is REAL else _Beside()
+    return REAL if current() is REAL else _RealTimes()
 
 
 CURRENT = _Current()  # what training loops go by: coordinators, hooks, writers

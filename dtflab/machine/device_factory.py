@@ -36,7 +36,7 @@ def make_devices(
         tell(claims, config)
     gpus = [_gpu(device_spec.full_name(job, 0, task, "GPU", i), claim, config, clock) for i, claim in enumerate(claims)]
     for gpu in gpus:  # TensorFlow 1 takes some memory of each card at once, and so all of it
-        gpu.memory.beside = [other.memory for other in gpus if other is not gpu]
+        gpu.memory.other_cards = [other.memory for other in gpus if other is not gpu]
     return [*cpus, *gpus]
 
 

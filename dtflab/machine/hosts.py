@@ -63,7 +63,7 @@ class Claim:
         self._refused: set[int] = set()  # bytes
         self.ignored = False  # too old, which has been logged
         self._since = REAL.time()
-        self._told: tuple[Registry, int] | None = None  # where others see the counters: registry, slot
+        self._slot: tuple[Registry, int] | None = None  # where others see the counters: registry, slot
         self._cells = memoryview(bytearray(8 * CELLS)).cast("Q")
         self.clock: Clock = REAL  # on which its kernels take time
         self._lock = threading.Lock()
@@ -97,9 +97,9 @@ class Claim:
                 return False
             self.grabbed += nbytes
             self._refused.clear()
-            if self._told is None:
+            if self._slot is None:
                 slot, self._cells = registry().take_slot()
-                self._told = registry(), slot
+                self._slot = registry(), slot
             _publish()
             return True
 
@@ -128,15 +128,15 @@ class Claim:
     def let_go(self) -> None:
         """The registry forgets the claim; its holder keeps it."""
         with self._lock:
-            if self._told is not None:
+            if self._slot is not None:
                 self._cells = memoryview(bytearray(self._cells)).cast("Q")
-                self._told[0].give_slot(self._told[1])
-                self._told = None
+                self._slot[0].give_slot(self._slot[1])
+                self._slot = None
 
     def holding(self) -> Holding:
         """The record for other processes."""
-        assert self._told is not None
-        return Holding(self.card.host, self.card.index, self.program, self.held, self._since, self._told[1])
+        assert self._slot is not None
+        return Holding(self.card.host, self.card.index, self.program, self.held, self._since, self._slot[1])
 
     def __repr__(self) -> str:
         return f"<claim of {self.program or 'this process'} on card {self.card.index} of {self.card.host}>"
@@ -349,7 +349,7 @@ def _publish() -> None:
     hosts = {}
     for host, (said, there) in _cards.items():
         hosts[host] = replace(said, count=len(there), virtual=_in_virtual_time[host] > 0)
-    registry().publish(hosts, [claim.holding() for claim in _claims.values() if claim._told])
+    registry().publish(hosts, [claim.holding() for claim in _claims.values() if claim._slot])
 
 
 # ---- programs ----

@@ -50,9 +50,9 @@ class Buffer:
     def __init__(self, owner: np.ndarray, array: np.ndarray, maker: Any) -> None:
         self.owner: Any = owner  # a weak reference to it, once it has memory
         self.nbytes = owner.nbytes
-        told = array if owner.nbytes - array.nbytes < _SPARE else owner  # people know the shape of the tensor
-        self.shape = told.shape
-        self.dtype = told.dtype
+        shown = array if owner.nbytes - array.nbytes < _SPARE else owner  # people know the shape of the tensor
+        self.shape = shown.shape
+        self.dtype = shown.dtype
         self.name: str = maker.name
         self.line = getattr(maker, "line", None)
         self.variable = maker.name if isinstance(maker, Cell) else None  # that holds it; the Cell would hold the array
@@ -72,7 +72,7 @@ class DeviceMemory:
         self._others = others
         self.device_name = device_name
         self.allocator = allocator
-        self.beside: list[DeviceMemory] = []  # of the program's other cards: its first tensor takes them, too
+        self.other_cards: list[DeviceMemory] = []  # of this program: its first tensor takes them, too
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
         self._gone: deque[int] = deque()  # ids of arrays that are no more, whose memory is not yet given back
         self._lock = threading.Lock()
@@ -152,8 +152,8 @@ class DeviceMemory:
                 if self._of(owner) is None:  # still
                     self._register(owner, Buffer(owner, array, maker))
             self._drain()
-            beside, self.beside = self.beside, []
-            for other in beside:
+            others, self.other_cards = self.other_cards, []
+            for other in others:
                 other.begin()
         except OutOfMemory:
             self._drain()

@@ -127,7 +127,7 @@ class Registry:
         self._free_slots: list[int] = []
         self._base = folder / f"{self._pid}-{from_system() >> 32:08x}"
         self._record = Record(self._pid, command_line(), life=self._base.with_suffix(".live"))
-        self._told: set[Path] = set()
+        self._skipped: set[Path] = set()
         self._journal = CardJournal(folder / "journal")
         self._heard = Instrument(self._journal)
 
@@ -258,8 +258,8 @@ class Registry:
                     continue
                 if not _is_alive(life):
                     with contextlib.suppress(OSError, ValueError):  # a spoilt record goes with the others
-                        told = life.with_suffix(".json").read_text(encoding="utf-8")
-                        self._tell_changes(parse(told), [])
+                        text = life.with_suffix(".json").read_text(encoding="utf-8")
+                        self._tell_changes(parse(text), [])
                     _bury(life)
                 elif (record := self._read(life)) is not None:
                     found.append(record)
@@ -282,8 +282,8 @@ class Registry:
         except FileNotFoundError:
             return None  # it has not told anything yet, or ends at this moment
         except (OSError, ValueError) as error:
-            if path not in self._told:
-                self._told.add(path)
+            if path not in self._skipped:
+                self._skipped.add(path)
                 say(f"{path} is left out of the registry of simulated GPUs: {error}. End its process, or remove it.")
             return None
         record.life = life

@@ -164,8 +164,8 @@ def smi(period: float = 0.0, clock: Clock | None = None) -> Smi:
 
 def _look(records: list[Record], clock: Clock) -> _Look:
     hosts.tell_moments()
-    told = {_claim(r, h): r.counters(h) for r in records for h in r.holdings}
-    return _Look(clock.time(), {c: busy for c, (busy, _, _) in told.items()}, {c: at for c, (_, _, at) in told.items()})
+    read = {_claim(r, h): r.counters(h) for r in records for h in r.holdings}
+    return _Look(clock.time(), {c: busy for c, (busy, _, _) in read.items()}, {c: at for c, (_, _, at) in read.items()})
 
 
 def _claim(record: Record, holding: Holding) -> _Claim:

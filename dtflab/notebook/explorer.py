@@ -108,7 +108,7 @@ class Explorer:
         display({**bundle, **_NOTHING}, raw=True)
 
     def _moved(self, name: str, change: Any) -> None:
-        """A slider is somewhere else: by hand; or by `set`, which told its value before and asks for the picture."""
+        """A slider is somewhere else: by hand; or by `set`, which has stored its value and asks for the picture."""
         with self._lock:
             if self.values[name] == change["new"]:
                 return

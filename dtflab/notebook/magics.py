@@ -375,8 +375,8 @@ class DtfMagics(Magics):
         try:
             return shell.ev(expression) if expression else None
         except SyntaxError as error:  # it points into this file, not into the cell
-            told = f"{expression!r} is not a Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}"
-            raise UsageError(told) from None
+            message = f"{expression!r} is not a Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}"
+            raise UsageError(message) from None
         except NameError as error:
             raise UsageError(f"In {expression!r}: {error}.") from None
 
@@ -429,13 +429,13 @@ class DtfMagics(Magics):
     def complete(self, _: Any, event: Any) -> list[str]:
         """The completions of a line that starts with one of the magics: options, verbs, names of clusters."""
         magic, *words = event.line.split()
-        told = words if event.line.endswith(" ") else words[:-1]
-        before = told[-1] if told else ""
+        done = words if event.line.endswith(" ") else words[:-1]
+        before = done[-1] if done else ""
         name = magic.lstrip("%")
         if not words and not event.line.endswith(" "):  # the name itself, which IPython completes
             return []
         if name == "dtf_cluster":
-            return self._complete_cluster(before, begins=not told, option=event.symbol.startswith("-"))
+            return self._complete_cluster(before, begins=not done, option=event.symbol.startswith("-"))
         if name in _NEXT:
             return _NEXT[name]()
         if before == "--color-by":

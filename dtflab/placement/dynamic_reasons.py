@@ -44,7 +44,7 @@ class _Times:
         """When a node ends, and when it would end on the next best device."""
         here = self.spans[task]
         if here.start == here.end:
-            return f"takes no time; {self._beside(task, here)}"
+            return f"takes no time; {self._next_to(task, here)}"
         others = [d for d in self.problem.candidates[self.problem.unit_of[task]] if self._name(d) != here.device]
         soonest, other = min((self._elsewhere(task, d), d) for d in others)
         at, there = seconds(here.end), f"{short(self._name(other))} at {seconds(soonest)}"
@@ -52,7 +52,7 @@ class _Times:
             return f"done soonest here, at {at}; on {there}"
         return f"done at {at}, on {there}, but the best step found, {seconds(self.schedule.makespan)}, has it here"
 
-    def _beside(self, task: int, here: Span) -> str:
+    def _next_to(self, task: int, here: Span) -> str:
         plan = self.problem.plan
         near = [consumer for consumer, _ in plan.consumers[task]] + [source for source, _ in plan.inputs[task]]
         found = next((other for other in near if self.spans[other].device == here.device), None)

@@ -43,7 +43,7 @@ class _Units:
                 self._of_node[node.name] = self._unit(node, loops[node.name][:1])
         for node in nodes:
             if node.is_source():
-                self._of_node[node.name] = self._beside(node, self._of_node.get(consumer.get(node.name, ""), -1))
+                self._of_node[node.name] = self._of_source(node, self._of_node.get(consumer.get(node.name, ""), -1))
         self.of = [self._of_node[node.name] for node in nodes]
 
     def _unit(self, node: Node, loop: tuple[bytes, ...] = ()) -> int:
@@ -59,7 +59,7 @@ class _Units:
     def _devices(self, node: Node) -> list[int]:
         return [self._numbers[device] for device in self.graph.devices_for(node)]
 
-    def _beside(self, node: Node, unit: int) -> int:
+    def _of_source(self, node: Node, unit: int) -> int:
         """The unit of a source: that of its consumer, or its own."""
         group = id(self.graph.group(node.name))
         if group not in self._of_key and unit >= 0 and set(self.candidates[unit]) <= set(self._devices(node)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from dtflab.base import errors
-from dtflab.machine.clock import beside
+from dtflab.machine.clock import session_clock
 from dtflab.machine.device_factory import make_devices
 from dtflab.machine.pools import SessionPools
 from dtflab.runtime import transport
@@ -26,9 +26,9 @@ class DirectMaster(Master):
 
     def __init__(self, config: ConfigProto | None) -> None:
         task = "/job:localhost/replica:0/task:0"
-        worker = Worker(task, make_devices("localhost", 0, config, beside()), _no_peers)
+        worker = Worker(task, make_devices("localhost", 0, config, session_clock()), _no_peers)
         self._pools = SessionPools(config, worker.devices)
-        super().__init__(worker, {task: lambda: worker}, beside())
+        super().__init__(worker, {task: lambda: worker}, session_clock())
 
     has_session_pools = True
 

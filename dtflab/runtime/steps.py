@@ -94,8 +94,8 @@ class Record(NamedTuple):
     def outlook(self) -> str:
         """The next nodes, in a line or two."""
         lines = [("ready next: ", self.ready), ("asked, and waiting: ", self.waiting)]
-        told = [what + ", ".join(map(readable, names)) for what, names in lines if names]
-        return "\n".join(told) or "the step is over"
+        texts = [what + ", ".join(map(readable, names)) for what, names in lines if names]
+        return "\n".join(texts) or "the step is over"
 
 
 def described(value: Any) -> str:
@@ -130,7 +130,7 @@ def name_of(work: Iteration, n: int) -> str:
     return f"{name}[{','.join(turns)}]" if turns else name
 
 
-def _told(place: Place, state: str) -> Ran:
+def _ran(place: Place, state: str) -> Ran:
     work, n = place
     dead = n in work.dead and state != "waits"
     outputs = [] if dead else [described(value) for value in _outputs(work, n) if value is not None]
@@ -322,8 +322,8 @@ class Steps:
 
     def _record(self) -> Record:
         step = self._step
-        ran = [_told(place, "waits" if place in step.waiting else "ran") for place in step.ran]
-        ran += [_told(place, "came") for place in step.came if place not in step.ran]
+        ran = [_ran(place, "waits" if place in step.waiting else "ran") for place in step.ran]
+        ran += [_ran(place, "came") for place in step.came if place not in step.ran]
         changed = [(work, before) for work, before in step.before.items() if before != work.pending]
         counters = [counter for work, before in changed for counter in _counters(work, before)]
         return Record(len(self.records) + 1, ran, counters, self.ready, self.waiting)

@@ -28,7 +28,7 @@ class DeadlockWatch:
         maker = threading.current_thread()  # a thread of a clock's own does a program's work; main waits for it
         self._main = maker if isinstance(maker, OwnThread) else threading.main_thread()
         self._patience = -1, 0.0  # the number of events at the last standstill, and how long guests may still come
-        self._told: tuple[float, str] | None = None  # moment and text of the last deadlock
+        self._last: tuple[float, str] | None = None  # moment and text of the last deadlock
 
     def somebody_may_come(self, inside: Collection[Any], turned: int) -> bool:
         """True while the program's main thread is free to do something, or, for a while, one that might be a guest.
@@ -48,7 +48,7 @@ class DeadlockWatch:
 
     def text(self, now: float, lines: Iterable[str]) -> str:
         """The error's text; at the same moment that of the first error, when most threads still waited."""
-        if self._told is None or self._told[0] != now:
+        if self._last is None or self._last[0] != now:
             head = f"Deadlock at {now:.6g} s of virtual time: every thread is waiting, and no event is scheduled."
-            self._told = now, "\n  ".join([head, *lines])
-        return self._told[1]
+            self._last = now, "\n  ".join([head, *lines])
+        return self._last[1]

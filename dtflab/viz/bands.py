@@ -66,7 +66,7 @@ class Bands:
         self.trace, self.width, self.mark = step, width, mark
         devices = in_order(step.devices())
         labels = [marks.badge_width(look(d)) + 6 + text_width(look(d).label, 12, bold=True) for d in devices]
-        threads = {event.thread for event in (*step.events, *step.beside)}
+        threads = {event.thread for event in (*step.events, *step.details)}
         labels += [marks.BADGE_HEIGHT + 16 + text_width(name, 11) for name in [*threads, "receives"]]
         self.left = math.ceil(max(labels) + 2 * LABEL_GAP)
         self.right = width - IDLE_ROOM
@@ -89,7 +89,7 @@ class Bands:
         return self.left + time / self.trace.total * (self.right - self.left)
 
     def _make(self, device: str, top: float) -> Band:
-        events = [event for event in (*self.trace.events, *self.trace.beside) if event.device == device]
+        events = [event for event in (*self.trace.events, *self.trace.details) if event.device == device]
         events.sort(key=lambda e: (e.start, -e.end))
         rows: list[Row] = []
         y = top + BAND_PADDING
@@ -159,10 +159,10 @@ class Bands:
         """The text in a bar: its mark, and its name if there is room for both."""
         mark = self.mark(event)
         fits = mark and text_width(mark, 11) <= self.extent(event)[1] - 2
-        name = self._name_beside(event)
+        name = self._name_after_mark(event)
         return " ".join(filter(None, [mark, name])) if name else mark if fits else None
 
-    def _name_beside(self, event: Event) -> str | None:
+    def _name_after_mark(self, event: Event) -> str | None:
         """The longest form of an op's name for which its bar has room next to the mark, cut if need be."""
         mark = self.mark(event)
         room = self.extent(event)[1] - 8 - (text_width(f"{mark} ", 11) if mark else 0)
@@ -177,7 +177,7 @@ class Bands:
         taken: list[tuple[float, float]] = []
         for event in sorted(events, key=lambda e: (-e.duration, e.start)):
             x, width = self.extent(event)
-            if width < LEAST_NAMED or self._name_beside(event):
+            if width < LEAST_NAMED or self._name_after_mark(event):
                 continue
             name = event.called(shorten(readable(event.name).rpartition("/")[2], NAME_ROOM, 11))
             half = text_width(name, 11) / 2

@@ -131,8 +131,8 @@ class _Drawing:
         height = self.top + len(drawn) * _ROW - (_ROW - _BAR)
         heads = ("device", "busy", "busy, s", "kernels")
         table = [[look(r.device).label, self._share(r), f"{r.seconds:.6f}", r.kernels] for r in self.rows]
-        told = ", ".join(f"{label} {share}" for label, share, *_ in table)
-        sentence = f"{self.title}: {self.summary}. {told}."
+        shares = ", ".join(f"{label} {share}" for label, share, *_ in table)
+        sentence = f"{self.title}: {self.summary}. {shares}."
         parts = join([self.head, *self._axis(height), *rows])
         text = f"{self.title}, {self.summary}\n{text_table(heads, table)}"
         return Picture(parts, (self.width, height), rules("busy"), sentence, [(self.title, heads, table)], text)
@@ -145,8 +145,8 @@ class _Drawing:
         yield marks.badge(one, 0, y + 1)
         yield tag("text", one.label, x=marks.badge_width(one) + 6, y=y + 14, class_="b")
         yield tag("rect", x=self.left, y=y, width=self.right - self.left, height=_BAR, class_="whole")
-        told = f"{one.label}: {duration(row.seconds * 1e6)} of {duration(self.whole * 1e6)}, {row.kernels:,} kernels"
-        yield tag("path", tag("title", told), d=self._area(row, y + _BAR), class_="busy", fill=one.colour.fill)
+        title = f"{one.label}: {duration(row.seconds * 1e6)} of {duration(self.whole * 1e6)}, {row.kernels:,} kernels"
+        yield tag("path", tag("title", title), d=self._area(row, y + _BAR), class_="busy", fill=one.colour.fill)
         yield tag("text", f"{self._share(row)} busy", x=self.width, y=y + 14, class_="b end")
 
     def _area(self, row: _Row, base: float) -> str:

@@ -127,17 +127,17 @@ class _Drawing:
         self.top = self.head.height + 10 + height + 4
         self.bottom = self.top + _PLOT
         self.after = max(text_width(self._when(moment), 11) for moment in moments) + 46
-        self.told = [wrapped(self._words(moment), width - self.after, bold=True) for moment in moments]
+        self.lines = [wrapped(self._words(moment), width - self.after, bold=True) for moment in moments]
 
     def picture(self, host: str) -> Picture:
         """All of it."""
         parts = join([self.head, self.legend, *self._axis(), *self._bands(), *self._free(), *self._refusals(),
                       *self._capacity(), *self._numbers(), *self._list()])  # fmt: skip
-        told = "; ".join(f"{i}: {self._words(moment)}" for i, moment in enumerate(self.moments, 1))
+        events = "; ".join(f"{i}: {self._words(moment)}" for i, moment in enumerate(self.moments, 1))
         sentence = f"{self.title}, {_mib(self.card.memory_bytes, up=False)}, on {host}: {self.summary}. "
-        table, height = self._table(), self.bottom + _BELOW + _LINE * sum(map(len, self.told)) - 8
+        table, height = self._table(), self.bottom + _BELOW + _LINE * sum(map(len, self.lines)) - 8
         text = f"{self.title} ({self.summary})\n{text_table(*table[1:])}"
-        return Picture(parts, (self.width, height), rules("card_history"), f"{sentence}{told}.", [table], text)
+        return Picture(parts, (self.width, height), rules("card_history"), f"{sentence}{events}.", [table], text)
 
     def x(self, step: int) -> float:
         """Where state `step` begins: the first is what was there before, half as wide as the others."""
@@ -172,7 +172,7 @@ class _Drawing:
 
     def _band(self, one: Look, levels: Sequence[tuple[int, int]]) -> Iterator[Markup]:
         """A rectangle for each time in which it stays where it is; wherever its size is new, its letter and that."""
-        told = 0
+        named = 0
         for (low, high), steps in itertools.groupby(range(len(levels)), key=lambda step: levels[step]):
             own = list(steps)
             rect = self._rect(own[0], own[-1], low, high)
@@ -180,9 +180,9 @@ class _Drawing:
                 yield tag("rect", **rect._asdict(), class_="held", fill=one.colour.fill, stroke=one.colour.line)
                 if one.hatched:
                     yield tag("path", d=hatch_path(*rect, 7), class_="hatch", stroke=GREY.line, stroke_opacity=0.5)
-                size = [f"{one.letter}  {_mib(high - low)}"] if high - low != told else []
+                size = [f"{one.letter}  {_mib(high - low)}"] if high - low != named else []
                 yield from rect.word(*size, one.letter, class_="b")
-            told = high - low
+            named = high - low
 
     def _rect(self, first: int, last: int, low: int, high: int) -> _Rect:
         """From one state to another, between two amounts of bytes."""
@@ -232,7 +232,7 @@ class _Drawing:
     def _list(self) -> Iterator[Markup]:
         """Time, program and event, in a line each, or several if they are long."""
         y = self.bottom + _BELOW
-        for i, (moment, lines) in enumerate(zip(self.moments, self.told, strict=True), 1):
+        for i, (moment, lines) in enumerate(zip(self.moments, self.lines, strict=True), 1):
             yield tag("text", i, x=20, y=y, class_="s11 b end")
             yield tag("text", self._when(moment), x=self.after - 12, y=y, class_="s11 soft end")
             for line in lines:

@@ -104,8 +104,8 @@ def _free(piece: _Piece) -> str:
 
 
 def _sentence(host: HostState, pieces: _Pieces) -> str:
-    told = [f"card {index}: " + ", ".join(" ".join(_words(piece)[:2]) for piece in pieces[index]) for index in pieces]
-    return f"Memory of the GPUs of {host.name}. {'; '.join(told)}."
+    lines = [f"card {index}: " + ", ".join(" ".join(_words(piece)[:2]) for piece in pieces[index]) for index in pieces]
+    return f"Memory of the GPUs of {host.name}. {'; '.join(lines)}."
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------
@@ -146,10 +146,10 @@ class _Drawing:
             return join([bar, tag("text", text, x=x + width + _BEHIND, y=y + 16)])
         one = self.looks[piece.process.pid, piece.process.name]
         used = min(piece.in_use, piece.held) * self.scale
-        told = tag("title", f"{one.label}: {piece.size} held, {memory_size(piece.in_use)} in tensors")
+        title = tag("title", f"{one.label}: {piece.size} held, {memory_size(piece.in_use)} in tensors")
         shape: dict[str, Any] = {"x": x, "y": y, "height": _BAR, "fill": one.colour.fill}
         whole = tag("rect", width=width, class_="held", stroke=one.colour.line, **shape)
-        parts = [told, whole, tag("rect", width=used, **shape)]
+        parts = [title, whole, tag("rect", width=used, **shape)]
         if one.hatched:
             lines = hatch_path(x, y, width, _BAR, 7)
             parts.append(tag("path", d=lines, class_="hatch", stroke=GREY.line, stroke_opacity=0.5))

@@ -63,8 +63,8 @@ def clients(seen: Watch, *, width: float | None = None, title: str = "Clients an
         drawing = _Drawing(system, room(width), title)
         rows = system.rows()
         heads = ("client", "does", "what", "kind", "on")
-        told = "; ".join(f"{client} {does} {what}" for client, does, what, *_ in rows[:40])
-        sentence = f"{title}: {system.summary()}. {told}."
+        actions = "; ".join(f"{client} {does} {what}" for client, does, what, *_ in rows[:40])
+        sentence = f"{title}: {system.summary()}. {actions}."
         text = f"{system.summary()}\n{text_table(heads, rows)}"
         return Picture(drawing.markup, drawing.size, rules("clients"), sentence, [(title, heads, rows)], text)
 
@@ -239,7 +239,7 @@ class _Drawing:
         label = client_label(group[0]) if len(group) == 1 else f"{len(group)} clients that do the same"
         if len(group) == 1 and not label.startswith(("client", "queue runner", "closer of")):
             label = f"client {label}"
-        told = "\n".join([client_label(name) for name in group[:20]] + ["…"] * (len(group) > 20))
+        names = "\n".join([client_label(name) for name in group[:20]] + ["…"] * (len(group) > 20))
         yield tag("rect", x=0, y=y, width=wide, height=_CLIENT, rx=6, class_="card", stroke=GREY.line,
                   stroke_width=1.7)  # fmt: skip
         yield tag("rect", x=8, y=y + 11, width=28, height=18, rx=4, fill=GREY.fill)
@@ -247,7 +247,7 @@ class _Drawing:
         lines = [label] if text_width(label, bold=True) <= wide - 54 else wrapped(label, wide - 54, bold=True)[:2]
         places = (y + 24 + (i - (len(lines) - 1) / 2) * 15 for i in range(len(lines)))
         text = [tag("text", line, x=44, y=at, class_="b") for line, at in zip(lines, places, strict=True)]
-        yield tag("g", tag("title", told), *text)
+        yield tag("g", tag("title", names), *text)
 
     def _lines(self, group: Sequence[str], y: float) -> Iterator[Markup]:
         members, start = set(group), (self._client_width, y + _CLIENT / 2)

@@ -160,12 +160,12 @@ def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> 
     low, high = axes.get_ylim()
     gap = (high - low) * _NAME / (figure.get_figheight() * _DOTS * 0.75)  # what is around the axes takes a quarter
     heights = _apart([float(lines[name][end]) for name, end in ends.items()], gap, high - gap / 2)
-    beside = axes.transData + ScaledTranslation(15 / _DOTS, 0, figure.dpi_scale_trans)
+    shifted = axes.transData + ScaledTranslation(15 / _DOTS, 0, figure.dpi_scale_trans)
     moved = any(abs(height - lines[name][end]) > gap / 2 for height, (name, end) in zip(heights, ends.items()))
     for i, (name, end) in enumerate(ends.items()):
         at = float(x[end]), heights[i]
         if moved:
-            figure.add_artist(Line2D(at[:1], at[1:], transform=beside, linestyle="none", **_mark(i)))
+            figure.add_artist(Line2D(at[:1], at[1:], transform=shifted, linestyle="none", **_mark(i)))
         axes.annotate(
             name,
             xy=at,

@@ -50,14 +50,14 @@ def kernels(fetches: Any, session: BaseSession, *, width: float | None = None, t
         layers = [("computed by", [_library(device) for device in devices]),
                   ("hardware", [_hardware(device) for device in devices])]  # fmt: skip
         heads = ("op", *(look(device.name).label for device in devices))
-        told = [[row.kind, *(_word(row, device) for device in devices)] for row in rows]
-        told += [[name, *words] for name, words in layers]
+        table = [[row.kind, *(_word(row, device) for device in devices)] for row in rows]
+        table += [[name, *words] for name, words in layers]
         drawing = _Drawing(rows, devices, layers, room(width))
         summary = f"{plural(len(rows), 'kind')} of ops on {plural(len(devices), 'device')}"
         parts = join([marks.heading(title, summary), *drawing.draw()])
-        text = f"{summary}\n{text_table(heads, told)}"
+        text = f"{summary}\n{text_table(heads, table)}"
         sentence = _sentence(rows, devices, layers)
-        return Picture(parts, drawing.size, rules("kernels"), sentence, [(title, heads, told)], text)
+        return Picture(parts, drawing.size, rules("kernels"), sentence, [(title, heads, table)], text)
 
 
 # -- data -------------------------------------------------------------------------------------------------------
@@ -138,12 +138,12 @@ class _Drawing:
 
     def _label(self, x: float, one: Look) -> Iterator[Markup]:
         """The text next to the badge, in lines; without the job, which the badge has, if a word would be cut."""
-        beside = marks.badge_width(one) + 6
-        room = self.column - beside
+        indent = marks.badge_width(one) + 6
+        room = self.column - indent
         whole = all(text_width(word, bold=True) <= room for word in one.label.split())
         lines = wrapped(one.label if whole else one.label.rpartition(" ")[2], room, bold=True)
         for i, line in enumerate(lines):
-            yield tag("text", line, x=x + beside, y=43 + (i - (len(lines) - 1) / 2) * _LINE, class_="b")
+            yield tag("text", line, x=x + indent, y=43 + (i - (len(lines) - 1) / 2) * _LINE, class_="b")
 
     def _cell(self, x: float, y: float, row: _Row, device: Device, one: Look) -> Markup:
         word, shape = _word(row, device), {"x": x, "y": y, "width": self.column, "height": _ROW - 5, "rx": 3}

@@ -63,10 +63,10 @@ def machines(
         rows = [
             [party(t.name).label, t.host, t.port, ", ".join(t.devices), ", ".join(t.called), t.state] for t in tasks
         ]
-        told = [f"{client_label(client)} has a session at {party(task).label}" for client, task in sessions]
-        told += [f"master {party(one).label} called the worker service of {party(task).label}" for one, task in asked]
-        sentence = f"{title}: {drawing.summary}. " + " ".join(f"{text}." for text in [*map(_told, tasks), *told])
-        text = "\n".join([drawing.summary, text_table(heads, rows), *told])
+        links = [f"{client_label(client)} has a session at {party(task).label}" for client, task in sessions]
+        links += [f"master {party(one).label} called the worker service of {party(task).label}" for one, task in asked]
+        sentence = f"{title}: {drawing.summary}. " + " ".join(f"{text}." for text in [*map(_sentence, tasks), *links])
+        text = "\n".join([drawing.summary, text_table(heads, rows), *links])
         return Picture(drawing.markup, drawing.size, rules("machines"), sentence, [(title, heads, rows)], text)
 
 
@@ -90,7 +90,7 @@ def _devices(task: RunningTask) -> tuple[str, ...]:
     return tuple(device_label(device).partition(" ")[0] for device in found)
 
 
-def _told(task: _Task) -> str:
+def _sentence(task: _Task) -> str:
     return f"{party(task.name).label} on {task.host} has {', '.join(task.devices) or 'no devices'}"
 
 

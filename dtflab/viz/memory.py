@@ -29,7 +29,7 @@ _GAP = 14.0  # between bands
 _LEAST_SHARE = 0.001  # of the largest peak: a device with less is in the tables only
 _LEFT = 70.0  # of the plot: room for sizes
 _LIST = 262.0  # width of the list next to it
-_BESIDE = 700.0  # pages that are narrower have it below
+_SIDE_BY_SIDE = 700.0  # pages that are narrower have it below
 _UNTIL = 14.0  # height of the line that says for whom a tensor is kept
 
 
@@ -93,12 +93,12 @@ class _Band:
         self.layers = [_Layer(0, others), *(_Layer(i, [held]) for i, held in singles)]
         rows = len(shown) + (len(self.listed) > len(shown)) + (usage.before > 0)
         listed = 22 + _ROW * rows + _UNTIL * sum(bool(held.until) for held in shown)
-        beside = width >= _BESIDE  # else the list stands below the plot
-        self.plot = max(_LEAST_PLOT, listed if beside else 0.0)
-        self.height = _HEAD + self.plot + 12 + (0 if beside else listed)
-        self.right = width - (_LIST + 16 if beside else 12)
+        side_by_side = width >= _SIDE_BY_SIDE  # else the list stands below the plot
+        self.plot = max(_LEAST_PLOT, listed if side_by_side else 0.0)
+        self.height = _HEAD + self.plot + 12 + (0 if side_by_side else listed)
+        self.right = width - (_LIST + 16 if side_by_side else 12)
         self.bottom = y + _HEAD + self.plot
-        self.list_at = (self.right + 22, y + 19) if beside else (_LEFT, self.bottom + 20)
+        self.list_at = (self.right + 22, y + 19) if side_by_side else (_LEFT, self.bottom + 20)
         self.times = sorted({0.0, usage.total, *(moment for moment, _ in usage.changes)})
         self.pieces = list(self._stacked())
 

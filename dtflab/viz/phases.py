@@ -34,7 +34,7 @@ _SOURCES = re.compile(r"_Arg|Placeholder|.*(Dequeue(Many|UpTo)?|GetNext|Unstage|
 _ENQUEUES = re.compile(r"QueueEnqueue|Stage$|MakeIterator")
 _REDUCES = ("L2Loss", "Sum", "Mean", "Prod", "Max", "Min", "EuclideanNorm")
 # They write, or are of no step.
-_BESIDE = re.compile(r"Assign|.*Apply|Scatter|Save|Restore|.*Summary|.*Initialized|QueueClose")
+_OFF_PATH = re.compile(r"Assign|.*Apply|Scatter|Save|Restore|.*Summary|.*Initialized|QueueClose")
 _GRADIENT_OF = re.compile(r"_grad(?:_\d+)?/")
 
 
@@ -90,12 +90,12 @@ class _Phases:
     def _readers(self, name: str) -> Iterator[str]:
         """The ops that need an op in a step."""
         for reader in self.after[name]:
-            idle = self.ops[reader].op in _READS and all(map(self._beside, self.after[reader]))
-            if reader in self.found or not (idle or self._beside(reader)):
+            idle = self.ops[reader].op in _READS and all(map(self._is_off_path, self.after[reader]))
+            if reader in self.found or not (idle or self._is_off_path(reader)):
                 yield reader
 
-    def _beside(self, name: str) -> bool:
-        return _BESIDE.match(self.ops[name].op) is not None
+    def _is_off_path(self, name: str) -> bool:
+        return _OFF_PATH.match(self.ops[name].op) is not None
 
     # -- the rule ------------------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class _Phases:
 
     def _fetchable(self) -> set[str]:
         """Without gradients: all but what writes, and what only that needs."""
-        return self._upstream(n for n in self.ops if not self.after[n] and not self._beside(n))
+        return self._upstream(n for n in self.ops if not self.after[n] and not self._is_off_path(n))
 
     def _model(self, losses: Sequence[str], needed: set[str]) -> None:
         """Tell input, forward and loss apart among what the losses need."""

@@ -222,9 +222,9 @@ class _View:
         parts = []
         for key, r in self.layout.clusters.items():
             label, block = self.titles[key]
-            told = tag("title", f"{_full_name(block)}: {plural(len(block.ops), 'op')}")
+            title = tag("title", f"{_full_name(block)}: {plural(len(block.ops), 'op')}")
             frame = tag("rect", x=r.x, y=r.y, width=r.width, height=r.height, rx=8, class_="scope")
-            parts.append(tag("g", told, frame, tag("text", label, x=r.x + 9, y=r.y + 14, class_="s11 b soft")))
+            parts.append(tag("g", title, frame, tag("text", label, x=r.x + 9, y=r.y + 14, class_="s11 b soft")))
         return join(parts)
 
     def _boxes(self) -> Markup:
@@ -254,11 +254,11 @@ class _View:
         alone = len(seen.block.ops) == 1
         names = [self._named(name, alone) for name in seen.block.ops[:12]]
         names += [f"… and {len(seen.block.ops) - 12} more"] if len(seen.block.ops) > 12 else []
-        where = ", ".join(self._told(one, n) if len(seen.looks) > 1 else self._told(one) for one, n in seen.looks)
+        where = ", ".join(self._word(one, n) if len(seen.looks) > 1 else self._word(one) for one, n in seen.looks)
         first = self.ops[seen.block.ops[0]]
         return "\n".join(filter(None, [*names, where, first.why if alone else "", first.line]))
 
-    def _told(self, one: Look, count: int = 0) -> str:
+    def _word(self, one: Look, count: int = 0) -> str:
         """A look in words, with how many of several ops have it."""
         if not self.way.by_device:
             return f"{count} {one.label}" if count else f"{self.way.by}: {one.label}"

@@ -20,9 +20,9 @@ def steps_html(steps: Steps) -> Markup:
     nodes, counts = steps.nodes, steps.counts
     head = str(steps).partition("\n")[0].capitalize()
     drawing = Markup(counters(nodes).html) if 0 < len(nodes) <= MOST else None
-    told = last._replace(ready=steps.ready, waiting=steps.waiting)
+    now = last._replace(ready=steps.ready, waiting=steps.waiting)
     with together(node.device for node in nodes):
-        return page(head, told.outlook.split("\n"), _tables(last, counts), unfolded=2, drawing=drawing)
+        return page(head, now.outlook.split("\n"), _tables(last, counts), unfolded=2, drawing=drawing)
 
 
 def record_html(record: Record) -> Markup:

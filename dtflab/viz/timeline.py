@@ -100,7 +100,7 @@ class _Looks(NamedTuple):
 
 
 def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float, float]]:
-    parts = any(event.part for event in bands.trace.beside)
+    parts = any(event.part for event in bands.trace.details)
     samples = [
         *[_OP] * looks.way.by_device,
         *[_PART] * parts,
@@ -307,9 +307,9 @@ def _tables(step: Trace, looks: _Looks) -> list[Table]:
         return [name, event.op, look(event.device).label, event.thread, *times, *looks.column(event)]
 
     tables = [first_rows("Ops", heads, [row(event, event.name) for event in step.events])]
-    if step.beside:
-        beside = [row(event, event.called(event.name)) for event in step.beside]
-        tables.append(first_rows("Parts and copies", heads, beside))
+    if step.details:
+        details = [row(event, event.called(event.name)) for event in step.details]
+        tables.append(first_rows("Parts and copies", heads, details))
     if step.transfers:
         heads = ("tensor", "from", "to", "bytes", "start, µs", "duration, µs")
         ends = [(look(t.source).label, look(t.device).label) for t in step.transfers]

@@ -47,8 +47,8 @@ def variables(
         top = head.height + 12
         drawing = join([head, *_bars(shown, top, inner)])
         size = (inner, top + len(shown) * _ROW)
-        told = " ".join(_told(*item) for item in by_device.items())
-        sentence = f"{title}: {_summary(found, by_device, shown)}. {told}"
+        devices = " ".join(_sentence(*item) for item in by_device.items())
+        sentence = f"{title}: {_summary(found, by_device, shown)}. {devices}"
         return Picture(drawing, size, rules("variables"), sentence, _tables(by_device, found), _text(by_device))
 
 
@@ -124,7 +124,7 @@ def _summary(
     return text if len(shown) == len(by_device) else f"{text} (the {len(shown)} that hold most are drawn)"
 
 
-def _told(device: str, held: Sequence[HeldVariable]) -> str:
+def _sentence(device: str, held: Sequence[HeldVariable]) -> str:
     return f"{look(device).label}: {_remark(held)}."
 
 

@@ -191,7 +191,7 @@ class _Chart:
             if moment != before:
                 yield tag("text", moment, x=_LEFT - 12, y=self._y(i) + 4, class_="s11 soft end")
             before = moment
-            yield tag("g", tag("title", self._told(row)), *self._arrow(row, self._y(i)))
+            yield tag("g", tag("title", self._tooltip(row)), *self._arrow(row, self._y(i)))
 
     def _arrow(self, row: _Arrow, y: float) -> Iterator[Markup]:
         """One line to the farthest end on each side, with a head at each participant that it reaches."""
@@ -232,7 +232,7 @@ class _Chart:
             before, after = (f"{call.error}: {before}", "") if call.error else (before, size)
         return f"{before}{shorten(about, max(_LEAST_NAME, space - text_width(before + after, 11)), 11)}{after}"
 
-    def _told(self, row: _Arrow) -> str:
+    def _tooltip(self, row: _Arrow) -> str:
         lines = [f"{c.method} {subject(c)}, {party(c.source).label} → {party(c.target).label}" for c in row.calls[:8]]
         return "\n".join([*lines, *(["…"] if len(row.calls) > 8 else [])])
 

@@ -238,16 +238,16 @@ def run_ensemble(limit=None):
     return np.array(results[decides])
 
 
-def told(rows):
+def summary(rows):
     """The results of `decide`, in a line."""
     ms, members, right = rows.T
-    told = f"{np.median(ms):5.1f} ms per query, {members.mean():.1f} members answer in time"
-    return f"{told}, {right.mean():.0%} right"
+    answered = f"{np.median(ms):5.1f} ms per query, {members.mean():.1f} members answer in time"
+    return f"{answered}, {right.mean():.0%} right"
 
 
 with tf.watch() as seen:
     rows = run_ensemble()
-print(told(rows))
+print(summary(rows))
 
 # %%
 # Figure 12-13
@@ -260,7 +260,7 @@ tf.viz.clients(seen, title="An ensemble of clients")
 
 # %%
 cluster.slow("worker", best[-1], factor=30)
-print("all must answer:   ", told(run_ensemble()))
+print("all must answer:   ", summary(run_ensemble()))
 
 # %% [markdown]
 # The whole ensemble is as slow as its slowest member. The cure is a time limit. `tf.RunOptions(timeout_in_ms=20)` lets
@@ -268,7 +268,7 @@ print("all must answer:   ", told(run_ensemble()))
 # answer. (When it comes after all, `take` throws it away: it has the number of an older query.)
 
 # %%
-print("20 ms for an answer:", told(run_ensemble(limit=20)))
+print("20 ms for an answer:", summary(run_ensemble(limit=20)))
 cluster.slow("worker", best[-1], factor=1)
 
 # %% [markdown]
@@ -340,7 +340,7 @@ def visitors(client, count, per_second):
     return np.array(asked)
 
 
-def serve(replicas, count=150, per_second=300, versions=(1,), beside=None):
+def serve(replicas, count=150, per_second=300, versions=(1,), meanwhile=None):
     """For each query the milliseconds until it was answered, and the row of its replica."""
     tf.Session.reset(cluster.target_of("shared"), ["talk"])
     with tf.Graph().as_default(), tf.device("/job:shared/cpu:0"), tf.container("talk"):
@@ -353,7 +353,7 @@ def serve(replicas, count=150, per_second=300, versions=(1,), beside=None):
             return replica(client, versions)
         if client.index == 7:
             return visitors(client, count, per_second)
-        return beside(client) if client.index == 6 and beside else None
+        return meanwhile(client) if client.index == 6 and meanwhile else None
 
     *answers, asked = cluster.run(work)
     rows = np.array(sorted(row for of_one in answers[:replicas] for row in of_one))
@@ -432,7 +432,7 @@ def deploy(client):
         sess.run(switch)
 
 
-waits, rows = serve(4, count=300, versions=(1, 2), beside=deploy)
+waits, rows = serve(4, count=300, versions=(1, 2), meanwhile=deploy)
 number, version, when, right = rows.T
 for i in (1, 2):
     of = version == i

@@ -135,8 +135,8 @@ def train_in_graph(build):
     return nodes, f"{STEPS * len(threads):3} updates in {seconds:.2f} s, loss {loss:.3f}"
 
 
-one_step, told = train_in_graph(in_graph_sync)
-print("in-graph, synchronous: ", told)
+one_step, result = train_in_graph(in_graph_sync)
+print("in-graph, synchronous: ", result)
 
 # %%
 # Figure 12-17
@@ -461,8 +461,8 @@ for name, (way, changed) in others.items():
     run = tf.sim.race(work, {name: way}, workers=MANY, **hardware | changed)[name]
     first = run.reaches(0.25)
     when = f"after {first:.2f} s" if first < np.inf else "never"
-    told = f"{run.steps_per_minute:6,.0f} updates/minute   loss 0.25 {when}"
-    print(f"{name:26} {told}, {run.losses[-1]:.2f} at the end", flush=True)
+    result = f"{run.steps_per_minute:6,.0f} updates/minute   loss 0.25 {when}"
+    print(f"{name:26} {result}, {run.losses[-1]:.2f} at the end", flush=True)
 
 # %% [markdown]
 # - **Stragglers.** If steps hardly vary, spares gain nothing: the runs that wait for all finish first. With a *heavy

@@ -158,7 +158,7 @@ if __name__ == "__main__":
 TESTS = len(re.findall(r"def test[A-Z]", PROGRAM))
 
 
-def told(library: str) -> list[str]:
+def output_of(library: str) -> list[str]:
     done = subprocess.run([sys.executable, "-c", PROGRAM, library], capture_output=True, text=True, timeout=140)
     assert done.returncode == 0, done.stderr[-3000:]
     assert re.search(rf"Ran {TESTS + 1} tests.*OK \(skipped=1\)", done.stderr, re.S), done.stderr
@@ -170,8 +170,8 @@ def told(library: str) -> list[str]:
 @pytest.mark.timeout(300)  # a busy machine takes its time to load TensorFlow
 def test_it_is_tensorflows():
     pytest.importorskip("tensorflow")
-    ours = told("dtflab")
-    assert len(ours) == 2 and ours == told("tensorflow")
+    ours = output_of("dtflab")
+    assert len(ours) == 2 and ours == output_of("tensorflow")
 
 
 def test_a_cluster_for_a_test():

@@ -66,8 +66,8 @@ def _wait_until_up(server: subprocess.Popen[bytes], runtime: Path, log: Path) ->
     while time.monotonic() < deadline and server.poll() is None:
         if (info := runtime / f"jpserver-{server.pid}.json").exists():
             with contextlib.suppress(json.JSONDecodeError):  # half written
-                told = json.loads(info.read_text())
-                return Lab(told["url"], told["token"])
+                answer = json.loads(info.read_text())
+                return Lab(answer["url"], answer["token"])
         time.sleep(0.05)
     raise AssertionError(f"JupyterLab did not come up:\n{log.read_text()}")
 

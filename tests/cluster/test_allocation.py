@@ -118,12 +118,12 @@ def test_who_waits_for_what_no_longer_is_there_is_told():
     there = {A0: Capacity(4 * GiB, "card", 4 * GiB)}
     books = ResourceManager(lambda: there, REAL)
     ask(books)
-    told: list[str] = []
+    messages: list[str] = []
 
     def wait() -> None:
         with pytest.raises(errors.ResourceExhaustedError, match="can no longer give") as info:
             ask(books, wait=True, timeout=60)
-        told.append(str(info.value))
+        messages.append(str(info.value))
 
     thread = threading.Thread(target=wait)
     thread.start()
@@ -132,7 +132,7 @@ def test_who_waits_for_what_no_longer_is_there_is_told():
     there.clear()
     books.look_again()
     thread.join(60)
-    assert len(told) == 1 and books.waiting() == [] and books.allocations() == []
+    assert len(messages) == 1 and books.waiting() == [] and books.allocations() == []
 
 
 # ---- through a cluster ----

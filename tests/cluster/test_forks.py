@@ -80,10 +80,10 @@ def answer_of(*command: str) -> object:
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_the_workers_of_one_program_train_together(method):
-    told = answer_of(str(Path(__file__).parent / "one_file_cluster.py"), method)
-    assert told["exits"] == [0] * WORKERS
-    assert LAST_STEP <= told["global_step"] < LAST_STEP + WORKERS
-    assert told["updates"] == told["global_step"] == sum(told["counted"].values())
+    result = answer_of(str(Path(__file__).parent / "one_file_cluster.py"), method)
+    assert result["exits"] == [0] * WORKERS
+    assert LAST_STEP <= result["global_step"] < LAST_STEP + WORKERS
+    assert result["updates"] == result["global_step"] == sum(result["counted"].values())
 
 
 def test_forked_processes_draw_different_ids_and_seeds(tmp_path):

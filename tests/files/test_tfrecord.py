@@ -80,7 +80,7 @@ def test_a_reader_in_a_cycle_closes_its_file_though_the_file_is_the_older_garbag
     cycle = [make(path)]
     cycle.append(cycle)
     del cycle
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gc.collect()
-    assert [str(one.message) for one in told] == []
+    assert [str(one.message) for one in caught] == []

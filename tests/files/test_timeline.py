@@ -86,8 +86,8 @@ def test_lanes_are_those_of_threads_and_parts_take_no_arrows():
     assert threads == {
         f"{name} part {i} of 2": thread for name in "ab" for i, thread in ((1, "client"), (2, "CPU:0 intra-op 1"))
     }
-    beside = {e["pid"] for e in parts.values()}
-    assert beside.isdisjoint(e["pid"] for phase in "st" for e in events_of(text, phase))
+    pids = {e["pid"] for e in parts.values()}
+    assert pids.isdisjoint(e["pid"] for phase in "st" for e in events_of(text, phase))
 
 
 def test_an_unknown_time_is_refused(step_stats):

@@ -114,10 +114,10 @@ def _other_values(node: ast.AST) -> Iterator[tuple[str, Any]]:
     match node:
         case ast.BinOp() | ast.AugAssign() | ast.BoolOp() | ast.UnaryOp():
             for other in _SWAPS.get(type(node.op), ()):
-                yield _told(node, other), lambda n, other=other: setattr(n, "op", other())
+                yield _described(node, other), lambda n, other=other: setattr(n, "op", other())
         case ast.Compare():
             for other in _SWAPS.get(type(node.ops[0]), ()):
-                yield _told(node, other), lambda n, other=other: n.ops.__setitem__(0, other())
+                yield _described(node, other), lambda n, other=other: n.ops.__setitem__(0, other())
         case ast.Constant(value=int() | float() as value):
             yield f"line {node.lineno}: {value} → {value + 1}", lambda n: setattr(n, "value", n.value + 1)
         case ast.Constant(value=str() as value) if value:
@@ -126,7 +126,7 @@ def _other_values(node: ast.AST) -> Iterator[tuple[str, Any]]:
             yield f"line {node.lineno}: {name} → {_NAMES[name]}", lambda n: setattr(n, "id", _NAMES[n.id])
 
 
-def _told(node: Any, other: type) -> str:
+def _described(node: Any, other: type) -> str:
     return f"line {node.lineno}: {ast.unparse(node)!r} with {other.__name__}"
 
 

@@ -81,9 +81,9 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_told(name):
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     score = tf.grade(Q1, answer)
-    assert score == 0 and told in score.text, score.text
+    assert score == 0 and message in score.text, score.text
 
 
 def with_ports(first):

@@ -57,7 +57,7 @@ MISUSES = {
 def test_misuse_is_told_in_one_line(name, tmp_path, monkeypatch, capsys):
     from dtflab.__main__ import main
 
-    arguments, told = MISUSES[name]
+    arguments, message = MISUSES[name]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/nobody.txt").write_text("\n\n")
@@ -68,7 +68,7 @@ def test_misuse_is_told_in_one_line(name, tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["grade", *arguments])
     error = capsys.readouterr().err
-    assert ended.value.code == 2 and told in error and error.count("\n") == 1
+    assert ended.value.code == 2 and message in error and error.count("\n") == 1
 
 
 @pytest.fixture

@@ -132,8 +132,8 @@ def test_what_is_no_notebook_gets_a_row_and_a_sentence(graded, name):
     done, marks = graded
     assert marks[name]["points"] == 0 and marks[name]["max"] == 4
     empty = not NONE[name]
-    told = "The file is empty. " if empty else "It is not a notebook, although its name says so"
-    assert marks[name]["failed"].startswith(told)
+    reason = "The file is empty. " if empty else "It is not a notebook, although its name says so"
+    assert marks[name]["failed"].startswith(reason)
     assert marks[name]["failed"] in done.stdout
 
 

@@ -62,8 +62,8 @@ def test_the_grader_is_named_with_its_line_and_the_status_is_1(graded):
     assert found["right"]["failed"] == f"numbers/q9, Large: {ITSELF}" and found["right"]["notes"] == []
     assert found["wrong"]["failed"].startswith(f"numbers/q9, Some number: {MISTAKES}")
     assert [check["broken"] for check in found["right"]["questions"][0]["checks"]] == [False, True]
-    for told in (ITSELF, MISTAKES):
-        assert told in done.stdout and told.partition(" of own.py")[0] in (base / "marks.html").read_text()
+    for text in (ITSELF, MISTAKES):
+        assert text in done.stdout and text.partition(" of own.py")[0] in (base / "marks.html").read_text()
 
 
 def test_what_was_judged_counts_and_other_marks_are_as_they_were(graded):

@@ -20,7 +20,7 @@ def by_python(server, filenames, epochs):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told", "untold"),
+    ("answer", "message", "absent"),
     [
         (lambda *_: None, "A list of lines is expected, not None", "Lines at the end"),
         (lambda *_: [], "lines should come; 0 came. 'file 0 line 0", "are expected"),
@@ -28,10 +28,10 @@ def by_python(server, filenames, epochs):
         (by_python, "No queue was used on `server`", "PASS"),
     ],
 )
-def test_what_is_told(answer, told, untold, monkeypatch):
+def test_what_is_told(answer, message, absent, monkeypatch):
     monkeypatch.setenv("DTFLAB_GRADE_SEED", "0")
     text = tf.grade(Q1, answer).text
-    assert told in text and untold not in text
+    assert message in text and absent not in text
 
 
 def reads(server, filenames, epochs, at_the_end):

@@ -30,7 +30,7 @@ def test_a_program_ends_by_itself(tmp_path):
         "import os, sys; print(input()); os.write(int(sys.argv[1]), b'one\\ntw'); os.write(int(sys.argv[1]), b'o\\n')"
     )
     ended = run(code, tmp_path, given="hello\n", heard=heard.append)
-    assert (ended.told, ended.output, heard) == ("", "hello\n", ["one", "two"])
+    assert (ended.error, ended.output, heard) == ("", "hello\n", ["one", "two"])
 
 
 EATER = "import time; x = b'x' * 200_000_000; time.sleep(99)"
@@ -54,22 +54,22 @@ LIMITS = {
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_limit_is_a_sentence(name, tmp_path):
-    code, limits, told = LIMITS[name]
-    assert run(code, tmp_path, limits).told.startswith(told)
+    code, limits, message = LIMITS[name]
+    assert run(code, tmp_path, limits).error.startswith(message)
 
 
 def test_a_caller_can_stop_it(tmp_path):
-    assert run("import time; time.sleep(99)", tmp_path, stopped=lambda: True).told == "Stopped by its caller."
+    assert run("import time; time.sleep(99)", tmp_path, stopped=lambda: True).error == "Stopped by its caller."
 
 
 def test_a_program_may_kill_its_parent_which_is_not_its_caller(tmp_path):
     ended = run("import os, time; os.kill(os.getppid(), 9); time.sleep(99)", tmp_path)
-    assert ended.told == "It killed the process that watches it." and ended.unwatched
+    assert ended.error == "It killed the process that watches it." and ended.unwatched
 
 
 def test_a_program_may_kill_its_own_group(tmp_path):
     ended = run("import os, time; os.killpg(0, 9); time.sleep(99)", tmp_path)
-    assert ended.told == "It crashed: signal SIGKILL." and not ended.unwatched
+    assert ended.error == "It crashed: signal SIGKILL." and not ended.unwatched
 
 
 def test_a_program_that_cannot_be_started_is_an_error(tmp_path):

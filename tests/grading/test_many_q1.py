@@ -99,11 +99,11 @@ def test_a_process_that_does_not_end_is_ended():
 
 
 def test_what_has_no_source_is_told():
-    for answer, told in (
+    for answer, message in (
         (3, "defined with `def`"),
         (FunctionType(compile("0", "nowhere", "eval"), {}), "can't be read"),
     ):
-        with pytest.raises(Wrong, match=told):
+        with pytest.raises(Wrong, match=message):
             program_of(answer)
 
 
@@ -116,6 +116,6 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_programs_that_are_none_are_told_why(name):
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     score = tf.grade(Q1, answer)
-    assert score == 0 and told in score.text
+    assert score == 0 and message in score.text

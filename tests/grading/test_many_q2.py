@@ -68,9 +68,9 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_no_ensemble_is_told(name):
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     score = tf.grade(Q2, answer)
-    assert score == 0 and told in score.text
+    assert score == 0 and message in score.text
 
 
 def test_all_nets_on_one_device_lose_the_points_for_devices():

@@ -28,11 +28,11 @@ def growing(programs, cards, need, memory):
 
 def in_runs(programs, cards, need, memory):
     """The first ones on the first card, and a whole card for who is alone on it."""
-    beside = -(-programs // cards)
-    if beside * (need + 38 * MIB) > memory:
+    per_card = -(-programs // cards)
+    if per_card * (need + 38 * MIB) > memory:
         return None
-    config = options(per_process_gpu_memory_fraction=(need + MIB) / memory) if beside > 1 else None
-    return tuple((str(i // beside), config) for i in range(programs))
+    config = options(per_process_gpu_memory_fraction=(need + MIB) / memory) if per_card > 1 else None
+    return tuple((str(i // per_card), config) for i in range(programs))
 
 
 def in_another_order(programs, cards, need, memory):
@@ -46,8 +46,8 @@ def in_another_order(programs, cards, need, memory):
 def by_what_is_left(programs, cards, need, memory):
     if too_large(programs, cards, need, memory):
         return None
-    beside = -(-programs // cards)
-    fraction = ((memory - 11 * MIB) // beside - 39 * MIB) / memory
+    per_card = -(-programs // cards)
+    fraction = ((memory - 11 * MIB) // per_card - 39 * MIB) / memory
     return [(str(cards - 1 - i % cards), options(per_process_gpu_memory_fraction=fraction)) for i in range(programs)]
 
 
@@ -117,7 +117,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_told(name):
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     score = tf.grade(Q1, answer)
-    assert score <= 3 and told in score.text, score.text
+    assert score <= 3 and message in score.text, score.text
     assert "failed to allocate 2.00M " not in score.text, "one line for each size that was tried"

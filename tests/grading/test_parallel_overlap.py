@@ -80,7 +80,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_told(name):
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     score = tf.grade(Q1, answer)
-    assert score < 10 and told in score.text, score.text
+    assert score < 10 and message in score.text, score.text
     assert "<svg" in score.html or name == "nothing"

@@ -70,9 +70,9 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_told(name):
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     score = tf.grade(Q2, answer)
-    assert score < 10 and told in score.text, score.text
+    assert score < 10 and message in score.text, score.text
 
 
 def test_the_picture_shows_the_peak():

@@ -10,7 +10,7 @@ from tests.grading.answers import full_marks
 Q3 = "placement/q3"
 
 
-def beside(op, number):
+def next_to(op, number):
     with tf.colocate_with(op):
         return [tf.negative(1.0).op for _ in range(number)]
 
@@ -18,11 +18,11 @@ def beside(op, number):
 def answer(gpu=None, cpu=None, dragged=None):
     """A right answer, but for what is replaced."""
 
-    def without_pins(on_gpu, on_cpu, beside_others):
+    def without_pins(on_gpu, on_cpu, neighbours):
         return {
             "gpu": gpu(on_gpu) if gpu else [tf.ones([2]) * 2.0 for _ in range(on_gpu)],
             "cpu": cpu(on_cpu) if cpu else [tf.string_join(["a", "b"]) for _ in range(on_cpu)],
-            "dragged": dragged(beside_others) if dragged else beside(tf.Variable(0).op, beside_others),
+            "dragged": dragged(neighbours) if dragged else next_to(tf.Variable(0).op, neighbours),
         }
 
     return without_pins
@@ -35,8 +35,8 @@ RIGHT = {
     "integer variables": answer(cpu=lambda n: [tf.Variable(1).op for _ in range(n)]),
     "what changes them": answer(cpu=lambda n: [tf.assign_add(tf.Variable(1), 2).op for _ in range(n)]),
     "how variables are read": answer(dragged=lambda n: [tf.Variable(i)._snapshot.op for i in range(n)]),
-    "next to text": answer(dragged=lambda n: beside(tf.as_string(1).op, n)),
-    "next to a queue": answer(dragged=lambda n: beside(tf.RandomShuffleQueue(9, 1, "float").queue_ref.op, n)),
+    "next to text": answer(dragged=lambda n: next_to(tf.as_string(1).op, n)),
+    "next to a queue": answer(dragged=lambda n: next_to(tf.RandomShuffleQueue(9, 1, "float").queue_ref.op, n)),
     "values only needed there": answer(dragged=lambda n: [tf.Variable(i).initializer.inputs[1].op for i in range(n)]),
 }
 
@@ -78,9 +78,9 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_told(name):
-    wrong, told = BAD[name]
+    wrong, message = BAD[name]
     score = tf.grade(Q3, wrong)
-    assert score == 0 and told in score.text, score.text
+    assert score == 0 and message in score.text, score.text
 
 
 @pytest.mark.parametrize("kind", ["cpu", "dragged"])

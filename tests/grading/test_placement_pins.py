@@ -69,8 +69,8 @@ def test_task_10_is_not_task_1():
         return min(left, key=lambda d: ("CPU" in d, not d.startswith(master), d), default=None)
 
     score = tf.grade(Q2, by_the_beginning)
-    told = "yours is '/job:worker/replica:0/task:10/device:GPU:0'; TensorFlow's is '/job:worker/replica:0/task:0/"
-    assert score == 7 and told in score.text and "task:1 and task:10 begin alike" in score.text, score.text
+    message = "yours is '/job:worker/replica:0/task:10/device:GPU:0'; TensorFlow's is '/job:worker/replica:0/task:0/"
+    assert score == 7 and message in score.text and "task:1 and task:10 begin alike" in score.text, score.text
 
 
 def test_the_rule_behind_the_hints_is_that_of_sessions():
@@ -89,6 +89,6 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_told(name):
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     score = tf.grade(Q2, answer)
-    assert score <= 2 and told in score.text, score.text
+    assert score <= 2 and message in score.text, score.text

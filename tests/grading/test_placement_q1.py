@@ -89,9 +89,9 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_answers_that_are_none_get_no_point_and_a_sentence(name):
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     score = tf.grade(Q1, answer)
-    assert score == 0 and told in score.text
+    assert score == 0 and message in score.text
 
 
 def test_another_worker_is_not_the_worker():

@@ -87,6 +87,6 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_told(name):
-    wrong, told = BAD[name]
+    wrong, message = BAD[name]
     score = tf.grade(Q4, wrong)
-    assert score < 10 and told in score.text, score.text
+    assert score < 10 and message in score.text, score.text

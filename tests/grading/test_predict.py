@@ -178,7 +178,7 @@ def test_right_letters_with_a_wrong_one_are_not_right():
 
 
 @pytest.mark.parametrize(
-    "call, error, told",
+    "call, error, message",
     [
         (("placement/q3", "CX1"), ValueError, r'placement/q3 has no 1, X. Its letters are A, B, C, D, E: .*"AE"\)'),
         (("placement/q3", "C and E"), ValueError, "placement/q3 has no N"),
@@ -192,8 +192,8 @@ def test_right_letters_with_a_wrong_one_are_not_right():
         ((3, "C"), TypeError, r'its id, a text: dtflab.predict\("memory/q1", "A"\), not int'),
     ],
 )
-def test_bad_input_says_what_there_is(call, error, told):
-    with pytest.raises(error, match=told):
+def test_bad_input_says_what_there_is(call, error, message):
+    with pytest.raises(error, match=message):
         tf.predict(*call)
     assert choices._tried.get("placement/q3", set()) == set()
 

@@ -113,9 +113,9 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_answers_that_are_none_are_told_why(name):
-    answer, told = BAD[name]
+    answer, message = BAD[name]
     score = tf.grade(Q1, answer)
-    assert score <= 2 and told in score.text
+    assert score <= 2 and message in score.text
 
 
 def the_emptiest(sizes):

@@ -88,7 +88,7 @@ def enqueues_that_nobody_runs(tokens, i, j, work):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         (lambda tokens, i, j, work: None, "A tensor with the value of work() is expected, not None"),
         (lambda tokens, i, j, work: tokens[i].enqueue(0), "is expected, not <tf.Operation"),
@@ -97,5 +97,5 @@ def enqueues_that_nobody_runs(tokens, i, j, work):
         (enqueues_that_nobody_runs, "or nobody runs them"),
     ],
 )
-def test_what_is_no_job_is_told(answer, told):
-    assert told in tf.grade(Q2, answer).text
+def test_what_is_no_job_is_told(answer, message):
+    assert message in tf.grade(Q2, answer).text

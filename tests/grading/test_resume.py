@@ -48,10 +48,10 @@ def without_the_killer(folders):
 def marks_in(path):
     """The parts of each mark that count, by student."""
     found = {one["student"]: one for one in json.loads(path.read_text())["submissions"]}
-    return {student: (one["points"], one["failed"], one["notes"], told(one)) for student, one in found.items()}
+    return {student: (one["points"], one["failed"], one["notes"], results_of(one)) for student, one in found.items()}
 
 
-def told(one):
+def results_of(one):
     return [check["message"] for question in one["questions"] for check in question["checks"]]
 
 

@@ -16,15 +16,15 @@ def test_a_solution_becomes_nbgraders_stub_at_its_indentation():
 
 
 @pytest.mark.parametrize(
-    "source, told",
+    "source, message",
     [
         ("### BEGIN SOLUTION\n### BEGIN SOLUTION", "line 2: .* after that of line 1"),
         ("x\n### END SOLUTION", "line 2: .* without a begin"),
         ("x\n### BEGIN SOLUTION\ny", "line 2: a solution begins, and does not end"),
     ],
 )
-def test_marks_that_do_not_match_are_refused(source, told):
-    with pytest.raises(SourceError, match=told):
+def test_marks_that_do_not_match_are_refused(source, message):
+    with pytest.raises(SourceError, match=message):
         student_version(source)
 
 
@@ -47,7 +47,7 @@ def test_two_cells_may_answer_one_question():
 
 
 @pytest.mark.parametrize(
-    "cells, error, told",
+    "cells, error, message",
     [
         ([GRADES], SourceError, "needs a solution before it"),
         ([ANSWER, GRADES, GRADES], SourceError, "needs a solution before it"),
@@ -58,6 +58,6 @@ def test_two_cells_may_answer_one_question():
         ([ANSWER, 'dtflab.grade("placement/q99")'], LookupError, "no question 'placement/q99'"),
     ],
 )
-def test_cells_that_break_a_rule_are_refused(cells, error, told):
-    with pytest.raises(error, match=told):
+def test_cells_that_break_a_rule_are_refused(cells, error, message):
+    with pytest.raises(error, match=message):
         cell_metadata(cells)

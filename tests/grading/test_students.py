@@ -171,8 +171,8 @@ def test_a_class_from_the_command_line(folders, tmp_path):
     done = grade(tmp_path / "in", f"--checks={checks}", "--students", tmp_path / "class.csv", *files)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "m.json").read_text())["submissions"]
-    told = {(one["student"], one["points"], one["counts"]): one["notes"] for one in rows}
-    assert told == {
+    notes = {(one["student"], one["points"], one["counts"]): one["notes"] for one in rows}
+    assert notes == {
         ("ada", 4, True): ["Counts: the best of 2 files for this assignment."],
         ("ada", 1, False): ["Does not count: ada/ex9 (1).py has more points."],
         ("bob", 0, True): ["As shipped: no answer is written in it."],

@@ -68,9 +68,9 @@ def test_who_is_stopped_in_a_callback_of_the_garbage_collector_is_stopped_again(
 
     def answer():
         thing = Thing()
-        told = weakref.ref(thing, forever)
+        watched = weakref.ref(thing, forever)
         del thing  # the first attempt ends in the callback
-        assert told() is None
+        assert watched() is None
         forever()
 
     outcome = watchdog.call(answer, 0.1)

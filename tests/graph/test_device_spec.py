@@ -87,8 +87,8 @@ def test_users_are_read_kindly():
 def test_what_is_no_number_is_told_with_its_spec(spec, text, field, others):
     with pytest.raises(ValueError) as caught, Graph().as_default(), device(spec):
         pass
-    told = f"'{text}' is not the number of a {field}, while parsing the device spec: '{spec}'."
-    assert str(caught.value) == f"{told} Write a whole number, or {others}."
+    expected = f"'{text}' is not the number of a {field}, while parsing the device spec: '{spec}'."
+    assert str(caught.value) == f"{expected} Write a whole number, or {others}."
 
 
 def test_a_spec_can_be_changed():

@@ -247,9 +247,9 @@ def test_the_dump_names_who_holds_what():
     assert weights.endswith("1.0KiB allocated for chunks. 1.0KiB in use in bin. 1000B client-requested in use in bin.")
     assert "Bin for 5.0KiB was 4.0KiB, Chunk State: " in lines
     own = lines.index("Bin for 5.0KiB was 4.0KiB, Chunk State: ")
-    beside = "prev:   Size: 512B | Requested Size: 512B | in_use: 1 | bin_num: -1"
+    neighbours = "prev:   Size: 512B | Requested Size: 512B | in_use: 1 | bin_num: -1"
     assert lines[own + 1 : own + 7] == [
-        f"  Size: 4.5KiB | Requested Size: 0B | in_use: 0 | bin_num: 4, {beside}",
+        f"  Size: 4.5KiB | Requested Size: 0B | in_use: 0 | bin_num: 4, {neighbours}",
         "Next region of size 8192",
         "InUse at 0 of size 1024 by op weights action_count 1 next 1",
         "Free  at 400 of size 2048 next 2",

@@ -215,8 +215,8 @@ def test_a_tensor_has_the_shape_that_the_program_knows(memory):
     kept = [memory.keep(drawn.reshape(32, 32), node("drawn"))]
     kept.append(memory.keep(np.zeros((250, 4), "u4").reshape(-1)[:999].view("f"), node("cut")))
     kept.append(memory.keep(np.zeros((240, 4), "f")[:9], node("part")))
-    told = sorted(line.strip().partition(" from ")[2] for line in memory.usage().splitlines()[1:])
-    assert told == ["cut: float[999]", "drawn: float[32,32]", "part: float[240,4]"] and len(kept) == 3
+    origins = sorted(line.strip().partition(" from ")[2] for line in memory.usage().splitlines()[1:])
+    assert origins == ["cut: float[999]", "drawn: float[32,32]", "part: float[240,4]"] and len(kept) == 3
 
 
 def test_many_small_tensors_are_one_line(memory):

@@ -29,7 +29,7 @@ def claim(program="", card=0):
     return hosts.visible_claims("localhost", program, None)[card]
 
 
-def told():
+def recorded():
     """Card, program, what, MiB before and after, asked and free."""
     return [
         (e.card, e.program, e.what, *(n // MIB for n in (e.before, e.held, e.asked, e.free))) for e in tf.smi().events
@@ -43,7 +43,7 @@ def test_takes_refusals_and_ends_are_told_in_order():
     assert not b.grab(200 * MIB - CONTEXT)
     assert a.grab(20 * MIB) and claim("b", 1).grab(50 * MIB - CONTEXT)
     hosts.end_program("a")
-    assert told() == [
+    assert recorded() == [
         (0, "a", "takes", 0, 100, 0, 0),
         (0, "b", "refused", 0, 0, 200, 256 - 100 - 11),
         (0, "a", "takes", 100, 120, 0, 0),
@@ -74,16 +74,16 @@ def test_a_refusal_is_told_once():
     a = claim("a")
     for _ in range(3):
         assert not a.grab(100 * MIB)
-    assert [what for _, _, what, *_ in told()] == ["refused"]
+    assert [what for _, _, what, *_ in recorded()] == ["refused"]
     assert a.grab(MIB) and not a.grab(100 * MIB)
-    assert [what for _, _, what, *_ in told()] == ["refused", "takes", "refused"]
+    assert [what for _, _, what, *_ in recorded()] == ["refused", "takes", "refused"]
 
 
 def test_new_cards_have_no_past():
     hosts.simulate_gpus(1)
     assert claim("a").grab(MIB)
     hosts.simulate_gpus(1)
-    assert told() == []
+    assert recorded() == []
 
 
 CHILD = """

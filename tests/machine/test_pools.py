@@ -136,8 +136,8 @@ def test_a_function_over_a_large_array_has_the_same_bits_in_parts(op, shape, dty
             value = tf.placeholder(dtype)
             y = getattr(tf, op)(value)
             parts.append(session.run(y, {value: x}))
-            beside = [d for d in session.trace(y, {value: x}).step_stats.dev_stats if d.device.endswith("/intra-op")]
-            assert [len(d.node_stats) for d in beside] == ([] if threads == 1 else [3])
+            pools_of = [d for d in session.trace(y, {value: x}).step_stats.dev_stats if d.device.endswith("/intra-op")]
+            assert [len(d.node_stats) for d in pools_of] == ([] if threads == 1 else [3])
     np.testing.assert_array_equal(*parts, strict=True)
 
 

@@ -297,8 +297,8 @@ def test_who_waits_and_is_sent_away_by_a_close_or_a_deadline():
         sess.run(take)
         with pytest.raises(tf.errors.OutOfRangeError):
             sess.run(take)
-    told = [(event.what, event.op, event.error) for event in seen.queues]
-    assert told == [
+    seen_at_queues = [(event.what, event.op, event.error) for event in seen.queues]
+    assert seen_at_queues == [
         ("wait", "take", ""), ("end", "take", "CancelledError"), ("put", "put", ""), ("wait", "put", ""),
         ("close", "q_Close", ""), ("end", "put", "CancelledError"), ("take", "take", ""),
         ("end", "take", "OutOfRangeError"),

@@ -109,9 +109,9 @@ def test_an_unknown_question_is_told(shell):
 
 
 def test_a_short_id_that_means_several_questions_is_told_with_all_of_them(shell):
-    told = cell(shell, "%dtf_grade q1").strip()
+    printed = cell(shell, "%dtf_grade q1").strip()
     several = [question.id for question in all_questions() if question.id.endswith("/q1")]
-    assert told == f"UsageError: 'q1' is the end of several questions. Name one: {', '.join(several)}"
+    assert printed == f"UsageError: 'q1' is the end of several questions. Name one: {', '.join(several)}"
     assert len(several) > 5
 
 
@@ -164,5 +164,5 @@ def test_a_style_is_that_of_all_pictures_from_then_on(model):
     assert "projector" not in magic(model, "%dtf_placement", "p").svg
     for line in ("%dtf_style", "%dtf_style --projector --default"):
         assert "Choose one: %dtf_style --projector or %dtf_style --default" in cell(model, line)
-    told = cell(model, "%dtf_style --projektor")
-    assert "--projektor. Choose one: %dtf_style --projector or %dtf_style --default" in told
+    printed = cell(model, "%dtf_style --projektor")
+    assert "--projektor. Choose one: %dtf_style --projector or %dtf_style --default" in printed

@@ -105,13 +105,13 @@ def test_names_of_the_picture_are_fetches(shell, name, what):
 
 def test_python_comes_before_names(shell):
     shell.run_cell(NAMED + "step = loss").raise_error()
-    assert magic(shell, "%dtf_explain step", "told").fetches == ["conv1/Sum:0"]
-    assert magic(shell, "%dtf_explain step:0", "told").fetches == ["step:0"]
+    assert magic(shell, "%dtf_explain step", "story").fetches == ["conv1/Sum:0"]
+    assert magic(shell, "%dtf_explain step:0", "story").fetches == ["step:0"]
 
 
 def test_two_fetches_need_no_brackets(shell):
     shell.run_cell(NAMED).raise_error()
-    assert magic(shell, "%dtf_explain loss step", "told").fetches == ["conv1/Sum:0", "step:0"]
+    assert magic(shell, "%dtf_explain loss step", "story").fetches == ["conv1/Sum:0", "step:0"]
     text = cell(shell, "%dtf_timeline loss nobody")
     assert text.startswith("UsageError: ") and "'nobody' is not an op or tensor of the graph" in text
     assert len(text.splitlines()) == 1

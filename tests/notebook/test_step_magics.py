@@ -1,4 +1,4 @@
-"""`%dtf_explain` and `%dtf_step`: a step told, and a step taken in steps."""
+"""`%dtf_explain` and `%dtf_step`: a step explained, and a step taken in steps."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from tests.notebook.cells import cell, magic
 
 
 def test_explain_tells_of_the_session_that_runs_the_graph(model):
-    told = magic(model, "%dtf_explain y --feed [x]", "told")
-    assert {(c.tensor, c.nbytes) for c in told.crossings} == {("v/read", 8), ("_arg_x_0_0", 8), ("y", 8)}
-    assert "pinned to /job:worker/task:1" in magic(model, "%dtf_explain y --session sess", "told").everything
-    data, _ = model.display_formatter.format(told)
+    story = magic(model, "%dtf_explain y --feed [x]", "story")
+    assert {(c.tensor, c.nbytes) for c in story.crossings} == {("v/read", 8), ("_arg_x_0_0", 8), ("y", 8)}
+    assert "pinned to /job:worker/task:1" in magic(model, "%dtf_explain y --session sess", "story").everything
+    data, _ = model.display_formatter.format(story)
     assert "Ready order" in data["text/html"] and "<script" not in data["text/html"]
 
 
 def test_explain_without_a_session(shell):
     shell.run_cell("a = tf.constant(1.0)\nb = tf.negative(a, name='b')").raise_error()
-    assert "A step for b: 2 of 2 ops on 1 device" in repr(magic(shell, "%dtf_explain b", "told"))
+    assert "A step for b: 2 of 2 ops on 1 device" in repr(magic(shell, "%dtf_explain b", "story"))
     assert "Name what the step would fetch" in cell(shell, "%dtf_explain")
 
 

@@ -139,9 +139,9 @@ def test_answers_that_hang_or_talk_are_results(name, tmp_path):
     (score,) = graded(executed(notebook, tmp_path))
     assert errors(notebook) == set()
     assert score["points"] == 0
-    told = score["questions"][0]["checks"][0]
-    assert ANSWERS[name][1] in told["message"]
-    assert ("characters more" in told["output"]) == (name == "talks")
+    result = score["questions"][0]["checks"][0]
+    assert ANSWERS[name][1] in result["message"]
+    assert ("characters more" in result["output"]) == (name == "talks")
 
 
 # What the run between a choice and the task has to show: a line for each letter, and each thing that `look` names.

@@ -183,22 +183,22 @@ def test_a_close_that_nobody_waits_for_still_comes():
     put(queue, 1)
     second, closing = put(queue, 2), Close()
     queue.join(closing)
-    told = []
-    closing.done = told.append
+    finished = []
+    closing.done = finished.append
     for attempt in queue.leave(closing):
         attempt.finish()
-    assert told == [closing] and not queue.closed
+    assert finished == [closing] and not queue.closed
     assert numbers(get(queue)) == [1]
     assert queue.closed and not queue.waiting() and second.error is None
     assert numbers(get(queue)) == [2]
 
 
 def test_each_is_told_once():
-    told = []
-    attempt = Get(1, False, "who", told.append)
+    finished = []
+    attempt = Get(1, False, "who", finished.append)
     attempt.finish()
     attempt.finish()
-    assert told == [attempt]
+    assert finished == [attempt]
 
 
 # -- what a waiting Get holds ---------------------------------------------------------------------------

@@ -179,7 +179,7 @@ def test_a_greedy_walk_gives_a_card_no_more_variables_than_it_can_hold(walk, upd
 
 
 def test_what_fits_nowhere_is_an_error_that_says_what_to_do():
-    with pytest.raises(errors.ResourceExhaustedError) as told:
+    with pytest.raises(errors.ResourceExhaustedError) as caught:
         placed(weights(4), machines=one_host(gpu=card(100 << 20)), devices=GPUS)
     for part in (
         "no placement that fits",
@@ -188,7 +188,7 @@ def test_what_fits_nowhere_is_an_error_that_says_what_to_do():
         "w0 (64.00MiB)",
         "What to do: a smaller batch",
     ):
-        assert part in told.value.message
+        assert part in caught.value.message
 
 
 def weights(count):

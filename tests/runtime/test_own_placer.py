@@ -103,9 +103,9 @@ def test_reasons_say_whose_placement_it_is():
 
 
 def refused(placer, fetch, config=THREE):
-    with tf.Session(config=config, placer=placer) as session, pytest.raises(errors.InvalidArgumentError) as told:
+    with tf.Session(config=config, placer=placer) as session, pytest.raises(errors.InvalidArgumentError) as caught:
         session.run(fetch)
-    return told.value.message
+    return caught.value.message
 
 
 @pytest.mark.parametrize("device", [None, "/cpu:0", f"{LOCAL}/device:CPU:7"])

@@ -110,7 +110,7 @@ def test_figure_12_5(monkeypatch):
     assert max(ran[name].start for name in "ABC") < min(ran[name].end for name in "ABC")
     assert {ran["A"].thread, ran["B"].thread} == {"inter-op 1", "inter-op 2"} and ran["C"].thread == "inter-op 1"
     # A is done in three parts, on three threads at once: the one that runs A, and two of the intra-op pool.
-    parts = [event for event in step.beside if event.part]
+    parts = [event for event in step.details if event.part]
     assert [event.name for event in parts] == ["A"] * 3
     assert sorted(event.part for event in parts) == [(1, 3), (2, 3), (3, 3)]
     assert {event.thread for event in parts} == {ran["A"].thread, "intra-op 1", "intra-op 2"}
@@ -144,7 +144,7 @@ def test_a_traced_step_counts_no_part_as_a_node(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     step = traced(figure(), two_gpus())  # five real products of 128 MFLOP
     assert sorted(event.name for event in step.events if len(event.name) == 1) == list("ABCDExy")
-    assert sorted(event.called(event.name) for event in step.beside if event.part) == [
+    assert sorted(event.called(event.name) for event in step.details if event.part) == [
         f"{name} {i}/3" for name in "ABCDE" for i in (1, 2, 3)
     ]
 

@@ -32,10 +32,10 @@ def test_simple_placement_and_its_log(capfd):
     c = tf.multiply(a, b, name="mul")
     with tf.Session(config=tf.ConfigProto(log_device_placement=True)) as session:
         a.initializer.run(session=session)
-        told = capfd.readouterr().out
+        printed = capfd.readouterr().out
         assert session.run(c) == 12
         assert capfd.readouterr().out == ""  # all is placed already
-    lines = dict(re.findall(r"^(\S+): \(\w+\): (\S+)$", told, re.MULTILINE))
+    lines = dict(re.findall(r"^(\S+): \(\w+\): (\S+)$", printed, re.MULTILINE))
     assert lines == {
         "a": f"{TASK}/device:CPU:0",
         "a/read": f"{TASK}/device:CPU:0",

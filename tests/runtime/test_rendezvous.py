@@ -16,10 +16,10 @@ class Box:
     """The results that a consumer got."""
 
     def __init__(self):
-        self.told = []
+        self.results = []
 
     def __call__(self, value, error):
-        self.told.append(value if error is None else type(error))
+        self.results.append(value if error is None else type(error))
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def test_keys_are_tensorflows():
 def test_whoever_comes_first_waits(table, value):
     first, second = Box(), Box()
     table.recv_async("a", first)
-    assert first.told == [] and table.waiting() == ["a"]
+    assert first.results == [] and table.waiting() == ["a"]
     table.send("a", value)
     table.send("b", value)
     table.recv_async("b", second)
-    assert first.told == second.told == [value] and table.waiting() == []
+    assert first.results == second.results == [value] and table.waiting() == []
 
 
 def test_a_key_is_used_once_by_each(table):
@@ -54,7 +54,7 @@ def test_a_key_is_used_once_by_each(table):
     with pytest.raises(errors.AbortedError, match="Duplicated recv: b"):
         table.recv_async("b", Box())
     table.send("b", 3)
-    assert first.told == [3]  # who came first has lost nothing
+    assert first.results == [3]  # who came first has lost nothing
 
 
 def test_who_gives_up_makes_room_for_another(table):
@@ -63,7 +63,7 @@ def test_who_gives_up_makes_room_for_another(table):
     table.forget("a", first)
     table.recv_async("a", second)
     table.send("a", 1)
-    assert (first.told, second.told) == ([], [1])
+    assert (first.results, second.results) == ([], [1])
 
 
 def test_a_key_may_be_used_again_once_it_was_served(table):
@@ -71,7 +71,7 @@ def test_a_key_may_be_used_again_once_it_was_served(table):
     for value in (1, 2):
         table.send("a", value)
         table.recv_async("a", box)
-    assert box.told == [1, 2]
+    assert box.results == [1, 2]
 
 
 def test_a_variable_is_read_when_it_is_taken(table):
@@ -82,7 +82,7 @@ def test_a_variable_is_read_when_it_is_taken(table):
     table.recv_async("a", box)
     table.recv_async("b", box)
     table.send("b", cell)
-    assert box.told == [2, 2]
+    assert box.results == [2, 2]
 
 
 def test_an_error_reaches_all_who_wait_and_all_who_come(table):
@@ -93,7 +93,7 @@ def test_an_error_reaches_all_who_wait_and_all_who_come(table):
     table.abort(errors.InternalError(None, None, "a second error changes nothing"))
     table.recv_async("a", late)
     table.recv_async("sent", late)
-    assert waits.told == [errors.CancelledError] and late.told == [errors.CancelledError] * 2
+    assert waits.results == [errors.CancelledError] and late.results == [errors.CancelledError] * 2
     with pytest.raises(errors.CancelledError, match="why"):
         table.send("b", 1)
 
@@ -103,7 +103,7 @@ def test_a_consumer_may_come_before_its_step():
     task.find(7).recv_async("a", box)
     assert task.waiting() == [(7, "a")]
     task.find(7).send("a", 5)
-    assert box.told == [5] and task.find(7) is not task.find(8)
+    assert box.results == [5] and task.find(7) is not task.find(8)
 
 
 def test_a_step_that_has_ended_is_not_made_again():
@@ -111,7 +111,7 @@ def test_a_step_that_has_ended_is_not_made_again():
     task.find(7).recv_async("a", waits)
     task.cleanup(7)
     task.find(7).recv_async("b", late)
-    assert waits.told == late.told == [errors.AbortedError] and task._steps == {}
+    assert waits.results == late.results == [errors.AbortedError] and task._steps == {}
     task.cleanup(8, errors.UnknownError(None, None, "never begun"))
     for step in range(5000):
         task.cleanup(step)
@@ -123,7 +123,7 @@ def test_the_end_of_a_task():
     for step in (1, 2):
         task.find(step).recv_async("a", box)
     task.abort_all(errors.UnavailableError(None, None, "stopped"))
-    assert box.told == [errors.UnavailableError] * 2
+    assert box.results == [errors.UnavailableError] * 2
 
 
 def test_values_are_pulled_from_the_task_that_makes_them():
@@ -131,7 +131,7 @@ def test_values_are_pulled_from_the_task_that_makes_them():
     step = StepRendezvous("/job:a/replica:0/task:0", lambda: table, lambda *call: pulled.append(call))
     step.send(KEY, "0:0", 5)
     step.recv_async(KEY, "0:0", box)
-    assert box.told == [5]
+    assert box.results == [5]
     elsewhere = ("/job:a/replica:0/task:00/device:CPU:0", *KEY[1:])
     step.recv_async(elsewhere, "3:1", box)
     assert pulled == [("/job:a/replica:0/task:00", full_key(elsewhere, "3:1"), box)]

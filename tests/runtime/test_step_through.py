@@ -98,12 +98,12 @@ def test_what_came_out_is_told():
         steps = session.step_through(
             [x * 2.0, w, tf.identity(s), tf.split(x, 2, name="parts"), big], {x: [1, 2], s: "word"}
         )
-        told = {ran.name: ran.outputs for record in steps for ran in record.ran}
-    assert told["mul"] == ["float32 [2] = [2., 4.]"]
-    assert told["w"] == ["variable of float32 [2] = [1., 2.]"]
-    assert told["Identity"] == ["string = b'word'"]
-    assert told["parts"] == ["float32 [1] = [1.]", "float32 [1] = [2.]"]
-    assert told["big"] == ["float32 [200]"]
+        results = {ran.name: ran.outputs for record in steps for ran in record.ran}
+    assert results["mul"] == ["float32 [2] = [2., 4.]"]
+    assert results["w"] == ["variable of float32 [2] = [1., 2.]"]
+    assert results["Identity"] == ["string = b'word'"]
+    assert results["parts"] == ["float32 [1] = [1.]", "float32 [1] = [2.]"]
+    assert results["big"] == ["float32 [200]"]
 
 
 @pytest.mark.parametrize("parallel", [1, 10])
@@ -112,8 +112,8 @@ def test_what_goes_into_through_and_out_of_a_loop_is_told(parallel):
     y = tf.while_loop(lambda v: v < 7.0, lambda v: v + step, [x], parallel_iterations=parallel)
     with tf.Session() as session:
         steps = session.step_through(y, {x: 1.0, step: 3.0})
-        told = [(ran.name, ran.result) for record in steps for ran in record.ran]
-    loop = [(name, result) for name, result in told if re.match("while.*(Enter|NextIteration|Exit)", name)]
+        results = [(ran.name, ran.result) for record in steps for ran in record.ran]
+    loop = [(name, result) for name, result in results if re.match("while.*(Enter|NextIteration|Exit)", name)]
     dead = [("while/Exit[0]", "dead: not run"), ("while/Exit[1]", "dead: not run")]
     assert sorted(loop) == sorted([
         ("while/Enter", "float32 = 1."), ("while/add/Enter", "float32 = 3."),
@@ -230,8 +230,8 @@ def test_a_branch_that_is_not_taken_is_dead():
     p = tf.placeholder(tf.bool, [])
     out = tf.cond(p, lambda: tf.constant(1.0, name="yes"), lambda: tf.constant(2.0, name="no"))
     with tf.Session() as session:
-        told = {r.name: r.result for record in session.step_through(out, {p: True}) for r in record.ran}
-    assert told["cond/no"] == "dead: not run" and told["cond/yes"] == "float32 = 1."
+        results = {r.name: r.result for record in session.step_through(out, {p: True}) for r in record.ran}
+    assert results["cond/no"] == "dead: not run" and results["cond/yes"] == "float32 = 1."
 
 
 # -- what waits for something outside ------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ def test_a_server_needs_all_its_shards_and_what_it_computes_itself():
     profile = layered([300, 500, 700])
     apart = cluster(2, 1)
     assert _needed(profile, apart, "greedy", 1)[apart.servers[0]] == 300 + 500 + 700
-    beside = cluster(2, 1, ps_colocated=True)
-    held = _needed(profile, beside, "greedy", 1)
+    colocated = cluster(2, 1, ps_colocated=True)
+    held = _needed(profile, colocated, "greedy", 1)
     assert sum(held.values()) == 2 * profile.fetched_memory_bytes + 300 + 500 + 700
 
 

@@ -108,8 +108,8 @@ def test_our_sheet_has_the_columns_of_nbgraders(course):
 @pytest.mark.parametrize("name", ANSWERS)
 def test_feedback_shows_the_report_and_no_check(course, name):
     page = (course / "feedback" / name / NAME / f"{NAME}.html").read_text(encoding="utf-8")
-    told = {"empty": "is not written yet", "hanging": "Stopped after 4 s"}.get(name, "fewest bytes so far")
-    assert told in page
+    expected = {"empty": "is not written yet", "hanging": "Stopped after 4 s"}.get(name, "fewest bytes so far")
+    assert expected in page
     assert "BEGIN SOLUTION" not in page and "def balanced(" not in page
 
 

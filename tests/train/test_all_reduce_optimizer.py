@@ -288,8 +288,8 @@ def test_buckets_are_filled_from_the_last_variable_on(spec):
         variables = [tf.Variable(np.ones(4, dtype), name=f"v{i}") for i, dtype in enumerate(["f4", "f4", "f8", "f4"])]
         optimizer = tf.train.AllReduceOptimizer(OPTIMIZERS["SGD"](), spec, 0, bucket_bytes=32)
         optimizer.apply_gradients([(tf.ones_like(v), v) for v in variables])
-        told = optimizer._group.tensors()
-    buckets = [line.partition(": ")[2] for line in told]
+        lines = optimizer._group.tensors()
+    buckets = [line.partition(": ")[2] for line in lines]
     assert buckets == ["v3 float32 (4,), v1 float32 (4,)", "v2 float64 (4,)", "v0 float32 (4,)"]
     assert graph.get_operation_by_name("all_reduce/bucket_0/joined").device == "/job:worker/task:0"
 

@@ -258,8 +258,8 @@ def test_who_waits_looks_again_soon_and_says_so_as_often_as_tensorflow(caplog):
     assert clock.pauses[:6] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0]
     assert set(clock.pauses[5:]) == {1.0} and 65 <= clock.seconds < 67
     local = ["Running local_init_op.", "Done running local_init_op."]
-    told = [*local, "Waiting for model to be ready."] * 3 + local  # at 0, 30 and 60 s, and at the end
-    assert [record.message[:30] for record in caplog.records] == told
+    expected = [*local, "Waiting for model to be ready."] * 3 + local  # at 0, 30 and 60 s, and at the end
+    assert [record.message[:30] for record in caplog.records] == expected
 
 
 def test_how_long_it_rests_is_the_users():
@@ -322,10 +322,10 @@ def test_a_failed_preparation_leaves_no_session_behind():
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "error_at_end"),
     [(None, "end"), (StopIteration, "end"), (errors.OutOfRangeError, "end"), (ZeroDivisionError, "fail")],
 )
-def test_a_hook_is_told_how_the_training_ended(error, told):
+def test_a_hook_is_told_how_the_training_ended(error, error_at_end):
     """TensorFlow tells only of a good end. A hook of another family, which need not have `fail`, does no harm."""
 
     class Hook(tf.train.SessionRunHook):
@@ -344,7 +344,7 @@ def test_a_hook_is_told_how_the_training_ended(error, told):
         session.run(c)
         if error is not None:
             raise error(None, None, "the end") if error is errors.OutOfRangeError else error
-    assert calls == [(told, 3)]
+    assert calls == [(error_at_end, 3)]
 
 
 def test_after_a_loss_a_step_function_gets_the_new_session():

@@ -544,18 +544,18 @@ def test_who_waits_long_says_for_whom(monkeypatch):
 
     def fate(client, made, session):
         if client.index == 1 and made == 3:
-            assert told.wait(60)
+            assert reported.wait(60)
 
     def say(text):
         said.append(text)
         if text.startswith("Worker 0 ") and text.index("worker 1: ") < text.index("worker 0: "):
-            told.set()
+            reported.set()
 
-    said, told = [], threading.Event()
+    said, reported = [], threading.Event()
     monkeypatch.setattr(worker_pace, "_PATIENCE", 0.05)
     monkeypatch.setattr(worker_pace, "say", say)
     log, _, _ = train(2, 6, hardware=REAL, max_ahead=1, num_workers=2, fate=fate)
-    assert len(log) == 12 and told.is_set()
+    assert len(log) == 12 and reported.is_set()
     assert all(
         re.match(r"Worker [01] has been in a step since \d\d:\d\d:\d\d\. With max_ahead=1 it waits", t) for t in said
     )
@@ -566,6 +566,6 @@ def test_of_each_worker_its_last_moment_is_told():
     pace = worker_pace.WorkerPace(2, 3, 4, 0, "staleness")
     rows = np.array([[0, 0, 0, 86_400.0, 1, 0], [2, 0, 0, 86_403.0, 1, 0], [0, 1, 1, 86_402.0, 1, 0]])
     at = [worker_pace._clock_time(moment) for moment in (86_404, 86_402, 86_403)]
-    text = pace.told(86_404, rows)
+    text = pace.report(86_404, rows)
     assert text.startswith(f"Worker 2 has been in a step since {at[0]}. With max_ahead=4 it waits")
     assert f"the oldest first: worker 1: none yet, worker 0: {at[1]}, worker 2: {at[2]}. A worker" in text

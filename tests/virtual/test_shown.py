@@ -96,8 +96,8 @@ def test_hooks_count_virtual_seconds(cluster, tmp_path):
     events = [event for file in tmp_path.glob("events*") for event in tf.train.summary_iterator(str(file))]
     rates = [v.simple_value for e in events for v in e.summary.value if v.tag == "global_step/sec"]
     assert rates == pytest.approx([0.01], rel=0.01)
-    told = [e.wall_time - EPOCH for e in events if any(v.tag == "step" for v in e.summary.value)]
-    assert np.diff(told) == pytest.approx(300.0, abs=1.0)  # the first step at which 250 s have passed
+    moments = [e.wall_time - EPOCH for e in events if any(v.tag == "step" for v in e.summary.value)]
+    assert np.diff(moments) == pytest.approx(300.0, abs=1.0)  # the first step at which 250 s have passed
     assert all(-1 < e.wall_time - EPOCH < 3000 for e in events if e.HasField("summary"))
 
 
@@ -270,7 +270,7 @@ def test_a_cluster_without_cards_says_nothing_of_the_host(simulated):
 
 def test_another_process_sees_virtual_time_before_the_first_step():
     with tf.Cluster(worker=1, gpus=1, clock="virtual"):
-        told = subprocess.run(
+        printed = subprocess.run(
             [sys.executable, "-m", "dtflab", "smi", "--period", "0"], capture_output=True, text=True, check=True
         ).stdout
-    assert IN_VIRTUAL_TIME in told and "NumPy" not in told
+    assert IN_VIRTUAL_TIME in printed and "NumPy" not in printed

@@ -321,17 +321,17 @@ def test_a_hundred_functions_may_sleep_at_once():
 def test_work_in_a_thread_of_the_librarys_own_is_told_of_a_deadlock_at_once(monkeypatch):
     """An answer that is graded runs in such a thread, and the main one waits for it in real time."""
     monkeypatch.setattr(deadlock, "PATIENCE", 1e6)
-    told, ended = [], threading.Event()
+    errors_seen, ended = [], threading.Event()
 
     def program():
         with tf.Cluster(worker=1, clock="virtual") as cluster, tf.Graph().as_default():
             with tf.Session(cluster.target) as session, pytest.raises(DeadlockError) as caught:
                 session.run(tf.FIFOQueue(3, tf.float32).dequeue())
-            told.append(caught.value)
+            errors_seen.append(caught.value)
         ended.set()
 
     clocks.REAL.spawn(program, name="work")
-    assert ended.wait(60) and "work waits for step 1" in str(told[0])
+    assert ended.wait(60) and "work waits for step 1" in str(errors_seen[0])
 
 
 def test_an_error_that_is_nobody_s_is_the_program_s_even_if_a_thread_has_waited_longer(cluster):

@@ -72,15 +72,15 @@ def test_what_was_wanted_sticks_out_above_the_capacity():
 
 def test_the_list_the_table_the_text_and_the_sentence_say_the_same():
     picture = tf.viz.card_history(state(*THREE))
-    told = ["A takes 400 MiB", "B takes 400 MiB", "C is refused: wants 400 MiB, 190 MiB are free",
+    events = ["A takes 400 MiB", "B takes 400 MiB", "C is refused: wants 400 MiB, 190 MiB are free",
             "A ends, gives back 400 MiB"]  # fmt: skip
     ((title, heads, rows),) = picture.tables
     assert title == "Memory of GPU 0 over time"
     assert heads == ("", "at, s", "event", f"A: {PROGRAM} (11)", f"B: {PROGRAM} (12)", f"C: {PROGRAM} (13)", "free")
-    assert [row[2] for row in rows] == told and [row[1] for row in rows] == ["0.000", "0.500", "60.000", "61.000"]
+    assert [row[2] for row in rows] == events and [row[1] for row in rows] == ["0.000", "0.500", "60.000", "61.000"]
     assert rows[2][3:] == ["400 MiB", "400 MiB", "0 MiB", "190 MiB"]
     assert rows[3][3:] == ["0 MiB", "400 MiB", "0 MiB", "590 MiB"]
-    for words in told:
+    for words in events:
         assert f">{words}<" in picture.svg and words in picture.text and words in picture.sentence
     assert "on here: 3 programs, 4 events in 61.0 s" in picture.sentence
     assert ">+500 ms<" in picture.svg and ">+60.0 s<" in picture.svg

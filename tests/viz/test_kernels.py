@@ -24,21 +24,21 @@ def session():
             yield sess, [product, steps]
 
 
-def told(picture):
+def rows_of(picture):
     ((_, heads, rows),) = picture.tables
     return {row[0]: dict(zip(heads[1:], row[1:], strict=True)) for row in rows}
 
 
 def test_each_cell_says_placed_able_or_unable(session):
     sess, fetches = session
-    rows = told(tf.viz.kernels(fetches, sess))
+    rows = rows_of(tf.viz.kernels(fetches, sess))
     assert rows["Mul float32"] == {"CPU:0": "has a kernel", "GPU:0": "has a kernel", "GPU:1": "1 op placed here"}
     assert rows["VariableV2 int32"] == {"CPU:0": "1 op placed here", "GPU:0": "no kernel", "GPU:1": "no kernel"}
 
 
 def test_what_is_said_to_have_no_kernel_cannot_be_placed_there(session):
     sess, fetches = session
-    rows = told(tf.viz.kernels(fetches, sess))
+    rows = rows_of(tf.viz.kernels(fetches, sess))
     assert rows["VariableV2 int32"]["GPU:0"] == "no kernel"
     with tf.device("/gpu:0"):
         pinned = tf.Variable(0, name="pinned")
@@ -48,7 +48,7 @@ def test_what_is_said_to_have_no_kernel_cannot_be_placed_there(session):
 
 def test_the_layers_name_the_library_and_the_hardware(session):
     sess, fetches = session
-    rows = told(tf.viz.kernels(fetches, sess))
+    rows = rows_of(tf.viz.kernels(fetches, sess))
     assert all(f"NumPy {np.__version__}" in word for word in rows["computed by"].values())
     assert rows["hardware"]["CPU:0"].startswith("CPU, ")
     assert rows["hardware"]["GPU:1"] == "GRID K520, simulated"

@@ -284,7 +284,7 @@ def test_rows_of_what_is_moved_say_what():
             product = tf.matmul(weights, weights, name="product")
         with tf.Session(cluster.target) as session:
             metadata = session.trace(product)
-    moved = {(event.name, event.op, event.thread) for event in trace.read(metadata).beside}
+    moved = {(event.name, event.op, event.thread) for event in trace.read(metadata).details}
     assert ("weights", "sent", "wire") in moved and ("weights:MEMCPYHtoD", "copied", "memcpy") in moved
     picture = viz.timeline(metadata)
     assert ">weights</text>" in picture.svg and "NoOp" not in picture.svg

@@ -142,8 +142,8 @@ def _demand_tasks(seen: Seen) -> None:
         raise Wrong(f"{case} has {plural(len(seen.of('ps')), 'ps task')}; expected: {case.ps_tasks}.", seen)
     counts = [sum(task.machine == machine for task in seen.of("ps")) for machine in case.machines]
     if max(counts) > min(counts) + 1:
-        told = ", ".join(f"{machine} {count}" for machine, count in zip(case.machines, counts))
-        raise Wrong(f"{case}: the ps tasks are not spread over the machines: {told}.", seen)
+        counted = ", ".join(f"{machine} {count}" for machine, count in zip(case.machines, counts))
+        raise Wrong(f"{case}: the ps tasks are not spread over the machines: {counted}.", seen)
 
 
 # -- what is checked -----------------------------------------------------------------------------------------

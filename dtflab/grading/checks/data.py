@@ -145,7 +145,7 @@ def demand_rule(answer: Any, calls: Calls) -> None:
     got = played((made[0], made[1]), given)
     if not _same(got, expected := by_library(calls)):
         i = next(i for i, pair in enumerate(zip(got, expected)) if not _equal(*pair))
-        raise Wrong(_told(calls, i, got[i], expected[i]), Seen(calls, got, _written(calls, given)))
+        raise Wrong(_sentence(calls, i, got[i], expected[i]), Seen(calls, got, _written(calls, given)))
     if _written(calls, given):
         raise Wrong("A gradient that was pushed has other numbers afterwards.", Seen(calls, got, written=True))
 
@@ -159,7 +159,7 @@ def _gradients(calls: Calls) -> list[Any]:
     return [call.gradient for call in calls if isinstance(call, Push)]
 
 
-def _told(calls: Calls, i: int, got: Any, expected: Any) -> str:
+def _sentence(calls: Calls, i: int, got: Any, expected: Any) -> str:
     """The calls until the wrong value, and what it should have been."""
     takes = [number for number, call in enumerate(calls) if isinstance(call, Take)]
     until = [str(call) for call in calls[: takes[i] + 1]]
@@ -219,8 +219,8 @@ def alone(answer: Any, random: Random) -> None:
     for gradient in gradients[:3]:
         first[0](gradient, 0)
     if (got := second[1](1)) is not None:
-        told = f"3 gradients were pushed to one accumulator; take(1) of another gave {_numbers(got)}, expected: None."
-        raise Wrong(told, Seen((), (), carried=True) if np.any(got) else None)  # 0 is nobody's gradient
+        text = f"3 gradients were pushed to one accumulator; take(1) of another gave {_numbers(got)}, expected: None."
+        raise Wrong(text, Seen((), (), carried=True) if np.any(got) else None)  # 0 is nobody's gradient
     demand_rule(answer, [*(Push(one, 0) for one in gradients), Take(4), *(Push(one, 1) for one in gradients), Take(3)])
 
 

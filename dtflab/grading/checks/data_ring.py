@@ -120,14 +120,14 @@ def sums(answer: Any, random: Random) -> None:
         for i, (value, place) in enumerate(zip(seen.values, devices_of(number))):
             total = np.sum(seen.tensors, axis=0)
             if np.shape(value) != total.shape:
-                told = f"{list(np.shape(value))}; expected: {list(total.shape)}"
-                raise Wrong(f"Of {number} devices, the result of device {i} has shape {told}.", seen)
+                found = f"{list(np.shape(value))}; expected: {list(total.shape)}"
+                raise Wrong(f"Of {number} devices, the result of device {i} has shape {found}.", seen)
             if not np.array_equal(value, total):
                 same = float(np.mean(value == total))
                 raise Wrong(f"Of {number} devices, device {i} has the sum in {same:.0%} of its elements.", seen)
             if label(seen.places[i]) != label(place):
-                told = f"is on {seen.places[i] or 'no device'}; expected: {place}"
-                raise Wrong(f"Of {number} devices, the result of device {i} {told}.", seen)
+                found = f"is on {seen.places[i] or 'no device'}; expected: {place}"
+                raise Wrong(f"Of {number} devices, the result of device {i} {found}.", seen)
 
 
 @q3.check("No device sends or receives more than 2(n − 1)/n of a tensor", points=4)
@@ -135,8 +135,8 @@ def bytes_(answer: Any, random: Random) -> Picture:
     seen = run(answer, drawn(random, random.randint(4, 5)))
     most = max(*seen.load(0), *seen.load(1))
     if most > seen.bound:
-        told = f"2(n − 1)/n of it are {byte_size(seen.bound)}; a device has sent or received {byte_size(most)}"
-        raise Wrong(f"{seen.number} devices, tensors of {byte_size(seen.nbytes)}: {told}.", seen, _picture(seen))
+        found = f"2(n − 1)/n of it are {byte_size(seen.bound)}; a device has sent or received {byte_size(most)}"
+        raise Wrong(f"{seen.number} devices, tensors of {byte_size(seen.nbytes)}: {found}.", seen, _picture(seen))
     return _picture(seen)
 
 

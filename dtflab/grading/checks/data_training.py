@@ -130,16 +130,16 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
             except errors.OpError:
                 if not late:
                     raise
-                told, strays = late[0]
-                raise Wrong(told, seen._replace(strays=strays, end=told)) from None
+                message, strays = late[0]
+                raise Wrong(message, seen._replace(strays=strays, end=message)) from None
         took = cluster.now() - BEGIN
         for index, one in enumerate(seconds):
             if not (isinstance(one, float) and 0 < one <= took):
-                told = f"train_together returns the virtual seconds of the training, which took {took:.2g} s at most"
-                raise Wrong(f"{told}; that of worker {index} returned {shown(one)}.")
+                rule = f"train_together returns the virtual seconds of the training, which took {took:.2g} s at most"
+                raise Wrong(f"{rule}; that of worker {index} returned {shown(one)}.")
         if strays := _strays(cluster, loss):
-            told = f"Expected: variables on the ps and the rest on each worker; but {strays[0]}."
-            raise Wrong(told, seen._replace(strays=strays))
+            message = f"Expected: variables on the ps and the rest on each worker; but {strays[0]}."
+            raise Wrong(message, seen._replace(strays=strays))
         return _looked_at(cluster, loss, rate, seen)
 
 
@@ -148,8 +148,8 @@ def _limited(cluster: Cluster, loss: Loss) -> Iterator[list[tuple[str, tuple[str
     """Stop a cluster on which something waits or goes on forever; the list then has why, and what was astray."""
     late: list[tuple[str, tuple[str, ...]]] = []
 
-    def give_up(told: str) -> None:
-        late.append((told, _strays(cluster, loss)))
+    def give_up(message: str) -> None:
+        late.append((message, _strays(cluster, loss)))
         cluster.stop()
 
     def look() -> None:
@@ -187,9 +187,9 @@ def _looked_at(cluster: Cluster, loss: Loss, rate: float, seen: Seen) -> Seen:
 def without_waiting(answer: Any, random: Random) -> None:
     seen = run(answer, random, sync=False)
     if not seen.steps <= seen.taken <= seen.most:
-        told = f"{seen.steps} steps are asked for; {seen.taken} were taken by {plural(seen.workers, 'worker')}"
-        told = f"{told}. Expected: {seen.steps} to {seen.most}"
-        raise Wrong(f"{told}: all may be busy when the last one is reached, and begin one more.", seen)
+        observed = f"{seen.steps} steps are asked for; {seen.taken} were taken by {plural(seen.workers, 'worker')}"
+        observed = f"{observed}. Expected: {seen.steps} to {seen.most}"
+        raise Wrong(f"{observed}: all may be busy when the last one is reached, and begin one more.", seen)
     if not seen.alone and seen.workers > 1:
         raise Wrong(f"{seen.computed} gradients made {seen.taken} steps; expected: a step for each.", seen)
     if seen.loss > 0.9 * np.log(10):
@@ -202,11 +202,11 @@ def with_waiting(answer: Any, random: Random) -> None:
     if seen.taken != seen.steps:
         raise Wrong(f"{seen.steps} steps are asked for; {seen.taken} were taken.", seen)
     if seen.alone:
-        told = f"{plural(seen.workers, 'worker')} computed {seen.computed} gradients for {seen.taken} steps"
-        raise Wrong(f"{told}; expected: {seen.workers} for each step.", seen)
+        observed = f"{plural(seen.workers, 'worker')} computed {seen.computed} gradients for {seen.taken} steps"
+        raise Wrong(f"{observed}; expected: {seen.workers} for each step.", seen)
     if seen.off > 1e-4:
-        told = "The weights are not those of gradient descent with the same steps"
-        raise Wrong(f"{told}; the largest difference is {seen.off:.2g}.", seen)
+        observed = "The weights are not those of gradient descent with the same steps"
+        raise Wrong(f"{observed}; the largest difference is {seen.off:.2g}.", seen)
 
 
 @q1.check("One worker alone, in both ways", points=1, seconds=8)
@@ -214,8 +214,8 @@ def one_worker(answer: Any, random: Random) -> None:
     for sync in (False, True):
         seen = run(answer, random, sync, workers=1)
         if seen.taken != seen.steps or seen.off > 1e-4:
-            told = f"One worker, {seen.steps} steps: {seen.taken} were taken, and the weights are up to {seen.off:.2g}"
-            raise Wrong(f"{told} away from those of gradient descent with as many steps.", seen)
+            text = f"One worker, {seen.steps} steps: {seen.taken} were taken, and the weights are up to {seen.off:.2g}"
+            raise Wrong(f"{text} away from those of gradient descent with as many steps.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

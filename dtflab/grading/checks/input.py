@@ -71,9 +71,9 @@ def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False)
     with watch() as watched:
         outcome = watchdog.call(functools.partial(_read, answer, seen, watched.queues), SECONDS)
     if outcome.stopped:
-        told = f"Stopped after {SECONDS:g} s: read_all does not come to an end."
+        message = f"Stopped after {SECONDS:g} s: read_all does not come to an end."
         deaf = " It did not react, and goes on in the background: restart the kernel." * outcome.left_running
-        raise _endless(told + deaf, seen, watched.queues)
+        raise _endless(message + deaf, seen, watched.queues)
     if outcome.error is not None:
         raise outcome.error
     found: Seen = outcome.value
@@ -109,17 +109,17 @@ def _written(folder: str, files: Sequence[Lines]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def _endless(told: str, seen: Seen, queues: Sequence[QueueEvent]) -> Wrong:
+def _endless(message: str, seen: Seen, queues: Sequence[QueueEvent]) -> Wrong:
     """The verdict on a call without an end, by the elements that it took from queues."""
     taken: Counter[str] = Counter()
     for event in queues:
         taken[event.queue] += event.elements if event.what == "take" else 0
     seen = seen._replace(endless=True, taken=max(taken.values(), default=0))
     if seen.starved:
-        told = f"{told} Nobody fills the queue."
+        message = f"{message} Nobody fills the queue."
     elif seen.insatiable:
-        told = f"{told} It took more lines than should come."
-    return Wrong(told, seen)
+        message = f"{message} It took more lines than should come."
+    return Wrong(message, seen)
 
 
 def _raised(seen: Seen, error: errors.OpError) -> Seen:
@@ -170,8 +170,8 @@ def small(answer: Any, random: Random) -> None:
 def missing(answer: Any, random: Random) -> None:
     seen = run(answer, _files(random, [3, 4, 2]), random.randint(1, 2), missing=True)
     if seen.error is None:
-        told = f"One of 4 files is missing. The program returned {plural(len(seen.got), 'line')}"
-        raise Wrong(f"{told}, as if all were well; it should raise a NotFoundError.", seen)
+        observed = f"One of 4 files is missing. The program returned {plural(len(seen.got), 'line')}"
+        raise Wrong(f"{observed}, as if all were well; it should raise a NotFoundError.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

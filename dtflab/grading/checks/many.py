@@ -98,8 +98,8 @@ def _looked_at(cluster: Cluster, seen: Seen) -> Seen:
     kernel = seen.variable("hidden/kernel")
     if kernel is None:
         there = ", ".join(sorted({f"'{one.name}' in container '{one.container}'" for one in seen.held})[:2])
-        told = f"There is no variable '{options.container}/hidden/kernel' in container '{options.container}'"
-        raise Wrong(f"{told} after the program. The cluster holds {there or 'no variables'}.", seen)
+        observed = f"There is no variable '{options.container}/hidden/kernel' in container '{options.container}'"
+        raise Wrong(f"{observed} after the program. The cluster holds {there or 'no variables'}.", seen)
     data = digits()
     with Graph().as_default() as graph, container(options.container), device(kernel.device):
         images = placeholder(dtypes.float32, [None, 64])
@@ -152,8 +152,8 @@ def contained(answer: Any, random: Random) -> None:
         second = run(answer, cluster, **_options(random, container="right"))
         stray = [one for one in second.held if one.container not in ("left", "right")]
         if stray:
-            told = f"Variable '{stray[0].name}' is in container '{stray[0].container}'; expected: left and right"
-            raise Wrong(f"{told}.", second)
+            observed = f"Variable '{stray[0].name}' is in container '{stray[0].container}'; expected: left and right"
+            raise Wrong(f"{observed}.", second)
         Session.reset(cluster.target, ["right"])
         left = {one.name for one in cluster.variables()}
         if left != {one.name for one in first.held}:
@@ -175,15 +175,15 @@ def _demand_numbers(seen: Seen) -> None:
     """Wrong unless the net has the width of the command line, and has learned so long and so fast."""
     kernel, options = seen.variable("hidden/kernel"), seen.options
     if kernel and kernel.shape[1] != options.hidden:
-        told = f"With --hidden={options.hidden} the net has {plural(kernel.shape[1], 'hidden unit')}."
-        raise Wrong(told, seen._replace(disobeys=True))
+        message = f"With --hidden={options.hidden} the net has {plural(kernel.shape[1], 'hidden unit')}."
+        raise Wrong(message, seen._replace(disobeys=True))
     if seen.steps != options.steps:
-        told = f"With --steps={options.steps} the global step of the container is {seen.steps}."
-        raise Wrong(told, seen._replace(disobeys=True))
+        message = f"With --steps={options.steps} the global step of the container is {seen.steps}."
+        raise Wrong(message, seen._replace(disobeys=True))
     learned = seen.training is not None and seen.training > LEARNED
     if learned != (options.rate > 0.1):
-        told = f"after {options.steps} steps the net knows {seen.training:.0%} of the training images"
-        raise Wrong(f"With --rate={options.rate:g}, {told}.", seen._replace(disobeys=True))
+        observed = f"after {options.steps} steps the net knows {seen.training:.0%} of the training images"
+        raise Wrong(f"With --rate={options.rate:g}, {observed}.", seen._replace(disobeys=True))
 
 
 @q1.check("train_net returns the share of right answers on the validation images", points=2, seconds=3)
@@ -196,8 +196,8 @@ def validated(answer: Any, random: Random) -> None:
 def _demand_value(seen: Seen) -> None:
     """Wrong unless the program returned what the net that it left is worth."""
     if seen.validation is not None and abs(seen.value - seen.validation) > 0.002:
-        told = f"The net that the program left is right on {seen.validation:.1%} of the validation images"
-        raise Wrong(f"{told}; train_net returned {seen.value:.3f}.", seen)
+        observed = f"The net that the program left is right on {seen.validation:.1%} of the validation images"
+        raise Wrong(f"{observed}; train_net returned {seen.value:.3f}.", seen)
 
 
 @q1.check("Two processes run it at the same time, and their nets stay", points=1, seconds=8)

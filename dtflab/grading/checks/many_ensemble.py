@@ -178,8 +178,8 @@ def _traced(on: Stage, classes: Tensor, feed: Any, seen: Seen) -> Seen:
     try:
         value = on.session.run(classes, feed, options=options, run_metadata=trace)
     except errors.FailedPreconditionError as error:
-        told = f"A variable is not there: {str(error.message).splitlines()[0]}"
-        raise Wrong(told, seen._replace(uninitialized=True)) from None
+        message = f"A variable is not there: {str(error.message).splitlines()[0]}"
+        raise Wrong(message, seen._replace(uninitialized=True)) from None
     where = [node.device for graph in trace.partition_graphs for node in graph.node if node.op == "MatMul"]
     return seen._replace(classes=value, devices=tuple(sorted(set(where))))
 
@@ -195,12 +195,12 @@ def demand_best(answer: Any, made: Sequence[Member]) -> None:
         labels = digits().validation.labels
         best = classes_of(made, best_three, mean_of_probabilities)
         if np.shape(seen.classes) != best.shape:
-            told = f"For {len(labels)} images the classes have shape {list(np.shape(seen.classes))}"
-            raise Wrong(f"{told}; expected: {list(best.shape)}, a class for each image.", seen)
+            observed = f"For {len(labels)} images the classes have shape {list(np.shape(seen.classes))}"
+            raise Wrong(f"{observed}; expected: {list(best.shape)}, a class for each image.", seen)
         same = int(np.sum(best == seen.classes))
         ranks = ", ".join(f"{one.result.container} {one.result.accuracy:.3f}" for one in best_three(made)[::-1])
-        told = f"Of {len(labels)} validation images, your classes are theirs for {same}"
-        raise Wrong(f"The three best are {ranks}. {told}.", seen)
+        observed = f"Of {len(labels)} validation images, your classes are theirs for {same}"
+        raise Wrong(f"The three best are {ranks}. {observed}.", seen)
 
 
 # -- what is checked -----------------------------------------------------------------------------------------

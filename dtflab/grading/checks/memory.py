@@ -41,13 +41,13 @@ class Case(NamedTuple):
     memory: int
 
     @property
-    def beside(self) -> int:
+    def per_card(self) -> int:
         """How many programs the fullest card has, if all cards get as many."""
         return -(-self.programs // self.cards)
 
-    def fits(self, beside: int) -> bool:
+    def fits(self, per_card: int) -> bool:
         """Whether that many of the programs fit on one card, with their contexts."""
-        return IDLE_BYTES + beside * (CONTEXT_BYTES + self.need * MIB) <= self.memory * MIB
+        return IDLE_BYTES + per_card * (CONTEXT_BYTES + self.need * MIB) <= self.memory * MIB
 
     def __str__(self) -> str:
         return (
@@ -104,9 +104,9 @@ def _start(case: Case, pairs: Sequence[tuple[str | None, Any]]) -> tuple[int, st
     """Start the programs one after the other, all of them go on; the first that fails, and why."""
     machine = f"machine.of-{os.getpid()}"  # no other process has cards there
     with contextlib.ExitStack() as running:
-        told = io.StringIO()  # CUDA's lines, one for each size that was tried: the error says it in one
-        running.enter_context(contextlib.redirect_stdout(told))
-        running.enter_context(contextlib.redirect_stderr(told))
+        log = io.StringIO()  # CUDA's lines, one for each size that was tried: the error says it in one
+        running.enter_context(contextlib.redirect_stdout(log))
+        running.enter_context(contextlib.redirect_stderr(log))
         for number, (visible, config) in enumerate(pairs, start=1):
             jobs = {"program": [f"{machine}:{2222 + number}"]}
             program = Cluster(
@@ -173,8 +173,8 @@ def too_large(answer: Any, random: Random) -> None:
     for programs, cards, least, most in ((1, 1, 260, 500), (2, 2, 260, 500), (2, 2, 220, 250), (3, 2, 100, 120)):
         case = Case(programs, cards, random.randint(least, most), 256)
         if (value := answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)) is not None:
-            told = f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help; expected: None."
-            raise Wrong(told, _seen(case, _settings(case, value)))
+            message = f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help; expected: None."
+            raise Wrong(message, _seen(case, _settings(case, value)))
     _demand_running(answer, Case(1, 1, random.randint(137, 140), 192))
 
 
@@ -199,7 +199,7 @@ def forgets_the_context(seen: Seen) -> bool:
 def forgets_the_others(seen: Seen) -> bool:
     """A program fits on a card of its own, but not together with the others that it has to share a card with. Count how
     many programs the fullest card has; each of them needs memory for its tensors and for its context."""
-    return seen.settings is not None and not seen.case.fits(seen.case.beside)
+    return seen.settings is not None and not seen.case.fits(seen.case.per_card)
 
 
 @q1.mistake()

@@ -112,11 +112,11 @@ def _try(answer: Any, model: Model, most: int) -> Seen:
 def _demand_largest(seen: Seen) -> None:
     if seen.is_right:
         return
-    told = f"largest_batch(step, {seen.most}) gave {seen.given}"
+    observed = f"largest_batch(step, {seen.most}) gave {seen.given}"
     if seen.given > seen.most or seen.given < 0:
-        raise Wrong(f"{told}; expected: a number from 0 to {seen.most}.", seen)
+        raise Wrong(f"{observed}; expected: a number from 0 to {seen.most}.", seen)
     more = "more would fit" if seen.fits else "that does not fit"
-    raise Wrong(f"{told}, but {more}.", seen)
+    raise Wrong(f"{observed}, but {more}.", seen)
 
 
 def _features(random: Random) -> int:
@@ -146,8 +146,8 @@ def few_steps(answer: Any, random: Random) -> None:
         seen = _try(answer, model, random.randrange(700, 1000))
         limit = _most_steps(seen.most)
         if seen.tries > limit or seen.given == 0:
-            told = f"For up to {seen.most} examples it took {plural(seen.tries, 'step')}"
-            raise Wrong(f"{told}; expected: {limit} at most, and a batch that fits.", seen)
+            observed = f"For up to {seen.most} examples it took {plural(seen.tries, 'step')}"
+            raise Wrong(f"{observed}; expected: {limit} at most, and a batch that fits.", seen)
 
 
 @q2.check("All examples fit, exactly all fit, and not even one fits", points=2, seconds=_SECONDS)

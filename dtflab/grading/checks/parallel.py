@@ -123,8 +123,8 @@ def _run(answer: Any, case: Case) -> Seen:
             metadata = session.trace(total.op)
             value = session.run(total)
     if not math.isclose(float(value), made.total, rel_tol=1e-4):
-        told = f"Of {plural(case.number, 'part')}, in_turn gave {float(value):,.0f}"
-        raise Wrong(f"{told}; expected: the sum, {made.total:,.0f}.")
+        observed = f"Of {plural(case.number, 'part')}, in_turn gave {float(value):,.0f}"
+        raise Wrong(f"{observed}; expected: the sum, {made.total:,.0f}.")
     controls = any(op.control_inputs for op in graph.get_operations())
     picture = memory(metadata, title="Memory of the card")
     waits = made.waits(total.op)
@@ -137,8 +137,8 @@ def _demand_peak(seen: Seen) -> Picture:
     """Wrong if more parts than allowed had their large tensors at once."""
     case = seen.case
     if seen.alive > case.at_once:
-        told = f"{plural(case.number, 'part')}, {case.at_once} at once: there were {seen.alive} large tensors at once"
-        raise Wrong(f"{told}; expected: {case.at_once} at most.", seen, seen.picture)
+        text = f"{plural(case.number, 'part')}, {case.at_once} at once: there were {seen.alive} large tensors at once"
+        raise Wrong(f"{text}; expected: {case.at_once} at most.", seen, seen.picture)
     return seen.picture
 
 
@@ -164,13 +164,13 @@ def several(answer: Any, random: Random) -> Picture:
 def no_longer(answer: Any, random: Random) -> None:
     for at_once in (2, 3, 9):
         seen = _run(answer, Case(random.randint(6, 8), at_once, 1000))
-        told = f"{plural(seen.case.number, 'part')}, {at_once} at once"
+        given = f"{plural(seen.case.number, 'part')}, {at_once} at once"
         if seen.chain > seen.case.least:
             one_by_one = f"{seen.chain} of them have to run one after the other"
-            raise Wrong(f"{told}: {one_by_one}; expected: {seen.case.least}.", seen)
+            raise Wrong(f"{given}: {one_by_one}; expected: {seen.case.least}.", seen)
         if seen.too_many:
             side_by_side = "a part waits for several parts that run side by side"
-            raise Wrong(f"{told}: {side_by_side}; it should begin when one of them is done.", seen)
+            raise Wrong(f"{given}: {side_by_side}; it should begin when one of them is done.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

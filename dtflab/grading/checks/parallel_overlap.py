@@ -122,15 +122,15 @@ class Seen(NamedTuple):
 
 
 def _in_words(graph: Graph) -> str:
-    told = []
+    sentences = []
     for op in graph.get_operations():
         if op.type == "MatMul":
             reads = [tensor.op.name for tensor in op.inputs if tensor.op.type == "MatMul"]
             reads = [f"reads {', '.join(reads)}"] if reads else []
             waits = [other.name for one in (op, *(t.op for t in op.inputs)) for other in one.control_inputs]
             waits = [f"waits for {', '.join(dict.fromkeys(waits))}"] if waits else []
-            told.append(f"{op.name} is on {op.device}" + "".join(f", {text}" for text in (*reads, *waits)))
-    return "; ".join(told)
+            sentences.append(f"{op.name} is on {op.device}" + "".join(f", {text}" for text in (*reads, *waits)))
+    return "; ".join(sentences)
 
 
 def _overlapped(metadata: RunMetadata, names: Sequence[str]) -> bool:
@@ -144,7 +144,7 @@ def _overlapped(metadata: RunMetadata, names: Sequence[str]) -> bool:
 def _demand(answer: Any, random: Random, builds: Sequence[Build]) -> Picture:
     """Wrong unless the answer says of each pair what a run of it shows; the picture of the last, or of a wrong one."""
     said: list[tuple[Case, bool]] = []
-    told, picture = "", None
+    wrong, picture = "", None
     with Cluster(worker=2, gpus=2, clock="virtual") as cluster:
         for build in random.sample(builds, len(builds)):
             with Graph().as_default() as graph, Session(cluster.target) as session:
@@ -154,14 +154,14 @@ def _demand(answer: Any, random: Random, builds: Sequence[Build]) -> Picture:
                 for first, second in (pair, pair[::-1]):
                     case = Case(first, second, _in_words(graph))
                     said.append((case, _answered(answer, case)))
-                    if said[-1][1] != really and not told:
-                        told, picture = _told(case, really), timeline(metadata)
-    if told:
-        raise Wrong(told, Seen(said), picture)
+                    if said[-1][1] != really and not wrong:
+                        wrong, picture = _verdict(case, really), timeline(metadata)
+    if wrong:
+        raise Wrong(wrong, Seen(said), picture)
     return timeline(metadata)
 
 
-def _told(case: Case, really: bool) -> str:
+def _verdict(case: Case, really: bool) -> str:
     """The verdict on an answer that differs from what a run shows."""
     ran = "ran at the same time" if really else "did not run at the same time"
     return f"may_overlap({case.first.name}, {case.second.name}) is {not really}, but they {ran}. {case.graph}."

@@ -98,10 +98,10 @@ def _demand_sets(answer: Any, ops: Sequence[Operation]) -> None:
     seen = Seen(*_edges(ops), answered)
     for number, (mine, its) in enumerate(zip(answered, expected), start=1):
         if mine != its:
-            raise Wrong(f"Set {number} of yours is {_told(mine)}; the executor runs {_told(its)}. {_why(seen)}", seen)
+            raise Wrong(f"Set {number} of yours is {_names(mine)}; the executor runs {_names(its)}. {_why(seen)}", seen)
     if len(answered) != len(expected):
         sets = f"Yours are {plural(len(answered), 'set')}, the executor's {len(expected)}"
-        last = "" if len(answered) > len(expected) else f": then come {_told(expected[len(answered)])}"
+        last = "" if len(answered) > len(expected) else f": then come {_names(expected[len(answered)])}"
         raise Wrong(f"{sets}{last}. {_why(seen)}", seen)
 
 
@@ -119,18 +119,18 @@ def _answered(value: Any) -> Sets:
     return found
 
 
-def _told(names: frozenset[str]) -> str:
+def _names(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))
 
 
 def _why(seen: Seen) -> str:
     """The graph, in a sentence."""
-    told = []
+    lines = []
     for name in sorted(seen.reads):
         reads, waits = seen.reads[name], seen.waits[name]
         if reads or waits:
-            told.append(f"{name} reads {', '.join(reads)}" + (f" and waits for {', '.join(waits)}" if waits else ""))
-    return f"The graph: {'; '.join(told) or 'sources only'}."
+            lines.append(f"{name} reads {', '.join(reads)}" + (f" and waits for {', '.join(waits)}" if waits else ""))
+    return f"The graph: {'; '.join(lines) or 'sources only'}."
 
 
 @q3.check("Ops that read: each in the set after its last source", points=4, seconds=_SECONDS)

@@ -67,8 +67,8 @@ def demand_rule(answer: Any, variables: Sequence[Variable], ps_tasks: int) -> Pi
     weights = [one.bytes for one in variables]
     i = _first_break(seen.choices, weights, ps_tasks)
     if i is not None:
-        told = _told(seen, i, _held(seen.choices[:i], weights, ps_tasks))
-        raise Wrong(told, seen._replace(carried=_carries(answer)), _picture(seen, weights))
+        message = _sentence(seen, i, _held(seen.choices[:i], weights, ps_tasks))
+        raise Wrong(message, seen._replace(carried=_carries(answer)), _picture(seen, weights))
     return _picture(seen, weights)
 
 
@@ -78,7 +78,7 @@ def _carries(answer: Any) -> bool:
     return first.choices != second.choices
 
 
-def _told(seen: Seen, i: int, held: Sequence[int]) -> str:
+def _sentence(seen: Seen, i: int, held: Sequence[int]) -> str:
     """The sentence on variable `i`, which went to the wrong task when the tasks held `held` bytes."""
     one, task = seen.variables[i], seen.choices[i]
     kind = "resource variable" if one.resource else "variable"

@@ -88,8 +88,8 @@ def _is_queue(op: Operation) -> bool:
 
 def _pinned_by_the_library(op: Operation) -> bool:
     """Whether the op is a queue, which TensorFlow itself pins to a CPU, or is colocated with one and got its pin."""
-    beside = [op.graph.get_operation_by_name(group.decode().removeprefix("loc:@")) for group in op.colocation_groups()]
-    return bool(op.device == "/device:CPU:*") and any(map(_is_queue, beside))
+    near = [op.graph.get_operation_by_name(group.decode().removeprefix("loc:@")) for group in op.colocation_groups()]
+    return bool(op.device == "/device:CPU:*") and any(map(_is_queue, near))
 
 
 def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, list[Operation]]:

@@ -95,7 +95,7 @@ def _demand_number(answer: Any, random: Random) -> None:
 def _demand_on(cluster: Cluster, answer: Any, cases: Iterable[Case], **wanted: Any) -> None:
     """Wrong unless the answer places the cases of which this is true as sessions of the cluster do."""
     targets = {task.name: task.target for task in cluster.tasks}
-    wrong, told = [], ""
+    wrong, first = [], ""
     for case in cases:
         about = {"gpu_kernel": case.gpu_kernel, "refused": case.place() is None, "master": case.master}
         if any(about[name] != value for name, value in wanted.items()):
@@ -104,10 +104,10 @@ def _demand_on(cluster: Cluster, answer: Any, cases: Iterable[Case], **wanted: A
         expected, why = _placed(case, targets[case.master])
         if got != expected:
             wrong.append((case, got))
-            told = told or f"{case}: yours is {shown(got)}; TensorFlow's is {expected!r} ({why})."
+            first = first or f"{case}: yours is {shown(got)}; TensorFlow's is {expected!r} ({why})."
     if wrong:
         more = f" And {plural(len(wrong) - 1, 'other case')} like this." if len(wrong) > 1 else ""
-        raise Wrong(told + more, Seen(wrong))
+        raise Wrong(first + more, Seen(wrong))
 
 
 # -- what is checked -----------------------------------------------------------------------------------------

@@ -164,8 +164,8 @@ def _listed(devices: Sequence[str]) -> str:
 def used(answer: Any, random: Random) -> None:
     seen = _run(answer, random)
     if seen.ready_made:
-        told = f"'{seen.ready_made[0]}' gets twice the variable from another device, and computes nothing"
-        raise Wrong(f"{told}; each device should multiply the variable itself.", seen)
+        observed = f"'{seen.ready_made[0]}' gets twice the variable from another device, and computes nothing"
+        raise Wrong(f"{observed}; each device should multiply the variable itself.", seen)
 
 
 @q4.check("An update is seen by all, and runs where you say", points=2)

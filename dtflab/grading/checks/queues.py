@@ -122,8 +122,8 @@ class Pipeline:
         some = f"though {self.task.batch_size} sentences of one kind are there"
         batch = np.asarray(self._run("take", self._take, some if self.open else "though the queues should be closed"))
         if batch.dtype == np.int32 and batch.ndim == 1:
-            told = f"A batch is an int32 of shape [sentences, words], not of {list(batch.shape)}."
-            raise Wrong(told, self.seen()._replace(shape=batch.shape))
+            message = f"A batch is an int32 of shape [sentences, words], not of {list(batch.shape)}."
+            raise Wrong(message, self.seen()._replace(shape=batch.shape))
         self._batches.append(rows_of(batch))
         return self.seen()
 
@@ -195,8 +195,8 @@ def demand_one_kind(seen: Seen) -> None:
     if not seen.one_kind(task.kind):
         words = ", ".join(str(len(row)) for row in seen.batches[-1])
         kinds = ", or ".join(map(task.text, range(len(task.bounds) + 1)))
-        told = f"Bounds {list(task.bounds)}: a batch holds sentences of {words} words"
-        raise Wrong(f"{told}; expected: sentences of one kind, {kinds} words.", seen)
+        observed = f"Bounds {list(task.bounds)}: a batch holds sentences of {words} words"
+        raise Wrong(f"{observed}; expected: sentences of one kind, {kinds} words.", seen)
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -236,8 +236,8 @@ def ends(answer: Any, random: Random) -> None:
     for count in (task.batch_size + 1, 1, 0):
         *_, seen = run(answer, task._replace(sentences=short[:count]))
         if len(seen.sentences) != count:
-            told = f"Of {plural(count, 'sentence')} in batches of {task.batch_size}, {len(seen.sentences)} came out."
-            raise Wrong(told, seen)
+            message = f"Of {plural(count, 'sentence')} in batches of {task.batch_size}, {len(seen.sentences)} came out."
+            raise Wrong(message, seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

@@ -76,8 +76,8 @@ def holds(answer: Any, i: int, j: int, missing: int) -> bool:
         other = j if missing == i else i
         shop.put([other])
         if shop.run([shop.job(answer, i, j)]) is not None:
-            told = f"A job for GPUs {i} and {j} ran though the token of GPU {missing} was missing."
-            raise Wrong(told, Seen(during=(1, 0)))
+            message = f"A job for GPUs {i} and {j} ran though the token of GPU {missing} was missing."
+            raise Wrong(message, Seen(during=(1, 0)))
         return shop.left()[other] == 0
 
 
@@ -95,11 +95,11 @@ def demand_tokens(answer: Any, i: int, j: int) -> None:
             raise Wrong(f"The tensor of a job has the value of work(); this one is {shown(values[0])}.")
         during = [int(size) for size in values[0]]
         if during != [0, 0]:
-            told = f"While a job for GPUs {i} and {j} worked, their queues had {during} tokens; expected: none"
-            raise Wrong(f"{told}: [0, 0].", Seen(sizes=sizes, during=during))
+            observed = f"While a job for GPUs {i} and {j} worked, their queues had {during} tokens; expected: none"
+            raise Wrong(f"{observed}: [0, 0].", Seen(sizes=sizes, during=during))
         if sizes != [1, 1, 1]:
-            told = f"After a job for GPUs {i} and {j} the queues have {sizes} tokens; expected: one each."
-            raise Wrong(told, Seen(sizes=sizes))
+            message = f"After a job for GPUs {i} and {j} the queues have {sizes} tokens; expected: one each."
+            raise Wrong(message, Seen(sizes=sizes))
 
 
 def demand_one_order(answer: Any, random: Random) -> None:
@@ -112,8 +112,8 @@ def demand_one_order(answer: Any, random: Random) -> None:
     ]
     for a, b in held:
         if (b, a) in held:
-            told = f"One job may hold GPU {a} and wait for {b}, while another holds {b} and waits for {a}"
-            raise Wrong(f"{told}: each forever.", Seen(held=held))
+            order = f"One job may hold GPU {a} and wait for {b}, while another holds {b} and waits for {a}"
+            raise Wrong(f"{order}: each forever.", Seen(held=held))
 
 
 def circles(random: Random) -> Iterator[list[tuple[int, int]]]:

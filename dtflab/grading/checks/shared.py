@@ -126,8 +126,8 @@ def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
     except errors.InvalidArgumentError as error:
         if "/job:localhost" not in error.message:
             raise
-        told = "rescue opened a session that has no tasks ps and worker, only this process."
-        raise Wrong(told, Seen(case, error=error.message)) from None
+        message = "rescue opened a session that has no tasks ps and worker, only this process."
+        raise Wrong(message, Seen(case, error=error.message)) from None
 
 
 def _names(value: Any) -> list[str]:

@@ -122,10 +122,10 @@ def _numbers(case: Case, values: Any) -> list[int | None]:
 def _demand_rows(seen: Seen) -> None:
     if list(seen.rows) != list(seen.case.ids):
         case = seen.case
-        told = ["none of the table" if row is None else str(row) for row in seen.rows]
+        rows = ["none of the table" if row is None else str(row) for row in seen.rows]
         raise Wrong(
             f"Asked for the rows {', '.join(map(str, case.ids))} of a table of {len(case.table)}, dealt out to "
-            f"{case.tasks} ps tasks in blocks of {plural(case.block_rows, 'row')}, it gave {', '.join(told)}.",
+            f"{case.tasks} ps tasks in blocks of {plural(case.block_rows, 'row')}, it gave {', '.join(rows)}.",
             seen,
         )
 
@@ -161,8 +161,8 @@ def traffic(answer: Any, random: Random) -> Picture:
     _demand_rows(seen)
     rows, picture = len(seen.case.ids) * COLUMNS * 4, _picture(seen)
     if sum(seen.sent) > rows + 16 * len(seen.case.ids):  # and perhaps a place and a number with each
-        told = f"{len(seen.case.ids)} rows have {byte_size(rows)}, but {byte_size(sum(seen.sent))}"
-        raise Wrong(f"{told} left the parameter servers.", seen, picture)
+        observed = f"{len(seen.case.ids)} rows have {byte_size(rows)}, but {byte_size(sum(seen.sent))}"
+        raise Wrong(f"{observed} left the parameter servers.", seen, picture)
     return picture
 
 

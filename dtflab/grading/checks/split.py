@@ -158,8 +158,8 @@ def shares(answer: Any, random: Random) -> Picture:
     held = ", ".join(f"{name} {byte_size(count)}" for name, count in step.held.items())
     picture = _held_picture(step)
     if sum(step.held.values()) < 0.95 * step.net.weights:
-        told = f"The GPUs hold {held}; the layers have {byte_size(step.net.weights)}. The rest is not on a GPU."
-        raise Wrong(told, step, picture)
+        message = f"The GPUs hold {held}; the layers have {byte_size(step.net.weights)}. The rest is not on a GPU."
+        raise Wrong(message, step, picture)
     if max(step.held.values()) > MOST_HELD * step.net.weights:
         raise Wrong(f"Of {byte_size(step.net.weights)} of weights, the GPUs hold {held}.", step, picture)
     return picture
@@ -178,13 +178,13 @@ def _one_gpu_ms(inputs: int, hidden: int) -> float:
     return step_of(whole, Net(*(np.zeros(shape, np.float32) for shape in pairwise(sizes)))).ms
 
 
-def _demand_time(answer: Any, net: Net, share: float, told: str) -> Picture:
+def _demand_time(answer: Any, net: Net, share: float, expected: str) -> Picture:
     """Wrong unless a step takes at most this share of the time on one GPU; the timeline of the step."""
     one_ms = _one_gpu_ms(*net.first.shape)
     step = step_of(answer, net)._replace(one_ms=one_ms)
     picture = timeline(step.trace, title=f"Your step: {step.ms:.3f} ms; at most {share * one_ms:.3f} ms are expected")
     if step.ms > share * one_ms:
-        raise Wrong(f"A step takes {step.ms:.3f} ms, on one GPU {one_ms:.3f} ms; expected: {told}.", step, picture)
+        raise Wrong(f"A step takes {step.ms:.3f} ms, on one GPU {one_ms:.3f} ms; expected: {expected}.", step, picture)
     return picture
 
 

@@ -143,21 +143,21 @@ def _draw(random: Random) -> tuple[int, int]:
 
 def _demand_once(seen: Seen) -> None:
     if seen.began > 1:
-        told = f"In {seen}, {plural(seen.began, 'client')} gave the counter its first value"
-        raise Wrong(f"{told}; expected: one, before any worker adds.", seen)
+        observed = f"In {seen}, {plural(seen.began, 'client')} gave the counter its first value"
+        raise Wrong(f"{observed}; expected: one, before any worker adds.", seen)
 
 
 def _demand_one_op(seen: Seen) -> None:
     for one in seen.adding:
         if one.assigns:
-            told = f"In {seen}, worker {one.worker} wrote the counter with an op that does not add, {one.times} times"
-            raise Wrong(f"{told}; expected: one op that reads, adds and writes.", seen)
+            text = f"In {seen}, worker {one.worker} wrote the counter with an op that does not add, {one.times} times"
+            raise Wrong(f"{text}; expected: one op that reads, adds and writes.", seen)
 
 
 def _demand_home(seen: Seen) -> None:
     if seen.homes != ["/job:ps/replica:0/task:0"]:
-        told = f"In {seen}, the counter was on {', '.join(seen.homes)}"
-        raise Wrong(f"{told}; expected: one counter, on /job:ps/replica:0/task:0.", seen)
+        observed = f"In {seen}, the counter was on {', '.join(seen.homes)}"
+        raise Wrong(f"{observed}; expected: one counter, on /job:ps/replica:0/task:0.", seen)
 
 
 def _demand_all_add(seen: Seen) -> None:
@@ -167,8 +167,8 @@ def _demand_all_add(seen: Seen) -> None:
             ran = f"the server of worker {worker} ran {plural(times, 'step')} that add"
             raise Wrong(f"In {seen}, {ran}; each worker should add {seen.steps} times.", seen)
     if len({one.client for one in seen.adding}) < seen.workers:
-        told = f"In {seen}, {plural(seen.workers, 'worker')} were asked by one client, one after the other"
-        raise Wrong(f"{told}; all should add at the same time.", seen)
+        observed = f"In {seen}, {plural(seen.workers, 'worker')} were asked by one client, one after the other"
+        raise Wrong(f"{observed}; all should add at the same time.", seen)
 
 
 def _demand_value(seen: Seen) -> None:

@@ -98,16 +98,16 @@ def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[windows
 def correlate(xp: Any, shard: Shard, x: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient by the filters: all windows, transposed, times the gradients of their outputs."""
     depth, filters = x.shape[-1], dy.shape[-1]
-    seen, told, places = _units(axes, windows.patches(xp, x, axes), dy)
+    seen, grads, places = _units(axes, windows.patches(xp, x, axes), dy)
     plan = _Plan(xp, axes, places, depth, filters, x.itemsize)
     totals: dict[int, Any] = {}  # one per part, by its first unit, so that they are added in order
 
     def work(first: int, last: int) -> None:
         totals[first] = total = xp.zeros((plan.inner, filters), x.dtype)
         for some, rows in plan.blocks(first, last):
-            total += xp.matmul(seen[some].reshape(rows, plan.inner).T, told[some].reshape(rows, filters))
+            total += xp.matmul(seen[some].reshape(rows, plan.inner).T, grads[some].reshape(rows, filters))
 
-    shard(len(told), plan.cost, work)
+    shard(len(grads), plan.cost, work)
     return sum(totals[first] for first in sorted(totals)).reshape(*(a.window for a in axes), depth, filters)
 
 

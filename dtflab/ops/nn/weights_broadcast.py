@@ -35,10 +35,10 @@ def assert_broadcastable(weights: Any, values: Any) -> Operation:
         if known is not None:
             return control.no_op(name=known)
         is_scalar = math.equal(0, weights_rank, name="is_scalar")
-        told = ["weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape]
+        data = ["weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape]
         nonscalar = functools.partial(_has_valid_nonscalar_shape, of_weights, of_values)
         is_valid = cond(is_scalar, lambda: is_scalar, nonscalar, name="is_valid_shape")
-        return Assert(is_valid, (_BAD, *told, "is_scalar=", is_scalar), name=scope)
+        return Assert(is_valid, (_BAD, *data, "is_scalar=", is_scalar), name=scope)
 
 
 def _named(what: str, x: Any) -> Named:

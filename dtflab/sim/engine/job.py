@@ -109,7 +109,7 @@ def job(
         **flows,
         inputs=inputs,
         reads_ahead=input is not None and input.read,
-        notified_s=_told(cluster, wiring, workers),
+        notified_s=_notified_s(cluster, wiring, workers),
         wires=wiring.wires,
         held_s=np.sum([held_s(wiring.wires, flow) for flow in sent], axis=0),
         idle=idle_wires(wiring.wires, sent),
@@ -204,7 +204,7 @@ def _inputs(given: Input, batch: int, workers: Sequence[Sequence[str]], wiring: 
     return Flow([(server,)] * len(workers), np.array(nbytes), np.ones(len(workers)))
 
 
-def _told(cluster: ClusterModel, wiring: Wiring, workers: Sequence[Sequence[str]]) -> Array:
+def _notified_s(cluster: ClusterModel, wiring: Wiring, workers: Sequence[Sequence[str]]) -> Array:
     """A token's way from the first server to each worker, when nothing else is under way."""
     source = memory_of(cluster.servers[0])
     routes = [wiring.route(source, memory_of(devices[0])) for devices in workers]

@@ -13,7 +13,7 @@ from typing import Any
 from dtflab.graph.operation import Tensor
 from dtflab.ops.nn.functions import local_response_normalization
 from dtflab.sim.models import vision
-from dtflab.sim.models.vision import Layer, beside, chain, max_pool, mean_pool
+from dtflab.sim.models.vision import Layer, chain, max_pool, mean_pool, side_by_side
 
 # -- GoogLeNet --------------------------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ def googlenet(batch: int, classes: int = 1000) -> Tensor:
 def _module(one: int, before3: int, three: int, before5: int, five: int, pooled: int, name: str) -> Layer:
     conv = vision.conv
     by_3, by_5 = chain(conv(before3, 1), conv(three, 3)), chain(conv(before5, 1), conv(five, 5))
-    return beside(conv(one, 1), by_3, by_5, chain(max_pool(3, 1, "same"), conv(pooled, 1)), name=name)
+    return side_by_side(conv(one, 1), by_3, by_5, chain(max_pool(3, 1, "same"), conv(pooled, 1)), name=name)
 
 
 # -- Inception-v3 -----------------------------------------------------------------------------------------------------
@@ -85,12 +85,12 @@ def _stem(x: Any) -> Any:
 
 def _at_35(pooled: int, name: str) -> Layer:
     by_5, by_3_twice = chain(_conv(48, 1), _conv(64, 5)), chain(_conv(64, 1), _conv(96, 3), _conv(96, 3))
-    return beside(_conv(64, 1), by_5, by_3_twice, chain(mean_pool(3, 1), _conv(pooled, 1)), name=name)
+    return side_by_side(_conv(64, 1), by_5, by_3_twice, chain(mean_pool(3, 1), _conv(pooled, 1)), name=name)
 
 
 def _from_35_to_17(name: str) -> Layer:
     by_3_twice = chain(_conv(64, 1), _conv(96, 3), _conv(96, 3, 2, "valid"))
-    return beside(_conv(384, 3, 2, "valid"), by_3_twice, max_pool(3, 2), name=name)
+    return side_by_side(_conv(384, 3, 2, "valid"), by_3_twice, max_pool(3, 2), name=name)
 
 
 def _at_17(narrow: int, name: str) -> Layer:
@@ -98,19 +98,19 @@ def _at_17(narrow: int, name: str) -> Layer:
     row, column = (1, 7), (7, 1)
     once = chain(_conv(narrow, 1), _conv(narrow, row), _conv(192, column))
     twice = chain(_conv(narrow, 1), *(_conv(narrow, s) for s in (column, row, column)), _conv(192, row))
-    return beside(_conv(192, 1), once, twice, chain(mean_pool(3, 1), _conv(192, 1)), name=name)
+    return side_by_side(_conv(192, 1), once, twice, chain(mean_pool(3, 1), _conv(192, 1)), name=name)
 
 
 def _from_17_to_8(name: str) -> Layer:
     by_3 = chain(_conv(192, 1), _conv(320, 3, 2, "valid"))
     by_7 = chain(_conv(192, 1), _conv(192, (1, 7)), _conv(192, (7, 1)), _conv(192, 3, 2, "valid"))
-    return beside(by_3, by_7, max_pool(3, 2), name=name)
+    return side_by_side(by_3, by_7, max_pool(3, 2), name=name)
 
 
 def _at_8(name: str) -> Layer:
-    both = beside(_conv(384, (1, 3)), _conv(384, (3, 1)))
+    both = side_by_side(_conv(384, (1, 3)), _conv(384, (3, 1)))
     once, twice = chain(_conv(384, 1), both), chain(_conv(448, 1), _conv(384, 3), both)
-    return beside(_conv(320, 1), once, twice, chain(mean_pool(3, 1), _conv(192, 1)), name=name)
+    return side_by_side(_conv(320, 1), once, twice, chain(mean_pool(3, 1), _conv(192, 1)), name=name)
 
 
 def _auxiliary(x: Any, classes: int) -> Any:

@@ -1,7 +1,7 @@
 """The parts of image networks: layers to put one after another or side by side, and a classifier's loss.
 
-Rule: a layer is a function from images [batch, height, width, channels] to images; `chain` and `beside` make larger
-ones of them, each in a variable scope of its own, so that names tell where in the network a variable is.
+Rule: a layer is a function from images [batch, height, width, channels] to images; `chain` and `side_by_side` make
+larger ones of them, each in a variable scope of its own, so that names show where in the network a variable is.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def chain(*parts: Layer, name: str | None = None) -> Layer:
     return layer
 
 
-def beside(*branches: Layer, name: str | None = None) -> Layer:
+def side_by_side(*branches: Layer, name: str | None = None) -> Layer:
     """Layers of the same images; their channels are put side by side."""
 
     def layer(x: Any) -> Any:
-        with variable_scope(name, default_name="beside"):
+        with variable_scope(name, default_name="side_by_side"):
             return concat([branch(x) for branch in branches], 3)
 
     return layer

@@ -180,8 +180,8 @@ class Outcome:
     @property
     def sentence(self) -> str:
         """Step time, throughput and speedup in words."""
-        beside = f", {self.speedup:.3g} × the base" if self.changes else ""
-        return f"{1e3 * self.makespan:.4g} ms, {self.rate} {self.what}/s{beside}"
+        speedup = f", {self.speedup:.3g} × the base" if self.changes else ""
+        return f"{1e3 * self.makespan:.4g} ms, {self.rate} {self.what}/s{speedup}"
 
     @property
     def path_rows(self) -> list[tuple[str, str, str, str]]:

@@ -84,11 +84,11 @@ class Channel:
         parts = parts if isinstance(parts, list) else [parts]
         self._latest[way] = parts[0].op
         with device(self._cpu(self._index)):
-            told = (
+            text = (
                 f"{self._devices[source]} sent no part of {self.name}: it or another worker has failed, and its own "
                 f"error says why, or its tensor differs from that of {self._devices[self._index]}, {self.what}"
             )
-            check = assertions.Assert(is_whole(parts), [told], name=f"check_{source}")
+            check = assertions.Assert(is_whole(parts), [text], name=f"check_{source}")
             with control_dependencies([check]):
                 return [arrays.identity(part, name=f"checked_{source}") for part in parts]
 

@@ -157,7 +157,7 @@ class WorkerPace:
         """Whether somebody may wait for others in each step."""
         return self._max_ahead is not None
 
-    def told(self, since: float, rows: NDArray[np.float64]) -> str:
+    def report(self, since: float, rows: NDArray[np.float64]) -> str:
         """The report of a waiting worker, with the last moments of all others in the log's `rows`; Unix seconds."""
         lasts = {other: float(rows[rows[:, 0] == other, 3].max(initial=0)) for other in self._others}
         lines = [f"worker {other}: {_clock_time(lasts[other])}" for other in sorted(lasts, key=lasts.__getitem__)]
@@ -210,7 +210,7 @@ class PaceHook(SessionRunHook):
             if since is not None and clock.CURRENT.time() - since >= patience:
                 patience *= 2
                 with contextlib.suppress(errors.OpError, RuntimeError):  # the session may end meanwhile
-                    say(self._pace.told(since, session.run(self._rows)))
+                    say(self._pace.report(since, session.run(self._rows)))
 
     def end(self, session: Session) -> None:
         """Let the others end."""

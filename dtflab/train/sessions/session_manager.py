@@ -210,13 +210,13 @@ class SessionManager:
     def _wait(self, look: Callable[[], tuple[Found | None, list[str], str]], max_wait_secs: float) -> Found | None:
         """Look until there is something, or until `max_wait_secs` are over: then None. Not every look is logged."""
         start = self._clock.now()
-        told = -math.inf
+        logged = -math.inf
         for pause in pauses(min(timeouts.recovery, self._recovery_wait_secs)):
             found, lines, why = look()
             now = self._clock.now()
             is_last = found is not None or now + pause - start > max_wait_secs
-            if is_last or now - told >= self._recovery_wait_secs:
-                told = now
+            if is_last or now - logged >= self._recovery_wait_secs:
+                logged = now
                 for line in lines if is_last else [*lines, why]:
                     logging.info(line)
             if is_last:

@@ -23,7 +23,7 @@ _ADDED = re.compile(r"^edge_\d+_|/to_job_\w+/.+/(?:send|recv)(?=:MEMCPY)")  # to
 _EDGE_NUMBER = re.compile(r"^edge_\d+_")
 # TensorFlow puts what a node took of memory before its name: `[cpu 16.0MB 16.0MB] `.
 _LABEL = re.compile(r"^(?:\[\S+ [^]]*B\] )*(?P<name>\S+) = (?P<op>\w+)\(")
-_BESIDE = re.compile(r"(?P<device>.*/device:\w+:\d+)/(?P<line>[\w-]+)$")
+_OWN_LINE = re.compile(r"(?P<device>.*/device:\w+:\d+)/(?P<line>[\w-]+)$")
 _PART = re.compile(r" part (?P<number>\d+) of (?P<count>\d+)$")
 _OWN_POOL = re.compile(r"^[CG]PU(:\d+)? (?=.*(inter|intra)-op)")
 _BFC = re.compile(r"GPU_\d+_bfc$")
@@ -85,20 +85,20 @@ class Transfer(NamedTuple):
 class Trace(NamedTuple):
     """One step. `total` is its length: from the first start to the last end.
 
-    `beside` are bars that are not ops: the parts of one, and copies from and to a GPU. `simulated` are the GPUs that
+    `details` are bars that are not ops: the parts of one, and copies from and to a GPU. `simulated` are the GPUs that
     compute with NumPy. If only the beginning was read, `whole` is how many records there are and the length of all.
     """
 
     events: list[Event]
     transfers: list[Transfer]
     total: float
-    beside: Sequence[Event] = ()
+    details: Sequence[Event] = ()
     simulated: frozenset[str] = frozenset()
     whole: tuple[int, float] | None = None
 
     def devices(self) -> set[str]:
         ends = {device for transfer in self.transfers for device in (transfer.source, transfer.device)}
-        return {event.device for event in (*self.events, *self.beside)} | ends
+        return {event.device for event in (*self.events, *self.details)} | ends
 
 
 def read(step: Any, most: int | None = None) -> Trace:
@@ -122,23 +122,23 @@ def read(step: Any, most: int | None = None) -> Trace:
         whole = len(nodes), max(_span(n, zero)[1] for _, n in nodes)
         nodes = sorted(nodes, key=lambda pair: _start(pair[1]))[:most]
     events: list[Event] = []
-    beside: list[Event] = []
+    details: list[Event] = []
     transfers: list[Transfer] = []
     for device, node in nodes:
         transfer = _transfer(node, device.device, zero)
         if transfer:
             transfers.append(transfer)
-        elif _BESIDE.match(device.device):
-            beside.append(_event(node, device, zero))
+        elif _OWN_LINE.match(device.device):
+            details.append(_event(node, device, zero))
         else:
             events.append(_event(node, device, zero))
-    total = max([*(e.end for e in (*events, *beside)), *(t.end for t in transfers)])
+    total = max([*(e.end for e in (*events, *details)), *(t.end for t in transfers)])
     if total <= 0:
         raise ValueError("There is nothing to draw: all times of the trace are equal. Trace a longer step.")
-    for bars in (events, beside):
+    for bars in (events, details):
         bars.sort(key=lambda e: (e.start, e.end))
     transfers.sort(key=lambda t: (t.start, t.end, t.tensor))
-    return Trace(events, transfers, total, beside, _simulated(stats), whole)
+    return Trace(events, transfers, total, details, _simulated(stats), whole)
 
 
 def _simulated(stats: Any) -> frozenset[str]:
@@ -180,13 +180,13 @@ def _transfer(node: Any, device: str, zero: float) -> Transfer | None:
 
 def _event(node: Any, device: Any, zero: float) -> Event:
     match, part = _LABEL.match(node.timeline_label), _PART.search(node.timeline_label)
-    beside = _BESIDE.match(device.device)
+    own_line = _OWN_LINE.match(device.device)
     thread = device.thread_names.get(node.thread_id) or f"thread {node.thread_id}"
-    thread = beside["line"] if beside and not part else _OWN_POOL.sub("", thread)
-    where = beside["device"] if beside else device.device
+    thread = own_line["line"] if own_line and not part else _OWN_POOL.sub("", thread)
+    where = own_line["device"] if own_line else device.device
     op = match["op"] if match else node.timeline_label or node.node_name
-    if beside and op == "NoOp":  # no op, but what is on its way
-        op = MOVED.get(beside["line"], op)
+    if own_line and op == "NoOp":  # no op, but what is on its way
+        op = MOVED.get(own_line["line"], op)
     numbers = (int(part["number"]), int(part["count"])) if part else None
     name, sizes = _ADDED.sub("", node.node_name), _sizes(node)
     return Event(name, op, where, thread, *_span(node, zero), sum(sizes.values()), numbers, sizes)

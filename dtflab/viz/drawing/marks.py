@@ -44,13 +44,13 @@ def heading(title: str, sentence: str, width: float | None = None) -> Heading:
     """A title and next to it a sentence, on a line 20 px high; if both are wider than the page, below it, in lines."""
     width = room() if width is None else width
     left = text_width(title, 14, bold=True) + 10
-    beside = left + text_width(sentence) <= width
-    lines = [sentence] if beside else wrapped(sentence, width)
-    x, y = (left, 14) if beside else (0.0, 14 + LINE)
+    fits = left + text_width(sentence) <= width
+    lines = [sentence] if fits else wrapped(sentence, width)
+    x, y = (left, 14) if fits else (0.0, 14 + LINE)
     head = tag("text", title, x=0, y=14, class_="b", style="font-size:14px")
     below = (tag("text", line, x=x, y=y + i * LINE, class_="soft") for i, line in enumerate(lines))
     found = Heading(join([head, *below]))
-    found.height = 20.0 + (0 if beside else LINE * len(lines))
+    found.height = 20.0 + (0 if fits else LINE * len(lines))
     return found
 
 

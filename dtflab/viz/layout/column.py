@@ -21,7 +21,7 @@ from dtflab.viz.layout.slots import (
     Slot,
     enter,
     outlet_of,
-    room_beside,
+    room_around,
     row_width,
     settle,
     spread,
@@ -123,7 +123,7 @@ class Column:
                 run: list[Slot] = []
                 low, high = -math.inf, math.inf
                 for lane in lanes:
-                    left, right = room_beside(*where[lane])
+                    left, right = room_around(*where[lane])
                     if max(low, left) > min(high, right):
                         settle(run, low, high, self._ends(lane.key, run))
                         run, low, high = [], -math.inf, math.inf
@@ -167,7 +167,7 @@ class Column:
                     if lane is None:
                         break
                     run.append((row, lane))
-                rooms = [room_beside(row, i) for row, i in run]
+                rooms = [room_around(row, i) for row, i in run]
                 if abs(x - target) <= SNAP and all(low <= target <= high for low, high in rooms):
                     for row, i in run:
                         row[i].x = target
@@ -190,7 +190,7 @@ class Column:
     # -- reading ----------------------------------------------------------------------------------------
 
     def slot_y(self, row: int, slot: Slot) -> float:
-        """Beside something taller, what starts a line stands near the row's end, all else at its beginning."""
+        """Next to something taller, what starts a line stands near the row's end, all else at its beginning."""
         tallest = max((s.height for s in self.rows[row]), default=0.0)
         entered = any(slot in hop.below for hop in self.hops[row].values())
         return self.row_y[row] + (0.0 if entered else tallest - slot.height)

@@ -124,7 +124,7 @@ def spread(row: Sequence[Slot], wishes: Sequence[float], weights: Sequence[float
         slot.x = start + offset
 
 
-def room_beside(row: Sequence[Slot], i: int) -> tuple[float, float]:
+def room_around(row: Sequence[Slot], i: int) -> tuple[float, float]:
     """How far a lane may be moved without its neighbours moving."""
     slot = row[i]
     low = row[i - 1].x + row[i - 1].width + LANE_GAP if i else slot.x - 60

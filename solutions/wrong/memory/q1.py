@@ -50,9 +50,9 @@ def takes_all(programs, cards, need, memory):
 
 
 def leaves_no_room_for_contexts(programs, cards, need, memory):
-    beside = -(-programs // cards)
+    per_card = -(-programs // cards)
     return (
-        [(str(program % cards), taking(1 / beside)) for program in range(programs)]
+        [(str(program % cards), taking(1 / per_card)) for program in range(programs)]
         if fit(programs, cards, need, memory)
         else None
     )
