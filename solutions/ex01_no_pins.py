@@ -27,7 +27,7 @@ import dtflab as tf
 dtflab.predict("placement/q3", "CE")
 
 # %% [markdown]
-# ## A run that tells
+# ## A run that shows it
 #
 # A *kernel* is the code that runs an op on one type of device. The table shows for each op whether there is one for
 # GPUs, and where it was placed. Predict the last column first.

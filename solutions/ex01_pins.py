@@ -28,7 +28,7 @@ import dtflab as tf
 dtflab.predict("placement/q2", "AC")
 
 # %% [markdown]
-# ## A run that tells
+# ## A run that shows it
 #
 # A session on the first worker of a small cluster; each worker has two GPUs. Where will each op be? One of them
 # surprises many people.

@@ -30,7 +30,7 @@ import dtflab as tf
 dtflab.predict("placement/q4", "ABE")
 
 # %% [markdown]
-# ## A run that tells
+# ## A run that shows it
 #
 # Where an edge of the graph leads to another device, TensorFlow cuts it, and puts a *send* on one side and a *receive*
 # on the other. The *trace* of a step says what ran on each device; where a value arrives, there is a `RecvTensor` with

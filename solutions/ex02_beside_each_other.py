@@ -27,7 +27,7 @@ import dtflab as tf
 dtflab.predict("memory/q1", "B")
 
 # %% [markdown]
-# ## A run that tells
+# ## A run that shows it
 #
 # Two programs on one machine with two cards; each needs 4 MB, of 4 GB. Both are `tf.Cluster`s of one task, on the same
 # machine, so that one notebook can hold them. Then the first one ends, and the second one tries again.

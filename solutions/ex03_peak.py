@@ -31,7 +31,7 @@ import dtflab as tf
 dtflab.predict("parallel/q2", "ABC")
 
 # %% [markdown]
-# ## Three runs that tell
+# ## Three runs that show it
 #
 # First: how much memory will these three parts need at once, if each makes a tensor of 4 MB? Predict, then run.
 

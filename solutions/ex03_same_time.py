@@ -27,7 +27,7 @@ import dtflab as tf
 dtflab.predict("parallel/q1", "ABC")
 
 # %% [markdown]
-# ## A run that tells
+# ## A run that shows it
 #
 # This cluster runs in *virtual time*: it computes for real, but the times are those that a model of the hardware gives.
 # All products are equally large. Which bars will overlap?

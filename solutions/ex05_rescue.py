@@ -28,7 +28,7 @@ import dtflab as tf
 dtflab.predict("shared/q1", "AC")
 
 # %% [markdown]
-# ## A run that tells
+# ## A run that shows it
 #
 # A program trains four variables on a cluster, and one in a local session, until each is 1.0. Then these things happen.
 # At the end, another program looks for what is left: it builds the same graph, and does *not* initialize it.

@@ -100,7 +100,7 @@ for _ in range(2):
 # Read it row by row:
 #
 # - `A` and `B` are both on `GPU:0` and run at the same time, in two threads of its pool. `C` runs next to them, on
-#   `GPU:1`. (On a real card, `A` and `B` would both be handed over at once, too; but then the card works them off one
+#   `GPU:1`. (On a real card, `A` and `B` would both be handed over at once, too; but then the card processes them one
 #   after the other, each with all its small arithmetic units. An exercise below shows this.)
 # - `A` is a product of two tables. Its kernel cuts the work in three: `A 1/3`, `A 2/3`, `A 3/3`, each on a thread of
 #   its own. `C`, `D` and `E` are products, too. `B` is a running sum, where each row needs the one before: it stays in
@@ -227,7 +227,7 @@ sess = tf.Session()
 # 112 MiB. The tables are sources, so all six are made before the first one is used up: 96 MiB. The running sums of the
 # first are the other 16 MiB. (A computer with many cores may make several sums at once: then it is even more.)
 #
-# Now one line more: a branch makes its table when the branch before has its mean. (In the function above it is the line
+# Now add one line: a branch makes its table when the branch before has its mean. (In the function above it is the line
 # with `tf.control_dependencies`.) **Predict the picture.**
 
 # %%
@@ -262,8 +262,8 @@ for one_after_the_other in (False, True):
 # The six tables alone are 96 MiB and did not fit; 32 MiB did. One line made the difference between a program that fails
 # and one that runs.
 #
-# The same line helps when ops share something else than memory, for example a network link on which all of them want to
-# send at once. Lesson 11 is about links.
+# The same line helps when ops share something other than memory, for example a network link on which all of them want
+# to send at once. Lesson 11 is about links.
 #
 # ## Exercises
 #

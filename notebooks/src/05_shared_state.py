@@ -96,7 +96,7 @@ except tf.errors.FailedPreconditionError as error:
 # %% [markdown]
 # ## Now break it: two programs, one name
 #
-# Ann and Bob use the same cluster, and have never met. Each is looking for a number: Ann's data have the mean 8, Bob's
+# Ann and Bob use the same cluster, and have never met. Each is looking for a number: Ann's data has the mean 8, Bob's
 # 2. Both make a variable called `guess` on the parameter server, and move it towards their data by gradient descent.
 #
 # They take turns, one step at a time. **Predict: where will Ann's guess end?**

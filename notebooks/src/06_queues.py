@@ -239,7 +239,7 @@ for what in (pair, put):
 print("left:", sess.run(size))
 
 # %% [markdown]
-# `OutOfRangeError` is not a failure: it is how a training loop learns that the data have come to their end. One element
+# `OutOfRangeError` is not a failure: it is how a training loop learns that the data has come to its end. One element
 # is left, too little for a batch of two. `dequeue_up_to` takes what there is:
 
 # %%

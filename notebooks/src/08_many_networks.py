@@ -51,11 +51,11 @@ def accuracy(logits, labels):
 # ## One network on each device
 #
 # How many units should the hidden layer have? And which learning rate is good? Nobody knows beforehand, so we try:
-# eight networks with other *hyperparameters* each, on eight GPUs. Each client is the same program as for a single
+# eight networks, each with different *hyperparameters*, on eight GPUs. Each client is the same program as for a single
 # network. It only says on which device to build, and in which *container* the variables are, so that no network touches
 # another one's.
 #
-# **Predict: eight networks take how much longer than one?**
+# **Predict: how much longer do eight networks take than one?**
 
 # %%
 # Units of the hidden layer, learning rate
@@ -387,7 +387,7 @@ tf.viz.queues(watched[1], title="The queue of queries, with one replica")
 # %% [markdown]
 # One replica is too slow: queries come faster than they are answered, and the queue grows and grows. With three, hardly
 # any query has to wait for a replica. More of them change nothing: a query still takes as long as the network needs for
-# it. **With six replicas, which part of the time does each GPU work?**
+# it. **With six replicas, what share of the time does each GPU work?**
 
 # %%
 run = watched[6]

@@ -276,7 +276,7 @@ tf.viz.timeline(two_cnn.trace, title="Half of each image on each GPU")
 
 # %%
 def carelessly(x, devices):
-    """As `by_rows`, but the borders are cut off where they are needed."""
+    """The layers of `by_rows`, but the borders are cut off where they are needed."""
     upper, lower = devices
     with tf.device(upper):
         top, bottom = tf.split(x, 2, axis=1)

@@ -19,7 +19,7 @@ def promises_too_much(programs, cards, need, memory):
 
 
 def forgets_the_context(programs, cards, need, memory):
-    """As the official solution once did, but for a part that was 5% larger."""
+    """The official solution as it once was, but for a part that was 5% larger."""
     return [(str(program % cards), taking(need / memory)) for program in range(programs)] if need <= memory else None
 
 
