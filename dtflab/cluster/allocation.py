@@ -139,7 +139,7 @@ _Place = tuple[Request, Event, list[Allocation | errors.OpError]]  # in the line
 
 
 class ResourceManager:
-    """The books of one cluster. `capacities()` tells the GPUs that it has now, by name."""
+    """The allocations of one cluster. `capacities()` gives the GPUs that it has now, by name."""
 
     def __init__(self, capacities: Callable[[], dict[str, Capacity]], clock: Clock) -> None:
         self._capacities = capacities
@@ -293,6 +293,6 @@ class ResourceManager:
         return errors.ResourceExhaustedError.of(f"{self._text(request, why)}\n{hint}")
 
     def _text(self, request: Request, why: str) -> str:
-        books = [f"\n  {device}" for device in self._devices.values()] or ["\n  It has no GPU."]
+        devices = [f"\n  {device}" for device in self._devices.values()] or ["\n  It has no GPU."]
         line = [f"\n  {text}" for text in self.waiting()]
-        return f"{why} {request} ({request.holder})." + "".join(books + line)
+        return f"{why} {request} ({request.holder})." + "".join(devices + line)

@@ -2,7 +2,7 @@
 
 No clock and no event lives here: `virtual/` turns these numbers into time, `sim/` asks questions of it.
 
-In reading order: `parts` (what machines are built of), `catalogue` (parts by name) with its shelves `catalogue_gpus`
+In reading order: `parts` (what machines are built of), `catalogue` (parts by name) of `catalogue_gpus`
 (how fast cards are), `catalogue_cpus` (processors) and `catalogue_links` (buses, network cards, switches), `tables`
 (all of it as text), `machines` (which tasks live where), `topology` (what lies between two devices), `cut_through` (how
 a message passes that), `costs` (what an op takes), `workload` (the costs of a graph's nodes), `schedule` (when each op

@@ -1,6 +1,6 @@
 """Catalogue: parts by name.
 
-Stands for the shelf of data sheets. Left out: prices.
+Stands for the makers' data sheets. Left out: prices.
 
     gpu("K40"), cpu("2x Xeon E5-2686 v4"), bus("pcie3"), nic("10Gb/s"), network("InfiniBand EDR", racks="40 at 4:1")
 
@@ -24,8 +24,8 @@ from dtflab.machine import cards
 _Part = TypeVar("_Part", Processor, Bus, Nic, Switch, Rack)
 
 
-_SHELVES: dict[str, dict[str, Any]]
-_SHELVES = {"GPU": GPUS, "CPU": CPUS, "Bus": BUSES, "Nic": NICS, "Switch": SWITCHES, "Rack": RACKS}
+_PARTS: dict[str, dict[str, Any]]
+_PARTS = {"GPU": GPUS, "CPU": CPUS, "Bus": BUSES, "Nic": NICS, "Switch": SWITCHES, "Rack": RACKS}
 _added: set[tuple[str, str]] = set()  # kinds and names of the program's own parts
 
 
@@ -35,16 +35,16 @@ def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
     An added part of that name is replaced. Raises ValueError if a shipped part has the name, or `part` is not a part.
     """
     kind = part.kind if isinstance(part, Processor) else type(part).__name__
-    if kind not in _SHELVES:
+    if kind not in _PARTS:
         raise ValueError(f"add_hardware takes a Processor, Bus, Nic, Switch or Rack, not {part!r}.")
-    shelf = _SHELVES[kind]
+    parts = _PARTS[kind]
     if (kind, part.name) in _added:  # a notebook's cell runs again, perhaps with another number
         cards.MODELS[:] = [model for model in cards.MODELS if kind != "GPU" or model.name != part.name]
-    elif _plain(part.name) in map(_plain, shelf) or (kind == "GPU" and cards.is_known(part.name)):
+    elif _plain(part.name) in map(_plain, parts) or (kind == "GPU" and cards.is_known(part.name)):
         raise ValueError(f"The catalogue has a {kind} named {part.name!r} already. Choose another name.")
     if isinstance(part, Processor) and kind == "GPU":
         cards.MODELS.append(_card(part))
-    shelf[part.name] = part
+    parts[part.name] = part
     _added.add((kind, part.name))
 
 
@@ -146,8 +146,8 @@ def network(
     kind = switch(switch_ or ("infiniband" if card.name.startswith("InfiniBand") else "ethernet"))
     if racks is None:
         return Network(card, kind.latency_s)
-    shelf = rack(racks)
-    return Network(card, kind.latency_s, shelf.hosts, shelf.oversubscription)
+    under = rack(racks)
+    return Network(card, kind.latency_s, under.hosts, under.oversubscription)
 
 
 def _named(kind: str, known: Mapping[str, _Part], name: Any) -> _Part:

@@ -164,8 +164,8 @@ def machines_for(
     residents = grouped((name, task) for task, name in tasks.items())
     wire = catalogue.network(network)
     if racks is not None:
-        shelf = _racks(racks, len(residents)) if isinstance(racks, int) else catalogue.rack(racks)
-        wire = replace(wire, hosts_per_rack=shelf.hosts, oversubscription=shelf.oversubscription)
+        rack = _racks(racks, len(residents)) if isinstance(racks, int) else catalogue.rack(racks)
+        wire = replace(wire, hosts_per_rack=rack.hosts, oversubscription=rack.oversubscription)
     parts = {
         "gpu": _found(catalogue.gpu, gpu),
         "cpu": _found(catalogue.cpu, cpu),
@@ -178,7 +178,7 @@ def machines_for(
 
 
 def _racks(count: int, hosts: int) -> Rack:
-    """As many racks, filled one after the other, without oversubscription."""
+    """One of `count` racks that are filled one after the other, without oversubscription."""
     if isinstance(count, bool) or count < 1:
         raise ValueError(f"racks is {count}, but must be 1 or more.")
     return Rack(f"{count} racks", math.ceil(hosts / count), 1.0, "as requested")

@@ -13,7 +13,7 @@ import numpy as np
 from dtflab.base.grouping import grouped
 from dtflab.placement.problem import Assignment, Problem
 
-CRUMB = 0.05  # of the limit: a smaller cluster is joined to another one in any case
+TINY = 0.05  # of the limit: a smaller cluster is joined to another one in any case
 
 
 class Clusters:
@@ -28,9 +28,9 @@ class Clusters:
         self._limit = sum(self._work) / parts
         self._between = _bytes_between(problem)
         heaviest_first = sorted(self._between, key=lambda pair: (-self._between[pair], pair))
-        for crumb in (0.0, CRUMB * self._limit):
+        for tiny in (0.0, TINY * self._limit):
             for a, b in heaviest_first:
-                self._join(a, b, crumb)
+                self._join(a, b, tiny)
         self.members = self._members()
         self.work = [self._work[self._root(units[0])] for units in self.members]
         self.candidates = [self._common(units) for units in self.members]
@@ -40,11 +40,11 @@ class Clusters:
             self._parent[unit] = unit = self._parent[self._parent[unit]]
         return unit
 
-    def _join(self, a: int, b: int, crumb: float) -> None:
+    def _join(self, a: int, b: int, tiny: float) -> None:
         """Join two clusters if they have a common candidate and are small enough together, or one of them is tiny."""
         a, b = self._root(a), self._root(b)
         work, allowed = self._work[a] + self._work[b], self._allowed[a] & self._allowed[b]
-        if a != b and allowed and (work <= self._limit or min(self._work[a], self._work[b]) <= crumb):
+        if a != b and allowed and (work <= self._limit or min(self._work[a], self._work[b]) <= tiny):
             self._parent[b], self._work[a], self._allowed[a] = a, work, allowed
 
     def _members(self) -> list[list[int]]:

@@ -110,7 +110,7 @@ class VirtualThread:
 
     @property
     def ident(self) -> int | None:
-        """As `threading.Thread.ident`."""
+        """The thread's number; see `threading.Thread.ident`."""
         return getattr(self._real, "ident", None)
 
     @CRITICAL
@@ -159,7 +159,7 @@ class VirtualClock:
         self._waiting: dict[_Turn, VirtualEvent] = {}  # waiting threads and what they wait for, in order
         self._woken: deque[_Turn] = deque()
         self._resting = 0  # how many of those will look again
-        self._door = threading.Lock()  # over the two below
+        self._arrival_lock = threading.Lock()  # over the two below
         self._inside = False  # the engine is being turned, or somebody takes a turn
         self._arrivals: deque[_Turn] = deque()  # guests that came meanwhile
         self._interrupted: _Turn | None = None
@@ -219,7 +219,7 @@ class VirtualClock:
         gone = self._stopped = errors.CancelledError.of("The cluster of this virtual time was stopped.")
         deadline = REAL.now() + seconds
         me = self._my_turn()
-        with self._door_open_for(me):
+        with self._admitted(me):
             while self._threads - {me} and REAL.now() < deadline:
                 for turn in [turn for turn in self._waiting if turn in self._threads]:
                     self._fail(turn, gone)
@@ -244,7 +244,7 @@ class VirtualClock:
             self._wait_in_event(event, timeout)
             return
         me = self._my_turn()
-        with self._door_open_for(me):
+        with self._admitted(me):
             if not event.is_set():  # meanwhile, before a guest was let in
                 self._wait_inside(me, event, timeout)
 
@@ -289,7 +289,7 @@ class VirtualClock:
             event._waiting.remove(place)
 
     @contextlib.contextmanager
-    def _door_open_for(self, me: _Turn) -> Iterator[None]:
+    def _admitted(self, me: _Turn) -> Iterator[None]:
         """Let a guest in, perhaps after others, and out again; the clock's own threads are inside."""
         if me.guest:
             self._come_in(me)
@@ -301,7 +301,7 @@ class VirtualClock:
 
     def _come_in(self, me: _Turn) -> None:
         self._away.comes(me.thread)
-        with self._door:
+        with self._arrival_lock:
             in_line, self._inside = self._inside, True
             if in_line:
                 me.given = False
@@ -318,7 +318,7 @@ class VirtualClock:
     def _go_out(self, me: _Turn) -> None:
         """The next one comes in; or waiting guests get a thread that turns the engine for them."""
         self._away.leaves(me.thread)
-        with self._door:
+        with self._arrival_lock:
             if me.lost:  # then another one is at it
                 me.lost = False
             elif self._arrivals:
@@ -359,7 +359,7 @@ class VirtualClock:
             deadline = REAL.now() + STRETCH
             while not me.given and REAL.now() < deadline:
                 REAL.sleep(0.001)
-        with self._door:
+        with self._arrival_lock:
             if self._interrupted is me:
                 self._interrupted = None
             if not me.given:
@@ -412,7 +412,7 @@ class VirtualClock:
 
     def _next(self) -> _Turn | None:
         """The turn that comes next, or None if no thread can run."""
-        with self._door:
+        with self._arrival_lock:
             if (turn := self._interrupted) is not None:
                 self._interrupted = None
                 self._forget(turn)

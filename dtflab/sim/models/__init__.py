@@ -4,8 +4,8 @@
 function that returns a loss.
 
 Pages: `model` (what a network is), `vision` (the parts of networks for images), `vgg` (large dense layers), `alexnet`
-(the same, earlier), `resnet` (blocks that add their input), `inception` (branches side by side), `seq2seq` (an encoder
-and a decoder), `language_model` (the next word), `ranker` (large tables), `mlp` (the smallest).
+(the first large network on GPUs), `resnet` (blocks that add their input), `inception` (branches side by side),
+`seq2seq` (an encoder and a decoder), `language_model` (the next word), `ranker` (large tables), `mlp` (the smallest).
 
 Rule: what a network costs is said nowhere but in its graph.
 """
