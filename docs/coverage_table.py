@@ -49,7 +49,7 @@ _LATER = set(
 
 
 def lookup(root: Any, path: str) -> Any:
-    """`root.a.b`; raises AttributeError if it is missing."""
+    """`root.a.b`. Raises AttributeError if it is missing."""
     for part in filter(None, path.split(".")):
         root = getattr(root, part)
     return root

@@ -26,7 +26,7 @@ def test_what_a_page_names_exists(page):
 
 
 def test_files_that_docstrings_and_comments_name_exist():
-    """With backticks or without; names of others' files stand where the docstring says what it stands for."""
+    """Names have backticks or not; names of others' files stand where the docstring says what it stands for."""
     files = [path for path in house.tracked_files() if path.suffix == ".py" and not path.stem.endswith("_pb2")]
     unknown = {house.name(path): pages.unknown_in_prose(path.read_text(encoding="utf-8")) for path in files}
     assert {name: found for name, found in unknown.items() if found} == {}

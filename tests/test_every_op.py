@@ -236,7 +236,7 @@ def frozen(value: Any) -> Any:
 
 @each_op
 def test_static_shapes_are_tensorflows(name):
-    """With constants, and with placeholders of which less and less is known."""
+    """Inputs are constants, and placeholders of which less and less is known."""
     known(name)
     problems = []
     for relax in (None, lambda s: s, lambda s: [None] * len(s), lambda s: None):

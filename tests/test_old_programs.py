@@ -270,7 +270,7 @@ def test_what_is_not_there_is_said(tmp_path):
 
 
 def test_tensorflows_own_tests(tmp_path):
-    """With what they import, and the decorators that they wear."""
+    """Their imports and their decorators work."""
     program = """
         from tensorflow.python.framework import constant_op, test_util
         from tensorflow.python.framework.test_util import TensorFlowTestCase

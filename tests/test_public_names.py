@@ -69,7 +69,7 @@ class Code:
         return ""
 
     def used(self) -> Iterator[str]:
-        """Without the `dtflab.` in front."""
+        """The names that are used, without the `dtflab.` in front."""
         named = self.imported | {*map(self.dotted, self.nodes)}
         return (name.removeprefix("dtflab.") for name in named if re.fullmatch(r"dtflab(\.\w+)+", name))
 

@@ -42,13 +42,16 @@ PATTERNS = {  # what to look for, and what to write instead
     rf"(?i)\b(?:{BE}|gets?|getting|got)(?:n['’]t)?(?: (?:not|never|also|only))? told\b(?! apart)": "learns, reports",
     r"(?i)\b(?:(?:do|does) not|(?:do|does)n['’]t) tell\b(?!”)": "does not say, show or report",
     r"(?i)\bcomes? to be\b": "is created, starts",
+    r"\bin the mean\b": "on average",
+    r"(?i)\b(?:tells?|told) of\b|(?<!“)\b(?:do|does|did)(?:n['’]t| not) tell\b": "reports, names, shows",
     r"(?i)\bevery so (?:many|often)\b": "every N seconds, now and then",
     r"(?<![\w.])\d[\d.,]* %(?=[ .,;:)\"'!?]|$)(?! \w+[(),\]])": "40%",
     r"(?i)\b[a-z]{2,}(?:al|an|ar|er|il|im|ogn|or|ron)is(?:e[drs]?|ing|ations?|able)\b": "initialize: -ize",
     r"(?i)\b(?:behavior|flavor|honor|neighbor)(?:s|ed|ing|hood)?\b|\bdefense(?!\.md)": "behaviour, neighbour, defence",
 }
 HEADLESS = re.compile(  # a docstring that begins like this can't be read alone
-    r"(?:What|Whose|Who|It|Its|They|Those|Of|Raises|Whether it|As if|One of these|How (?:full|it))\b"
+    r"(?:What|Whose|Who|It|Its|They|Those|Of|Raises|With|Without|Whether it|As if|One of these|How (?:full|it))\b"
+    r"|As (?!few|many)[`a-z]"
     r"|The same(?:[,;.:]| (?:along|as|but|for|from|in|of|when|where|with)\b)"
 )
 EXEMPT = {  # a file, and the text there that may stay
@@ -153,6 +156,9 @@ def test_marks_are_a_typesetters():
         "TypeError if it is none of these.",
         "At the end, or at the begin of a function.",
         "Its behavior",
+        "holds 9 of 10 in the mean",
+        "a host that nobody told of",
+        "CUDA doesn't tell.",
     ],
 )
 def test_patterns_hear(sentence):

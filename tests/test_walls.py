@@ -141,7 +141,7 @@ def test_all_loads_the_pages_that_register_something():
 
 
 def test_a_page_that_is_not_loaded_yet_registers_nothing():
-    """As the registries themselves say it, whatever way `registers` does not see."""
+    """The registries themselves say so, whatever way `registers` does not see."""
     pages = [".".join(path.relative_to(house.ROOT).with_suffix("").parts) for path in house.sources(OPS)]
     code = (
         "import dtflab, importlib, sys\n"

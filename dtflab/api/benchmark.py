@@ -76,7 +76,7 @@ class Benchmark:
     ) -> dict[str, Any]:  # fmt: skip
         """Run `op_or_tensor` `min_iters` times after `burn_iters` that do not count, report the median, return it all.
 
-        `mbs` is how many megabytes a run moves. One more run, which is not timed, tells how much memory each allocator
+        `mbs` is how many megabytes a run moves. One more run, which is not timed, shows how much memory each allocator
         needs at most, and with `store_trace` gives a Chrome trace; mean and deviation are only returned, too.
         """
         for _ in range(burn_iters):

@@ -233,8 +233,8 @@ class Cluster:
 
             with cluster.allocate(gpus=1, memory="1GiB") as gpu, tf.device(gpu):
 
-        `memory` is per GPU (None: whole ones), `on` a partial device name ("/job:worker"), `holder` whose name the
-        books show. It ends with its `with` block, its `release()`, or with `container`, when that is reset.
+        `memory` is per GPU (None: whole ones), `on` a partial device name ("/job:worker"), `holder` the name
+        in `allocations()`. It ends with its `with` block, its `release()`, or with `container`, when that is reset.
         ResourceExhaustedError says why a request can't be met; with `wait` one that can be met later waits in line, at
         most `timeout` seconds (DeadlineExceededError).
         """

@@ -209,7 +209,7 @@ class Peer:
         return OpenCall(method, self._source, self.task.name, detail, step_id, now=self.task.clock.now)
 
     def _note(self, method: str, nbytes: int, detail: str) -> None:
-        """Tell the task's own listeners what crosses."""
+        """Report to the task's own listeners what crosses."""
         task, now = self.task, self.task.clock.now()
         message = Message(at=now, method=method, source=self._source, target=task.name, nbytes=nbytes, detail=detail)
         for hear in task.heard.message:

@@ -47,7 +47,7 @@ class Wire(Protocol):
     task: str  # the task that lives there, as far as known
 
     def call(self, path: str, request: bytes, timeout: float | None = None) -> bytes:
-        """Ask and wait for the answer; raises a class of `errors`."""
+        """Ask and wait for the answer. Raises a class of `errors`."""
 
     def start(self, path: str, request: bytes, done: Answered | None = None) -> Callable[[], object]:
         """Ask; `done(answer, error)` comes later, on any thread. The result gives up waiting."""

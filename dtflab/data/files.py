@@ -40,7 +40,7 @@ class _RecordsDataset(_FilesDataset):
     def __init__(
         self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
     ) -> None:
-        """As byte strings. `compression_type` is '', 'ZLIB' or 'GZIP'; `buffer_size` has no effect.
+        """Records as byte strings. `compression_type` is '', 'ZLIB' or 'GZIP'; `buffer_size` has no effect.
 
         With `num_parallel_reads`, that many files are read in turns, ahead.
         """

@@ -105,7 +105,7 @@ class DatasetStructure:
         return type(self).dataset(tensor, self.element)
 
     def with_shape(self, shape: TensorShape) -> Any:
-        raise TypeError("Data sets can't be batched, or taken apart; flat_map makes elements of theirs.")
+        raise TypeError("A data set of data sets can't be batched or sliced. Use flat_map to get the inner elements.")
 
 
 # -- structures of values ---------------------------------------------------------------------------------------------

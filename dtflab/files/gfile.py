@@ -179,7 +179,7 @@ def remove(path: Any) -> None:
 
 
 def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Copy a file; Raises AlreadyExistsError if `dst` exists, unless `overwrite` is true."""
+    """Copy a file. Raises AlreadyExistsError if `dst` exists, unless `overwrite` is true."""
     _check_free(dst, overwrite)
     stat(src)
     if isdir(src):
@@ -189,7 +189,7 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Move a file or folder; Raises AlreadyExistsError if `dst` exists, unless `overwrite` is true."""
+    """Move a file or folder. Raises AlreadyExistsError if `dst` exists, unless `overwrite` is true."""
     _check_free(dst, overwrite)
     with reported(src):
         os.replace(local(src), local(dst))

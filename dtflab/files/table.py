@@ -129,7 +129,7 @@ def _after(last: bytes) -> bytes:
 
 
 class Table:
-    """A table in a file that stays open; raises DataLossError if its bytes are damaged."""
+    """A table in a file that stays open. Raises DataLossError if its bytes are damaged."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -89,7 +89,7 @@ def main(descriptor: int) -> None:
 
 
 def _judge(question: Question, namespace: dict[str, Any], order: Order, tell: Teller) -> None:
-    """Tell the report; or that the grader has failed, which costs other questions nothing."""
+    """Send the report, or the grader's own failure, which costs other questions nothing."""
     try:
         report = judge.judge(question, namespace, order.seed, order.student, wall=math.inf)
         tell("report", pages.data(report))

@@ -265,7 +265,7 @@ class Task(NamedTuple):
 
 
 def grade_all(tasks: Sequence[Task], jobs: int, done: Callable[[Graded], None]) -> list[Graded]:
-    """Carry out the tasks, `jobs` at a time, and tell `done` of each. Ctrl-C kills what runs, and is raised.
+    """Carry out the tasks, `jobs` at a time, and call `done` with each. Ctrl-C kills what runs, and is raised.
 
     Those that run alone are the last.
     """

@@ -44,7 +44,7 @@ def student_version(source: str) -> str:
         elif not inside:
             kept.append(line)
     if inside:
-        raise SourceError(f"line {inside}: a solution begins, and does not end")
+        raise SourceError(f"line {inside}: a solution begins but never ends ({END} is missing)")
     return without_letters("\n".join(kept))
 
 

@@ -26,7 +26,7 @@ def read_list(path: Path) -> list[str]:
     try:
         lines = [same(line.strip()) for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not in UTF-8. A spreadsheet calls that CSV UTF-8 when it saves") from None
+        raise ValueError(f"{path} is not UTF-8 text. In a spreadsheet, save it as CSV UTF-8.") from None
     head = lines[0].lower() if lines else ""
     delimiter = ";" if ";" in head else ","
     columns = [name.strip().removeprefix("student_") for name in next(csv.reader([head], delimiter=delimiter), [])]
@@ -66,7 +66,7 @@ def _short(path: Path) -> str:
 
 
 def with_class(all_graded: Sequence[Graded], students: Sequence[str], source: str) -> list[Graded]:
-    """With a row for each student of the list who is missing, and a note on files of others; `source` is the list."""
+    """Add a row for each missing student of the list, and a note on files of others; `source` names the list."""
     handed_in: dict[str, dict[str, Graded]] = defaultdict(dict)  # by assignment and student
     for one in all_graded:
         handed_in[one.submission.assignment][one.submission.student] = one

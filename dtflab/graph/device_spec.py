@@ -238,7 +238,7 @@ def merge(target: str, other: str, allow_soft_placement: bool = False) -> str:
         if mine is None or theirs is None or mine == theirs:
             continue
         if not allow_soft_placement or field not in ("type", "id"):
-            so_far = DeviceName._make(merged[:i] + a[i:])  # as TensorFlow tells it
+            so_far = DeviceName._make(merged[:i] + a[i:])  # as TensorFlow reports it
             raise ValueError(f"Cannot merge devices with incompatible {word}: '{so_far}' and '{b}'")
         merged = merged._replace(id=None) if field == "id" else merged._replace(type=None, id=None)
     return str(merged)

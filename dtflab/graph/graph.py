@@ -559,7 +559,7 @@ class Graph:
 
 
 def _complete(op_def: op_registry.OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> dict[str, Any]:
-    """`attrs` as a TF1 program may give them: AttrValue messages, or without the types that the inputs tell."""
+    """`attrs` as a TF1 program may give them: AttrValue messages, or without the types that the inputs give."""
     attrs = {name: attr_value.plain(value, op_def.attrs.get(name)) for name, value in attrs.items()}
     if not any(arg.is_list for arg in op_def.inputs):
         for arg, tensor in zip(op_def.inputs, inputs, strict=False):

@@ -115,7 +115,7 @@ class OpDef:
         return [t for arg in self.outputs for t in arg.types(attrs)]
 
     def with_defaults(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """`attrs` completed with the declared defaults; raises ValueError naming a missing required attribute."""
+        """`attrs` completed with the declared defaults. Raises ValueError naming a missing required attribute."""
         full = dict(attrs)
         for attr in self.attrs.values():
             if attr.name not in full:

@@ -38,7 +38,7 @@ def constant_value(tensor: Any) -> Any:
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value of `tensor` as far as the graph alone tells: an array, or None.
+    """The value of `tensor` as far as the graph alone gives it: an array, or None.
 
     With `partial`, a tensor packed from known and unknown ones gives a list with None for the unknown.
     """
@@ -48,7 +48,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
 
 
 def constant_value_as_shape(tensor: Tensor) -> TensorShape:
-    """`tensor`, an integer vector, as a static shape: known entries where the graph tells them, -1 is unknown."""
+    """`tensor`, an integer vector, as a static shape: known entries where the graph gives them, -1 is unknown."""
     return _as_shape(tensor, constant_value)
 
 

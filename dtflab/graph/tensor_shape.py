@@ -41,7 +41,7 @@ class Dimension:
         return self.value is None or other is None or self.value == other
 
     def assert_is_compatible_with(self, other: Any) -> None:
-        """Check that both may be the same size; raises ValueError otherwise."""
+        """Check that both may be the same size. Raises ValueError otherwise."""
         if not self.is_compatible_with(other):
             raise _misfit(
                 f"Dimensions {self} and {other} are not compatible",
@@ -205,7 +205,7 @@ class TensorShape:
         return self._dims is not None and None not in self._dims
 
     def assert_is_fully_defined(self) -> None:
-        """Check that the rank and every size are known; raises ValueError otherwise."""
+        """Check that the rank and every size are known. Raises ValueError otherwise."""
         if not self.is_fully_defined():
             raise ValueError(f"Shape {self} is not fully defined")
 
@@ -226,7 +226,7 @@ class TensorShape:
         return len(dims) == len(sizes) and all(d is None or d == size for d, size in zip(dims, sizes, strict=True))
 
     def assert_is_compatible_with(self, other: Any) -> None:
-        """Check that one tensor could have both shapes; raises ValueError otherwise."""
+        """Check that one tensor could have both shapes. Raises ValueError otherwise."""
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {other} are incompatible")
 
@@ -270,13 +270,13 @@ class TensorShape:
         return TensorShape(self._dims + other._dims)
 
     def assert_same_rank(self, other: Any) -> None:
-        """Check that both ranks may be equal; raises ValueError if they are known and differ."""
+        """Check that both ranks may be equal. Raises ValueError if they are known and differ."""
         other = as_shape(other)
         if None not in (self.rank, other.rank) and self.rank != other.rank:
             raise ValueError(f"Shapes {self} and {other} must have the same rank")
 
     def assert_has_rank(self, rank: _Size) -> None:
-        """Check that the rank may be `rank`; raises ValueError if it is known and differs."""
+        """Check that the rank may be `rank`. Raises ValueError if it is known and differs."""
         if self.rank not in (None, rank):
             raise ValueError(f"Shape {self} must have rank {rank}")
 

@@ -31,7 +31,7 @@ class Traced(NamedTuple):
     """The result of `trace`."""
 
     function: Function
-    structure: Any  # what the Python function returned, tensors of its body in it: they tell dtypes and shapes
+    structure: Any  # what the Python function returned, tensors of its body in it: they give dtypes and shapes
     captures: list[Tensor]  # tensors from outside: a caller gives them after the arguments
 
 
@@ -86,7 +86,7 @@ class FunctionGraph(Graph):
         return self.outer.outermost
 
     def argument(self, name: str, dtype: DType, shape: Any) -> Tensor:
-        """One more argument of the function, whose shape is known as far as `shape` tells."""
+        """One more argument of the function, whose shape is known as far as `shape` gives it."""
         with self._outside_of_blocks():
             op = self.create_op("_Arg", [], name=name, attrs={"T": dtype, "index": len(self._arguments)})
         self._arguments.append(op)

@@ -1,7 +1,7 @@
 """Cards: a GPU of a host, the models that can be simulated, and what TensorFlow takes of their memory.
 
-Stands for what the CUDA driver tells of a card (`stream_executor/device_description.h`), and for MinSystemMemory of
-`core/common_runtime/gpu/gpu_device.cc`. Left out: speeds; `hardware/catalogue_gpus.py` has them.
+Stands for what the CUDA driver reports about a card (`stream_executor/device_description.h`), and for MinSystemMemory
+of `core/common_runtime/gpu/gpu_device.cc`. Left out: speeds; `hardware/catalogue_gpus.py` has them.
 
 Rule: a number has its unit in its name, and its source next to it.
 """

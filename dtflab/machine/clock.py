@@ -24,7 +24,7 @@ from dtflab.base import events
 
 
 class Event(Protocol):
-    """Something that threads wait for. `what` says to a person what it is, if it is worth telling."""
+    """Something that threads wait for. `what` says to a person what it is, if it is worth reporting."""
 
     what: str
 

@@ -25,7 +25,7 @@ Rule = Callable[[Sequence[Any]], bool]  # arguments → is the kernel costly wit
 
 
 def known(node: Node) -> Rule:
-    """The rule of an op that has one before it runs: of a product the shapes tell; the program's code may wait."""
+    """The rule of an op that has one before it runs: a product's shapes give its cost; the program's code may wait."""
     op = op_registry.get(node.op)
     if op.calls_program:
         return lambda args: True
@@ -33,7 +33,7 @@ def known(node: Node) -> Rule:
 
 
 def is_learned(op: type[Op]) -> bool:
-    """True if a run tells what a node of this op class costs: it makes one array of others and touches nothing else."""
+    """True if a run shows what a node of this op class costs: it makes one array of others and touches nothing else."""
     special = op.stateful or op.aliasing or op.needs_ctx or op.is_async or op.control_flow or op.blas
     alone = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list
     return alone and not special and not any(arg.is_ref for arg in op.op_def.inputs)

@@ -119,7 +119,7 @@ def _card(runtime: Any, host: str, index: int) -> Card:
 
 
 class PoolBooks:
-    """The books of CuPy's pool, in the words of an allocator. The pool itself says when memory is full."""
+    """The statistics of CuPy's pool, in the words of an allocator. The pool itself says when memory is full."""
 
     def __init__(self, name: str, limit: int) -> None:
         self.name = name
@@ -270,7 +270,7 @@ class CudaGPU(GPUDevice):
         return copies
 
     def _copied(self, ctx: Any, node: Node, copy: Kernel, array: Any) -> Any:
-        """As on any GPU; in a trace, a copy takes until it has arrived."""
+        """Copy an input to this GPU. In a trace, a copy takes until it has arrived."""
 
         def arrived(array: Any) -> Any:
             copied = copy(array)

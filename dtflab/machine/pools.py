@@ -73,7 +73,7 @@ class IntraOpPool:
         """Do `work(first, last)` for the units from 0 to `total`, in as many parts as that is worth.
 
         `cost_per_unit` is in nanoseconds on one thread. The first part runs on the caller's thread. Returns when all
-        have ended; raises the error of the first part that has one.
+        have ended. Raises the error of the first part that has one.
         """
         parts = min(self.threads, total, int(total * cost_per_unit / MIN_COST_PER_SHARD))
         if parts < 2:

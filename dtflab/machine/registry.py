@@ -121,7 +121,7 @@ class Registry:
         self._pid = os.getpid()
         self._thread_lock = threading.RLock()
         self._depth = 0
-        self._door: FileLock | None = None
+        self._file_lock: FileLock | None = None
         self._life: FileLock | None = None
         self._counters: memoryview | None = None
         self._free_slots: list[int] = []
@@ -142,14 +142,14 @@ class Registry:
                 yield
             finally:
                 self._depth -= 1
-                if self._depth == 0 and self._door is not None:
-                    self._door.release()
+                if self._depth == 0 and self._file_lock is not None:
+                    self._file_lock.release()
 
     def _enter(self) -> None:
         _private(self.folder)
-        self._door = self._door or FileLock(self.folder / "registry.lock")
+        self._file_lock = self._file_lock or FileLock(self.folder / "registry.lock")
         deadline = REAL.now() + _PATIENCE
-        while not self._door.acquire():
+        while not self._file_lock.acquire():
             if REAL.now() > deadline:
                 raise TimeoutError(
                     f"The registry of simulated GPUs in {self.folder} stays locked. Is one of your processes "
@@ -157,10 +157,10 @@ class Registry:
                 )
             REAL.sleep(0.001)
 
-    # ---- what this process tells ----
+    # ---- what this process reports ----
 
     def publish(self, hosts: dict[str, HostCards], holdings: list[Holding]) -> None:
-        """Tell the other processes."""
+        """Report hosts and holdings to the other processes."""
         with self.locked():
             self._come_alive()
             self._note(hosts, holdings)
@@ -192,7 +192,7 @@ class Registry:
                 self._tell(record, *key, "takes" if after > before else "ends", before=before, held=after)
 
     def _tell(self, record: Record, host: str, card: int, program: str, what: str, **nbytes: int) -> None:
-        """Tell those who listen what happened to a card's memory; `nbytes` are the last fields of the event."""
+        """Report to all listeners what happened to a card's memory; `nbytes` are the last fields of the event."""
         name, at = program or record.command, REAL.time()
         event = CardEvent(at=at, host=host, card=card, pid=record.pid, program=name, what=what, **nbytes)
         for hear in (*self._heard.card, *PROCESS.card):
@@ -223,7 +223,8 @@ class Registry:
         path = self._base.with_suffix(".live")
         life = FileLock(path)
         if not life.acquire():
-            raise RuntimeError(f"Somebody else has locked {path}, this process's own file.")
+            hint = "Set DTFLAB_REGISTRY to another folder."
+            raise RuntimeError(f"Somebody else has locked {path}, this process's own file. {hint}")
         os.ftruncate(life.descriptor, _SLOTS * CELLS * 8)  # a file with a hole: it takes no room on the disk
         with path.open("r+b") as file:  # opened again: a mapping keeps its file open, and with it would keep the lock
             self._counters = memoryview(mmap.mmap(file.fileno(), _SLOTS * CELLS * 8)).cast("Q")
@@ -243,11 +244,11 @@ class Registry:
 
     def let_go(self) -> None:
         """In a forked child: close what it has of its parent's locks, which would else outlive the parent."""
-        for lock in (self._door, self._life):
+        for lock in (self._file_lock, self._life):
             if lock is not None:
                 lock.close()
 
-    # ---- what others tell ----
+    # ---- what others report ----
 
     def others(self) -> list[Record]:
         """The entries of the other living processes, by their numbers. Files of the dead are removed."""
@@ -280,7 +281,7 @@ class Registry:
         try:
             record = parse(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            return None  # it has not told anything yet, or ends at this moment
+            return None  # it has not reported anything yet, or ends at this moment
         except (OSError, ValueError) as error:
             if path not in self._skipped:
                 self._skipped.add(path)

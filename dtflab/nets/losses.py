@@ -326,7 +326,7 @@ def mean_pairwise_squared_error(
 
 
 def _pairwise(diffs: Tensor, weights: Tensor) -> Tensor:
-    """With n differences d per example: 2·Σd² / (n - 1) - 2·(Σd)² / (n·(n - 1))."""
+    """2·Σd² / (n - 1) - 2·(Σd)² / (n·(n - 1)), summed over examples of n differences d each."""
     axes = arrays.range(1, arrays.rank(diffs))
     squares = _sum(math.square(diffs), axes)
     count = _num_present(diffs, weights, per_batch=True)

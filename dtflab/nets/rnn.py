@@ -162,7 +162,7 @@ class _Loop:
 
 
 def _checked_shapes(inputs: list[Tensor]) -> list[Any]:
-    """The shapes of the inputs, [time, batch, …]; raises ValueError if a size is unknown or time or batch differ."""
+    """The shapes of the inputs, [time, batch, …]. Raises ValueError if a size is unknown or time or batch differ."""
     shapes = [x.shape.with_rank_at_least(3) for x in inputs]
     time, batch = shapes[0][0].value, shapes[0][1].value
     for x, shape in zip(inputs, shapes):

@@ -36,7 +36,7 @@ def cache_variables(scope: VariableScope) -> None:
 
 
 def initial_state_of(cell: Any, initial_state: Any, batch_size: Any, dtype: Any) -> Any:
-    """`initial_state`, or if it is None the cell's zeros; raises ValueError if their dtype is unknown."""
+    """`initial_state`, or if it is None the cell's zeros. Raises ValueError if their dtype is unknown."""
     if initial_state is not None:
         return initial_state
     if not dtype:

@@ -135,7 +135,7 @@ class StateMagics(Magics):
 
 
 def _noted(target: str, where: str, name: str) -> StalenessLog:
-    """The log of a training on a cluster; UsageError, which tells of the magic's options, if it is empty."""
+    """The log of a training on a cluster; UsageError, which names the magic's options, if it is empty."""
     log = log_at(target, where, name)
     if not len(log):
         raise UsageError(

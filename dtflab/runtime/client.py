@@ -126,7 +126,7 @@ def explained(error: OpError | KeyboardInterrupt, graph: Graph) -> BaseException
     """The error with the operation it names and the user's line that made it; `error` itself is spent.
 
     A notebook keeps the last error: it must not keep the arrays of the step, which the frames of `error` hold. Those of
-    an interrupt stay: they tell where a function of the user's hangs.
+    an interrupt stay: they show where a function of the user's hangs.
     """
     if isinstance(error, KeyboardInterrupt):
         return _Interrupt(*error.args).with_traceback(error.__traceback__)

@@ -106,7 +106,7 @@ class _Cut:
         return self.sources[edge[0]].output_types[edge[1]]._is_ref_dtype
 
     def _finished(self, name: str, consumer: Node, waits: list[str]) -> str:
-        """The name of what tells on the consumer's device that operation `name` has finished.
+        """The name of the node on the consumer's device that runs when operation `name` has finished.
 
         For TensorFlow's workers a `_Recv` has run even if what it received is dead; an Identity of that is dead.
         """
@@ -123,7 +123,7 @@ class _Cut:
     def _receive(self, edge: Edge, consumer: Node, waits: list[str], suffix: str = "", on_host: bool = False) -> Node:
         """The `_Recv` on the consumer's device of that tensor; output -1 is "has finished"."""
         if self.sources[edge[0]].device == consumer.device and not suffix:
-            waits = []  # between its memories: in a loop, the send tells of each iteration
+            waits = []  # between its memories: in a loop, the send reports each iteration
         key = (edge, consumer.device, on_host, tuple(waits))
         if key not in self.received:
             # What crosses is called the same in all graphs of a session: TensorFlow's workers keep the kernel of a

@@ -277,7 +277,7 @@ class Steps:
         return self._collect() if not self._values else self._values[0]
 
     def printed(self) -> object:
-        """As `finish`, and print every record: what `run` does in a session with `step_through=True`."""
+        """Finish the step and print every record: what `run` does in a session with `step_through=True`."""
         with self:
             for record in self:
                 print(record, end="\n\n", flush=True)

@@ -1,6 +1,6 @@
 """Loads: how busy the processors and links of a cluster in virtual time have been since that began.
 
-Stands for what `nvidia-smi`, `top` and a switch's counters tell of real machines.
+Stands for what `nvidia-smi`, `top` and a switch's counters show for real machines.
 
 Rules: a share is of what the hardware can give: of all cores of a host, of one direction of a link. A kernel counts
 when it is over, a message with its whole time when it sets out.

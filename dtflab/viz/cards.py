@@ -35,7 +35,7 @@ class _Piece(NamedTuple):
 
     @property
     def size(self) -> str:
-        """In MiB, as `smi` tells: begun ones count as held, not as free."""
+        """In MiB, as `smi` shows it: begun ones count as held, not as free."""
         return f"{self.held // MIB if self.process is None else -(-self.held // MIB):,} MiB"
 
 
@@ -77,7 +77,7 @@ def host_of(state: Smi, name: str) -> HostState:
     if found:
         return found[0]
     names = ", ".join(host.name for host in state.hosts)
-    raise ValueError(f"There is no host {name!r} with GPUs. There is {names}." if names and name else NO_GPUS)
+    raise ValueError(f"No host {name!r} has GPUs. Hosts: {names}." if names and name else NO_GPUS)
 
 
 def program_look(number: int, pid: int, name: str) -> Look:

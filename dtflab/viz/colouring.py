@@ -38,7 +38,7 @@ _NOT_RUN = Look("did not run", GREY, "–", "did not run", False)
 class Colouring(NamedTuple):
     """One way to colour: `of` gives an op its look from its name and device, `order` is how a legend lists looks.
 
-    `knows` tells whether an op was found where that way looks for it.
+    `knows` says whether an op was found where that way looks for it.
     """
 
     by: str

@@ -26,7 +26,7 @@ MOST_ROWS, MOST_NAMES = 24, 6  # of a table, in a cell, before it is abbreviated
 
 
 def explain(fetches: Any, feed_dict: Any = None, session: BaseSession | None = None) -> Explanation:
-    """Tell what a step for `fetches` would do, without running it: pruning, placement, transfers, order.
+    """Describe the step that `fetches` would need, without running it: pruning, placement, transfers, order.
 
     `fetches` and `feed_dict` are what `run` takes; values do not matter, a list of the tensors that are fed will do.
     `session` is by default the default session, or the newest one with the graph of the fetches, or a local one. If its

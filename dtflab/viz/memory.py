@@ -38,7 +38,7 @@ def memory(step: Any, *, graph: Any = None, width: float | None = None, title: s
 
     `step` is the RunMetadata (or its StepStats) that `session.run` filled, asked with
     `options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)`; TensorFlow's own will do. ValueError if it says
-    nothing of memory. `graph` (by default the default graph) tells for whom a tensor was kept: the last op that read
+    nothing of memory. `graph` (by default the default graph) says for whom a tensor was kept: the last op that read
     it.
     """
     usages = read(step, _ops(graph))

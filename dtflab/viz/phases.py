@@ -132,7 +132,7 @@ class _Phases:
                     waiting.append(name)
 
     def _fetchable(self) -> set[str]:
-        """Without gradients: all but what writes, and what only that needs."""
+        """The ops of a graph without gradients: all but those that write, and those that only these need."""
         return self._upstream(n for n in self.ops if not self.after[n] and not self._is_off_path(n))
 
     def _model(self, losses: Sequence[str], needed: set[str]) -> None:

@@ -1,7 +1,7 @@
 """The picture of an input pipeline: stages, queues, their speeds, and the bottleneck.
 
 Elements go from top to bottom. Each stage has a bar for the whole time: what it worked is filled, what it waited to
-take is grey, what it waited to put is hatched. Each queue has a bar for how full it was in the mean.
+take is grey, what it waited to put is hatched. Each queue has a bar for how full it was on average.
 
 Rule for the bottleneck: the stage that was at work for the largest part of the time. In a long run the queue before it
 fills up, and others wait to put; behind it others wait to take. What of this happened is said with its numbers.
@@ -193,7 +193,7 @@ def _before(found: Pipeline, slow: Stage) -> Iterator[str]:
     if histories:
         history = max(histories, key=lambda history: history.mean() / (history.capacity or 1))
         fills = "a queue fills up" if 2 * history.mean() >= history.capacity else "no queue fills up"
-        words = f"{history.name} holds {_mean(history)} in the mean."
+        words = f"{history.name} holds {_mean(history)} on average."
         yield f"Before it, {fills}: {words}" if history.capacity else f"Before it, {words}"
 
 
@@ -218,7 +218,7 @@ def _per_second(found: Pipeline, elements: int) -> str:
 
 
 def _fullness(history: QueueHistory) -> str:
-    text = f"{_mean(history)} in the mean, empty {100 * history.share_at(0):.0f}% of the time"
+    text = f"{_mean(history)} on average, empty {100 * history.share_at(0):.0f}% of the time"
     return f"{text}, full {100 * history.share_at(history.capacity):.0f}%" if history.capacity else text
 
 

@@ -60,7 +60,7 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
     if not len(log):
         raise ValueError("There is nothing to draw: no gradient was recorded. Run a training step first.")
     edges, used, lost = _bins(log)
-    summary = f"{plural(len(log), 'gradient')}, {log.mean():.1f} steps old in the mean, {log.dropped:,} dropped"
+    summary = f"{plural(len(log), 'gradient')}, {log.mean():.1f} steps old on average, {log.dropped:,} dropped"
     heading, width = marks.heading(title, summary), room()
     ages, over_time = _places(heading.height + _HEAD, width)
     parts = [*_histogram(log, edges, used, lost, ages), *_traces(log, over_time)]

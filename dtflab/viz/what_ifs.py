@@ -228,7 +228,7 @@ def sweep(
     if the values are not numbers (a table suits them better), or not the same.
     """
     if of not in _SHOWN:
-        raise ValueError(f"of={of!r}: there are {', '.join(_SHOWN)}.")
+        raise ValueError(f"of must be one of {', '.join(_SHOWN)}, not {of!r}.")
     lines = outcomes if isinstance(outcomes, Mapping) else {of: outcomes}
     for each in lines.values():
         _check(each)

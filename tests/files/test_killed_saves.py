@@ -79,7 +79,7 @@ def save_whole(prefix, value):
 
 
 def save_shards(prefix, value, shards=3):
-    """As a sharded Saver: one bundle per task, then one of them all."""
+    """Save like a sharded Saver: one bundle per task, then one of them all."""
     parts = [f"{prefix}_temp/part-{i}" for i in range(shards)]
     for part, name in zip(parts, "abc", strict=False):
         with BundleWriter(part) as writer:

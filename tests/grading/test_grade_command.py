@@ -143,7 +143,7 @@ def test_a_files_time_is_for_all_attempts_and_blames_no_cell(folders, tmp_path):
 
 
 def test_a_second_attempt_has_what_the_first_left(tmp_path, monkeypatch):
-    """Without processes: each attempt takes 4 of 10 seconds."""
+    """No process is started: each attempt takes 4 of 10 seconds."""
     from dtflab.grading import batch
     from dtflab.grading.catalogue import find
     from dtflab.grading.submissions import Submission

@@ -35,7 +35,7 @@ def test_what_is_told(answer, message, absent, monkeypatch):
 
 
 def reads(server, filenames, epochs, at_the_end):
-    """As the solution, until no line comes any more."""
+    """The solution, but it reads until no line comes any more."""
     with tf.Graph().as_default(), tf.Session(server) as sess:
         queue = tf.FIFOQueue(10, [tf.string], shapes=[[]])
         _, line = tf.TextLineReader().read(tf.train.string_input_producer(filenames, num_epochs=epochs))

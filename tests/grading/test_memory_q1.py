@@ -93,7 +93,7 @@ def test_what_the_official_solution_once_promised_loses_marks():
 
 
 BAD = {
-    "nothing": (lambda p, c, n, m: None, "settings gave up (None)"),
+    "nothing": (lambda p, c, n, m: None, "settings returned None, but settings exist"),
     "too few": (lambda p, c, n, m: growing(p, c, 1, m)[1:], "expected: one pair per program"),
     "numbers": (lambda p, c, n, m: [(i % c, None) for i in range(p)], "a setting has 0, which is not a text"),
     "no message": (lambda p, c, n, m: [("0", {"allow_growth": True})] * p, "True}, which is not a tf.ConfigProto"),

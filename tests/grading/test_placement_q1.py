@@ -34,7 +34,7 @@ def spreading(pick, write):
 
 
 def by_strategy(ps_tasks, worker):
-    """With the library's own device setter."""
+    """An answer by the library's own device setter."""
     held = [0] * ps_tasks
 
     def lightest(op):

@@ -20,7 +20,7 @@ def test_a_solution_becomes_nbgraders_stub_at_its_indentation():
     [
         ("### BEGIN SOLUTION\n### BEGIN SOLUTION", "line 2: .* after that of line 1"),
         ("x\n### END SOLUTION", "line 2: .* without a begin"),
-        ("x\n### BEGIN SOLUTION\ny", "line 2: a solution begins, and does not end"),
+        ("x\n### BEGIN SOLUTION\ny", "line 2: a solution begins but never ends .### END SOLUTION is missing."),
     ],
 )
 def test_marks_that_do_not_match_are_refused(source, message):

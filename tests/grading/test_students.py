@@ -79,7 +79,7 @@ def test_letters_are_compared_in_one_form_and_other_encodings_are_refused(tmp_pa
     path.write_text("Zoe\u0308", encoding="utf-8")
     assert read_list(path) == ["Zo\u00eb"]
     path.write_bytes("Zo\u00eb".encode("cp1252"))
-    with pytest.raises(ValueError, match="is not in UTF-8"):
+    with pytest.raises(ValueError, match="is not UTF-8 text"):
         read_list(path)
 
 

@@ -11,7 +11,7 @@ Q1 = "welcome/q1"
 
 
 def with_a_setter(workers, steps):
-    """As lesson 00 does it, with a resource variable; the largest value that a worker saw is the last one."""
+    """Lesson 00's way, with a resource variable; the largest value that a worker saw is the last one."""
 
     def build(client):
         setter = tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)

@@ -10,7 +10,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def magic(shell, line, name="_"):
-    """The value of one line; raises the line's error."""
+    """The value of one line. Raises the line's error."""
     shell.run_cell(f"{name} = {line}" if name != "_" else line, silent=True).raise_error()
     return shell.user_ns.get(name)
 

@@ -40,7 +40,7 @@ SAID = {
         ("Why 0.1 and not 0", r"synchronous : .* mean staleness 0\.1\n"),
         ("makes by far the most updates, and comes last", r"async +37,771 updates/minute +loss 0\.25 never"),
         ("waiting for the first 27 of\n30 is best", r"sync \+ 3 spares +864 updates/minute +loss 0\.25 after 0\.81 s"),
-        ("Most gradients are some 29 updates old", r"28\.2 steps old in the mean"),
+        ("Most gradients are some 29 updates old", r"28\.2 steps old on average"),
         ("Alone, each update takes x nearer to 0", r"x after 96 updates of one worker: 0\.0000"),
         ("they throw x out of the valley", r"x after 96 updates of eight: 22"),
         ("Smaller steps help most", r"lower rate +mean loss in the second half +[01]\."),

@@ -18,7 +18,7 @@ def _vector(v: Values, n: int = 3) -> np.ndarray:
 
 @examples("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def fused_batch_norm(v: Values) -> list[Example]:
-    """With U float32; in float64, which finite differences want, the op does not exist."""
+    """Examples with U float32; in float64, which finite differences want, the op does not exist."""
     types = {} if v.op == "FusedBatchNorm" else {"U": dtypes.float32}
     none = np.zeros(0, _F)
     x = v.array(2, 3, 2, 3)

@@ -65,7 +65,7 @@ CROSS_ENTROPIES = {
 
 @pytest.mark.parametrize("name", CROSS_ENTROPIES)
 def test_cross_entropies_take_labels_and_logits_by_name_only(name):
-    """As in TensorFlow 1.0 to 1.15, whose text this is; TensorFlow 2.21 has dropped the sentinel."""
+    """The text is that of TensorFlow 1.0 to 1.15; TensorFlow 2.21 has dropped the sentinel."""
     entropy = getattr(tf.nn, name)
     labels = np.array([1]) if name.startswith("sparse") else np.array([[0.25, 0.75]])
     logits = np.array([[1.0, 2.0]])

@@ -70,7 +70,7 @@ def test_containers_are_emptied_by_name_or_all_at_once(resources):
 
 
 def test_the_collector_may_delete_a_resource_while_another_is_made(resources):
-    """As a session does that is collected just then, and lets go of its queues."""
+    """A session that is collected just then does so, and lets go of its queues."""
     resources.lookup_or_create("", "old", Thing, Thing)
 
     def make():

@@ -35,7 +35,7 @@ def differences(recorded: Any, asked: Any, at: str = "the answer") -> Iterator[s
 
 
 def unordered(recorded: Any, asked: Any) -> Iterator[str]:
-    """As `differences`, of what may come in any order."""
+    """The `differences` of answers that may come in any order."""
     found, wanted = sorted(map(_letters, _leaves(recorded))), sorted(map(_letters, _leaves(asked)))
     yield from differences(found, wanted, "the answer, in any order")
 

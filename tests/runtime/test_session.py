@@ -257,7 +257,7 @@ def test_a_forgotten_session_is_closed(cluster):
 
 
 def test_two_steps_that_make_what_a_node_keeps_at_once_share_it():
-    """As a queue without a shared name: what the second made was let go, and with it the threads that waited there."""
+    """A queue without a shared name is an example: the second step's was let go, with the threads that waited there."""
     kept: dict[str, object] = {}
     one, other = (StepContext(Step(n), Device(f"{LOCAL}/device:CPU:0"), None, kept, (), None) for n in (1, 2))
     others = []
@@ -313,7 +313,7 @@ def test_a_placer_of_ones_own():
     assert asked == [(1, LOCAL, True, 0), (3, LOCAL, True, 1)]
 
 
-# -- what a step tells ------------------------------------------------------------------------------------------
+# -- what a step reports ------------------------------------------------------------------------------------------
 
 
 def test_partition_graphs():

@@ -40,7 +40,7 @@ def run(workers, algorithm, fusion_bytes):
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "halving_doubling"])
 @pytest.mark.parametrize("workers", [2, 3, 4, 7])
 def test_steps_take_as_long(algorithm, workers, fusion_bytes, bound):
-    """Without buckets the program's gradients overlap on the wires, where the estimate has one after the other.
+    """The program's gradients overlap on the wires without buckets, where the estimate has one after the other.
 
     An estimated step begins for all workers at once. In a run, workers above a power of two end a step of halving and
     doubling later than others, and keep them waiting in the next one.

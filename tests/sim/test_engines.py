@@ -159,7 +159,7 @@ def test_an_all_reduce_of_either_engine_is_exact(algorithm, workers):
 
 @pytest.mark.parametrize("run", [reductions.synchronous, reductions.messages_one_by_one])
 def test_a_device_adds_what_came_before_it_was_ready(run):
-    """As in a graph: an Add has two inputs, and the device's own is one of them."""
+    """An Add has two inputs, as in a graph, and the device's own is one of them."""
     there = cluster(2, 0, bandwidth=1e9, latency_s=5e-5)
     ready = reductions.reduction(layered([8000], 0.0, 1.0), there, IDEAL, "tree", 1e9)
     ready = dataclasses.replace(ready, sum_s_per_byte=1e-9)

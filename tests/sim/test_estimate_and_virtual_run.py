@@ -87,7 +87,7 @@ def run_in_step(workers, servers, network):
 @pytest.mark.parametrize("network", ["1Gb/s", "10Gb/s"])
 @pytest.mark.parametrize(("workers", "servers", "bound"), [(1, 1, 0.01), (2, 1, 0.05), (4, 2, 0.1)])
 def test_workers_in_step_take_as_long(workers, servers, bound, network):
-    """With SyncReplicasOptimizer, its accumulators and its tokens."""
+    """SyncReplicasOptimizer trains, by its accumulators and its tokens."""
     steps, machines = run_in_step(workers, servers, network)
     with tf.Graph().as_default():
         profile = sim.Profile.from_graph(three_layers(BATCH, WIDTH), batch=BATCH)

@@ -215,7 +215,7 @@ def test_options_that_are_objects(options, message):
     with pytest.raises(TypeError, match=r"model must be a name of sim\.models, .* not 3"):
         estimate(3, cluster(2, 1))
     for numbers in ((1e5, 0), (float("nan"), 1e9), ("much", 1e9)):
-        with pytest.raises(ValueError, match="No file server"):
+        with pytest.raises(ValueError, match="bytes_per_example must be"):
             Input(*numbers)
     for size in ("some", float("nan")):
         with pytest.raises(ValueError, match="size of exponential stragglers must be a finite number"):

@@ -167,7 +167,7 @@ def test_gradient_descent_on_old_gradients_diverges_just_above_the_bound(delay):
             "power of two workers, not 6: all_reduce_ends",
         ),
         (lambda: formulas.all_reduce_ends("star", [0.0], 1, 1, 1), "Unknown all-reduce algorithm 'star'"),
-        (lambda: formulas.all_reduce_ends("ring", [], 1, 1, 1), "one worker at least, not 0"),
+        (lambda: formulas.all_reduce_ends("ring", [], 1, 1, 1), "at least one worker, not 0"),
         (lambda: formulas.ring_all_reduce_seconds(0, 1, 1, 1), "workers must be at least 1, not 0"),
         (lambda: formulas.exponential_order_statistic(3, 2), "The 3-th of 2"),
         (lambda: formulas.divergence_learning_rate(-1), "delay must be a number of steps"),

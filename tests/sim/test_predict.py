@@ -159,7 +159,7 @@ def test_an_all_reduce_gains_most_on_servers_that_are_hot():
 
 
 def test_each_gpu_is_a_worker_where_a_ring_is_compared_with_servers():
-    """As in Uber's comparison: no host sums up before the network, so servers take four times the bytes."""
+    """Uber's comparison: no host sums up before the network, so servers take four times the bytes."""
     setup = {"model": "resnet101", **PASCAL, "gpus": 64, "nodes": 16}
     gain = value("horovod_over_distributed_tf", **setup)
     fields = {"variable_update": "parameter_server", **setup}
@@ -249,7 +249,7 @@ def replicated(spec, **setup):
 
 
 def test_replicated_variables_are_summed_as_the_spec_says():
-    """As in tf_cnn_benchmarks: psgpu takes one GPU after the other for each variable, as it does if none is named."""
+    """In tf_cnn_benchmarks, psgpu takes one GPU after the other for each variable, as it does if none is named."""
     ring, none, halves, cpu = map(replicated, ("nccl", "none", "hierarchical_copy", "pscpu"))
     assert none < halves < ring < 8 * 154, "one GPU, or one of each half, gets the largest variable of all"
     assert none < cpu < ring
@@ -267,12 +267,12 @@ def test_one_gpu_has_nothing_to_sum_up_but_goes_on(spec):
 @pytest.mark.parametrize(
     ("spec", "setup", "reason"),
     [
-        ("psgpu#4", {}, "'psgpu#4' is not known: none, psgpu"),
-        ("nccl/pscpu", {}, "'nccl/pscpu' is not known"),
-        ("pscpu", {"gpus": 16, "nodes": 2}, "in one host, and here are 2"),
-        ("hierarchical_copy", {"gpus": 3}, "and 3 on 'nvlink1' do not have"),
-        ("hierarchical_copy", {"platform": "gce_k80x8"}, "and 8 on 'pcie3-tree' do not have"),
-        ("hierarchical_copy", {"platform": "dgx2_v100", "gpus": 16}, "and 16 on 'nvswitch' do not have"),
+        ("psgpu#4", {}, "all_reduce must be none, psgpu, pscpu, hierarchical_copy or nccl, not 'psgpu#4'"),
+        ("nccl/pscpu", {}, "not 'nccl/pscpu'"),
+        ("pscpu", {"gpus": 16, "nodes": 2}, "within one host, but this setup has 2 hosts"),
+        ("hierarchical_copy", {"gpus": 3}, "; 3 GPUs on 'nvlink1' do not have"),
+        ("hierarchical_copy", {"platform": "gce_k80x8"}, "; 8 GPUs on 'pcie3-tree' do not have"),
+        ("hierarchical_copy", {"platform": "dgx2_v100", "gpus": 16}, "; 16 GPUs on 'nvswitch' do not have"),
     ],
 )
 def test_sums_that_the_model_does_not_know_are_skipped_with_a_reason(spec, setup, reason):
@@ -489,7 +489,7 @@ def test_a_point_that_can_t_be_read_is_skipped_and_no_other(rate):
     [
         ({"params": -4}, "no positive 'params'"),
         ({"params": 3}, "do not describe a network"),
-        ({"params": 1e30, "largest_variable_MB": 9.4, "gmac_per_image": 4}, "would be .* layers"),
+        ({"params": 1e30, "largest_variable_MB": 9.4, "gmac_per_image": 4}, "would need .* layers; at most"),
         ({"layers": 1e30, "units": 1024, "vocab": 32000, "params": 1e8}, "10,000 are the most"),
     ],
 )

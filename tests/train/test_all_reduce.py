@@ -81,7 +81,7 @@ def test_pieces_are_nearly_equal_and_may_be_empty():
 def test_a_wrong_schedule_is_refused():
     with pytest.raises(ValueError, match=r"Unknown all-reduce algorithm 'star': choose one of ring, tree, halving_dou"):
         schedule("star", 4)
-    with pytest.raises(ValueError, match="one worker at least, not 0"):
+    with pytest.raises(ValueError, match="at least one worker, not 0"):
         schedule("ring", 0)
 
 

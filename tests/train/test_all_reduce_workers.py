@@ -158,7 +158,7 @@ def test_all_fail_when_one_fails_and_the_next_training_begins_again(algorithm, c
 
 
 def test_all_end_when_one_has_no_more_input(cluster):
-    """As any end of the input: no error, and the steps are those that all have made."""
+    """The end of one worker's input is not an error, and the steps are those that all have made."""
 
     def work(client):
         session, total = training(client)

@@ -46,7 +46,7 @@ class Gate:
 
 @pytest.fixture
 def quiet():
-    """Without the line that the thread logs when it fails."""
+    """Suppress the line that the thread logs when it fails."""
     logging.getLogger("tensorflow").setLevel(logging.CRITICAL)
     yield
     logging.getLogger("tensorflow").setLevel(logging.NOTSET)

@@ -87,7 +87,7 @@ def test_the_global_step_is_one_variable_of_the_graph(graph):
 
 
 def test_the_steps_done_may_be_counted_in_a_vector_of_one():
-    """As in TF1; NumPy, and with it TensorFlow, refuses today."""
+    """TF1 accepts it; NumPy, and with it TensorFlow, refuses today."""
     step = tf.Variable([123])
     with tf.Session() as session:
         session.run(step.initializer)
@@ -206,7 +206,7 @@ def test_what_was_fetched_stays_as_it_was(use_resource):
 
 
 def test_rows_that_repeat_come_one_after_the_other():
-    """As in TensorFlow's kernels; optimizers sum them before."""
+    """TensorFlow's kernels do so; optimizers sum them before."""
     w, accum = tf.Variable([[1.0], [1.0]]), tf.Variable([[0.0], [0.0]])
     step = apply_op(
         "SparseApplyMomentum", var=w, accum=accum, lr=0.5, grad=[[1.0], [2.0]], indices=[1, 1], momentum=0.5

@@ -40,7 +40,7 @@ def counter():
 
 
 def test_chief_and_workers_in_one_process(tmp_path):
-    """With the default arguments: nobody waits for 30 seconds here, and all take part."""
+    """The default arguments do: nobody waits for 30 seconds here, and all take part."""
     together = threading.Barrier(3)
 
     def work(client):
@@ -326,7 +326,7 @@ def test_a_failed_preparation_leaves_no_session_behind():
     [(None, "end"), (StopIteration, "end"), (errors.OutOfRangeError, "end"), (ZeroDivisionError, "fail")],
 )
 def test_a_hook_is_told_how_the_training_ended(error, error_at_end):
-    """TensorFlow tells only of a good end. A hook of another family, which need not have `fail`, does no harm."""
+    """TensorFlow reports only a good end. A hook of another family, which need not have `fail`, does no harm."""
 
     class Hook(tf.train.SessionRunHook):
         end = lambda self, session: calls.append(("end", session.run(c)))  # noqa: E731

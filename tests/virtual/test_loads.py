@@ -131,7 +131,7 @@ def synchronous_training(**options):
 
 
 def test_a_synchronous_chief_stands_still_for_its_grace_period():
-    """As docs/troubleshooting.md says: TensorFlow's 120 s, next to which nobody has worked at all."""
+    """These are TensorFlow's 120 s (docs/troubleshooting.md), next to which nobody has worked at all."""
     waited, at_once = synchronous_training(), synchronous_training(stop_grace_period_secs=0)
     assert waited.seconds > 120 and max(load.share for load in waited.processors) < 0.0005
     assert at_once.seconds < 1 and max(load.share for load in at_once.processors) > 0.01
@@ -139,7 +139,7 @@ def test_a_synchronous_chief_stands_still_for_its_grace_period():
 
 @pytest.mark.parametrize("in_data_set", [True, False])
 def test_functions_of_data_sets_take_no_virtual_time(in_data_set):
-    """As docs/tour.md and lesson 07 say; the same product in the graph does."""
+    """The same product in the graph does; docs/tour.md and lesson 07 say so."""
 
     def seconds(size):
         def product(_):

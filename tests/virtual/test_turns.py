@@ -335,7 +335,7 @@ def test_work_in_a_thread_of_the_librarys_own_is_told_of_a_deadlock_at_once(monk
 
 
 def test_an_error_that_is_nobody_s_is_the_program_s_even_if_a_thread_has_waited_longer(cluster):
-    """As one of `cluster.at`: the thread, which waits first, does not get it; the main thread does."""
+    """An error of `cluster.at` is one: the thread, which waits first, does not get it; the main thread does."""
     ended = []
 
     def waits_first():

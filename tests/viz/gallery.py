@@ -132,7 +132,7 @@ def _on_gpus(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
 
 
 def _shared_card(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
-    """Three programs that want 0.4 of a card each, as smi tells of them: a run has other process numbers each time."""
+    """Three programs that want 0.4 of a card each, as smi shows them: a run has other process numbers each time."""
     share, name, mib = 1677 << 20, "python program.py", 1 << 20
     events = [CardEvent(at, "laptop", 0, pid, name, "takes", 0, share) for pid, at in ((4711, 0.0), (4712, 0.5))]
     events.append(CardEvent(9.0, "laptop", 0, 4713, name, "refused", 0, 0, share, 730 * mib))

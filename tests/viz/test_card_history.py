@@ -22,7 +22,7 @@ def event(at, pid, what, before, held, asked=0, free=0, card=0, host="here"):
 
 
 def state(*events, memory=1000, driver=10, held=None, moment=2e9):
-    """As `smi` tells it after these events; `held` is MiB by process, by default what the events say."""
+    """The answer of `smi` after these events; `held` is MiB by process, by default what the events say."""
     held = held if held is not None else {e.pid: e.held // MIB for e in events if e.card == 0 and e.host == "here"}
     processes = [Process(0, pid, PROGRAM, size * MIB, 0) for pid, size in held.items() if size]
     used = (driver + sum(held.values())) * MIB
@@ -155,7 +155,7 @@ def test_what_cannot_be_drawn_is_told():
         tf.viz.card_history(state(*THREE), 1)
     with pytest.raises(ValueError, match="Nothing happened to card 0"):
         tf.viz.card_history(state(*THREE), since=state(moment=3e9))
-    with pytest.raises(ValueError, match="no host 'there'"):
+    with pytest.raises(ValueError, match="No host 'there'"):
         tf.viz.card_history(state(*THREE), host="there")
     with pytest.raises(ValueError, match="No GPUs"):
         tf.viz.card_history(Smi([], 0.0, []))

@@ -77,9 +77,9 @@ def _waits_then_takes(n, level):
 @pytest.mark.parametrize(
     ("level", "capacity", "said"),
     [
-        (9, 10, "Before it, a queue fills up: names holds 9 of 10 in the mean."),
-        (0, 10, "Before it, no queue fills up: names holds 0 of 10 in the mean."),
-        (3, 0, "Before it, names holds 3 in the mean."),
+        (9, 10, "Before it, a queue fills up: names holds 9 of 10 on average."),
+        (0, 10, "Before it, no queue fills up: names holds 0 of 10 on average."),
+        (3, 0, "Before it, names holds 3 on average."),
     ],
 )
 def test_the_verdict_says_what_the_levels_show(level, capacity, said):
@@ -101,5 +101,5 @@ def test_a_queue_is_empty_while_nothing_is_in_it():
     moments = ((0.0, "put", 2), (6.0, "take", 1), (7.0, "take", 0), (10.0, "put", 1))
     events = [event(at, what, 1, level, what, what, n) for n, (at, what, level) in enumerate(moments)]
     picture = tf.viz.rates(seen_of(queues=events))
-    assert "1.3 of 4 in the mean, empty 30% of the time, full 0%" in texts(picture)
+    assert "1.3 of 4 on average, empty 30% of the time, full 0%" in texts(picture)
     assert picture.tables[1][2][0][-2:] == ["30%", "0%"]

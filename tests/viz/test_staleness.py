@@ -39,7 +39,7 @@ def test_a_bar_for_each_age_and_its_dropped_part():
     assert counts(picture) == ["3 applied", "1 applied", "1 applied", "1 dropped"]
     heights = [float(rect.get("height")) for rect in parts(picture, "rect") if rect.find(SVG + "title") is not None]
     assert np.allclose(np.array(heights) / heights[0], [1, 1 / 3, 1 / 3, 1 / 3], atol=1e-3)
-    assert picture.sentence == "Mine: 6 gradients, 1.2 steps old in the mean, 1 dropped."
+    assert picture.sentence == "Mine: 6 gradients, 1.2 steps old on average, 1 dropped."
     assert picture.tables[1][2] == [["0", 3, 0], ["1", 1, 0], ["2", 0, 0], ["3", 1, 1]]
 
 

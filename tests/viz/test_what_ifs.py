@@ -170,7 +170,7 @@ def test_what_can_not_be_drawn(question):
             viz.sweep(wrong)
     with pytest.raises(ValueError, match="is not a number"):
         viz.sweep(question.sweep(gpu=["K40", "V100"]))
-    with pytest.raises(ValueError, match="there are step"):
+    with pytest.raises(ValueError, match="of must be one of step, throughput, speedup, not"):
         viz.sweep(question.sweep(workers=[1, 2]), "speed")
     with pytest.raises(ValueError, match="one thing that was changed"):
         viz.sweep([question.base, question.run(workers=2)])

@@ -136,7 +136,8 @@ def _demand_running(answer: Any, case: Case) -> None:
     """Wrong unless all programs run next to each other with the answer's settings."""
     value = answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)
     if value is None:
-        raise Wrong(f"For {case}, settings gave up (None); there are settings with which they run.", Seen(case, None))
+        why = "settings returned None, but settings exist with which these programs run"
+        raise Wrong(f"For {case}, {why}.", Seen(case, None))
     pairs = _settings(case, value)
     failed = _start(case, pairs)
     if failed is not None:

@@ -1,7 +1,7 @@
 """Question parallel/q1: which two ops can run at the same time.
 
 Each case is two ops in a graph of their own, made so that they do run at the same time if they may. The graph runs in
-virtual time, on a cluster of this process, and the trace of the step tells.
+virtual time, on a cluster of this process, and the trace of the step shows it.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ def _wrong(seen: Seen, kind: str) -> list[Shown]:
 
 @q3.mistake()
 def pins(seen: Seen) -> bool:
-    """With tf.device, or a colocation with an op that has a pin, you decide. Here the placer should: leave out all
-    pins.
+    """A pin (tf.device, or a colocation with an op that has one) is your decision. Here the placer should decide: leave
+    out all pins.
     """
     return bool(seen.pinned)
 

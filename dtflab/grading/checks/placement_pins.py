@@ -1,7 +1,7 @@
 """Question placement/q2: from the pin of an op to the device where it is placed.
 
 A pin is what the program asks for, a placement is what the placer decides. The truth is a session's: each case is one
-op in a graph of its own, on a cluster of this process with simulated GPUs; the session tells where it was placed.
+op in a graph of its own, on a cluster of this process with simulated GPUs; the session reports where it was placed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Question placement/q4: which devices can use a variable that is pinned to one, and what travels for that.
 
 The answer builds a graph and says beforehand what a step of it will do. The step runs for real, on a cluster of this
-process with simulated GPUs; its trace tells which device received what.
+process with simulated GPUs; its trace shows which device received what.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Seen(NamedTuple):
 
     @property
     def of_several_kinds(self) -> bool:
-        """Whether the sentences that arrived are of two kinds or more. If not, a wait tells little."""
+        """Whether the sentences that arrived are of two kinds or more. If not, a wait shows little."""
         return len({self.task.kind(one) for one in self.task.sentences[: self.arrived]}) > 1
 
     def one_kind(self, kind: Callable[[Sentence], int]) -> bool:

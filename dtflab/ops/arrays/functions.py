@@ -203,7 +203,7 @@ def shape(input: Any, name: str | None = None, out_type: Any = None) -> Tensor:
 
 
 def shape_internal(input: Any, name: str | None = None, optimize: bool = True, out_type: Any = None) -> Tensor:
-    """As `shape`; `optimize=False` always makes the op; without `out_type` the constant has a longer name."""
+    """The shape of a tensor, as an op with `optimize=False`; without `out_type` the constant has a longer name."""
     with name_scope(name, "Shape", [input]) as scope:
         if is_sparse(input):
             return apply_op("Cast", None, x=input.dense_shape, DstT=out_type or dtypes.int32)

@@ -133,7 +133,7 @@ def switch(data: Any, pred: Any, dtype: Any = None, name: str | None = None) -> 
 
 
 def switch_ref_or_tensor(data: Any, pred: Any, name: str = "Switch") -> list[Any]:
-    """As `switch`, on the device of `data`, keeping a reference a reference."""
+    """`switch` on the device of `data`, keeping a reference a reference."""
     data = data if nest.is_composite(data) else convert_to_tensor(data, name="data")
     with colocate_with(data.op, ignore_existing=True):
         if data.dtype._is_ref_dtype:

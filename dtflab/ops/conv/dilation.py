@@ -181,7 +181,7 @@ class ExtractImagePatches(Op):
         rows_out, cols_out = arrays.unstack(sizes[1:3])
         _, high, wide, _ = op.get_attr("ksizes")
         pixels = rows * cols
-        # Each pixel has a number from 1; the patches of the numbers tell where each element of a patch came from.
+        # Each pixel has a number from 1; the patches of the numbers show where each element of a patch came from.
         numbers = arrays.reshape(arrays.range(1, pixels + 1, dtype=dtypes.float32), (1, rows, cols, 1))
         attrs = {name: op.get_attr(name) for name in ("ksizes", "strides", "rates", "padding")}
         origin = arrays.cast(apply_op("ExtractImagePatches", images=numbers, **attrs), dtypes.int64)

@@ -575,6 +575,6 @@ def extract_image_patches(
 
 
 def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any, name: str | None = None) -> Tensor:
-    """As `extract_image_patches`."""
+    """The windows of `images`; see `extract_image_patches`."""
     ways = {"ksizes": sizes, "strides": strides, "rates": rates, "padding": padding}
     return apply_op("ExtractImagePatches", name, images=images, **ways)

@@ -41,7 +41,7 @@ def next_outcome(elements: Elements) -> Outcome:
 
 
 def element_of(outcome: Outcome) -> Element:
-    """The element; raises the error in its place."""
+    """The element. Raises the error in its place."""
     element, error = outcome
     if error is not None:
         try:

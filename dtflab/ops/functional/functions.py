@@ -141,7 +141,7 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """As `foldl`, but all values of `a`, one below the other; with `reverse` from the last row to the first.
+    """All values that `a` has in `foldl`, one below the other; with `reverse` from the last row to the first.
 
     Without an `initializer` the first of them is the first row.
     """

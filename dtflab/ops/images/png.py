@@ -52,7 +52,7 @@ def _in_channels(image: Any, channels: int) -> Any:
 
 
 def _grey(colors: Any) -> Any:
-    """As libpng: 0.299 red, 0.587 green, 0.114 blue, in whole numbers."""
+    """The grey of libpng: 0.299 red, 0.587 green, 0.114 blue, in whole numbers."""
     weights = np.array([9797, 19234, 3737], np.int64)
     half = 16384 if colors.dtype == np.uint16 else 0
     return ((colors.astype(np.int64) @ weights + half) >> 15).astype(colors.dtype)[:, :, None]

@@ -246,7 +246,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """As `where`, with broadcasting."""
+    """x where `condition` holds, else y, broadcast to one shape; without both the coordinates of what is true."""
     return _where("SelectV2", condition, x, y, name)
 
 
@@ -273,7 +273,7 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None 
 
 
 def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
-    """As `unique`, and how often each of the distinct elements occurs: (y, idx, count)."""
+    """The results of `unique`, and how often each of the distinct elements occurs: (y, idx, count)."""
     return apply_op("UniqueWithCounts", name, x=x, out_idx=out_idx)
 
 

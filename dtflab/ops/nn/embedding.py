@@ -223,7 +223,7 @@ def safe_embedding_lookup_sparse(
     max_norm: float | None = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """As `embedding_lookup_sparse`, for bags of any rank that may be empty or hold numbers that are not ids.
+    """The combined rows of bags, which may be of any rank, be empty, or hold numbers that are not ids.
 
     Negative ids and weights that are not positive are left out; an empty bag gives the row `default_id`, or zeros.
     """
@@ -269,7 +269,7 @@ def _tables(embedding_weights: Any, sparse_weights: Any) -> list[Any]:
 
 
 def _pruned(ids: SparseTensor, weights: SparseTensor | None, combiner: str) -> tuple[SparseTensor, SparseTensor | None]:
-    """Without entries that are not an id or have no weight."""
+    """Leave out entries that are not an id or have no weight."""
     valid = math.greater_equal(ids.values, 0)
     if weights is None:
         return sparse.sparse_retain(ids, valid), None

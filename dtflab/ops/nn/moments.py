@@ -48,7 +48,7 @@ def moments(
 
 
 def _finished(mean: Tensor, variance: Tensor, axes: Any, keepdims: bool, dtype: Any) -> Two:
-    """Without the axes of size 1, and in half precision again if `dtype` is that."""
+    """Remove the axes of size 1, and return to half precision if `dtype` is that."""
     if not keepdims:
         mean, variance = arrays.squeeze(mean, axes), arrays.squeeze(variance, axes)
     if dtype == dtypes.float16:

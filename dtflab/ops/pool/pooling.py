@@ -47,7 +47,7 @@ def _axes_of(node: Node, sizes: Sequence[int], ksize: Sequence[int], strides: Se
 
 
 def _axes(node: Node, sizes: Sequence[int], window: Sequence[Any]) -> list[windows.Axis]:
-    """As `_axes_of`; size and steps of the window are inputs of the newer ops (…V2), attributes of the others."""
+    """The axes of a window whose size and steps are inputs of the newer ops (…V2), attributes of the others."""
     return _axes_of(node, sizes, *(window or (node["ksize"], node["strides"])))
 
 

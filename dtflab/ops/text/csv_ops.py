@@ -137,7 +137,7 @@ class Decoder:
         return field, start + len(field) + 1
 
     def _quoted(self, text: bytes, start: int) -> tuple[bytes, int]:
-        """As `_plain`, for a field after its opening quote: it ends at a quote before a delimiter or the end."""
+        """The field after an opening quote, and where the next one begins; it ends at a quote before a delimiter."""
         at = start
         while True:
             at = text.find(b'"', at)

@@ -75,7 +75,7 @@ class StringInCase(_Each):
 
 @op("EncodeBase64(input: string) -> (output: string) where pad: bool = false")
 class EncodeBase64(_Each):
-    """With the letters that may stand in URLs."""
+    """Base64 with the characters that URLs allow."""
 
     grad = no_gradient
 

@@ -62,7 +62,7 @@ def decode_raw(
 def decode_raw_v2(
     input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: Any = None, name: str | None = None
 ) -> Tensor:
-    """As `decode_raw`; with `fixed_length` bytes per string, shorter ones padded with zeros, longer ones cut."""
+    """Numbers from the bytes of strings, of which each is padded with zeros or cut to `fixed_length` bytes."""
     how = {"out_type": out_type, "little_endian": little_endian}
     if fixed_length is None:
         return apply_op("DecodeRaw", name, bytes=input_bytes, **how)
@@ -143,7 +143,7 @@ def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = 
 
 
 def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
-    """As `string_to_hash_bucket_fast`, by a hash that is unpredictable without `key`, two numbers."""
+    """The bucket of each string, by a hash that is unpredictable without `key`, two numbers."""
     return apply_op("StringToHashBucketStrong", name, input=input, num_buckets=num_buckets, key=key)
 
 
@@ -163,7 +163,7 @@ def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Ten
 
 
 def string_strip(input: Any, name: str | None = None) -> Tensor:
-    """Without white space at both ends."""
+    """The strings without white space at their ends."""
     return apply_op("StringStrip", name, input=input)
 
 

@@ -98,7 +98,7 @@ class _Update(Op):
 
     @classmethod
     def check_static(cls, shape: TensorShape, given: dict[str, TensorShape]) -> TensorShape:
-        """The shape of the variables, merged with what the gradient tells."""
+        """The shape of the variables, merged with the gradient's."""
         raise NotImplementedError
 
     @classmethod

@@ -38,7 +38,7 @@ def variable_op_v2(
 def variable_op(
     shape: Any, dtype: Any, name: str = "Variable", set_shape: bool = True, container: str = "", shared_name: str = ""
 ) -> Tensor:
-    """As `variable_op_v2`, by TensorFlow's older op; its shape is unknown unless `set_shape`."""
+    """A variable by TensorFlow's older op; its shape is unknown unless `set_shape`."""
     shape = TensorShape(shape if set_shape else None)
     ref = apply_op("Variable", name, shape=shape, dtype=dtype, container=container, shared_name=shared_name)
     if set_shape:

@@ -55,7 +55,7 @@ def get_local_variable(
     constraint: Any = None, synchronization: Any = VariableSynchronization.AUTO,
     aggregation: Any = VariableAggregation.NONE,
 ) -> Any:  # fmt: skip
-    """As `get_variable`, for a variable of this process alone: never trained, in LOCAL_VARIABLES."""
+    """The variable of that name in this process alone: never trained, in LOCAL_VARIABLES. See `get_variable`."""
     local = [*(collections or ()), GraphKeys.LOCAL_VARIABLES]
     first = name, shape, dtype, initializer, regularizer, False, local, caching_device, partitioner
     return get_variable(*first, validate_shape, use_resource, custom_getter, constraint, synchronization, aggregation)

@@ -41,7 +41,10 @@ class Input:
     def __post_init__(self) -> None:
         nbytes, bandwidth = given = self.bytes_per_example, self.bandwidth
         if not all(isinstance(number, Real) for number in given) or not (0 <= nbytes < math.inf and bandwidth > 0):
-            raise ValueError(f"No file server sends {nbytes!r} bytes an example at {bandwidth!r} B/s.")
+            raise ValueError(
+                f"bytes_per_example must be finite and 0 or more, and bandwidth more than 0, not {nbytes!r} and "
+                f"{bandwidth!r}."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ Way = tuple[tuple[Stop, ...], float]  # and the sum of latencies
 
 
 def synchronous(job: Job, factors: Array, required: int, trace: bool = False) -> Record:
-    """As `step_model.synchronous`."""
+    """Steps of workers that wait for each other, by events; see `step_model.synchronous`."""
     run = _run(job, factors, trace)
     run.rule = rule = Spares(run, required) if required < job.workers else Together(run)
     run.go()

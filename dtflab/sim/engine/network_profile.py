@@ -146,7 +146,7 @@ class Profile:
     # -- how it is shown
 
     def to_json(self) -> str:
-        """As text, which `from_json` reads."""
+        """The profile as text, which `from_json` reads."""
         return json.dumps(asdict(self))
 
     def table(self) -> str:

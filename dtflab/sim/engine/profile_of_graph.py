@@ -1,7 +1,7 @@
 """A graph's Profile: what each operation of a training step costs, summed up by layer.
 
 Stands for `core/grappler/costs/graph_memory.cc` and `analytical_cost_estimator.cc`. Left out: graphs whose shapes only
-a step tells. The body of a loop costs what one turn costs, times the turns that the caller states; of a `cond` both
+a step shows. The body of a loop costs what one turn costs, times the turns that the caller states; of a `cond` both
 branches count.
 
 Rules. An operation costs what `hardware.costs` says, here as in virtual time. Costs that grow with the batch are told
@@ -120,7 +120,7 @@ class _Step:
         return tensor.op in self.growing and bool(tensor.shape.ndims) and tuple(self._sizes(tensor)) not in self.shapes
 
     def _first_dimension(self) -> int:
-        """The batch, as the first of the inputs tells it."""
+        """The batch, as the first of the inputs gives it."""
         for op in self.layers.forward:
             for tensor in op.outputs:
                 if op in self.growing and tensor.shape.ndims and tensor.shape[0].value is not None:
@@ -183,7 +183,7 @@ def _itemsize(tensor: Any) -> int:
 
 
 def _is_as_large(tensor: Tensor, view: Tensor) -> bool:
-    """Whether `view` can show that tensor, as far as shapes tell."""
+    """Whether `view` can show that tensor, as far as shapes show."""
     sizes = [_shape(t).num_elements() for t in (tensor, view)]
     return tensor.dtype.base_dtype == view.dtype.base_dtype and (sizes[0] or 0) >= (sizes[1] or 0)
 

@@ -70,7 +70,10 @@ def _sizes(params: int, largest: float) -> list[int]:
     """Whole numbers that grow by one factor up to about `largest`, and whose sum is `params`."""
     count = max(round(LAYERS_PER_LARGEST * params / largest), FEWEST_LAYERS)
     if count > MOST_LAYERS:
-        raise ValueError(f"{params:,} numbers, at most {largest:,.0f} in a variable, would be {count:,} layers.")
+        raise ValueError(
+            f"{params:,} parameters with at most {largest:,.0f} in a variable would need {count:,} layers; at most "
+            f"{MOST_LAYERS} are supported."
+        )
     low, high = 0.0, 1.0
     for _ in range(60):  # by halving: 1 + r + r² + … = params / largest
         ratio = (low + high) / 2

@@ -124,7 +124,7 @@ def synchronous(job: Reduction, factors: Array, trace: bool = False) -> Record:
 
 
 def messages_one_by_one(job: Reduction, factors: Array, trace: bool = False) -> Record:
-    """As `synchronous`, with every message an event."""
+    """Steps of devices that sum their gradients; every message is an event. See `synchronous`."""
     return _record(job, factors, trace, _by_events(job, factors))
 
 

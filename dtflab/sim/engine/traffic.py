@@ -58,7 +58,7 @@ Strategy = Callable[[Sequence[float], int], list[int]]
 
 
 def round_robin(nbytes: Sequence[float], servers: int) -> list[int]:
-    """As replica_device_setter does by itself: in turns, whatever the sizes."""
+    """The servers in turns, whatever the sizes, as replica_device_setter chooses by default."""
     return [i % servers for i in range(len(nbytes))]
 
 

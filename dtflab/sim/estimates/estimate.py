@@ -157,7 +157,7 @@ class _Asked:
 
 
 def _servers(asked: _Asked, required: int, **options: Any) -> Estimate:
-    """With parameter servers."""
+    """The estimate with parameter servers."""
     ready = job(asked.profile, asked.cluster, asked.parameters, **options)
     if asked.mode == "ps_async":
         record = messages.asynchronous(ready, asked.factors, asked.trace)
@@ -170,7 +170,7 @@ def _servers(asked: _Asked, required: int, **options: Any) -> Estimate:
 
 
 def _reduction(asked: _Asked, algorithm: str, fusion_bytes: float) -> Estimate:
-    """With an all-reduce."""
+    """The estimate with an all-reduce."""
     ready = reductions.reduction(asked.profile, asked.cluster, asked.parameters, algorithm, fusion_bytes)
     run = reductions.messages_one_by_one if asked.engine == "events" else reductions.synchronous
     record = run(ready, asked.factors, asked.trace)

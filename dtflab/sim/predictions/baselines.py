@@ -30,7 +30,7 @@ class Scaling:
     constant: float = 0.0
 
     def __call__(self, point: Point) -> float:
-        """As a Predictor. Raises PredictionError where a metric is not about scaling."""
+        """The prediction for a point. Raises PredictionError where a metric is not about scaling."""
         if point.setup.text("kind") or point.metric not in RATES + TIMES:
             raise PredictionError(f"a scaling law does not predict {point.setup.text('kind') or point.metric}")
         one_s, gpus, examples = self._one(point)

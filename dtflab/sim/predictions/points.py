@@ -55,18 +55,18 @@ class Row:
         return not said.startswith(("no", "false", "0")) if said else default
 
     def need(self, *names: str) -> float:
-        """As `number`, positive. Raises PredictionError if there is none."""
+        """The first of `names` that is there, a positive number. Raises PredictionError if there is none."""
         value = self.number(*names)
         if value is None or value <= 0:
             raise PredictionError(f"{self.what} has no positive {' or '.join(map(repr, names))}")
         return value
 
     def positive(self, *names: str) -> float | None:
-        """As `need`, but None if none is there."""
+        """The first of `names` that is there, a positive number; None if none is."""
         return None if self.number(*names) is None else self.need(*names)
 
     def count(self, *names: str) -> int | None:
-        """As `number`, but whole, not negative and not absurd: GPUs, nodes, tasks."""
+        """The first of `names` that is there, a whole number from 0 to MOST: GPUs, nodes, tasks."""
         value = self.number(*names)
         if value is not None and (not 0 <= value <= MOST or value != int(value)):
             named = " or ".join(map(repr, names))
@@ -133,7 +133,7 @@ def read(path: str | Path = CALIBRATION) -> Points:
 
 
 def parse(content: Any, name: str = "points") -> Points:
-    """As `read`, of what the JSON holds; `name` is for messages."""
+    """The points in what a file's JSON holds; `name` is for messages."""
     tables = _tables(content, name)
     points: list[Point] = []
     refused: dict[str, str] = {}

@@ -22,7 +22,7 @@ from dtflab.sim.predictions import recurrent, setups, symmetric
 from dtflab.sim.predictions.layers import Layer, layers_of, of_bytes, profile_of
 from dtflab.sim.predictions.points import Point, Points, PredictionError, Row
 
-ALIKE = 1.5  # GPUs whose peaks differ by less are taken to be of one generation, so one's rates tell the other's
+ALIKE = 1.5  # GPUs whose peaks differ by less are taken to be of one generation, so one's rates predict the other's
 GRPC = 6e9  # B/s through a host's TCP and gRPC, whatever its cards: assumed where a platform's own was not fitted
 EXACT = 1e-6  # relative: of the time of one GPU
 HOST_CPU = "2x Xeon E5-2690 v3"  # assumed where GPUs are hosted: no platform says its CPU
@@ -56,7 +56,7 @@ class Question:
         return replace(self, site=one, sync=True)
 
     def measured(self) -> Question:
-        """With so much less computing that one GPU's whole step takes the time that is its computing's now."""
+        """The question with less computing: one GPU's whole step takes the time that its computing alone takes now."""
         return replace(self, compute_s=_computing(self.alone))
 
     @property
@@ -326,12 +326,12 @@ class Predictor:
         return few.step_s / many.step_s * few.site.hosts / many.site.hosts
 
     def best_spares_by_time(self, point: Point) -> float:
-        """With how many spare workers a step is shortest."""
+        """The number of spare workers with which a step is shortest."""
         few = self.question(point, backup=0)
         return min(setups.spares_of(point, few.site.hosts), key=lambda spares: few.with_spares(spares).step_s)
 
     def best_spares_by_gain(self, point: Point) -> float:
-        """With how many spare workers the normalized speed-up is largest."""
+        """The number of spare workers with which the normalized speed-up is largest."""
         hosts = self.question(point, backup=0).site.hosts
         return max(setups.spares_of(point, hosts), key=lambda spares: self._gain(point, spares))
 

@@ -108,13 +108,13 @@ def _check_copies(point: Point, named: str) -> None:
     bus = bus_of(point)
     links = bus.peer_links if bus.peer_bandwidth else 0
     if named not in (*NONE, "psgpu", "pscpu", "hierarchical_copy"):
-        raise PredictionError(f"all-reduce {named!r} is not known: none, psgpu, pscpu, hierarchical_copy, nccl")
+        raise PredictionError(f"all_reduce must be none, psgpu, pscpu, hierarchical_copy or nccl, not {named!r}")
     if hosts > 1:
-        raise PredictionError(f"all-reduce {named!r} copies gradients together in one host, and here are {hosts}")
+        raise PredictionError(f"all-reduce {named!r} works within one host, but this setup has {hosts} hosts")
     if sums_in_halves(point.setup) and (gpus % 2 or links < gpus // 2):
         raise PredictionError(
-            "hierarchical_copy sums up two halves of the GPUs. Each GPU needs a link to all of its half and to one of "
-            f"the other half, and {gpus} on {bus.name!r} do not have these"
+            "hierarchical_copy sums the gradients of two halves of the GPUs. Each GPU needs a link to all of its half "
+            f"and to one of the other half; {gpus} GPUs on {bus.name!r} do not have these links"
         )
 
 

@@ -368,7 +368,7 @@ def _by_device(part: Sequence[Node]) -> list[Node]:
 
 
 def _incarnations(nodes: Sequence[Node]) -> dict[str, int]:
-    """In a model all devices are in their first life."""
+    """The incarnation of each device: 0, as nothing restarts in a model."""
     return dict.fromkeys((node.device for node in nodes), 0)
 
 

@@ -159,7 +159,7 @@ class _Collections:
         self.variables: dict[bytes, Any] = {}  # one object for a variable that is in several collections
 
     def add(self, message: MetaGraphDef, keys: Iterable[str]) -> None:
-        """Trainable variables first, so that old files, which don't say it otherwise, tell which are."""
+        """Trainable variables first, so that old files, which don't say it otherwise, show which are."""
         for key in sorted(keys, key=lambda key: (key != GraphKeys.TRAINABLE_VARIABLES, key)):
             collection = message.collection_def[key]
             kind = collection.WhichOneof("kind")

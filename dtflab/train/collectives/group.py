@@ -124,7 +124,7 @@ class WorkerGroup:
         return control.group(*(op for channel in self._channels for op in channel.clear_ops()))
 
     def close_ops(self) -> list[Operation]:
-        """An operation per neighbour, which tells it that this worker has ended."""
+        """An operation per neighbour, which notifies it that this worker has ended."""
         each = [channel.close_ops() for channel in self._channels]
         targets = sorted({target for ops in each for target in ops})
         return [control.group(*(ops[target] for ops in each if target in ops)) for target in targets]

@@ -30,7 +30,7 @@ from dtflab.train.collectives.meeting import Meeting
 from dtflab.train.input.coordinator import Coordinator
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunHook
 
-GOODBYE = 10.0  # seconds at most for telling the neighbours
+GOODBYE = 10.0  # seconds at most for notifying the neighbours
 
 
 class AllReduceHook(SessionRunHook):

@@ -6,7 +6,7 @@ Stands for CompleteGroup, by which TensorFlow's workers ask the leader of a grou
 The first worker's task has two notes for each worker, string variables: `hello`, on which the worker writes its name
 and what it will reduce, and `answer`. The first worker wipes them, waits until all have written, compares what they
 reduce with its own, and answers. A worker writes its note until it has the answer to it; a new number for each meeting
-tells that from one to an earlier training.
+distinguishes it from one to an earlier training.
 
 Rule: after the meeting all queues between the workers are new and empty, and all will send the same tensors; or each
 worker has an error that names the worker that is missing or differs, and where.

@@ -112,7 +112,7 @@ def schedule(algorithm: str, workers: int) -> Rounds:
     if algorithm not in ALGORITHMS:
         raise ValueError(f"Unknown all-reduce algorithm {algorithm!r}: choose one of {', '.join(ALGORITHMS)}.")
     if workers < 1:
-        raise ValueError(f"An all-reduce needs one worker at least, not {workers}.")
+        raise ValueError(f"An all-reduce needs at least one worker, not {workers}.")
     return ALGORITHMS[algorithm](workers)
 
 

@@ -71,7 +71,7 @@ def maybe_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `batch`, of those examples only for which the bool `keep_input` is true.
+    """Batches of those examples only for which the bool `keep_input` is true; see `batch`.
 
     With `enqueue_many` it may be a vector that has an item for each example.
     """
@@ -91,7 +91,7 @@ def batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `batch`, of several sets of tensors of equal types, each evaluated by its own thread."""
+    """Batches from several sets of tensors of equal types, each evaluated by its own thread; see `batch`."""
     more = enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name, name
     return maybe_batch_join(tensors_list, True, batch_size, capacity, *more)
 
@@ -108,7 +108,7 @@ def maybe_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `batch_join`, of those examples only for which the bool `keep_input` is true."""
+    """Batches of those examples only for which the bool `keep_input` is true; see `batch_join`."""
     queue = _in_order(capacity, dynamic_pad, shared_name)
     size = batch_size, enqueue_many, shapes, allow_smaller_final_batch
     return _batches("batch_join", name, tensors_list, keep_input, queue, *size)
@@ -130,7 +130,7 @@ def shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `batch`, each example taken at random from a queue that keeps at least `min_after_dequeue` to choose from.
+    """Batches of examples taken at random from a queue that keeps at least `min_after_dequeue` to choose from.
 
     ValueError unless `capacity` is larger than that.
     """
@@ -152,7 +152,7 @@ def maybe_shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `shuffle_batch`, of those examples only for which the bool `keep_input` is true."""
+    """Shuffled batches of those examples only for which the bool `keep_input` is true; see `shuffle_batch`."""
     queue = _shuffled(capacity, min_after_dequeue, seed, shared_name)
     size = batch_size, enqueue_many, shapes, allow_smaller_final_batch
     return _batches("shuffle_batch", name, [tensors], keep_input, queue, *size, num_threads)
@@ -170,7 +170,7 @@ def shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `shuffle_batch`, of several sets of tensors of equal types, each evaluated by its own thread."""
+    """Shuffled batches from several sets of tensors of equal types, each evaluated by its own thread."""
     more = seed, enqueue_many, shapes, allow_smaller_final_batch, shared_name, name
     return maybe_shuffle_batch_join(tensors_list, batch_size, capacity, min_after_dequeue, True, *more)
 
@@ -188,7 +188,7 @@ def maybe_shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `shuffle_batch_join`, of those examples only for which the bool `keep_input` is true."""
+    """Shuffled batches of those examples only for which the bool `keep_input` is true; see `shuffle_batch_join`."""
     queue = _shuffled(capacity, min_after_dequeue, seed, shared_name)
     size = batch_size, enqueue_many, shapes, allow_smaller_final_batch
     return _batches("shuffle_batch_join", name, tensors_list, keep_input, queue, *size)

@@ -311,19 +311,19 @@ class WrappingOptimizer(Optimizer):
         self._opt = opt
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Gradient, Any]]:
-        """As the optimizer inside does."""
+        """The gradients that the optimizer inside computes."""
         return self._opt.compute_gradients(*args, **kwargs)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Variable | None:
-        """As the optimizer inside does."""
+        """The slot of the optimizer inside."""
         return self._opt.get_slot(*args, **kwargs)
 
     def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
-        """As the optimizer inside does."""
+        """The slot names of the optimizer inside."""
         return self._opt.get_slot_names(*args, **kwargs)
 
     def variables(self) -> list[Variable]:
-        """As the optimizer inside does."""
+        """The variables of the optimizer inside."""
         return self._opt.variables()
 
 

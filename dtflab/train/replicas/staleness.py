@@ -76,7 +76,7 @@ class StalenessOptimizer(WrappingOptimizer):
         if not isinstance(worker, SupportsIndex) or worker < 0:
             raise ValueError(f"worker must be this task's number, 0 or more, not {worker!r}.")
         if keep < 1:
-            raise ValueError(f"keep={keep}: the log needs room for one gradient at least.")
+            raise ValueError(f"keep={keep}: the log needs room for at least one gradient.")
         self._worker = worker
         self._drop_above = drop_above
         self._scale = scale
@@ -90,7 +90,7 @@ class StalenessOptimizer(WrappingOptimizer):
     ) -> Any:
         """The operation that notes the gradients' staleness, then applies what the cures leave of them.
 
-        ValueError without gradients or `global_step`, which tells how old a gradient is.
+        ValueError without gradients or `global_step`, by which the age of a gradient is measured.
         """
         pairs = [(_checked_gradient(grad), variable) for grad, variable in grads_and_vars]
         if global_step is None:

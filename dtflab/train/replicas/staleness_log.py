@@ -167,7 +167,7 @@ def read_staleness(target: str, where: str = "/job:ps/task:0", name: str = "stal
 
 
 def log_at(target: str, where: str = "/job:ps/task:0", name: str = "staleness") -> StalenessLog:
-    """As `read_staleness`, but the log may be empty."""
+    """The log that `read_staleness` reads; it may be empty."""
     with Graph().as_default(), device(where):
         rows = LogQueue(keep=1, name=name).read()
         with Session(target) as session:

@@ -78,7 +78,7 @@ class SyncReplicasOptimizer(WrappingOptimizer):
     ) -> Any:
         """A worker's part of a step: give the gradients, wait for a token. The chief's part is its queue runner.
 
-        ValueError without gradients or `global_step`, which tells how old a gradient is.
+        ValueError without gradients or `global_step`, by which the age of a gradient is measured.
         """
         if not grads_and_vars:
             raise ValueError("Must supply at least one variable")

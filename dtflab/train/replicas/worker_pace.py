@@ -45,7 +45,7 @@ from dtflab.train.input.queue_runner import QueueRunner
 from dtflab.train.sessions.session_run_hook import SessionRunHook
 
 _AWAY = 1  # among the "done" of a worker, each of which is 0
-_GOODBYE = 10.0  # seconds at most for telling the others
+_GOODBYE = 10.0  # seconds at most for notifying the others
 _PATIENCE = 30.0  # seconds that a step may take before its worker says for whom it may be waiting
 
 
@@ -180,7 +180,7 @@ class PaceHook(SessionRunHook):
     """Begins and ends a worker's part in the pace of all."""
 
     def __init__(self, pace: WorkerPace, rows: Tensor | None) -> None:
-        """`rows` of the log tell when a gradient of each worker came."""
+        """`rows` of the log show when a gradient of each worker came."""
         self._pace = pace
         self._rows = rows
         self._coord: Any = None

@@ -40,7 +40,7 @@ class _CoordinatedSessionCreator(SessionCreator):
         self.tf_sess: Session | None = None
 
     def create_session(self) -> _CoordinatedSession:
-        """Make a session, start its queue runners, tell the hooks."""
+        """Make a session, start its queue runners, notify the hooks."""
         self.tf_sess = self._session_creator.create_session()
         self.coord = Coordinator(clean_stop_exception_types=[])  # whatever a thread reports is to be raised
         if get_collection(GraphKeys.QUEUE_RUNNERS):
@@ -85,7 +85,7 @@ class _MonitoredSession:
         options: RunOptions | None = None,
         run_metadata: RunMetadata | None = None,
     ) -> Any:
-        """As `tf.Session.run`, in one step with what the hooks want run."""
+        """Run like `tf.Session.run`, in one step with what the hooks want run."""
         return self._sess.run(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
 
     def run_step_fn(self, step_fn: Callable[[Any], Any]) -> Any:
@@ -111,7 +111,7 @@ class _MonitoredSession:
         return self._sess is None or self._sess.should_stop()
 
     def close(self) -> None:
-        """Tell the hooks, end the threads, close the session; raises what went wrong in a thread."""
+        """Notify the hooks, end the threads, close the session. Raises what went wrong in a thread."""
         self._close_internal()
 
     def __enter__(self) -> Any:

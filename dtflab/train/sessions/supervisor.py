@@ -201,7 +201,7 @@ class Supervisor:
                 self.stop(close_summary_writer=close_summary_writer)
             finally:
                 if sess is not None:
-                    with contextlib.suppress(Exception):  # what went wrong before tells more
+                    with contextlib.suppress(Exception):  # what went wrong before says more
                         sess.close()
 
     def _write_graph(self) -> None:
@@ -267,7 +267,7 @@ class Supervisor:
         close_summary_writer: bool = True,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Stop the threads, close the writer of summaries; raises what was raised in a thread. Sessions stay open."""
+        """Stop the threads, close the writer of summaries. Raises what was raised in a thread. Sessions stay open."""
         self.coord.request_stop()
         try:
             self.coord.join(

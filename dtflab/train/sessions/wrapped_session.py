@@ -1,7 +1,7 @@
 """The layers of a MonitoredSession: each wraps a session and adds one thing to `run`.
 
     _RecoverableSession      makes a new session when the old one is lost
-    └── _CoordinatedSession  stops the threads; tells what went wrong in them
+    └── _CoordinatedSession  stops the threads; raises what went wrong in them
         └── _HookedSession   asks the hooks before and after each run
             └── Session
 
@@ -159,7 +159,7 @@ class _CoordinatedSession(_WrappedSession):
         try:
             self._coord.join(stop_grace_period_secs=self._stop_grace_period_secs, ignore_live_threads=True)
         finally:
-            with contextlib.suppress(Exception):  # the threads' errors are the ones that tell
+            with contextlib.suppress(Exception):  # the threads' errors say more
                 super().close()
 
     def run(self, *args: Any, **kwargs: Any) -> Any:

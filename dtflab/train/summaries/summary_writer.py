@@ -48,7 +48,7 @@ class FileWriter:
         filename_suffix: str | None = None,
         session: BaseSession | None = None,
     ) -> None:
-        """With a `graph`, that is written first; `graph_def` is its old form.
+        """Open the file, and write `graph` first if there is one; `graph_def` is its old form.
 
         At most `max_queue` events wait for being written; the file is flushed every `flush_secs` seconds. Writers
         made with the same `session` for the same folder share one file.

@@ -28,7 +28,7 @@ NO_NUMBER = "raises invalid literal for int() with base 10: "
 
 
 def same_of_text(call):
-    """As `same`; but a text that is not a number is reported with its spec here, where TensorFlow lets int() speak."""
+    """Check `same`; a text that is not a number is reported with its spec here, where TensorFlow lets int() speak."""
     (our_type, our_text), (their_type, their_text) = (outcome(lambda cls=cls: call(cls)) for cls in SPECS)
     assert our_type == their_type
     if their_text.startswith(NO_NUMBER):

@@ -20,7 +20,7 @@ SIDES = (ours, theirs)
 
 @pytest.fixture(scope="module", autouse=True)
 def tf1_shapes():
-    """As disable_v2_tensorshape() does, but for this file only."""
+    """The effect of disable_v2_tensorshape(), for this file only."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(theirs, "_TENSORSHAPE_V2_OVERRIDE", False)
         yield

@@ -23,7 +23,7 @@ def traced(tf: Any, site: Site) -> dict[str, Any]:
     crossed: set[str] = set()
     with tf.Session(site.target) as sess:
         options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
-        for _ in range(6):  # TensorFlow's workers tell of a transfer by a log, where it may come too late for its step
+        for _ in range(6):  # TensorFlow's workers report a transfer by a log, where it may come too late for its step
             total = sess.run(c, {x: np.zeros((30, 30), np.float32)}, options=options, run_metadata=metadata)
             crossed.update(*(_crossings(stats, names) for stats in metadata.step_stats.dev_stats))
     return {

@@ -181,7 +181,7 @@ def test_transpose_of_an_unknown_rank():
 
 
 def distorted(tf: Any, image: Any) -> Any:
-    """As the CIFAR-10 tutorial trains."""
+    """An image distorted for training as in the CIFAR-10 tutorial."""
     image = tf.random_crop(tf.cast(image, tf.float32), [5, 5, 3], seed=1)
     image = tf.image.random_flip_left_right(image, seed=2)
     image = tf.image.random_brightness(image, max_delta=63, seed=3)
@@ -248,7 +248,7 @@ def test_gradients_of_crop_and_resize(method):
 
 
 def test_one_color_stays_that_color():
-    """With two weights, 15 of two pixels made six would be 14.999999, which is 14 as an integer."""
+    """By two weights, 15 of two pixels made six would be 14.999999, which is 14 as an integer."""
     with dtflab.Graph().as_default(), dtflab.Session() as session:
         plain = dtflab.ones([1, 2, 2, 3]) * 15
         for size in ([6, 6], [9, 11], [1, 13]):

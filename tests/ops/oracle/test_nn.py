@@ -138,7 +138,7 @@ def batch_normalization_in_half_precision(tf):
 
 @program
 def layer_normalization(tf):
-    """As programs of the days of tf.contrib write it."""
+    """Layer normalization as programs of the days of tf.contrib write it."""
     x = tf.constant(some(4, 6))
     gain = tf.get_variable("gain", initializer=np.ones(6, np.float32), use_resource=False)
     with tf.name_scope("layer_norm"):

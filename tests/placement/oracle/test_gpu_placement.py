@@ -1,4 +1,4 @@
-"""With GPUs, too, every node goes where TensorFlow's placer puts it, and what can't be placed fails as there."""
+"""The placer with GPUs: each node goes where TensorFlow's placer puts it, and what can't be placed fails as there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def program(*tasks: int) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any
 
 
 def comparable(text: str) -> str:
-    """The first line, without what TensorFlow gives no order, or tells in a form of its own.
+    """The first line, without what TensorFlow gives no order, or reports in a form of its own.
 
     That is the text of a node, a quote that it forgets, and that it does not report a number without a type.
     """

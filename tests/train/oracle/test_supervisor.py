@@ -158,7 +158,7 @@ def sessions_of_a_chief(tf, home):
 
 @program
 def a_session_as_a_block_of_its_own(tf, home):
-    """As many listings have it: the session is closed at the end of the block, the supervisor goes on until `stop`."""
+    """Many listings have it: the session is closed at the end of the block, the supervisor goes on until `stop`."""
     tf.Variable(0, name="global_step")
     sv = tf.train.Supervisor(logdir=home, save_summaries_secs=0, save_model_secs=0)
     with sv.prepare_or_wait_for_session() as sess:
