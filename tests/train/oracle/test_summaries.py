@@ -216,6 +216,7 @@ def test_events_are_tensorflows(tmp_path, real_tf):
     assert found[2] == found[0], "written alike"
 
 
+@pytest.mark.live
 def test_tensorboard_reads_our_files(tmp_path):
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     write(dtflab, str(tmp_path))
