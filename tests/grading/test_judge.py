@@ -15,7 +15,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.grading import judge as judging, questions, watchdog
-from dtflab.grading.catalogue import find
+from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.grade import chosen, grade, grade_all, next_hint
 from dtflab.grading.judge import judge
 from dtflab.grading.questions import Question, Wrong, register
@@ -26,7 +26,8 @@ Q1 = "placement/q1"
 
 @pytest.fixture
 def twice(monkeypatch):
-    """A small question: double a number."""
+    """A small question, double a number, as the only one that there is."""
+    all_questions()  # once they are loaded, they are not loaded into the empty register below
     monkeypatch.setattr(questions, "_questions", {})
     question = register("numbers/q9", "Double it", answer="twice", hints=("Add it.", "Multiply by 2."))
 
