@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -325,10 +324,12 @@ class Serving:
             call = _ServerCall(context)
             self._calls.add(call)
             seen, answer = self._seen(name, data), b""
+            failed: Exception | None = None
             try:
                 answer = method(data, call)
                 return answer
             except Exception as error:
+                failed = error
                 code, text = _status(name, error)
                 context.set_code(_STATUS[code])
                 context.set_details(text)
@@ -338,7 +339,7 @@ class Serving:
                 self._calls.discard(call)
                 if seen is not None:
                     seen.received = len(answer)
-                    seen.ended(sys.exc_info()[1])
+                    seen.ended(failed)
 
         return handle
 

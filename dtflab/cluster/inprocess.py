@@ -182,7 +182,12 @@ class Peer:
                 call.ended(error)
             done(value, error)
 
-        self._worker().recv_tensor(step_id, key, arrived)
+        try:
+            self._worker().recv_tensor(step_id, key, arrived)
+        except errors.OpError as error:
+            if call is not None:
+                call.ended(error)
+            raise
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
         """The step is over."""

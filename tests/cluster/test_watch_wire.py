@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+
 import pytest
 
 import dtflab as tf
@@ -101,6 +103,26 @@ def test_calls_that_come_over_the_wire_and_those_that_go_over_it(over_the_wire):
     assert pulled.nbytes > 400 and pulled.step == answered.step != 0
     assert pulled.turn < answered.turn < answered.answered < pulled.answered
     assert "RecvTensor" in str(tf.viz.wire(seen))
+
+
+def test_a_call_that_failed_says_so_at_both_ends(over_the_wire):
+    ps, worker = (task.server.task for task in over_the_wire.tasks)
+    answers = queue.SimpleQueue()
+    with tf.watch() as seen:
+        worker._way_to(ps.name).recv_tensor(1, "no key", lambda *answer: answers.put(answer))
+        value, error = answers.get(timeout=60)
+    assert value is None and isinstance(error, tf.errors.InvalidArgumentError)
+    assert [(call.method, call.error) for call in seen.calls] == [("RecvTensor", "InvalidArgumentError")] * 2
+
+
+def test_a_pull_from_a_task_that_has_stopped_is_a_call_that_failed():
+    with tf.Cluster(ps=1, worker=1) as cluster:
+        ps, worker = (task.server.task for task in cluster.tasks)
+        peer = worker._peer(ps.name)
+        cluster.kill("ps", 0)
+        with tf.watch() as seen, pytest.raises(tf.errors.UnavailableError):
+            peer.recv_tensor(1, f"{ps.name}/device:CPU:0;1;{worker.name}/device:CPU:0;x;0:0", lambda *_: None)
+    assert [(call.method, call.error) for call in seen.calls] == [("RecvTensor", "UnavailableError")]
 
 
 def test_the_bytes_of_a_matrix_over_the_wire_are_those_of_its_message(over_the_wire):
