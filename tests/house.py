@@ -194,6 +194,14 @@ def defined(folder: Path) -> set[str]:
     return {node.name for path in sources(folder) for node in ast.walk(tree(path)) if isinstance(node, kinds)}
 
 
+def top_names(path: Path) -> set[str]:
+    """The names that a module defines itself: functions, classes and variables, not what it imports."""
+    body = [node for node in tree(path).body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    own = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    names = [node for statement in body for node in _own_nodes(statement) if isinstance(node, ast.Name)]
+    return own | {node.id for node in names if isinstance(node.ctx, ast.Store)}
+
+
 def constructions(path: Path, module: str, names: set[str]) -> Iterator[tuple[str, str]]:
     """Where the code makes objects of some classes of a module: class and place, with how unless it is by keyword."""
     own = {name: name for name in names if page(module) == path}

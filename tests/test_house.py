@@ -262,7 +262,8 @@ EXPRESSIONS_OF_ANY = {
 
 
 def test_expressions_of_any_at_the_seams_are_counted():
-    counts = {name: (PACKAGE / name).read_text().count("type: ignore[misc]") for name in EXPRESSIONS_OF_ANY}
+    texts = {name: (PACKAGE / name).read_text() for name in EXPRESSIONS_OF_ANY}
+    counts = {name: len(re.findall(r"type: ignore\[[^]]*\bmisc\b", text)) for name, text in texts.items()}
     assert counts == EXPRESSIONS_OF_ANY
     overrides = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
     (strict,) = (rule["module"] for rule in overrides if rule.get("disallow_any_expr"))
@@ -309,6 +310,9 @@ LOOSE_SESSIONS = {  # those of graph/ and ops/ are below the room of sessions
 }
 
 
+LOOSE = {"sess", "session", "run_context", "run_values"}
+
+
 def test_sessions_and_their_options_are_typed():
     found = {}
     for path in house.sources():
@@ -316,7 +320,7 @@ def test_sessions_and_their_options_are_typed():
         parameters = [(f.name, p) for f in functions for p in (*f.args.args, *f.args.kwonlyargs) if p.annotation]
         loose = [(f, p.arg) for f, p in parameters if house.ast.unparse(p.annotation) in ("Any", "_Any")]
         assert [pair for pair in loose if pair[1].endswith(("config", "run_metadata", "run_options"))] == [], path
-        found[path.relative_to(PACKAGE).as_posix()] = {f for f, name in loose if name in ("sess", "session")}
+        found[path.relative_to(PACKAGE).as_posix()] = {f for f, name in loose if name in LOOSE}
     assert {p: f for p, f in found.items() if f and not p.startswith(("graph/", "ops/"))} == LOOSE_SESSIONS
 
 

@@ -74,6 +74,7 @@ def in_make() -> set[str]:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     own = {*re.findall(r"^([A-Z]+) := ", text, re.M), *re.findall(r": ([A-Z]+) := ", text)}
     exported = re.findall(r"export ([A-Z]+)=", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+    exported += re.findall(r"^export ([A-Z]+) :=", text, re.M)
     return {*re.findall(r"\$\(([A-Z]+)\)", text), *exported} - own
 
 

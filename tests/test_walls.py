@@ -58,9 +58,10 @@ ALSO_SEEN = {
 
 
 def foreign_pages(path: Path) -> Iterator[Path]:
-    """The pages of other families that a page of `ops/` imports, for the type checker alone, too."""
+    """The pages of other families that a page of `ops/` imports, for the type checker alone, too; or all of `ops`."""
     pages = {house.page_of_import(imported) for imported in house.imports(path)}
     yield from (page for page in pages if page and family(page) not in (None, family(path)))
+    yield from pages & {OPS / "__init__.py", OPS / "all.py", PACKAGE / "__init__.py"}
 
 
 @pytest.mark.parametrize("name", [*FAMILIES, "hall"])
@@ -70,6 +71,34 @@ def test_a_family_takes_of_others_only_what_programs_call(name):
     assert [
         f"{short(path)} ← {short(page)}" for path in pages for page in foreign_pages(path) if page not in allowed
     ] == []
+
+
+def test_what_a_family_takes_of_others_is_defined_there_and_public():
+    """Not a kernel or a private name that a page of functions has merely imported or hides."""
+    taken = {
+        (short(path), imported)
+        for path in house.sources(OPS)
+        for imported in house.imports(path)
+        if (page := house.page_of_import(imported)) in programs_call() - {None}
+        and family(page) != family(path)
+        and house.page(imported) is None  # a name, not the page itself
+        and (imported.rpartition(".")[2].startswith("_") or imported.rpartition(".")[2] not in house.top_names(page))
+    }
+    assert taken == set()
+
+
+# A kernel can also be had by the name of its op.
+KERNELS_BY_NAME = {
+    "nn/fused.py": "a fused op runs the kernels of the ops that it replaces",
+    "variables/scatter_ops.py": "a resource's GatherNd is the GatherNd of its value",
+}
+
+
+def test_kernels_of_other_ops_are_asked_for_by_name_in_few_pages():
+    asks = re.compile(r"op_registry\.get\([^()]*(?:\(\))?\)\.(?:bind|kernel)\b")
+    assert {short(path) for path in house.sources(OPS) if family(path) and asks.search(path.read_text())} == {
+        *KERNELS_BY_NAME
+    }
 
 
 def test_what_is_also_seen_is_imported_and_in_no_namespace():
@@ -174,6 +203,11 @@ def test_pages_of_the_hall_and_functions_end():
     assert {house.name(path): lines for path, lines in lengths.items() if lines > limits[path]} == {}
 
 
+def test_no_two_pages_of_a_folder_differ_by_a_plural():
+    pages = {path.with_suffix("") for path in house.sources()}
+    assert [house.name(page) for page in pages if page.with_name(f"{page.name}s") in pages] == []
+
+
 def test_no_page_and_no_family_is_named_like_a_module_of_python():
     pages = [path for room in ("base", "ops") for path in house.sources(PACKAGE / room)]
     assert [house.name(path) for path in pages if path.stem in sys.stdlib_module_names] == []
@@ -181,15 +215,18 @@ def test_no_page_and_no_family_is_named_like_a_module_of_python():
 
 
 def test_the_engines_of_the_simulator_know_none_of_the_questions():
+    folders = {path.parent.name for path in (PACKAGE / "sim").glob("*/__init__.py")}
+    questions = {"estimates", "predictions", "what_ifs"}
+    assert folders >= {"engine", *questions}
     for path in house.sources(PACKAGE / "sim" / "engine"):
-        questions = {f"dtflab.sim.{question}" for question in ("estimates", "predictions", "what_ifs")}
-        assert [name for name in house.imports_when_run(path) if name.startswith((*questions,))] == [], path
+        known = {name.split(".")[2] for name in house.imports_when_run(path) if name.startswith("dtflab.sim.")}
+        assert known & questions == set(), path
 
 
 def test_the_layout_of_pictures_knows_nothing_of_the_rest_of_dtflab():
     layout = house.sources(PACKAGE / "viz" / "layout")
     imported = [name for path in layout for name in house.imports(path) if name.startswith("dtflab")]
-    assert [name for name in imported if not name.startswith("dtflab.viz.layout.")] == []
+    assert imported and [name for name in imported if not name.startswith("dtflab.viz.layout.")] == []
 
 
 # ---- circles ----

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dtflab.machine.clock import Event
     from dtflab.protos.config_pb2 import RunMetadata, RunOptions
     from dtflab.runtime.runner import Step
-    from dtflab.runtime.transport import Feeds
+    from dtflab.runtime.transport import Feeds, LocalMaster
 
 
 class Answering(Protocol):
@@ -56,7 +56,7 @@ class MasterService:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._master = task.master
+        self._master: LocalMaster = task.master
         self._lock = threading.Lock()
         self._graphs: dict[str, _Growing] = {}  # by session
         self._callables: dict[tuple[str, int], CallableOptions] = {}

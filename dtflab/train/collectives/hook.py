@@ -28,7 +28,7 @@ from dtflab.runtime.session import Session
 from dtflab.train.collectives.group import WorkerGroup
 from dtflab.train.collectives.meeting import Meeting
 from dtflab.train.input.coordinator import Coordinator
-from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunHook
+from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook
 
 GOODBYE = 10.0  # seconds at most for notifying the neighbours
 
@@ -77,7 +77,7 @@ class AllReduceHook(SessionRunHook):
             coord.request_stop()  # there will be nobody else to do so
             raise
 
-    def before_run(self, run_context: Any) -> SessionRunArgs:
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         return SessionRunArgs(None, options=self._limit())
 
     def end(self, session: Session) -> None:

@@ -42,7 +42,7 @@ from dtflab.protos.config_pb2 import RunOptions
 from dtflab.runtime.session import Session
 from dtflab.train.input.coordinator import Coordinator
 from dtflab.train.input.queue_runner import QueueRunner
-from dtflab.train.sessions.session_run_hook import SessionRunHook
+from dtflab.train.sessions.session_run_hook import SessionRunContext, SessionRunHook, SessionRunValues
 
 _AWAY = 1  # among the "done" of a worker, each of which is 0
 _GOODBYE = 10.0  # seconds at most for notifying the others
@@ -197,10 +197,10 @@ class PaceHook(SessionRunHook):
             watch = coord.clock.spawn(self._watch, session, coord, name="StalenessOptimizer's watch")
             coord.register_thread(watch)
 
-    def before_run(self, run_context: Any) -> None:
+    def before_run(self, run_context: SessionRunContext) -> None:
         self._since = clock.CURRENT.time()
 
-    def after_run(self, run_context: Any, run_values: Any) -> None:
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         self._since = None
 
     def _watch(self, session: Session, coord: Coordinator) -> None:
