@@ -2,14 +2,15 @@
 
 Stands for an administrator's notes on a cluster. Left out: hosts that come and go.
 
-Rules: pure. Devices have TensorFlow's full names. All tasks of a host share its CPU cores, its cards, its bus and its
-network card; a task sees only its visible cards, in their order, as with CUDA_VISIBLE_DEVICES.
+Rules: pure, apart from `SIMULATED`. Devices have TensorFlow's full names. All tasks of a host share its CPU cores, its
+cards, its bus and its network card; a task sees only its visible cards, in their order, as with CUDA_VISIBLE_DEVICES.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -139,6 +140,10 @@ class Machines:
         cards = sum(len(host.gpus) for host in self.hosts)
         where = f"{plural(len(self._homes), 'task')} on {plural(len(self.hosts), 'host')}"
         return f"<{where} with {plural(cards, 'GPU')}, {self.network.nic.name}>"
+
+
+# The machines of each cluster in virtual time, by its clock: a placer finds them there.
+SIMULATED: weakref.WeakKeyDictionary[object, Machines] = weakref.WeakKeyDictionary()
 
 
 def machines_for(

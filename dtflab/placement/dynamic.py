@@ -18,7 +18,7 @@ from typing import Any
 
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
-from dtflab.hardware.machines import Machines, machines_for
+from dtflab.hardware.machines import SIMULATED, Machines, machines_for
 from dtflab.hardware.schedule import Schedule
 from dtflab.hardware.workload import BATCH, Workload, measured
 from dtflab.machine import clock
@@ -102,11 +102,8 @@ def default_machines(devices: Iterable[str]) -> Machines:
 
 def _machines_of(devices: Sequence[str]) -> Machines:
     """The machines of the cluster in virtual time that has these devices, or the default."""
-    world = getattr(clock.current(), "world", None)
-    if world is not None and set(devices) <= set(world.machines.devices):
-        found: Machines = world.machines
-        return found
-    return default_machines(devices)
+    machines = SIMULATED.get(clock.current())
+    return machines if machines and set(devices) <= set(machines.devices) else default_machines(devices)
 
 
 def _preferred(devices: Sequence[str], default_task: str) -> list[str]:

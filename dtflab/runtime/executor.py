@@ -294,11 +294,11 @@ class Iteration:
 
         def done(value: Any, error: Exception | None = None) -> None:
             if error is None and value is not DEAD:
-                self._record(n, started, value)
+                self.record(n, started, value)
             if get_ident() == starting:
                 answer[:] = value, error
             else:
-                step.post(self._finished, n, [value, error])
+                step.post(self.finish, n, [value, error])
 
         self.executor.items[n].kernel(*args, done)
         starting = None
@@ -329,7 +329,7 @@ class Iteration:
                 answer = [None, raised]
             args.clear()  # what a step frees is free at once, though this thread may be slow to end
             ended()
-            step.post(self._finished, n, answer)
+            step.post(self.finish, n, answer)
 
         ended = step.on_cancel(lambda error: pool.let_go(step.step_id))  # a function may wait forever
         pool.submit(task, step.step_id)  # first: where no thread can be started, nothing is to be expected
@@ -344,10 +344,10 @@ class Iteration:
         started = self.step.clock.now()
         with noted_parts() as parts:
             value = kernel(*args)
-        self._record(n, started, value, parts)
+        self.record(n, started, value, parts)
         return value
 
-    def _finished(self, n: int, answer: list[Any]) -> None:
+    def finish(self, n: int, answer: list[Any]) -> None:
         """An asynchronous node is done (called by the driving thread): its value and its error, of which one is."""
         error, value = answer.pop(), answer.pop()  # the other thread has the list, and no more
         self.in_flight -= 1
@@ -415,7 +415,8 @@ class Iteration:
         if not self.pending[consumer]:
             self.ready.append(consumer)
 
-    def _record(self, n: int, started: float, value: Any, parts: Sequence[Part] = ()) -> None:
+    def record(self, n: int, started: float, value: Any, parts: Sequence[Part] = ()) -> None:
+        """Trace a node that ran from `started` until now, if the step is traced."""
         if self.step.trace is not None:
             node, device = self.executor.nodes[n], self.executor.device
             device.traced(self.step.trace, node, started, self.step.clock.now(), value, parts)

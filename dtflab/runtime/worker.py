@@ -8,6 +8,7 @@ Rule: no method waits. `run_graph` starts executors on the caller's step; `recv_
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
@@ -76,9 +77,7 @@ class Worker:
 
     def _step_rendezvous(self, step: Step) -> StepRendezvous:
         """The rendezvous of a step's kernels here, made when the first of them asks."""
-        return StepRendezvous(
-            self.task, lambda: self._rendezvous_of(step), lambda task, key, done: self._pull(step, task, key, done)
-        )
+        return StepRendezvous(self.task, partial(self._rendezvous_of, step), partial(self._pull, step))
 
     def _rendezvous_of(self, step: Step) -> Rendezvous:
         rendezvous = self.rendezvous.find(step.step_id)

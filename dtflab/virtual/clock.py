@@ -25,7 +25,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from dtflab.virtual.critical import AWAITED, CRITICAL
 from dtflab.virtual.deadlock import DeadlockError, DeadlockWatch
 from dtflab.virtual.engine import Engine
 from dtflab.virtual.guests import Away
+
+if TYPE_CHECKING:
+    from dtflab.virtual.world import World
 
 EPOCH = 1_451_606_400.0  # the first of January 2016, in seconds since 1970: virtual time 0 for what shows a date
 STRETCH = 0.5  # real seconds after which the main thread looks for Ctrl-C
@@ -152,7 +155,7 @@ class VirtualClock:
 
     def __init__(self, engine: Engine | None = None) -> None:
         self.engine = engine or Engine()
-        self.world: Any = None  # the simulated machines of a cluster (world.py)
+        self.world: World | None = None  # the simulated machines of a cluster
         self.waits: Callable[[], list[str]] = list
         self._here = threading.local()  # .turn: the place of the thread that asks
         self._threads: set[_Turn] = set()  # that were started and have not ended

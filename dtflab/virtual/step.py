@@ -51,7 +51,9 @@ class VirtualStep(Step):
         super().__init__(step_id, clock, timeout, trace)
         self.master = master
         self.careful = True  # every node comes to `holds_back`
-        self.world = self.clock.world
+        world = self.clock.world
+        assert world is not None  # the clock of a cluster in virtual time
+        self.world = world
         if master:
             self.world.steps += 1
             self.step_id = self.world.steps
@@ -223,9 +225,9 @@ class _Kernel:
                 plan.tell_busy(now - self._started)
             if step.trace is not None:
                 step.trace.lane = lane
-                work._record(n, self._started, self._value)
+                work.record(n, self._started, self._value)
                 step.trace.lane = _CLIENT
-        work._finished(n, [self._value, error])
+        work.finish(n, [self._value, error])
         step._go_on()
 
 

@@ -6,7 +6,7 @@ when it is both made and asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from dtflab.base import errors
@@ -14,7 +14,7 @@ from dtflab.base.events import PROCESS, OpenCall
 from dtflab.graph import device_spec
 from dtflab.graph.node import make_node
 from dtflab.graph.op_registry import nbytes
-from dtflab.runtime.rendezvous import Done, Key, StepRendezvous, full_key
+from dtflab.runtime.rendezvous import Done, Key, Rendezvous, StepRendezvous, full_key
 from dtflab.runtime.runner import Step
 from dtflab.runtime.worker import Worker
 from dtflab.virtual.critical import CRITICAL
@@ -49,8 +49,9 @@ class VirtualWorker(Worker):
             step.fail(error)
 
     def _step_rendezvous(self, step: Step) -> StepRendezvous:
-        plain = super()._step_rendezvous(step)
-        return TimedRendezvous(plain, step) if isinstance(step, VirtualStep) else plain
+        if not isinstance(step, VirtualStep):
+            return super()._step_rendezvous(step)
+        return TimedRendezvous(self.task, partial(self._rendezvous_of, step), partial(self._pull, step), step)
 
 
 class TimedRendezvous(StepRendezvous):
@@ -58,8 +59,10 @@ class TimedRendezvous(StepRendezvous):
 
     __slots__ = ("_step",)
 
-    def __init__(self, plain: StepRendezvous, step: VirtualStep) -> None:
-        super().__init__(plain._prefix.removesuffix("/device:"), plain._find, plain._pull)
+    def __init__(
+        self, task: str, find: Callable[[], Rendezvous], pull: Callable[[str, str, Done], None], step: VirtualStep
+    ) -> None:
+        super().__init__(task, find, pull)
         self._step = step
 
     def recv_async(self, key: Key, frame_iter: str, done: Done) -> None:

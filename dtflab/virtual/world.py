@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
 from dtflab.base.grouping import grouped
-from dtflab.hardware.machines import Machines, Place
+from dtflab.hardware.machines import SIMULATED, Machines, Place
 from dtflab.hardware.parts import Processor
 from dtflab.machine.node_stats import SLOT
 from dtflab.runtime.executor import Executor
@@ -85,6 +85,7 @@ class World:
         self, clock: VirtualClock, machines: Machines, seed: int = 0, stragglers: Distribution | None = None
     ) -> None:
         clock.world = self
+        SIMULATED[clock] = machines
         engine = self.engine = clock.engine
         self.machines = machines
         self.log = EventLog()

@@ -99,8 +99,7 @@ def _of_session(
 
 
 def _machines(cluster: Any) -> Machines:
-    given = getattr(cluster, "world", cluster)
-    machines = given if isinstance(given, Machines) else getattr(given, "machines", None)
+    machines = cluster if isinstance(cluster, Machines) else getattr(cluster, "machines", None)
     if not isinstance(machines, Machines):
         raise TypeError(f"cluster must be Cluster(clock='virtual'), Machines or sim.cluster_model(…), not {cluster!r}.")
     return machines
