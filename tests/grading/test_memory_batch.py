@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.grading.checks import memory_batch
 from tests.grading.answers import full_marks
 
 Q2 = "memory/q2"
@@ -106,8 +107,9 @@ def test_the_picture_is_of_a_step_with_that_batch():
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_objects_are_frozen_afterwards_only_if_others_froze_some(frozen):
+def test_objects_are_frozen_afterwards_only_if_others_froze_some(frozen, monkeypatch):
     """A program that froze millions of objects would look at them again in each later search for garbage."""
+    monkeypatch.setattr(memory_batch, "_frozen_by_others", False)
     gc.unfreeze()
     gc.freeze() if frozen else None
     assert tf.grade(Q2, with_bisect) == 10

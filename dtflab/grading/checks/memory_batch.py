@@ -89,13 +89,23 @@ def _model(features: int) -> Iterator[Model]:
     """
     cluster = Cluster(worker=1, gpus=1, gpu_memory=SMALLEST_CARD_BYTES)
     with cluster, Graph().as_default(), Session(cluster.target) as session:
-        frozen_by_others = gc.get_freeze_count() > 0  # objects thaw all at once: then those here stay frozen, too
+        frozen_by_others = _others_freeze()  # objects thaw all at once: then those here stay frozen, too
         gc.freeze()
         try:
             yield Model(session, features)
         finally:
             if not frozen_by_others:
                 gc.unfreeze()
+
+
+def _others_freeze() -> bool:
+    """Whether the program has frozen objects. If it once had, it is not asked again: to count them is to visit all."""
+    global _frozen_by_others
+    _frozen_by_others = _frozen_by_others or gc.get_freeze_count() > 0
+    return _frozen_by_others
+
+
+_frozen_by_others = False
 
 
 def _try(answer: Any, model: Model, most: int) -> Seen:
