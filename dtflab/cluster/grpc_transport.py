@@ -329,7 +329,7 @@ class Serving:
                 answer = method(data, call)
                 return answer
             except Exception as error:
-                failed = error
+                failed = error if seen is not None else None  # else it would keep the request until a collection
                 code, text = _status(name, error)
                 context.set_code(_STATUS[code])
                 context.set_details(text)

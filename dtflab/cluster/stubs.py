@@ -62,8 +62,9 @@ _OF_A_STEP = (worker_messages.RunGraphRequest, worker_messages.RecvTensorRequest
 def wire_call(method: str, source: str, target: str, request: Message | None, sent: int) -> OpenCall:
     """A call over gRPC between tasks, while somebody watches; `request` is its message, if known, of `sent` bytes."""
     key = request.rendezvous_key if isinstance(request, worker_messages.RecvTensorRequest) else ""
-    if source == ELSEWHERE and key.count(";") == 4:  # else the worker refuses it
-        source = device_spec.task_name(key.split(";")[2])  # the receiver
+    if source == ELSEWHERE and key:
+        with contextlib.suppress(ValueError, IndexError):  # the worker refuses such a key
+            source = device_spec.task_name(key.split(";")[2])  # the receiver
     step = request.step_id if isinstance(request, _OF_A_STEP) else 0
     return OpenCall(method, source, target, key, step, sent)
 

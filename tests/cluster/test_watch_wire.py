@@ -105,11 +105,12 @@ def test_calls_that_come_over_the_wire_and_those_that_go_over_it(over_the_wire):
     assert "RecvTensor" in str(tf.viz.wire(seen))
 
 
-def test_a_call_that_failed_says_so_at_both_ends(over_the_wire):
+@pytest.mark.parametrize("key", ["no key", "/job:ps;x;:;b;0:0"])
+def test_a_call_that_failed_says_so_at_both_ends(over_the_wire, key):
     ps, worker = (task.server.task for task in over_the_wire.tasks)
     answers = queue.SimpleQueue()
     with tf.watch() as seen:
-        worker._way_to(ps.name).recv_tensor(1, "no key", lambda *answer: answers.put(answer))
+        worker._way_to(ps.name).recv_tensor(1, key, lambda *answer: answers.put(answer))
         value, error = answers.get(timeout=60)
     assert value is None and isinstance(error, tf.errors.InvalidArgumentError)
     assert [(call.method, call.error) for call in seen.calls] == [("RecvTensor", "InvalidArgumentError")] * 2
