@@ -2,7 +2,7 @@
 # Each makes .venv and installs what it needs, once; again only when pyproject.toml changes.
 
 PYTHON ?= python3
-JOBS ?= 3# test files that run at the same time: on two cores, for a quarter of the time a test waits
+JOBS ?= 3# test files that run at the same time: a test waits a quarter of its time, so three keep two cores busy
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=# a container may set it: then each process compiles again all that it imports
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container

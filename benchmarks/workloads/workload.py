@@ -33,7 +33,7 @@ class Workload:
     prepare: Callable[[Any], Measure]
     rounds: int
     bare: Callable[[], Measure] | None = None
-    in_tensorflow: bool = True  # which has the same
+    in_tensorflow: bool = True  # TensorFlow runs the same program
 
 
 WORKLOADS: dict[str, Workload] = {}

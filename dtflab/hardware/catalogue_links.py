@@ -18,7 +18,7 @@ _GB = 1e9
 _COPY_S = 10e-6  # assumed: what cudaMemcpyAsync and its callback take besides the bytes
 
 
-def _shelf(*parts: _Part) -> dict[str, _Part]:
+def _parts(*parts: _Part) -> dict[str, _Part]:
     return {part.name: part for part in parts}
 
 
@@ -29,7 +29,7 @@ def pcie(gigatransfers: float, code: float) -> float:
 
 _PCIE2, _PCIE3, _PCIE4, _PCIE5 = pcie(5, 8 / 10), pcie(8, 128 / 130), pcie(16, 128 / 130), pcie(32, 128 / 130)
 
-BUSES = _shelf(
+BUSES = _parts(
     Bus("pcie2", _PCIE2, _COPY_S, "PCI Express 2.0: 16 lanes of 5 GT/s, 8b/10b"),
     Bus("pcie3", _PCIE3, _COPY_S, "PCI Express 3.0: 16 lanes of 8 GT/s, 128b/130b"),
     Bus("pcie3-tree", _PCIE3, _COPY_S, "PCI Express 3.0; 4 GPUs behind a switch, as in 8-GPU servers", tree=4),
@@ -63,7 +63,7 @@ def _infiniband(name: str, gigabits: float, code: float, latency_s: float) -> Ni
 
 _SLOW = (1, 50e-6), (10, 25e-6), (20, 25e-6), (25, 20e-6), (40, 20e-6), (50, 20e-6)  # Gbit/s, latency
 _FAST = (100, 15e-6), (200, 15e-6), (400, 15e-6)
-NICS = _shelf(
+NICS = _parts(
     *(_ethernet(gigabits, latency_s) for gigabits, latency_s in _SLOW + _FAST),
     Nic("RoCE 25Gb/s", 25e9 / 8, 2e-6, "IEEE 802.3by; latency with RDMA (recalled)"),
     Nic("RoCE 100Gb/s", 100e9 / 8, 1.5e-6, "IEEE 802.3bj; latency with RDMA (recalled)"),
@@ -74,14 +74,14 @@ NICS = _shelf(
     _infiniband("NDR", 412.5, 64 / 66, 0.5e-6),
 )
 
-SWITCHES = _shelf(
+SWITCHES = _parts(
     Switch("store-and-forward", 12e-6, "a whole frame of 1,500 bytes at 1 Gbit/s before it goes on"),
     Switch("ethernet", 1e-6, "data sheets of 10 Gbit/s top-of-rack switches, cut-through (recalled)"),
     Switch("infiniband", 0.1e-6, "data sheets of EDR switches: 90 to 130 ns a port (recalled)"),
     Switch("none", 0.0, "an ideal network: assumed"),
 )
 
-RACKS = _shelf(
+RACKS = _parts(
     Rack("40 at 1:1", 40, 1.0, "a folded Clos network with full bisection: assumed"),
     Rack("40 at 4:1", 40, 4.0, "40 hosts of 10 Gbit/s, uplinks of 2 x 40 Gbit/s and the like: assumed"),
     Rack("20 at 10:1", 20, 10.0, "an older datacentre, 20 hosts of 1 Gbit/s: assumed"),

@@ -173,7 +173,7 @@ def _claim(record: Record, holding: Holding) -> _Claim:
 
 
 def _known_hosts(records: list[Record]) -> list[tuple[str, HostCards]]:
-    """The hosts that processes report, each with the largest number of cards reported; this host is the first."""
+    """The hosts that processes report, each with the largest number of cards reported; this one first, then by name."""
     found: dict[str, HostCards] = {}
     for record in records:
         for name, there in record.hosts.items():

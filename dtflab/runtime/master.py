@@ -101,7 +101,7 @@ class Master:
         return 0
 
     def session(self, handle: str) -> MasterSession:
-        """The session of a handle; AbortedError if it was closed, reset, or belongs to another start of this master."""
+        """The session of a handle; AbortedError if it was closed, reset, or is of a former life of this master."""
         try:
             return self._sessions[handle]
         except KeyError:

@@ -453,10 +453,10 @@ class VirtualClock:
         if error is self._stopped:  # every thread has got it
             return
         guests = (turn for turn in self._waiting if turn.guest)
-        told = next(guests, None) or next(iter(self._waiting), None)
-        if told is None:
+        failing = next(guests, None) or next(iter(self._waiting), None)
+        if failing is None:
             raise error
-        self._fail(told, error)
+        self._fail(failing, error)
 
     def _stuck(self) -> None:
         """Nothing is due. If nobody else can come in either, every wait raises DeadlockError."""

@@ -70,7 +70,7 @@ class TimedRendezvous(StepRendezvous):
         source, _, target, tensor = key
         step = self._step
         if PROCESS.call:
-            done = _told(step, full_key(key, frame_iter), done)
+            done = _reporting(step, full_key(key, frame_iter), done)
 
         def made(value: object, error: Exception | None) -> None:
             if error is not None:
@@ -93,7 +93,7 @@ class TimedRendezvous(StepRendezvous):
         super().recv_async(key, frame_iter, made)
 
 
-def _told(step: VirtualStep, key: str, done: Done) -> Done:
+def _reporting(step: VirtualStep, key: str, done: Done) -> Done:
     """`done`, which also reports to listeners that a value of another task has arrived."""
     source, _, target, *_ = key.split(";")
     owner, puller = device_spec.task_name(source), device_spec.task_name(target)

@@ -77,7 +77,7 @@ def host_of(state: Smi, name: str) -> HostState:
     if found:
         return found[0]
     names = ", ".join(host.name for host in state.hosts)
-    raise ValueError(f"No host {name!r} has GPUs. Hosts: {names}." if names and name else NO_GPUS)
+    raise ValueError(f"No host named {name!r} has GPUs. Hosts: {names}." if names and name else NO_GPUS)
 
 
 def program_look(number: int, pid: int, name: str) -> Look:

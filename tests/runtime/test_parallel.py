@@ -29,7 +29,7 @@ def fresh_graph():
 
 
 def two_gpus():
-    """Two GPUs, two inter-op threads each: a node takes a third while the first is about to have nothing to do."""
+    """Two GPUs of two inter-op threads each: of more, a node might take a third while the first is about to be idle."""
     return tf.ConfigProto(device_count={"GPU": 2}, intra_op_parallelism_threads=3, inter_op_parallelism_threads=2)
 
 

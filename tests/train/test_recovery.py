@@ -40,7 +40,7 @@ def counter():
 
 
 def test_chief_and_workers_in_one_process(tmp_path):
-    """The default arguments do: nobody waits for 30 seconds here, and all take part."""
+    """The default arguments suffice: nobody waits for 30 seconds here, and all take part."""
     together = threading.Barrier(3)
 
     def work(client):

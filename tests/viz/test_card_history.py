@@ -155,7 +155,7 @@ def test_what_cannot_be_drawn_is_told():
         tf.viz.card_history(state(*THREE), 1)
     with pytest.raises(ValueError, match="Nothing happened to card 0"):
         tf.viz.card_history(state(*THREE), since=state(moment=3e9))
-    with pytest.raises(ValueError, match="No host 'there'"):
+    with pytest.raises(ValueError, match="No host named 'there'"):
         tf.viz.card_history(state(*THREE), host="there")
     with pytest.raises(ValueError, match="No GPUs"):
         tf.viz.card_history(Smi([], 0.0, []))

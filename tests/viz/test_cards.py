@@ -80,7 +80,7 @@ def test_hosts():
     there = HostState("there", [card(0, 0)], [])
     assert tf.viz.cards(state((), there)).sentence.startswith("Memory of the GPUs of here.")
     assert tf.viz.cards(state((), there), "there").sentence.startswith("Memory of the GPUs of there.")
-    with pytest.raises(ValueError, match=r"No host .nowhere. has GPUs\. Hosts: here, there\."):
+    with pytest.raises(ValueError, match=r"No host named .nowhere. has GPUs\. Hosts: here, there\."):
         tf.viz.cards(state((), there), "nowhere")
     for state_of_others in (Smi([], 0.0, []), Smi([HostState("there", [card(0, 0)], ours=False)], 0.0, [])):
         with pytest.raises(ValueError, match="No GPUs"):

@@ -42,7 +42,7 @@ class Case(NamedTuple):
 
     @property
     def per_card(self) -> int:
-        """How many programs the fullest card has, if all cards get as many."""
+        """How many programs the fullest card has, if they are spread evenly."""
         return -(-self.programs // self.cards)
 
     def fits(self, per_card: int) -> bool:

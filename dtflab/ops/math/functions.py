@@ -105,7 +105,7 @@ def add_n(inputs: Iterable[Any], name: str | None = None) -> Tensor:
 
 
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
-    """The sum of tensors of one shape, in a list."""
+    """The sum of a list of tensors of one shape."""
     tensors = [convert_to_tensor(x) for x in inputs] if isinstance(inputs, list | tuple) else []
     if len({t.dtype.base_dtype for t in tensors}) != 1:
         raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")

@@ -137,7 +137,7 @@ class Decoder:
         return field, start + len(field) + 1
 
     def _quoted(self, text: bytes, start: int) -> tuple[bytes, int]:
-        """The field after an opening quote, and where the next one begins; it ends at a quote before a delimiter."""
+        """The field from an opening quote to one before a delimiter or the end, and where the next field begins."""
         at = start
         while True:
             at = text.find(b'"', at)

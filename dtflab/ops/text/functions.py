@@ -62,7 +62,7 @@ def decode_raw(
 def decode_raw_v2(
     input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: Any = None, name: str | None = None
 ) -> Tensor:
-    """Numbers from the bytes of strings, of which each is padded with zeros or cut to `fixed_length` bytes."""
+    """Numbers from the bytes of strings; each is first padded or cut to `fixed_length` bytes, if that is given."""
     how = {"out_type": out_type, "little_endian": little_endian}
     if fixed_length is None:
         return apply_op("DecodeRaw", name, bytes=input_bytes, **how)

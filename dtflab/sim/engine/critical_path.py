@@ -17,7 +17,7 @@ from dtflab.sim.engine.transfers import Flow
 
 
 class Part(NamedTuple):
-    """`kind` is "wait", "input", "pull", "forward", "backward", "sum", "push", "queue", "update"; `what` says more."""
+    """`kind` is "wait", "input", "pull", "forward", "backward", "sum", "push", "queue" or "update"; `what` says it."""
 
     kind: str
     what: str

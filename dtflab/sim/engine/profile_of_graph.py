@@ -183,7 +183,7 @@ def _itemsize(tensor: Any) -> int:
 
 
 def _is_as_large(tensor: Tensor, view: Tensor) -> bool:
-    """Whether `view` can show that tensor, as far as shapes show."""
+    """Whether `view` can show that tensor, as far as their shapes say."""
     sizes = [_shape(t).num_elements() for t in (tensor, view)]
     return tensor.dtype.base_dtype == view.dtype.base_dtype and (sizes[0] or 0) >= (sizes[1] or 0)
 
