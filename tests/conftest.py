@@ -84,9 +84,6 @@ def no_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 # ---- nothing is left behind ----
 
 
-gc.set_threshold(20_000, 20, 20)  # tests keep most of what they make: a tenth of their time went into looks for garbage
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collected tests stay until the end: to look for garbage in it takes two thirds of the collection's time."""
