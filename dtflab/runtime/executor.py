@@ -313,8 +313,8 @@ class Iteration:
 
     def _pays_a_hop(self, n: int, args: list[Any]) -> bool:
         """True if a costly node gains by another thread: it takes long, or waits, and there is something else to do."""
-        company = self.step.inter_op >= 0 and (self.ready or not self.step.idle)
-        return bool(company) and self.executor.costs[n](args)
+        others = self.step.inter_op >= 0 and (self.ready or not self.step.idle)
+        return bool(others) and self.executor.costs[n](args)
 
     def _run_on_pool(self, n: int, args: list[Any]) -> None:
         """Run a costly kernel on the device's pool while other nodes run here."""

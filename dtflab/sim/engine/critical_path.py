@@ -17,7 +17,10 @@ from dtflab.sim.engine.transfers import Flow
 
 
 class Part(NamedTuple):
-    """`kind` is "wait", "input", "pull", "forward", "backward", "sum", "push", "queue" or "update"; `what` says it."""
+    """A part of the path.
+
+    `kind` is "wait", "input", "pull", "forward", "backward", "sum", "push", "queue" or "update"; `what` says more.
+    """
 
     kind: str
     what: str
