@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import graphlib
 import re
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
 
 from dtflab.base import errors
 from dtflab.graph import op_registry
@@ -22,10 +23,10 @@ _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9_.\\/>-]*\Z")  # TensorFlow's for gr
 _invalid = errors.InvalidArgumentError.of
 
 
-def nodes_of(graph_def: GraphDef, known: Mapping[str, Node] | None = None) -> list[Node]:
+def nodes_of(graph_def: GraphDef, known: dict[str, Node] | None = None) -> list[Node]:
     """The nodes of a GraphDef that adds to `known` nodes; InvalidArgumentError if it can't be run."""
     nodes = nodes_from_proto(graph_def)
-    graph = dict(known or {})
+    graph: MutableMapping[str, Node] = ChainMap({}, known) if known else {}
     for node in nodes:
         if not _NAME.match(node.name):
             raise _invalid(f"Illegal op name '{node.name}'")

@@ -13,7 +13,7 @@ nothing satisfies are given up, and a contradiction of pins leaves them open.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from dtflab.graph import device_spec, dtypes, op_registry
@@ -48,20 +48,32 @@ class ColocationGraph:
     """The groups of a graph. `devices` are full names, best first; `placed` are nodes whose device is settled."""
 
     def __init__(self, nodes: Sequence[Node], devices: Sequence[str], soft: bool, placed: Mapping[str, str]) -> None:
-        self.nodes = nodes
         self.devices = devices
         self.placed = placed
         self.links: dict[str, Link] = {}
         self._soft = soft
-        self._by_name = by_name(nodes)
+        self._by_name: dict[str, Node] = {}
         self._on_cpus = [device for device in devices if device_spec.parse(device).type == "CPU"]
         self.has_gpus = len(self._on_cpus) < len(devices)
         self._candidates: dict[tuple[str, bool], list[str]] = {}
         self._parent: dict[str, str] = {}  # the union-find; a node that is missing is a root
-        self._groups = {node.name: self._alone(node, placed.get(node.name, "")) for node in nodes}  # of roots
+        self._groups: dict[str, Group] = {}  # of roots
+        self._first: dict[str, str] = {}  # of the nodes that share a `_class`
+        self.extend(nodes)
+
+    def extend(self, nodes: Sequence[Node]) -> None:
+        """Add nodes to the graph, and their groups to the groups. An error leaves some of them behind."""
+        self._by_name |= by_name(nodes)
+        self._groups |= {node.name: self._alone(node, self.placed.get(node.name, "")) for node in nodes}
         for node in nodes:
             self._join_by_edges(node)
-        self._join_by_class()
+        for node in nodes:
+            self._join_by_class(node)
+
+    @property
+    def nodes(self) -> Collection[Node]:
+        """The nodes of the graph, in its order."""
+        return self._by_name.values()
 
     def devices_for(self, node: Node) -> list[str]:
         """The devices that a node may have, best first. Raises InvalidArgumentError if there are none."""
@@ -78,6 +90,11 @@ class ColocationGraph:
         """Assign a node, and so its group, to a device."""
         group = self.group(node.name)
         group.assigned = group.resource = group.requested = device
+
+    def settle(self, node: Node) -> None:
+        """Keep the device of a node's group, and forget the pins that led to it: from now on it was placed before."""
+        group = self.group(node.name)
+        group.resource, group.pinned = "", None
 
     def node(self, name: str) -> Node:
         """A node by its name."""
@@ -139,16 +156,14 @@ class ColocationGraph:
                     _give_way(node, self.node(source), mine, theirs)
                     self._join(source, node.name, by_edge=True)
 
-    def _join_by_class(self) -> None:
-        """Join the nodes that name the same group in `_class`; a node's own name is a group, too."""
-        first: dict[str, str] = {}
-        for node in self.nodes:
-            for name in (*node.colocated_with(), node.name):
-                other = first.setdefault(name, node.name)
-                if other != node.name and self._join(node.name, other):
-                    leader = name if name in self._by_name else other
-                    follower = other if leader == node.name else node.name
-                    self.links.setdefault(follower, Link("colocation", leader))
+    def _join_by_class(self, node: Node) -> None:
+        """Join a node with those that name the same group in `_class`; a node's own name is a group, too."""
+        for name in (*node.colocated_with(), node.name):
+            other = self._first.setdefault(name, node.name)
+            if other != node.name and self._join(node.name, other):
+                leader = name if name in self._by_name else other
+                follower = other if leader == node.name else node.name
+                self.links.setdefault(follower, Link("colocation", leader))
 
     def _join(self, x: str, y: str, by_edge: bool = False) -> bool:
         """Merge two groups. Returns False if requests conflict and soft placement leaves a `_class` group apart."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from dtflab.graph import device_spec, op_registry
 from dtflab.graph.node import Node
@@ -34,14 +34,14 @@ def reasons_of(where: Mapping[str, str], names: Iterable[str], placer: object) -
     return {name: said.get(name, own) for name in names}
 
 
-def log_placement(nodes: Iterable[Node], placed_before: Mapping[str, Node]) -> None:
+def log_placement(nodes: Iterable[Node], new: Container[str]) -> None:
     """Print where the nodes of a graph are, in the order of TensorFlow's placer (`log_device_placement`).
 
     TensorFlow places sources of data last, next to their reader, unless one with state has its device already.
     """
 
     def comes_last(node: Node) -> bool:
-        return node.is_source() and not (node.name in placed_before and op_registry.get(node.op).stateful)
+        return node.is_source() and (node.name in new or not op_registry.get(node.op).stateful)
 
     print(*(f"{n.name}: ({n.op}): {n.device}\n" for n in sorted(nodes, key=comes_last)), sep="", end="", flush=True)
 

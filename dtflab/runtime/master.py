@@ -3,13 +3,15 @@
 Stands for `core/distributed_runtime/master.cc`, `master_session.cc` and `graph_execution_state.cc`. Left out: graph
 rewriting (grappler).
 
-Rules: placement happens once, on the full graph, when a session is created or extended. Pruning, partitioning and
-registering happen once per signature of (feeds, fetches, targets). A step then costs one `run_graph` per task.
+Rules: a node is placed once, when the session is created or extended by it. Pruning, partitioning and registering
+happen once per signature of (feeds, fetches, targets), and cost what the kept part of the graph does. A step then costs
+one `run_graph` per task.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +21,7 @@ from dtflab.base import errors
 from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import device_spec
 from dtflab.graph.inlining import inline
-from dtflab.graph.node import Node
+from dtflab.graph.node import Node, by_name
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.step_stats import trace_of
 from dtflab.ops.entropy import from_system
@@ -29,7 +31,7 @@ from dtflab.placement.reasons import log_placement, reasons_of
 from dtflab.runtime.client import merged
 from dtflab.runtime.partial_run import PartialRun
 from dtflab.runtime.partition import partition, partition_by_device
-from dtflab.runtime.placer import place
+from dtflab.runtime.placer import SimplePlacer
 from dtflab.runtime.prune import prune
 from dtflab.runtime.rendezvous import DEAD, fetched
 from dtflab.runtime.runner import NewStep, Step
@@ -211,9 +213,11 @@ class MasterSession:
         self._workers = workers
         self._config = config
         self._timeout_ms = config.operation_timeout_in_ms
-        self._placer: Placer = placer or place
+        self._own_placer = placer
+        self._placer: SimplePlacer | None = None  # that knows the graph
         self._asked: dict[str, Node] = {}  # the graph with the devices that the program asks for
         self._nodes: dict[str, Node] = {}  # with those that it was placed on
+        self._order: dict[str, int] = {}  # the number of each node
         self.reasons: dict[str, str] = {}  # why each node is where it is
         self._signatures: dict[_Kind, _Signature] = {}
         self._running: dict[int, Step] = {}
@@ -230,21 +234,33 @@ class MasterSession:
 
     @NO_COLLECTION
     def extend(self, nodes: Sequence[Node]) -> None:
-        """Take new nodes and place the full graph; what was placed before stays where it is."""
+        """Take new nodes and place them; what was placed before stays where it is."""
         nodes = inline(nodes)
         with self._lock:
-            graph = {**self._asked, **{node.name: node for node in nodes}}
-            all_nodes, devices = list(graph.values()), list(self._incarnations)
-            placed = {name: node.device for name, node in self._nodes.items()}
-            soft = self._config.allow_soft_placement
-            where = self._placer(all_nodes, devices, self.master.task, allow_soft_placement=soft, placed=placed)
-            if self._placer is not place:
-                own_placer.check(self._placer, where, all_nodes, devices, placed)
+            where = self._devices_for(nodes)
             new = {node.name: node.replace(device=where[node.name]) for node in nodes}
-            self.reasons |= reasons_of(where, new, self._placer)
-            before, self._nodes, self._asked = self._nodes, {**self._nodes, **new}, graph
+            self.reasons |= reasons_of(where, new, self._own_placer)
+            self._order.update(zip(new, itertools.count(len(self._order))))
+            self._nodes |= new
+            self._asked |= by_name(nodes)
             if self._config.log_device_placement:
-                log_placement(self._nodes.values(), before)
+                log_placement(self._nodes.values(), new)
+
+    def _devices_for(self, nodes: Sequence[Node]) -> Mapping[str, str]:
+        """The devices of new nodes. A placer of the program's own is shown the full graph each time."""
+        placer, self._placer = self._placer, None  # an error spoils it; the next one starts with the full graph
+        if placer is None:
+            devices, task, soft = list(self._incarnations), self.master.task, self._config.allow_soft_placement
+            placed = {name: node.device for name, node in self._nodes.items()}
+            nodes = [*self._asked.values(), *nodes]
+            if self._own_placer is not None:
+                where = self._own_placer(nodes, devices, task, allow_soft_placement=soft, placed=placed)
+                own_placer.check(self._own_placer, where, nodes, devices, placed)
+                return where
+            placer = SimplePlacer(devices, task, soft, placed)
+        found = placer.extend(nodes)
+        self._placer = placer
+        return found
 
     def local_devices(self) -> list[Device]:
         """The devices of its tasks in this process."""
@@ -255,7 +271,7 @@ class MasterSession:
         """The placed graph, or the part of it that `fetches` and `targets` need."""
         if not fetches and not targets:
             return list(self._nodes.values())
-        nodes = prune(self._nodes, (), fetches, targets, f"{self.master.task}/device:CPU:0")
+        nodes = prune(self._nodes, (), fetches, targets, f"{self.master.task}/device:CPU:0", order=self._order)
         return [node for node in nodes if node.name in self._nodes]
 
     def run_step(
@@ -406,7 +422,8 @@ class MasterSession:
             if key in self._signatures:
                 return self._signatures[key]
             feeds, fetches, targets, partial = key
-            nodes = spread_loops(prune(self._nodes, feeds, fetches, targets, client_device, partial))
+            kept = prune(self._nodes, feeds, fetches, targets, client_device, partial, self._order)
+            nodes = spread_loops(kept)
             parts = partition(nodes, lambda node: device_spec.task_name(node.device), self._incarnations)
             handles = {task: self._workers[task].register_graph(self.handle, part) for task, part in parts.items()}
             self._signatures[key] = _Signature(nodes, handles, parts)

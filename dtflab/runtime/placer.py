@@ -8,8 +8,9 @@ is still open goes to the first device with a kernel: GPUs before CPUs, the mast
 of nodes would rather be on the same device as another, if they may: one that only looks at a shape, or passes a value
 on, with its input; one without inputs, last of all, where all its consumers are.
 
-A pure function: a program's own may take its place (`Session(placer=my_place)`). It runs once, on the full graph, when
-a session is created or extended; pruned graphs are never placed, that could move a variable between runs.
+`place` is a pure function: a program's own may take its place (`Session(placer=my_place)`). A session's master keeps a
+`SimplePlacer` instead, which places the graph when the session is created, and then only what extends it. Pruned graphs
+are never placed, that could move a variable between runs.
 """
 
 from __future__ import annotations
@@ -39,30 +40,50 @@ def place(
     (`/job:worker/replica:0/task:0`) that open requests go to; `placed` are nodes whose device is settled. Raises
     InvalidArgumentError for a request that nothing satisfies, or two that contradict each other inside a group.
     """
-    ranked = sorted(devices, key=lambda device: _preference(device, default_task))
-    graph = ColocationGraph(nodes, ranked, allow_soft_placement, placed or {})
-    where, why = dict(placed or {}), dict.fromkeys(placed or (), EARLIER)
-    reasons = Reasons(graph, default_task)
-    consumers = _consumers(nodes)
+    placed = placed or {}
+    found = SimplePlacer(devices, default_task, allow_soft_placement, placed).extend(nodes)
+    return Placement({**placed, **found}, {**dict.fromkeys(placed, EARLIER), **found.reasons})
 
-    def settle(node: Node, neighbours: Sequence[Node]) -> None:
-        candidates = graph.devices_for(node)
-        near = {where.get(neighbour.name) for neighbour in neighbours}
-        wish = near.pop() if len(near) == 1 else None
-        if wish in candidates and len(candidates) > 1:
-            where[node.name], why[node.name] = wish, reasons.next_to(node, neighbours)
-        else:
-            where[node.name], why[node.name] = candidates[0], reasons.of(node, candidates)
-        graph.assign(node, where[node.name])
 
-    open_nodes = [node for node in nodes if node.name not in where]
-    for node in open_nodes:
-        if not node.is_source():
-            settle(node, [graph.node(node.inputs[0][0])] if _follows_input(node, graph, consumers) else ())
-    for node in open_nodes:
-        if node.is_source():
-            settle(node, consumers.get(node.name, ()))
-    return Placement(where, why)
+class SimplePlacer:
+    """Places a graph that grows. What an extension costs depends on its nodes, not on those before it."""
+
+    def __init__(
+        self, devices: Sequence[str], default_task: str, allow_soft_placement: bool, placed: Mapping[str, str]
+    ) -> None:
+        ranked = sorted(devices, key=lambda device: _preference(device, default_task))
+        self._where = dict(placed)
+        self._graph = ColocationGraph((), ranked, allow_soft_placement, self._where)
+        self._reasons = Reasons(self._graph, default_task)
+
+    def extend(self, nodes: Sequence[Node]) -> Placement:
+        """The devices of those `nodes` that are not placed yet. After an error the placer can't be used any more."""
+        graph, reasons, consumers = self._graph, self._reasons, _consumers(nodes)
+        graph.extend(nodes)
+        open_nodes = [node for node in nodes if node.name not in self._where]
+        where: dict[str, str] = {}
+        why: dict[str, str] = {}
+
+        def choose(node: Node, neighbours: Sequence[Node]) -> None:
+            candidates = graph.devices_for(node)
+            near = {where.get(neighbour.name) or self._where.get(neighbour.name) for neighbour in neighbours}
+            wish = near.pop() if len(near) == 1 else None
+            if wish in candidates and len(candidates) > 1:
+                where[node.name], why[node.name] = wish, reasons.next_to(node, neighbours)
+            else:
+                where[node.name], why[node.name] = candidates[0], reasons.of(node, candidates)
+            graph.assign(node, where[node.name])
+
+        for node in open_nodes:
+            if not node.is_source():
+                choose(node, [graph.node(node.inputs[0][0])] if _follows_input(node, graph, consumers) else ())
+        for node in open_nodes:
+            if node.is_source():
+                choose(node, consumers.get(node.name, ()))
+        for node in open_nodes:
+            graph.settle(node)
+        self._where |= where
+        return Placement(where, why)
 
 
 def _preference(device: str, default_task: str) -> tuple[bool, bool, str]:

@@ -22,12 +22,13 @@ from dtflab.runtime.rendezvous import Key
 @NO_COLLECTION
 def prune(
     nodes: Mapping[str, Node], feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], device: str,
-    partial: bool = False,
+    partial: bool = False, order: Mapping[str, int] | None = None,
 ) -> list[Node]:  # fmt: skip
     """The nodes needed to compute tensors `fetches` and run operations `targets` when tensors `feeds` are given.
 
     Names are `op:index` for tensors, `op` for operations; `device` is where the client's values come and go. In a
-    `partial` run they come and go one by one, through the rendezvous of the step.
+    `partial` run they come and go one by one, through the rendezvous of the step. `order` has the number of each node
+    in the graph; with it, what pruning costs depends on the nodes that are kept, not on the graph.
     Raises InvalidArgumentError for an unknown feed, NotFoundError for an unknown fetch or target.
     """
     fed = {}
@@ -46,7 +47,7 @@ def prune(
             raise errors.NotFoundError.of(f"PruneForTargets: Some target nodes not found: {name}")
         wanted.append(name)
     arguments = {node.name: node for node in fed.values()}
-    return _without_unread(_reachable(nodes, arguments, fed, wanted) + kept, set(targets))
+    return _without_unread(_reachable(nodes, arguments, fed, wanted, order) + kept, set(targets))
 
 
 def _without_unread(nodes: Sequence[Node], targets: set[str]) -> list[Node]:
@@ -113,8 +114,9 @@ def _to_client(name: str, device: str) -> dict[str, Any]:
 
 
 def _reachable(
-    nodes: Mapping[str, Node], arguments: Mapping[str, Node], fed: Mapping[Edge, Node], wanted: Sequence[str]
-) -> list[Node]:
+    nodes: Mapping[str, Node], arguments: Mapping[str, Node], fed: Mapping[Edge, Node], wanted: Sequence[str],
+    order: Mapping[str, int] | None,
+) -> list[Node]:  # fmt: skip
     """Everything that `wanted` depends on, with fed edges cut, in the order of the graph."""
     found: dict[str, Node] = {}
     stack = list(wanted)
@@ -126,7 +128,9 @@ def _reachable(
         found[name] = node
         stack += [source for source, _ in node.inputs]
         stack += node.controls
-    return [found[n] for n in arguments if n in found] + [found[n] for n in nodes if n in found]
+    order = order or {name: i for i, name in enumerate(nodes)}
+    ordered = sorted((name for name in found if name not in arguments), key=order.__getitem__)
+    return [found[n] for n in arguments if n in found] + [found[n] for n in ordered]
 
 
 def _cut(node: Node, nodes: Mapping[str, Node], fed: Mapping[Edge, Node]) -> Node:
