@@ -1,14 +1,15 @@
 """Runs the workloads, the libraries in turns, and prints the table.
 
-python -m benchmarks [--all | --only NAME … | --write] [--json FILE] [--rounds N]
+python -m benchmarks [--only NAME … | --write] [--json FILE] [--rounds N]
 
-By default these are the rows that have a bar to reach; `--all` adds what else is measured. `--write` measures all of
-them, and rewrites the section `bench` of docs/measured.md.
+All rows are printed, also those that have no bar and those that miss theirs. `--write` also rewrites the section
+`bench` of docs/measured.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -25,24 +26,21 @@ from benchmarks.workloads import WORKLOADS, Row, Workload
 def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     which = arguments.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="also what has no bar")
     which.add_argument("--only", metavar="NAME", nargs="+", choices=WORKLOADS, help=", ".join(WORKLOADS))
     add_write(which)
     arguments.add_argument("--json", metavar="FILE", help="write machine and values there, too")
     arguments.add_argument("--rounds", metavar="N", type=int, help="turns per workload instead of its own number")
     options = arguments.parse_args()
-    players = {library: Player(library) for library in MODULES}
     report = Report("bench")
-    report.print(f"{machine()}\n\n{_line('', *players, '÷ TensorFlow', '÷ bare', 'bar')}")
+    report.print(f"{machine()}\n\n{_line('', *MODULES, '÷ TensorFlow', '÷ bare', 'bar')}")
     results = []
-    everything = options.all or options.write
-    for name in options.only or [n for n, one in WORKLOADS.items() if everything or _has_bar(one)]:
-        for row in play(name, WORKLOADS[name], players, options.rounds or WORKLOADS[name].rounds):
-            cells = (_text(row.get(library), row["unit"]) for library in players)
-            report.print(_line(row["row"], *cells, *_verdict(row)))
-            results.append(row)
-    for player in players.values():
-        player.close()
+    with contextlib.ExitStack() as closing:
+        players = {library: closing.enter_context(contextlib.closing(Player(library))) for library in MODULES}
+        for name in options.only or WORKLOADS:
+            for row in play(name, WORKLOADS[name], players, options.rounds or WORKLOADS[name].rounds):
+                cells = (_text(row.get(library), row["unit"]) for library in players)
+                report.print(_line(row["row"], *cells, *_verdict(row)))
+                results.append(row)
     missed = [row["row"] for row in results if row["reached"] is False]
     report.print(f"\n{load()}; rows that miss their bar: {len(missed)}")
     if options.write:
@@ -50,10 +48,6 @@ def main() -> None:
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"machine": machine(), "rows": results}, file, indent=1, ensure_ascii=False)
-
-
-def _has_bar(one: Workload) -> bool:
-    return any(row.bar is not None or row.limit is not None for row in one.rows.values())
 
 
 def play(name: str, one: Workload, players: dict[str, Player], rounds: int) -> list[dict[str, Any]]:

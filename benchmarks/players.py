@@ -2,6 +2,7 @@
 
 Run as `python -m benchmarks.players LIBRARY`, this module is such a process: it reads the name of a workload per line,
 measures it once more, and answers with a line of JSON. So two libraries take turns without seeing each other's threads.
+What one workload keeps ends before the next one begins.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ def environment() -> dict[str, str]:
 
 
 class Player:
-    """A library in a process of its own."""
+    """A library in a process of its own, out of reach of the terminal's Ctrl-C: only `close` ends it."""
 
     def __init__(self, library: str) -> None:
         self.library = library
+        self._folder = tempfile.TemporaryDirectory()  # what the process leaves behind goes with it
         self._words = tempfile.TemporaryFile("w+")  # noqa: SIM115 - TensorFlow is talkative, to the end
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.players", library],
@@ -47,7 +49,8 @@ class Player:
             stdout=subprocess.PIPE,
             stderr=self._words,
             text=True,
-            env=environment(),
+            env={**environment(), "TMPDIR": self._folder.name},
+            start_new_session=True,
         )
 
     def measure(self, workload: str) -> list[float]:
@@ -62,11 +65,11 @@ class Player:
         return values
 
     def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        """End the process at any moment; the servers that it started end with it."""
+        with self._process:  # closes its pipes, and waits
+            self._process.kill()
         self._words.close()
+        self._folder.cleanup()
 
 
 def load(library: str) -> Any:
@@ -81,16 +84,18 @@ def load(library: str) -> Any:
 def _play(library: str) -> None:
     """Answer until standard input ends."""
     from benchmarks.workloads import WORKLOADS
+    from benchmarks.workloads.workload import KEPT
 
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is not an answer
     tf = load(library)
     ready: dict[str, Callable[[], Any]] = {}
     for name in map(str.strip, sys.stdin):
         if name not in ready:
+            ready.clear()
+            KEPT.clear()
             workload = WORKLOADS[name]
             ready[name] = workload.bare() if tf is None else workload.prepare(tf)
         print(json.dumps(list(ready[name]())), file=answers, flush=True)
-    answers.flush()
     os._exit(0)  # TensorFlow's servers can't be stopped
 
 

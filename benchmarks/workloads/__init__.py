@@ -9,7 +9,7 @@ from __future__ import annotations
 
 # In the order of the table.
 # isort: off
-from benchmarks.workloads import starting, steps, inputs, training, simulator, collectives  # noqa: F401
+from benchmarks.workloads import starting, processes, steps, inputs, training, simulator, collectives  # noqa: F401
 
 # isort: on
 from benchmarks.workloads.workload import WORKLOADS, Row, Workload

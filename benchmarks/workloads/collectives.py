@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.servers import free_addresses
-from benchmarks.workloads.training import _data, _mlp
+from benchmarks.workloads.training import examples, perceptron
 from benchmarks.workloads.workload import KEPT, Measure, Row, best, in_threads, workload
 
 WORKERS = 4
@@ -73,13 +73,13 @@ def _client(tf: Any, spec: Any, target: str, index: int, way: str) -> Callable[[
                 optimizer = tf.train.SyncReplicasOptimizer(optimizer, WORKERS)
             else:
                 optimizer = tf.train.AllReduceOptimizer(optimizer, spec, index, algorithm=way)
-            x, labels, train = _mlp(tf, (64, 32, 10), optimizer, step)
+            x, labels, train = perceptron(tf, (64, 32, 10), optimizer, step)
         session = tf.Session(target)
         if way != "PS" or index == 0:
             session.run(tf.global_variables_initializer())
         if way == "PS":
             _begin_in_step(session, optimizer, index == 0)
-    feed = dict(zip((x, labels), _data(64, 32), strict=True))
+    feed = dict(zip((x, labels), examples(64, 32), strict=True))
     return lambda: session.run(train, feed)
 
 

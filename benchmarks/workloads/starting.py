@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.servers import ServerProcess, free_addresses
+from benchmarks.servers import free_cluster
 from benchmarks.workloads.workload import Measure, Row, workload
 
 _IMPORT = """
@@ -35,7 +35,7 @@ def importing(tf: Any) -> Measure:
     return _import(tf.__name__)
 
 
-def _step_on_all(tf: Any, target: str, spec: dict[str, list[str]]) -> None:
+def step_on_all(tf: Any, target: str, spec: dict[str, list[str]]) -> None:
     """A session and a step that needs every task."""
     with tf.Graph().as_default():
         parts = []
@@ -51,32 +51,14 @@ def _step_on_all(tf: Any, target: str, spec: dict[str, list[str]]) -> None:
 @workload("start-threads", {"3 servers in one process, first step on all": Row("s")})
 def start_in_one_process(tf: Any) -> Measure:
     def measure() -> list[float]:
-        addresses = free_addresses(3)
-        spec = {"ps": addresses[:1], "worker": addresses[1:]}
+        spec = free_cluster(ps=1, worker=2)
         start = time.perf_counter()
         servers = [tf.train.Server(spec, job_name=job, task_index=i) for job in spec for i in range(len(spec[job]))]
-        _step_on_all(tf, servers[1].target, spec)
+        step_on_all(tf, servers[1].target, spec)
         seconds = time.perf_counter() - start
         for server in servers:
             if hasattr(server, "stop"):
                 server.stop()
-        return [seconds]
-
-    return measure
-
-
-@workload("start-processes", {"3 processes, first step on all": Row("s")}, rounds=3)
-def start_processes(tf: Any) -> Measure:
-    def measure() -> list[float]:
-        addresses = free_addresses(3)
-        spec = {"ps": addresses[:1], "worker": addresses[1:]}
-        start = time.perf_counter()
-        servers = [ServerProcess(tf.__name__, spec, job, i) for job in spec for i in range(len(spec[job]))]
-        targets = [server.wait() for server in servers]
-        _step_on_all(tf, targets[1], spec)
-        seconds = time.perf_counter() - start
-        for server in servers:
-            server.stop()
         return [seconds]
 
     return measure

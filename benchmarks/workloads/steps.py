@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.servers import ServerProcess, free_addresses
 from benchmarks.workloads.workload import KEPT, Measure, Row, best, workload
 
 
-def _scalar_add(tf: Any, target: str = "", as_callable: bool = False) -> Callable[[], float]:
-    """The latency in µs of `session.run(x + 1, {x: 2})`, or of a callable that does that."""
+def scalar_add(tf: Any, target: str = "", as_callable: bool = False) -> Callable[[], Any]:
+    """A step `session.run(x + 1, {x: 2})`, or of a callable that does that."""
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [])
         y = x + 1.0
@@ -22,9 +21,7 @@ def _scalar_add(tf: Any, target: str = "", as_callable: bool = False) -> Callabl
         feed = {x: 2.0}
         call = session.make_callable(y, [x])
     assert session.run(y, feed) == call(2.0) == 3.0
-    if as_callable:
-        return lambda: 1e6 * best(lambda: call(2.0), 20)
-    return lambda: 1e6 * best(lambda: session.run(y, feed), 20)
+    return (lambda: call(2.0)) if as_callable else (lambda: session.run(y, feed))
 
 
 _SCALAR_ROWS = {"scalar add, feed and fetch, local session": Row("µs", 0.15), "same, a callable": Row("µs", 0.15)}
@@ -32,8 +29,8 @@ _SCALAR_ROWS = {"scalar add, feed and fetch, local session": Row("µs", 0.15), "
 
 @workload("scalar-local", _SCALAR_ROWS)
 def scalar_local(tf: Any) -> Measure:
-    runs = [_scalar_add(tf, as_callable=as_callable) for as_callable in (False, True)]
-    return lambda: [run() for run in runs]
+    runs = [scalar_add(tf, as_callable=as_callable) for as_callable in (False, True)]
+    return lambda: [1e6 * best(run, 20) for run in runs]
 
 
 _SERVER_ROWS = {
@@ -48,25 +45,8 @@ def scalar_same_process(tf: Any) -> Measure:
     # dtflab calls a server of its own process directly; by another name of its address it does not recognize it.
     targets = [server.target, server.target.replace("localhost", "127.0.0.1")]
     KEPT.append(server)
-    runs = [_scalar_add(tf, target) for target in targets]
-    return lambda: [run() for run in runs]
-
-
-def _echo() -> Measure:
-    import grpc
-
-    server = ServerProcess("", {}, "", 0)
-    call = grpc.insecure_channel(f"127.0.0.1:{server.wait()}").unary_unary("/benchmarks.Echo/Echo")
-    request = bytes(150)  # as much as RunStep has here
-    call(request)
-    return lambda: [1e6 * best(lambda: call(request), 20)]
-
-
-@workload("scalar-process", {"same over gRPC, server in another process": Row("µs", 1.3)}, bare=_echo)
-def scalar_other_process(tf: Any) -> Measure:
-    server = ServerProcess(tf.__name__, {"local": free_addresses(1)}, "local", 0)
-    run = _scalar_add(tf, server.wait())
-    return lambda: [run()]
+    runs = [scalar_add(tf, target) for target in targets]
+    return lambda: [1e6 * best(run, 20) for run in runs]
 
 
 # ---- many small nodes, one large one ------------------------------------------------------------------------

@@ -12,13 +12,13 @@ from benchmarks.servers import free_addresses
 from benchmarks.workloads.workload import KEPT, Measure, Row, best, in_threads, workload
 
 
-def _data(size: int, batch: int) -> tuple[Any, Any]:
+def examples(size: int, batch: int) -> tuple[Any, Any]:
     """Inputs and one-hot labels."""
     random = np.random.RandomState(0)
     return random.rand(batch, size).astype(np.float32), np.eye(10, dtype=np.float32)[random.randint(0, 10, batch)]
 
 
-def _mlp(tf: Any, sizes: Sequence[int], optimizer: Any = None, step: Any = None) -> tuple[Any, Any, Any]:
+def perceptron(tf: Any, sizes: Sequence[int], optimizer: Any = None, step: Any = None) -> tuple[Any, Any, Any]:
     """Placeholders and the training op of a network with layers of these sizes; gradient descent by default."""
     x, labels = tf.placeholder(tf.float32, [None, sizes[0]]), tf.placeholder(tf.float32, [None, sizes[-1]])
     layer = x
@@ -31,9 +31,9 @@ def _mlp(tf: Any, sizes: Sequence[int], optimizer: Any = None, step: Any = None)
     return x, labels, optimizer.minimize(loss, global_step=step)
 
 
-def _numpy_mlp(sizes: Sequence[int], batch: int) -> Measure:
-    """The same arithmetic by hand."""
-    x, labels = _data(sizes[0], batch)
+def numpy_perceptron(sizes: Sequence[int], batch: int) -> Callable[[], None]:
+    """A step of the same arithmetic by hand."""
+    x, labels = examples(sizes[0], batch)
     random = np.random.RandomState(1)
     weights = [random.randn(*shape).astype(np.float32) * np.float32(0.05) for shape in itertools.pairwise(sizes)]
     biases = [np.zeros(size, np.float32) for size in sizes[1:]]
@@ -51,33 +51,38 @@ def _numpy_mlp(sizes: Sequence[int], batch: int) -> Measure:
             biases[i] -= rate * slope.sum(0)
             slope = before
 
-    return lambda: [1 / best(step, 10)]
+    return step
 
 
-_SMALL, _DEEP = (784, 100, 10), (784, 300, 100, 10)
+SMALL, _DEEP = (784, 100, 10), (784, 300, 100, 10)
 
 
-@workload("mlp", {"MLP 784-100-10, batch 100": Row("steps/s", 1.8)}, bare=lambda: _numpy_mlp(_SMALL, 100))
+@workload("mlp", {"MLP 784-100-10, batch 100": Row("steps/s", 1.8)}, bare=lambda: _bare_steps(SMALL, 100))
 def mlp(tf: Any) -> Measure:
-    return _mlp_steps(tf, _SMALL, 100)
+    return _mlp_steps(tf, SMALL, 100)
 
 
-@workload("mlp-deep", {"MLP 784-300-100-10, batch 50": Row("steps/s", 1.5)}, bare=lambda: _numpy_mlp(_DEEP, 50))
+@workload("mlp-deep", {"MLP 784-300-100-10, batch 50": Row("steps/s", 1.5)}, bare=lambda: _bare_steps(_DEEP, 50))
 def mlp_deep(tf: Any) -> Measure:
     return _mlp_steps(tf, _DEEP, 50)
 
 
 @workload("mlp-adam", {"MLP 784-100-10, batch 100, Adam": Row("steps/s")})
 def mlp_adam(tf: Any) -> Measure:
-    return _mlp_steps(tf, _SMALL, 100, tf.train.AdamOptimizer())
+    return _mlp_steps(tf, SMALL, 100, tf.train.AdamOptimizer())
+
+
+def _bare_steps(sizes: Sequence[int], batch: int) -> Measure:
+    step = numpy_perceptron(sizes, batch)
+    return lambda: [1 / best(step, 10)]
 
 
 def _mlp_steps(tf: Any, sizes: Sequence[int], batch: int, optimizer: Any = None) -> Measure:
     with tf.Graph().as_default():
-        x, labels, train = _mlp(tf, sizes, optimizer)
+        x, labels, train = perceptron(tf, sizes, optimizer)
         session = tf.Session()
         session.run(tf.global_variables_initializer())
-    feed = dict(zip((x, labels), _data(sizes[0], batch), strict=True))
+    feed = dict(zip((x, labels), examples(sizes[0], batch), strict=True))
     return lambda: [1 / best(lambda: session.run(train, feed), 10)]
 
 
@@ -97,11 +102,11 @@ def ps_training(tf: Any) -> Measure:
 def _ps_client(tf: Any, spec: dict[str, list[str]], target: str, index: int) -> Callable[[], Any]:
     with tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(cluster=spec, worker_device=f"/job:worker/task:{index}")):
-            x, labels, train = _mlp(tf, (64, 32, 10))
+            x, labels, train = perceptron(tf, (64, 32, 10))
         session = tf.Session(target)
         if index == 0:
             session.run(tf.global_variables_initializer())
-    feed = dict(zip((x, labels), _data(64, 32), strict=True))
+    feed = dict(zip((x, labels), examples(64, 32), strict=True))
     session.run(train, feed)
     return lambda: session.run(train, feed)
 
@@ -132,7 +137,7 @@ def cnn(tf: Any) -> Measure:
         train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
         session = tf.Session()
         session.run(tf.global_variables_initializer())
-    feed = dict(zip((x, labels), _data(784, 32), strict=True))
+    feed = dict(zip((x, labels), examples(784, 32), strict=True))
     return lambda: [1 / best(lambda op=op: session.run(op, feed), 2, 20) for op in (train, layer)]
 
 
@@ -162,6 +167,6 @@ def lstm(tf: Any) -> Measure:
             train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
             session = tf.Session()
             session.run(tf.global_variables_initializer())
-        feeds.append(dict(zip((x, labels), _data(784, 100), strict=True)))
+        feeds.append(dict(zip((x, labels), examples(784, 100), strict=True)))
         steps += [(session, train, feeds[-1]), (session, logits, feeds[-1])]
     return lambda: [1 / best(lambda one=one: one[0].run(one[1], one[2]), 2, 20) for one in steps]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -66,6 +68,15 @@ def best(function: Callable[[], Any], calls: int, batches: int = 50) -> float:
         return (time.perf_counter() - start) / calls
 
     return min(batch() for _ in range(batches))
+
+
+def median(function: Callable[[], Any], calls: int) -> float:
+    """Seconds of the middle one of some calls: a call that waits for another process varies by itself."""
+    times = [time.perf_counter()]
+    for _ in range(calls):
+        function()
+        times.append(time.perf_counter())
+    return statistics.median(end - start for start, end in itertools.pairwise(times))
 
 
 def in_threads(steps: Sequence[Callable[[], Any]], turns: int) -> Callable[[], None]:
