@@ -1,8 +1,8 @@
 """Players: the processes in which the libraries run, one each, and how they are asked.
 
 Run as `python -m benchmarks.players LIBRARY`, this module is such a process: it reads the name of a workload per line,
-measures it once more, and answers with a line of JSON. So two libraries take turns without seeing each other's threads.
-What one workload keeps ends before the next one begins.
+and which part of it, measures that once more, and answers with a line of JSON. So two libraries take turns without
+seeing each other's threads. What one workload keeps ends before the next one begins.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-# "bare" is what a workload costs without any of the two: NumPy, or gRPC, by hand.
+# "bare" is what a workload costs without any of the two: NumPy, or a socket, by hand.
 MODULES = {"dtflab": "dtflab", "TensorFlow": "tensorflow.compat.v1", "bare": ""}
 
 _SET = {
@@ -53,10 +53,10 @@ class Player:
             start_new_session=True,
         )
 
-    def measure(self, workload: str) -> list[float]:
-        """One value per row of the workload; what it needs is set up the first time."""
+    def measure(self, workload: str, part: str = "prepare") -> list[float]:
+        """One value per row of that part of the workload; what it needs is set up the first time."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        print(workload, file=self._process.stdin, flush=True)
+        print(workload, part, file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
             self._words.seek(0)
@@ -88,14 +88,17 @@ def _play(library: str) -> None:
 
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is not an answer
     tf = load(library)
-    ready: dict[str, Callable[[], Any]] = {}
-    for name in map(str.strip, sys.stdin):
+    ready: dict[str, dict[str, Callable[[], Any]]] = {}
+    for line in sys.stdin:
+        name, part = line.split()
         if name not in ready:
             ready.clear()
             KEPT.clear()
-            workload = WORKLOADS[name]
-            ready[name] = workload.bare() if tf is None else workload.prepare(tf)
-        print(json.dumps(list(ready[name]())), file=answers, flush=True)
+        parts = ready.setdefault(name, {})
+        if part not in parts:
+            prepare = getattr(WORKLOADS[name], part)
+            parts[part] = prepare(tf) if tf else prepare()
+        print(json.dumps(list(parts[part]())), file=answers, flush=True)
     os._exit(0)  # TensorFlow's servers can't be stopped
 
 

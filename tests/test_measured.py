@@ -68,25 +68,105 @@ class Players:
     def __init__(self, library):
         self.library = library
 
-    def measure(self, name):
-        return [float(len(self.library))]
+    def measure(self, name, part):
+        assert part in {"dtflab": ("prepare", "empty"), "bare": ("bare",)}.get(self.library, ("prepare",))
+        return [float(len(self.library)) if part != "empty" else 1.0]
 
     def close(self): ...
 
 
-def test_a_written_table_has_the_rows_without_a_bar_too(page, monkeypatch):
+def test_a_table_has_each_row_with_its_verdict(page, monkeypatch, capsys):
     page.write_text("<!-- begin bench -->\n<!-- end bench -->")
-    rows = {"with": Row("s", 2), "without": Row("s")}
-    monkeypatch.setattr(bench, "WORKLOADS", {name: Workload({name: row}, None, 1) for name, row in rows.items()})
+    rows = {"with": Row("s", 2), "missed": Row("s", 0.5), "without": Row("s"), "aim": Row("s", aim=3)}
+    workloads = {name: Workload({name: row}, None, 1) for name, row in rows.items()}
+    workloads["floor"] = Workload({"floor": Row("s", 0.01)}, None, 1, bare=lambda: None)
+    workloads["steps"] = Workload({"steps": Row("s", 0.7)}, None, 1, empty=lambda tf: None, in_tensorflow=True)
+    monkeypatch.setattr(bench, "WORKLOADS", workloads)
     monkeypatch.setattr(bench, "Player", Players)
+    monkeypatch.setattr("sys.argv", ["benchmarks"])
+    bench.main()
+    assert page.read_text() == "<!-- begin bench -->\n<!-- end bench -->", "nothing is written unasked"
     monkeypatch.setattr("sys.argv", ["benchmarks", "--write"])
     bench.main()
     written = page.read_text()
     assert f"{measured.processor()}, " in written.split("\n")[4]
-    assert [line.split()[:5] for line in written.split("\n") if line.startswith("with")] == [
-        ["with", "6.000", "s", "10.0", "s"],
-        ["without", "6.000", "s", "10.0", "s"],
-    ]
+    found = {line.split()[0]: " ".join(line.split()[5:]) for line in written.split("\n") if " 6.000 s " in line}
+    assert found == {
+        "with": "0.60 ≤ 2 yes (number)",
+        "missed": "0.60 ≤ 0.5 NO",
+        "without": "0.60",
+        "aim": "0.60 aim 3 s",
+        "floor": "4.000 s 0.60 1.50 ≤ 0.01 NO",
+        "steps": "1.000 s 0.60 6.00* ≤ 0.7 yes (number)",
+    }
+    assert "bars: 2 yes (number), 2 NO" in written and capsys.readouterr().out.count("aim 3 s") == 2
+
+
+RATE, TIME = Row("el/s", 2), Row("µs", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("row", "dtflab", "other", "bare", "verdict"),
+    [
+        # a bar is below a time and above a rate
+        (TIME, 50, 100, None, "yes (number)"),
+        (TIME, 51, 100, None, "NO"),
+        (RATE, 200, 100, None, "yes (number)"),
+        (RATE, 199, 100, None, "NO"),
+        # a floor beyond the bar: within 1.25 times of it
+        (TIME, 100, 100, 80, "yes (floor)"),
+        (TIME, 101, 100, 80, "NO"),
+        (RATE, 80, 100, 100, "yes (floor)"),
+        (RATE, 79, 100, 100, "NO"),
+        # the number is reached although the floor is not
+        (TIME, 50, 100, 60, "yes (number)"),
+        (RATE, 200, 100, 150, "yes (number)"),
+        # a floor at the bar, or on the near side of it, could be reached, so the number counts
+        (TIME, 51, 100, 50, "NO"),
+        (TIME, 51, 100, 49, "NO"),
+        (RATE, 199, 100, 200, "NO"),
+        (RATE, 199, 100, 201, "NO"),
+        (TIME, 51, 100, 50.1, "yes (floor)"),
+        (RATE, 199, 100, 199.9, "yes (floor)"),
+        # the value that a row is compared with is not its floor
+        (Row("events/s", 3, "bare"), 290, 1, 100, "NO"),
+        (Row("events/s", 3, "bare"), 300, 1, 100, "yes (number)"),
+        (Row("GFLOP/s", 0.97, "bare"), 96, 1, 100, "NO"),
+        # a ratio to the bare value that does as well as the bar, wherever that value lies
+        (Row("s", 0.1, or_bare=1.4), 10, 100, 1, "yes (number)"),
+        (Row("s", 0.1, or_bare=1.4), 14, 100, 10, "yes (floor)"),
+        (Row("s", 0.1, or_bare=1.4), 14.1, 100, 10, "NO"),
+        (Row("s", 0.1, or_bare=1.4), 14, 100, 9.9, "NO"),
+        # a value in the unit
+        (Row("s", limit=15), 15, 1, None, "yes (number)"),
+        (Row("s", limit=15), 16, 100, None, "NO"),
+        (Row("s", limit=15), 25, 100, 20, "yes (floor)"),
+        (Row("M events/s", limit=0.8), 0.7, 0.1, None, "NO"),
+        # nothing to reach
+        (Row("µs"), 1, 100, 1, None),
+        (Row("µs", aim=0.7), 0.1, 100, 1, None),
+        (Row("µs", aim=0.7), 9, 1, 100, None),
+    ],
+)
+def test_a_verdict_names_what_is_reached(row, dtflab, other, bare, verdict):
+    values = {"dtflab": dtflab, "TensorFlow": other, **({} if bare is None else {"bare": bare})}
+    assert bench.judged(row, values)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("row", "bar"),
+    [
+        (TIME, "≤ 0.5"),
+        (RATE, "≥ 2"),
+        (Row("events/s", 3, "bare"), "≥ 3 of bare"),
+        (Row("s", 0.1, or_bare=1.4), "≤ 0.1 or 1.4 of bare"),
+        (Row("s", limit=15), "≤ 15 s"),
+        (Row("µs", aim=0.7), "aim 0.7 µs"),
+        (Row("µs"), None),
+    ],
+)
+def test_a_bar_is_printed_as_it_is_meant(row, bar):
+    assert bench.judged(row, {"dtflab": 1, "TensorFlow": 1, "bare": 1})["bar"] == bar
 
 
 def test_a_part_of_the_table_is_not_written(monkeypatch, capsys):

@@ -18,7 +18,7 @@ from benchmarks.bare_wire import Wire
 from benchmarks.servers import ServerProcess, free_cluster, seconds_together, set_up, started
 from benchmarks.workloads.starting import step_on_all
 from benchmarks.workloads.steps import scalar_add
-from benchmarks.workloads.training import SMALL, examples, numpy_perceptron, perceptron
+from benchmarks.workloads.training import SMALL, examples, perceptron, perceptron_by_hand
 from benchmarks.workloads.workload import KEPT, Measure, Row, median, workload
 
 _CALL = 150  # bytes of a RunStep with a scalar, and of its answer
@@ -129,7 +129,7 @@ def synchronous(tf: Any, spec: dict[str, list[str]], target: str, index: int) ->
 def bare_worker(_: Any, spec: dict[str, list[str]], target: str, index: int) -> Callable[[], Any]:
     """The four variables come, the step is computed by NumPy, the four gradients go."""
     threadpoolctl.threadpool_limits(1)  # two workers and a ps need the cores that there are
-    ps, compute = Wire(spec["ps"][0]), numpy_perceptron(SMALL, 100)
+    ps, compute = Wire(spec["ps"][0]), perceptron_by_hand(SMALL, 100)
     size = sum(4 * (rows + 1) * columns for rows, columns in itertools.pairwise(SMALL))
 
     def step() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import threadpoolctl
 
 from benchmarks.servers import free_addresses
+from benchmarks.workloads import by_hand
 from benchmarks.workloads.workload import KEPT, Measure, Row, best, in_threads, workload
 
 
@@ -31,59 +34,74 @@ def perceptron(tf: Any, sizes: Sequence[int], optimizer: Any = None, step: Any =
     return x, labels, optimizer.minimize(loss, global_step=step)
 
 
-def numpy_perceptron(sizes: Sequence[int], batch: int) -> Callable[[], None]:
-    """A step of the same arithmetic by hand."""
-    x, labels = examples(sizes[0], batch)
-    random = np.random.RandomState(1)
-    weights = [random.randn(*shape).astype(np.float32) * np.float32(0.05) for shape in itertools.pairwise(sizes)]
-    biases = [np.zeros(size, np.float32) for size in sizes[1:]]
-    rate = np.float32(0.1)
-
-    def step() -> None:
-        layers = [x]
-        for w, b in zip(weights, biases):
-            layers.append(np.maximum(layers[-1] @ w + b, 0) if w is not weights[-1] else layers[-1] @ w + b)
-        exp = np.exp(layers[-1] - layers[-1].max(1, keepdims=True))
-        slope = (exp / exp.sum(1, keepdims=True) - labels) / np.float32(batch)
-        for i in reversed(range(len(weights))):
-            before = (slope @ weights[i].T) * (layers[i] > 0) if i else None
-            weights[i] -= rate * (layers[i].T @ slope)
-            biases[i] -= rate * slope.sum(0)
-            slope = before
-
-    return step
-
-
 SMALL, _DEEP = (784, 100, 10), (784, 300, 100, 10)
 
 
-@workload("mlp", {"MLP 784-100-10, batch 100": Row("steps/s", 1.8)}, bare=lambda: _bare_steps(SMALL, 100))
+def perceptron_by_hand(sizes: Sequence[int], batch: int, update: Callable[..., None] = by_hand.descend) -> by_hand.Step:
+    shapes = [shape for pair in itertools.pairwise(sizes) for shape in (pair, pair[1:])]
+    return by_hand.perceptron(_weights(shapes), *examples(sizes[0], batch), update)
+
+
+def _weights(shapes: Sequence[Sequence[int]]) -> list[Any]:
+    """Random matrices and filters, and biases of 0.1."""
+    random = np.random.RandomState(1)
+    return [
+        random.randn(*shape).astype(np.float32) * np.float32(0.05)
+        if len(shape) > 1
+        else np.full(shape, 0.1, np.float32)
+        for shape in shapes
+    ]
+
+
+def _rates(*steps: Callable[[], Any]) -> Measure:
+    """Steps per second of each."""
+    return lambda: [1 / best(step, 2, 50) for step in steps]
+
+
+def _bare_rates(*steps: Callable[[], Any]) -> Measure:
+    """Steps per second with one thread of NumPy's BLAS, or with all if that is faster."""
+
+    def rate(step: Callable[[], Any], threads: int | None) -> float:
+        with threadpoolctl.threadpool_limits(threads):
+            return 1 / best(step, 2, 25)
+
+    return lambda: [max(rate(step, 1), rate(step, None)) for step in steps]
+
+
+@workload(
+    "mlp",
+    {"MLP 784-100-10, batch 100": Row("steps/s", 1.5)},
+    bare=lambda: _bare_rates(perceptron_by_hand(SMALL, 100)),
+)
 def mlp(tf: Any) -> Measure:
-    return _mlp_steps(tf, SMALL, 100)
+    return _mlp_steps(tf, SMALL)
 
 
-@workload("mlp-deep", {"MLP 784-300-100-10, batch 50": Row("steps/s", 1.5)}, bare=lambda: _bare_steps(_DEEP, 50))
+@workload(
+    "mlp-deep",
+    {"MLP 784-300-100-10, batch 100": Row("steps/s", 1.5)},
+    bare=lambda: _bare_rates(perceptron_by_hand(_DEEP, 100)),
+)
 def mlp_deep(tf: Any) -> Measure:
-    return _mlp_steps(tf, _DEEP, 50)
+    return _mlp_steps(tf, _DEEP)
 
 
-@workload("mlp-adam", {"MLP 784-100-10, batch 100, Adam": Row("steps/s")})
+@workload(
+    "mlp-adam",
+    {"MLP 784-100-10, batch 100, Adam": Row("steps/s", 1.2)},
+    bare=lambda: _bare_rates(perceptron_by_hand(SMALL, 100, by_hand.adam())),
+)
 def mlp_adam(tf: Any) -> Measure:
-    return _mlp_steps(tf, SMALL, 100, tf.train.AdamOptimizer())
+    return _mlp_steps(tf, SMALL, tf.train.AdamOptimizer())
 
 
-def _bare_steps(sizes: Sequence[int], batch: int) -> Measure:
-    step = numpy_perceptron(sizes, batch)
-    return lambda: [1 / best(step, 10)]
-
-
-def _mlp_steps(tf: Any, sizes: Sequence[int], batch: int, optimizer: Any = None) -> Measure:
+def _mlp_steps(tf: Any, sizes: Sequence[int], optimizer: Any = None) -> Measure:
     with tf.Graph().as_default():
         x, labels, train = perceptron(tf, sizes, optimizer)
         session = tf.Session()
         session.run(tf.global_variables_initializer())
-    feed = dict(zip((x, labels), examples(sizes[0], batch), strict=True))
-    return lambda: [1 / best(lambda: session.run(train, feed), 10)]
+    feed = dict(zip((x, labels), examples(sizes[0], 100), strict=True))
+    return _rates(lambda: session.run(train, feed))
 
 
 @workload("ps", {"MLP 64-32-10, batch 32, 1 ps + 2 workers in one process": Row("steps/s")})
@@ -113,60 +131,70 @@ def _ps_client(tf: Any, spec: dict[str, list[str]], target: str, index: int) -> 
 
 # ---- networks -----------------------------------------------------------------------------------------------
 
-_CNN_ROWS = {"CNN 28×28, batch 32, training step": Row("steps/s", 0.4), "same, forward only": Row("steps/s", 0.4)}
+_CNN_ROWS = {"CNN 28×28, batch 32, training step": Row("steps/s", 0.7), "same, forward only": Row("steps/s", 0.4)}
+_CNN_SHAPES = ([5, 5, 1, 32], [32], [5, 5, 32, 64], [64], [7 * 7 * 64, 1024], [1024], [1024, 10], [10])
 
 
-@workload("cnn", _CNN_ROWS)
+def convolutional(tf: Any) -> tuple[Any, Any, Any, Any]:
+    """Placeholders, training op and logits of the net of TensorFlow's MNIST tutorial, without dropout."""
+    x, labels = tf.placeholder(tf.float32, [None, 784]), tf.placeholder(tf.float32, [None, 10])
+    layer = tf.reshape(x, [-1, 28, 28, 1])
+    for i, channels in enumerate(((1, 32), (32, 64))):
+        w = tf.Variable(tf.truncated_normal([5, 5, *channels], stddev=0.1, seed=i))
+        layer = tf.nn.conv2d(layer, w, strides=[1, 1, 1, 1], padding="SAME")
+        layer = tf.nn.relu(layer + tf.Variable(tf.constant(0.1, shape=channels[1:])))
+        layer = tf.nn.max_pool(layer, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
+    layer = tf.reshape(layer, [-1, 7 * 7 * 64])
+    for i, sizes in enumerate(((7 * 7 * 64, 1024), (1024, 10))):
+        w = tf.Variable(tf.truncated_normal(sizes, stddev=0.1, seed=2 + i))
+        layer = tf.matmul(layer if i == 0 else tf.nn.relu(layer), w) + tf.Variable(tf.constant(0.1, shape=sizes[1:]))
+    loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=layer))
+    return x, labels, tf.train.GradientDescentOptimizer(0.01).minimize(loss), layer
+
+
+@workload("cnn", _CNN_ROWS, bare=lambda: _bare_rates(*by_hand.convolutional(_weights(_CNN_SHAPES), *examples(784, 32))))
 def cnn(tf: Any) -> Measure:
-    """The net of TensorFlow's MNIST tutorial: 5×5×32, pool, 5×5×64, pool, 1024 units, 10 classes."""
+    return _rates(*_steps(tf, convolutional, 32))
+
+
+def _steps(tf: Any, network: Callable[[Any], tuple[Any, Any, Any, Any]], batch: int) -> list[Callable[[], Any]]:
+    """A training step and a forward pass of the network."""
     with tf.Graph().as_default():
-        x, labels = tf.placeholder(tf.float32, [None, 784]), tf.placeholder(tf.float32, [None, 10])
-        layer = tf.reshape(x, [-1, 28, 28, 1])
-        for i, channels in enumerate(((1, 32), (32, 64))):
-            w = tf.Variable(tf.truncated_normal([5, 5, *channels], stddev=0.1, seed=i))
-            layer = tf.nn.conv2d(layer, w, strides=[1, 1, 1, 1], padding="SAME")
-            layer = tf.nn.relu(layer + tf.Variable(tf.constant(0.1, shape=channels[1:])))
-            layer = tf.nn.max_pool(layer, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
-        layer = tf.reshape(layer, [-1, 7 * 7 * 64])
-        for i, sizes in enumerate(((7 * 7 * 64, 1024), (1024, 10))):
-            w = tf.Variable(tf.truncated_normal(sizes, stddev=0.1, seed=2 + i))
-            layer = tf.matmul(layer if i == 0 else tf.nn.relu(layer), w) + tf.Variable(
-                tf.constant(0.1, shape=sizes[1:])
-            )
-        loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=layer))
-        train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+        x, labels, train, logits = network(tf)
         session = tf.Session()
         session.run(tf.global_variables_initializer())
-    feed = dict(zip((x, labels), examples(784, 32), strict=True))
-    return lambda: [1 / best(lambda op=op: session.run(op, feed), 2, 20) for op in (train, layer)]
+    feed = dict(zip((x, labels), examples(784, batch), strict=True))
+    return [lambda: session.run(train, feed), lambda: session.run(logits, feed)]
 
 
 _LSTM_ROWS = {
-    "LSTM 28 × 28, 128 units, batch 100, static_rnn, training step": Row("steps/s"),
+    "LSTM 28×28, 128 units, batch 100, static_rnn, training step": Row("steps/s", 0.8),
     "same, forward only": Row("steps/s"),
-    "the same LSTM in dynamic_rnn, training step": Row("steps/s"),
+    "the same LSTM in dynamic_rnn, training step": Row("steps/s", 0.8),
     "the same LSTM in dynamic_rnn, forward only": Row("steps/s"),
 }
+_LSTM_SHAPES = ([28 + 128, 4 * 128], [4 * 128], [128, 10], [10])
 
 
-@workload("lstm", _LSTM_ROWS)
-def lstm(tf: Any) -> Measure:
+def recurrent(tf: Any, unrolled: bool) -> tuple[Any, Any, Any, Any]:
     """Images row by row, as TF1's tutorials did it: 28 steps of 28 inputs, the last output is classified."""
-    feeds, steps = [], []
-    for unrolled in (True, False):
-        with tf.Graph().as_default():
-            x, labels = tf.placeholder(tf.float32, [100, 28 * 28]), tf.placeholder(tf.float32, [100, 10])
-            rows = tf.reshape(x, [100, 28, 28])
-            cell = tf.nn.rnn_cell.BasicLSTMCell(128)
-            if unrolled:
-                last = tf.nn.static_rnn(cell, tf.unstack(rows, axis=1), dtype=tf.float32)[0][-1]
-            else:
-                last = tf.nn.dynamic_rnn(cell, rows, dtype=tf.float32)[1].h
-            logits = tf.layers.dense(last, 10)
-            loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits))
-            train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
-            session = tf.Session()
-            session.run(tf.global_variables_initializer())
-        feeds.append(dict(zip((x, labels), examples(784, 100), strict=True)))
-        steps += [(session, train, feeds[-1]), (session, logits, feeds[-1])]
-    return lambda: [1 / best(lambda one=one: one[0].run(one[1], one[2]), 2, 20) for one in steps]
+    x, labels = tf.placeholder(tf.float32, [100, 28 * 28]), tf.placeholder(tf.float32, [100, 10])
+    rows = tf.reshape(x, [100, 28, 28])
+    cell = tf.nn.rnn_cell.BasicLSTMCell(128)
+    if unrolled:
+        last = tf.nn.static_rnn(cell, tf.unstack(rows, axis=1), dtype=tf.float32)[0][-1]
+    else:
+        last = tf.nn.dynamic_rnn(cell, rows, dtype=tf.float32)[1].h
+    logits = tf.layers.dense(last, 10)
+    loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits))
+    return x, labels, tf.train.GradientDescentOptimizer(0.01).minimize(loss), logits
+
+
+def _bare_lstm() -> Measure:
+    return _bare_rates(*2 * by_hand.recurrent(_weights(_LSTM_SHAPES), *examples(784, 100)))  # unrolled or not
+
+
+@workload("lstm", _LSTM_ROWS, bare=_bare_lstm)
+def lstm(tf: Any) -> Measure:
+    steps = [_steps(tf, functools.partial(recurrent, unrolled=unrolled), 100) for unrolled in (True, False)]
+    return _rates(*itertools.chain(*steps))

@@ -15,12 +15,18 @@ Measure = Callable[[], Sequence[float]]
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: its unit, and the ratio or value to reach. Of what is counted per second, more is better."""
+    """A line of the table: its unit, and the ratio or value to reach. Of what is counted per second, more is better.
+
+    A number in `limit` is one in the unit; an `aim` is printed, and not counted. `or_bare` is a ratio to the bare value
+    that does as well as the bar.
+    """
 
     unit: str
     bar: float | None = None
     against: str = "TensorFlow"
-    limit: float | None = None  # instead of a ratio: a value, in the unit
+    limit: float | None = None
+    aim: float | None = None
+    or_bare: float | None = None
 
     @property
     def more_is_better(self) -> bool:
@@ -29,12 +35,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Workload:
-    """Rows of the table by name, how they are measured, and how often."""
+    """Rows of the table by name, how they are measured, and how often.
+
+    The floor of a row is what it costs without any library, `bare`, or what as many steps of dtflab cost that do
+    nothing, `empty`.
+    """
 
     rows: dict[str, Row]
     prepare: Callable[[Any], Measure]
     rounds: int
     bare: Callable[[], Measure] | None = None
+    empty: Callable[[Any], Measure] | None = None
     in_tensorflow: bool = True  # TensorFlow runs the same program
 
 
@@ -47,12 +58,13 @@ def workload(
     rows: dict[str, Row],
     rounds: int = 5,
     bare: Callable[[], Measure] | None = None,
+    empty: Callable[[Any], Measure] | None = None,
     in_tensorflow: bool = True,
 ) -> Any:
     """Decorator: what follows is the workload `name`."""
 
     def register(prepare: Callable[[Any], Measure]) -> Callable[[Any], Measure]:
-        WORKLOADS[name] = Workload(rows, prepare, rounds, bare, in_tensorflow)
+        WORKLOADS[name] = Workload(rows, prepare, rounds, bare, empty, in_tensorflow)
         return prepare
 
     return register
