@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from dtflab.runtime.runner import Step, Work
+from dtflab.runtime.runner import Step
+
+T = TypeVar("T")
 
 
 class SeededStep(Step):
@@ -21,13 +23,9 @@ class SeededStep(Step):
         super().__init__(step_id, *args, **kwargs)
         self._random = random.Random(seed)
 
-    def order(self, ready: deque[int]) -> Callable[[], int]:
-        def pick() -> int:
+    def order(self, ready: deque[T]) -> Callable[[], T]:
+        def pick() -> T:
             ready.rotate(self._random.randrange(len(ready)))
             return ready.popleft()
 
         return pick
-
-    def _next(self, queue: deque[Work]) -> Work:
-        queue.rotate(self._random.randrange(len(queue)))
-        return queue.popleft()

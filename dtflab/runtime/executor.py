@@ -272,13 +272,10 @@ class Iteration:
         if mode & COSTLY and self._pays_a_hop(n, args):
             self._run_on_pool(n, args)
             return _DELIVERED
-        if mode & ASYNC:
-            self._run_async(n, args)
-            return _DELIVERED
-        value = self._compute(n, args)
+        value = self._run_async(n, args) if mode & ASYNC else self._compute(n, args)
         if mode & COST_UNKNOWN:
             self.executor.learn(n, args, value)
-        if not mode & (MANY_OUTPUTS | READS_FIRST):
+        if value is _DELIVERED or not mode & (MANY_OUTPUTS | READS_FIRST):
             return value
         already = len(self.ready)
         self.propagate(n, value)
@@ -286,8 +283,11 @@ class Iteration:
             self.ready.rotate(len(self.ready) - already)
         return _DELIVERED
 
-    def _run_async(self, n: int, args: list[Any]) -> None:
-        """Start a kernel that will say when it is done, from any thread; perhaps at once, and from this one."""
+    def _run_async(self, n: int, args: list[Any]) -> Any:
+        """Start a kernel that will say when it is done, from any thread; its value if that is at once, from this one.
+
+        Else _DELIVERED: what it gives will be handed on later.
+        """
         step, started = self.step, self.step.clock.now()
         answer: list[Any] = []
         starting: int | None = get_ident()  # the thread that starts it, until it has
@@ -305,11 +305,14 @@ class Iteration:
         if not answer:
             self.in_flight += 1
             step.expect()
-            return
+            return _DELIVERED
         value, error = answer
         if error is not None:
             raise error
-        self.propagate(n, value)
+        if value is DEAD:
+            self.propagate_dead(n)
+            return _DELIVERED
+        return value
 
     def _pays_a_hop(self, n: int, args: list[Any]) -> bool:
         """True if a costly node gains by another thread: it takes long, or waits, and there is something else to do."""

@@ -15,6 +15,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from dtflab.base import errors
@@ -284,7 +285,6 @@ class MasterSession:
         watch: Callable[[Step], object] | None = None,
     ) -> list[object]:
         """Run one step: start a partition per task, drive it, collect the fetched values."""
-        self._check_open()
         key = (tuple([name for name, _ in feeds]), tuple(fetches), tuple(targets), False)
         signature = self._signatures.get(key) or self._register(key)
         step = self._new_step(self.master.new_step, options)
@@ -296,7 +296,8 @@ class MasterSession:
             results = self._drive(step, signature, [value for _, value in feeds], fetches)
         finally:
             del self._running[step.step_id]
-        self._report(step, signature, options, metadata)
+        if metadata is not None:
+            self._report(step, signature, options, metadata)
         return results
 
     def _drive(self, step: Step, signature: _Signature, args: Sequence[object], fetches: Sequence[str]) -> list[object]:
@@ -309,7 +310,7 @@ class MasterSession:
         finally:
             if signature.transfers:
                 self._cleanup(signature, step.step_id, step.error)
-        return _fetched(fetches, results)
+        return list(map(fetched, count(), fetches, results))
 
     def step_through(
         self,
@@ -322,14 +323,14 @@ class MasterSession:
         explain: Explain,
     ) -> Steps:
         """Begin a step that stands still before each set; its values go through `rebuild`, its errors `explain`."""
-        self._check_open()
         signature = self._register((tuple(name for name, _ in feeds), tuple(fetches), tuple(targets), False))
         step = self._new_step(StepThrough, options)
         results: list[object] = [DEAD] * len(fetches)
 
         def collect() -> object:
-            self._report(step, signature, options, metadata)
-            return rebuild(_fetched(fetches, results))
+            if metadata is not None:
+                self._report(step, signature, options, metadata)
+            return rebuild(list(map(fetched, count(), fetches, results)))
 
         def end() -> None:
             self._running.pop(step.step_id, None)
@@ -344,7 +345,6 @@ class MasterSession:
 
     def partial_run_setup(self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]) -> str:
         """Start a step that waits for its feeds; returns the handle by which it is fed and fetched."""
-        self._check_open()
         if not fetches and not targets:
             raise errors.InvalidArgumentError.of("Must specify at least one target to fetch or execute.")
         for name in fetches:
@@ -418,6 +418,7 @@ class MasterSession:
     def _register(self, key: _Kind) -> _Signature:
         """Prune, partition and register the graph for one signature."""
         client_device = f"{self.master.task}/device:CPU:0"
+        self._check_open()
         with self._lock:
             if key in self._signatures:
                 return self._signatures[key]
@@ -429,11 +430,7 @@ class MasterSession:
             self._signatures[key] = _Signature(nodes, handles, parts)
             return self._signatures[key]
 
-    def _report(
-        self, step: Step, signature: _Signature, options: RunOptions | None, metadata: RunMetadata | None
-    ) -> None:
-        if metadata is None:
-            return
+    def _report(self, step: Step, signature: _Signature, options: RunOptions | None, metadata: RunMetadata) -> None:
         metadata.Clear()
         if step.trace is not None and step.trace.wanted:
             step.trace.write(metadata.step_stats)
@@ -462,7 +459,3 @@ class MasterSession:
         for worker in self._workers.values():
             with _LOST_TASKS:
                 worker.delete_worker_session(self.handle)
-
-
-def _fetched(fetches: Sequence[str], results: Sequence[object]) -> list[object]:
-    return [fetched(i, name, value) for i, (name, value) in enumerate(zip(fetches, results, strict=True))]

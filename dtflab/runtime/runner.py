@@ -9,7 +9,6 @@ inbox. A node that waits for something (a `_Recv`, a queue, another task) holds 
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -30,8 +29,8 @@ class Work(Protocol):
     def process(self) -> None: ...
 
 
-_NOTHING = contextlib.nullcontext()
 S_co = TypeVar("S_co", bound="Step", covariant=True)
+T = TypeVar("T")
 
 
 class NewStep(Protocol[S_co]):
@@ -67,7 +66,9 @@ class Step:
         self.multiplies = False  # has nodes that use BLAS
         self.inter_op = 0  # the device's inter-op pool that runs costly kernels; -1: none, this thread does
         self.careful = trace is not None  # ask `holds_back` before each node
-        self.allow(timeout)
+        self._deadline: float | None = None
+        if timeout is not None:
+            self.allow(timeout)
 
     @property
     def traced(self) -> bool:
@@ -81,8 +82,8 @@ class Step:
         if self.error is None:
             self._queue.append(work)
 
-    def order(self, ready: deque[int]) -> Callable[[], int]:
-        """How the next ready node of a deque is picked: first in, first out."""
+    def order(self, ready: deque[T]) -> Callable[[], T]:
+        """How the next of what is ready is picked: first in, first out."""
         return ready.popleft
 
     @property
@@ -96,9 +97,9 @@ class Step:
 
     def on_cancel(self, callback: Callable[[Exception], object]) -> Callable[[], object]:
         """Call `callback(error)` when the step fails; at once if it already has. Calling the result takes that back."""
+        self._on_cancel[callback] = None  # first, because the step may fail just now, on its own thread
         if self.error is not None:
             callback(self.error)
-        self._on_cancel[callback] = None
         return lambda: self._on_cancel.pop(callback, None)
 
     def fail(self, error: Exception) -> None:
@@ -120,7 +121,10 @@ class Step:
         A KeyboardInterrupt abandons the step: what it waited for is cancelled, late posts are dropped.
         """
         try:
-            with BLAS if self.multiplies else _NOTHING:
+            if self.multiplies:
+                with BLAS:
+                    self._loop(until)
+            else:
                 self._loop(until)
         except BaseException:
             self._abandoned = True
@@ -162,6 +166,7 @@ class Step:
     @np.errstate(all="ignore")  # as a decorator it costs half of what a `with` does
     def _loop(self, until: Callable[[], bool]) -> None:
         queue, inbox = self._queue, self._inbox
+        take = self.order(queue)
         while True:
             if inbox:
                 function, args = inbox.popleft()
@@ -170,14 +175,11 @@ class Step:
                 args = ()  # nothing here holds on to a value
             elif queue:
                 if self._deadline is None or not self._expired():
-                    self._next(queue).process()
+                    take().process()
             elif self.in_flight and not until():
                 self._wait()
             else:
                 return
-
-    def _next(self, queue: deque[Work]) -> Work:
-        return queue.popleft()
 
     def _wait(self) -> None:
         """Sleep until something is posted or the deadline passes."""
