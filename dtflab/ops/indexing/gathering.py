@@ -104,6 +104,9 @@ class GatherV2(Op):
             if not -ndim <= axis < ndim:
                 raise invalid(f"Expected axis in the range [{-ndim}, {ndim}), but got {axis}")
             check_range(indices, params.shape[axis])
+            if xp is np and not indices.ndim and not axis:  # where `take` would let other threads run, for one row
+                row = params[indices.item()]
+                return row.copy() if ndim > 1 else row
             return params.take(indices, axis)
 
         return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
