@@ -81,6 +81,6 @@ def _variable(device: str, container: str, name: str, cell: Cell) -> HeldVariabl
 
 
 def _queue(device: str, container: str, queue: Queue) -> HeldQueue:
-    waiting = tuple((attempt.who.op, attempt.does, events.client_of(attempt.who.step)) for attempt in queue.waiting())
+    waiting = tuple((attempt.op, attempt.does, events.client_of(attempt.step)) for attempt in queue.waiting())
     name = plain_name(queue.state.name)
     return HeldQueue(device, container, name, queue.spec.kind, len(queue), queue.capacity, queue.closed, waiting)

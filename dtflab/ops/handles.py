@@ -9,6 +9,7 @@ to two strings, container and name; both lead to the same resources.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,13 +46,14 @@ def new_or_shared(
     container, shared_name = node["container"].decode() or DEFAULT_CONTAINER, node["shared_name"].decode()
     if not shared_name and node.attrs.get("use_node_name_sharing"):
         shared_name = node.name
+    handle_of = functools.cache(lambda device, name: ResourceHandle(device, container, name, type_name))
 
     def find(ctx: Any, *inputs: Any) -> ResourceHandle:
         name = name_for(ctx, node.name, container, shared_name, kind)
         found = ctx.resources.lookup_or_create(container, name, kind, lambda: make(ctx, name, *inputs))
-        if check is not None:
+        if check is not None and shared_name:  # a private one is as its only node has made it
             check(found, name)
-        return ResourceHandle(ctx.device, container, name, type_name)
+        return handle_of(ctx.device, name)
 
     return _by_reference(find) if op_registry.get(node.op).op_def.outputs[0].is_ref else find
 

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 import dtflab as tf
+from dtflab.graph import dtypes
+from dtflab.graph.tensor_shape import TensorShape
 from dtflab.machine.clock import REAL
-from dtflab.ops.queues.shared_queue import Queue
+from dtflab.ops.queues.queue_state import Get, Put
+from dtflab.ops.queues.shared_queue import Queue, Spec
 
 
 @pytest.fixture(autouse=True)
@@ -255,3 +258,35 @@ def test_a_count_that_is_no_scalar_is_refused(take, wrong):
                 session.run(taken, {n: wrong})
             session.run(queue.enqueue(5.0))
             assert session.run(taken, {n: 1}).tolist() == [5.0]
+
+
+class StepThatFails:
+    """A step as a queue sees it, in which `meanwhile(cancel)` happens just when a wait is announced to it."""
+
+    def __init__(self, meanwhile: Callable[[Callable[[Exception], object]], object]) -> None:
+        self.waits: list[Callable[[Exception], object]] = []
+        self._meanwhile = meanwhile
+
+    def on_cancel(self, callback: Callable[[Exception], object]) -> Callable[[], object]:
+        self.waits.append(callback)
+        self._meanwhile(callback)
+        return self.waits.clear
+
+
+@pytest.fixture
+def queue():
+    return Queue("jobs", Spec("FIFOQueue", 3, (dtypes.int32,), (TensorShape([]),), 0, (0, 0)))
+
+
+def test_a_wait_that_ends_while_it_is_announced_is_forgotten(queue):
+    came = []
+    step = StepThatFails(lambda cancel: queue.join(None, Put([(7,)], 1)))  # on another thread, say
+    queue.join(step, Get(1, done=lambda held, error: came.append(held)))
+    assert came == [[(7,)]] and not step.waits
+
+
+def test_a_step_that_has_failed_already_does_not_wait(queue):
+    errors = []
+    step = StepThatFails(lambda cancel: cancel(ValueError()))
+    queue.join(step, Get(1, done=lambda held, error: errors.append(type(error))))
+    assert errors == [tf.errors.CancelledError] and not step.waits and not queue.waiting()

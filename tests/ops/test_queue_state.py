@@ -21,14 +21,14 @@ def shuffle(capacity=3, least=0):
     return ShuffleState("q", capacity, least, PhiloxStream(1, 2).words().__next__)
 
 
-def put(queue, *numbers, who=None):
-    attempt = Put([(n,) for n in numbers], len(numbers), who)
+def put(queue, *numbers, op=""):
+    attempt = Put([(n,) for n in numbers], len(numbers), op)
     queue.join(attempt)
     return attempt
 
 
-def get(queue, count=1, up_to=False, who=None):
-    attempt = Get(count, up_to, who)
+def get(queue, count=1, up_to=False):
+    attempt = Get(count, up_to)
     queue.join(attempt)
     return attempt
 
@@ -184,10 +184,10 @@ def test_a_close_that_nobody_waits_for_still_comes():
     second, closing = put(queue, 2), Close()
     queue.join(closing)
     finished = []
-    closing.done = finished.append
+    closing.done = lambda held, error: finished.append(error)
     for attempt in queue.leave(closing):
         attempt.finish()
-    assert finished == [closing] and not queue.closed
+    assert finished == [closing.error] and not queue.closed
     assert numbers(get(queue)) == [1]
     assert queue.closed and not queue.waiting() and second.error is None
     assert numbers(get(queue)) == [2]
@@ -195,10 +195,10 @@ def test_a_close_that_nobody_waits_for_still_comes():
 
 def test_each_is_told_once():
     finished = []
-    attempt = Get(1, False, "who", finished.append)
+    attempt = Get(1, done=lambda *outcome: finished.append(outcome))
     attempt.finish()
     attempt.finish()
-    assert finished == [attempt]
+    assert finished == [([], None)]
 
 
 # -- what a waiting Get holds ---------------------------------------------------------------------------
@@ -272,9 +272,9 @@ def test_a_priority_queue_waits_for_all_that_is_wanted():
 
 def test_words_for_pictures():
     queue = fifo(2)
-    put(queue, 1, 2, 3, who="a")
+    put(queue, 1, 2, 3, op="a")
     queue.join(Close("c"))
-    assert [f"{a.who}: {a}" for a in queue.waiting()] == ["a: enqueue 1 more", "c: close"]
+    assert [f"{a.op}: {a}" for a in queue.waiting()] == ["a: enqueue 1 more", "c: close"]
     assert f"{queue}: {queue.level()}" == "FIFOQueue 'q': 2 of 2 elements"
     get(queue)
     assert queue.level() == "2 of 2 elements, closed"

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.errors import InvalidArgumentError
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.static_value import folded_value
@@ -23,7 +24,7 @@ from dtflab.ops.costs import FreeOp, StatefulOp
 from dtflab.ops.handles import kinds, new_or_shared, resource_of
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.queues.queue_state import Close, Get, Put
-from dtflab.ops.queues.shared_queue import Queue, Spec, Waiter, types_text
+from dtflab.ops.queues.shared_queue import Queue, Spec, types_text
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 
 QUEUE_TYPE = "tensorflow::QueueInterface"
@@ -76,11 +77,10 @@ def queue_of(ctx: Any, handle: Any) -> Queue:
     return resource_of(ctx, handle, Queue)
 
 
-def _check_types(queue: Queue, types: list[DType], signature: str) -> None:
-    """Raise InvalidArgumentError unless elements have these types; `signature` has a place for them."""
-    if types != queue.types:
-        have, expected = (signature.format(types_text(each)) for each in (types, queue.types))
-        raise invalid(f"Signature mismatch, have: {have} expected: {expected}")
+def _mismatch(queue: Queue, types: list[DType], signature: str) -> InvalidArgumentError:
+    """The error for elements whose `types` are not the queue's; `signature` has a place for them."""
+    have, expected = (signature.format(types_text(each)) for each in (types, queue.types))
+    return invalid(f"Signature mismatch, have: {have} expected: {expected}")
 
 
 class _UsesQueue(FreeOp):
@@ -91,21 +91,25 @@ class _UsesQueue(FreeOp):
 class _Enqueue(_UsesQueue):
     """Puts an element, or many: the slices of its components along their first axis."""
 
-    def kernel(node, xp, ctx, handle, *args):
+    def bind(node, xp):
         types, name, many = node["Tcomponents"], node.name, node.op.startswith("QueueEnqueueMany")
-        values, done = args[:-1], args[-1]
-        queue = queue_of(ctx, handle)
-        _check_types(queue, types, "resource, {}->")
-        if many:
-            count, elements = queue.check_batch(values), zip(*map(_rows, values), strict=True)
-        else:
-            queue.check(values)
-            count, elements = 1, [values]
-        if not count:
-            done(None, None)
-            return
-        who = Waiter(name, ctx.step.step_id)
-        queue.join(ctx, Put(elements, count, who, lambda put: done(None, put.error)))
+
+        def kernel(ctx, handle, *args):
+            values, done = args[:-1], args[-1]
+            queue = queue_of(ctx, handle)
+            if types != queue.types:
+                raise _mismatch(queue, types, "resource, {}->")
+            if many:
+                count, elements = queue.check_batch(values), zip(*map(_rows, values), strict=True)
+            else:
+                queue.check(values)
+                count, elements = 1, [values]
+            if count:
+                queue.join(ctx, Put(elements, count, name, ctx.step.step_id, done))
+            else:
+                done(None, None)
+
+        return kernel
 
 
 def _rows(value: Any) -> Any:
@@ -116,12 +120,17 @@ def _rows(value: Any) -> Any:
 class _Dequeue(_UsesQueue):
     infer = Op.infer
 
-    def kernel(node, xp, ctx, handle, done):
+    def bind(node, xp):
         types, name = node["component_types"], node.name
-        queue = queue_of(ctx, handle)
-        _check_types(queue, types, "resource->{}")
-        who = Waiter(name, ctx.step.step_id)
-        queue.join(ctx, Get(1, False, who, lambda get: done(get.held and get.held[0], get.error)))
+
+        def kernel(ctx, handle, done):
+            queue = queue_of(ctx, handle)
+            if types != queue.types:
+                raise _mismatch(queue, types, "resource->{}")
+            finished = lambda held, error: done(held and held[0], error)  # noqa: E731
+            queue.join(ctx, Get(1, False, name, ctx.step.step_id, finished))
+
+        return kernel
 
 
 class _DequeueMany(_UsesQueue):
@@ -141,7 +150,8 @@ class _DequeueMany(_UsesQueue):
         count = n.item()
         if count < 0:
             raise invalid(f"{what} requested {count} < 0 elements")
-        _check_types(queue, types, "resource, int32->{}")
+        if types != queue.types:
+            raise _mismatch(queue, types, "resource, int32->{}")
         if not queue.shapes:
             raise invalid(
                 f"{queue.spec.kind}'s DequeueMany and DequeueUpTo require the components to have specified shapes."
@@ -150,26 +160,26 @@ class _DequeueMany(_UsesQueue):
             done(queue.batch(()), None)
             return
 
-        def finished(get):
-            values, error = None, get.error
+        def finished(held, error):
+            values = None
             try:
-                values = queue.batch(get.held) if error is None else None
+                values = queue.batch(held) if error is None else None
             except MemoryError as problem:  # this step's error, though this may be the thread of an enqueue
                 error = problem
             done(values, error)
 
-        queue.join(ctx, Get(count, up_to, Waiter(name, ctx.step.step_id), finished))
+        queue.join(ctx, Get(count, up_to, name, ctx.step.step_id, finished))
 
 
 class _Close(_UsesQueue):
     def kernel(node, xp, ctx, handle, done):
         name, cancel = node.name, node["cancel_pending_enqueues"]
-        queue, closer = queue_of(ctx, handle), Waiter(name, ctx.step.step_id)
+        queue, step = queue_of(ctx, handle), ctx.step.step_id
         if cancel:
-            queue.close("putters", closer)
+            queue.close("putters", name, step)
             done(None, None)
         else:
-            queue.join(ctx, Close(closer, lambda end: done(None, end.error)))
+            queue.join(ctx, Close(name, step, done))
 
 
 class _Size(FreeOp):

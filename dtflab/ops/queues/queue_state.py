@@ -23,28 +23,29 @@ UNBOUNDED = 2**31 - 1
 
 Element = tuple[Any, ...]
 Line = deque["Attempt"]
+Done = Callable[[list[Element], errors.OpError | None], object]
 
 
 class Attempt:
-    """An operation in a line: `who` identifies it, and `error` is the error with which it ends, if any.
+    """An operation `op` of a step in a line, which has `wants` elements still to put or take.
 
-    `finish` calls `done(attempt)`.
+    In the end, `finish` calls `done(held, error)`: what it has taken, and the error with which it ends, if any.
     """
 
-    __slots__ = ("done", "error", "who")
+    __slots__ = ("client", "done", "error", "forget", "held", "op", "step", "wants")
 
     verb = ""
     does = ""
 
-    def __init__(self, who: Any = None, done: Callable[[Any], Any] | None = None) -> None:
-        self.who = who
+    def __init__(self, op: str = "", step: int = 0, done: Done | None = None, wants: int = 0) -> None:
+        self.op = op
+        self.step = step
+        self.client = ""  # whose step it is, known while somebody watches
         self.done = done
+        self.wants = wants
+        self.held: list[Element] = []
         self.error: errors.OpError | None = None
-
-    @property
-    def wants(self) -> int:
-        """How many elements it still has to put or take."""
-        return 0
+        self.forget: Callable[[], object] | None = None  # of one that waits: its step need not cancel it any more
 
     def proceed(self, queue: QueueState) -> bool:
         """Do what can be done now; returns True if the attempt is done."""
@@ -53,8 +54,10 @@ class Attempt:
     def finish(self) -> None:
         """Call `done`, once."""
         done, self.done = self.done, None
+        if self.forget is not None:
+            self.forget()
         if done is not None:
-            done(self)
+            done(self.held, self.error)
 
     def cancelled(self) -> errors.CancelledError:
         """The error of an attempt that was cancelled, or left its line."""
@@ -68,49 +71,38 @@ class Attempt:
 class Put(Attempt):
     """Puts `count` elements, one after the other."""
 
-    __slots__ = ("_wants", "elements")
+    __slots__ = ("elements",)
 
     verb = "Enqueue"
     does = "put"
 
-    def __init__(self, elements: Iterable[Element], count: int, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, elements: Iterable[Element], count: int, op: str = "", step: int = 0, done: Any = None) -> None:
+        super().__init__(op, step, done, count)
         self.elements: Iterator[Element] = iter(elements)
-        self._wants = count
-
-    @property
-    def wants(self) -> int:
-        return self._wants
 
     def proceed(self, queue: QueueState) -> bool:
         if queue.closed:
             self.error = errors.CancelledError.of(f"{queue} is closed.")
             return True
-        count = min(self._wants, queue.capacity - len(queue))
+        count = min(self.wants, queue.capacity - len(queue.elements))
         if count > 0:
             queue.store(islice(self.elements, count))
             queue.moved += count
-            self._wants -= count
-        return not self._wants
+            self.wants -= count
+        return not self.wants
 
 
 class Get(Attempt):
-    """Takes `count` elements into `held`; fewer will do if it is `up_to` and the queue is closed."""
+    """Takes `count` elements; fewer will do if it is `up_to` and the queue is closed."""
 
-    __slots__ = ("count", "held", "up_to")
+    __slots__ = ("up_to",)
 
     verb = "Dequeue"
     does = "take"
 
-    def __init__(self, count: int, up_to: bool = False, *args: Any) -> None:
-        super().__init__(*args)
-        self.count = count
+    def __init__(self, count: int, up_to: bool = False, op: str = "", step: int = 0, done: Any = None) -> None:
+        super().__init__(op, step, done, count)
         self.up_to = up_to
-        self.held: list[Element] = []
-
-    @property
-    def wants(self) -> int:
-        return self.count - len(self.held)
 
     def proceed(self, queue: QueueState) -> bool:
         if queue.closed and len(queue) < self.wants:
@@ -121,15 +113,17 @@ class Get(Attempt):
         if count > 0:
             self.held += queue.take(count)
             queue.moved += count
+            self.wants -= count
         return not self.wants
 
     def _make_do(self, queue: QueueState) -> None:
         """There will never be enough elements: settle for those there are, or fail."""
         wanted, there = self.wants, len(queue)
         queue.give_back(self.held)
+        self.wants += len(self.held)
         self.held = []
         if self.up_to and len(queue):
-            self.count = len(queue)
+            self.wants = len(queue)
             return
         self.error = errors.OutOfRangeError.of(
             f"{queue} is closed and has insufficient elements (requested {wanted}, current size {there})"
@@ -228,13 +222,14 @@ class QueueState:
         Returns the attempts that are done, in order.
         """
         finished: list[Attempt] = []
-        while True:
+        while line:
             before = self.moved, len(finished)
             while line and (line[0].proceed(self) if self.seen is None else self.seen(line[0])):
                 finished.append(line.popleft())
             if (self.moved, len(finished)) == before:
-                return finished
+                break
             line = self.getters if line is self.putters else self.putters
+        return finished
 
     def waiting(self) -> list[Attempt]:
         """All attempts in line, in order: putters, then getters."""

@@ -27,14 +27,6 @@ from dtflab.ops.queues.queue_state import UNBOUNDED, Attempt, Close, Element, Qu
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 
 
-class Waiter(NamedTuple):
-    """An operation in a step that stands in a line."""
-
-    op: str
-    step: int
-    client: str = ""  # whose step it is, known while somebody watches
-
-
 class Spec(NamedTuple):
     """The queue that a node declares."""
 
@@ -128,55 +120,42 @@ class Queue:
 
     def join(self, ctx: Any, attempt: Attempt) -> None:
         """Put `attempt` in line for as long as its step runs. `attempt.done` is called in the end, on any thread."""
-        done, cancelled = attempt.done, []
+        self._do(self._enter if PROCESS.queue else self.state.join, attempt)
+        waits = attempt.done is not None
+        if waits:  # until it is served, or its step fails, which may have happened already
+            attempt.forget = ctx.on_cancel(lambda error: self._do(self._leave, attempt))
+            if attempt.done is None:  # served meanwhile, by another thread
+                attempt.forget()
 
-        def leave(error: Exception) -> None:
-            cancelled.append(error)
-            self._do(go)
+    def _enter(self, attempt: Attempt) -> list[Attempt]:
+        attempt.client = events.client_of(attempt.step)
+        served = self.state.join(attempt)
+        if attempt not in served:
+            self._tell("wait", attempt, over=False, wants=attempt.does)
+        return served
 
-        def go() -> list[Attempt]:
-            finished = self.state.leave(attempt)
-            self._tell_gone(finished[:1])
-            return finished
+    def _leave(self, attempt: Attempt) -> list[Attempt]:
+        finished = self.state.leave(attempt)
+        self._tell_gone(finished[:1])
+        return finished
 
-        def enter() -> list[Attempt]:
-            if PROCESS.queue:
-                attempt.who = attempt.who._replace(client=events.client_of(attempt.who.step))
-            served = self.state.join(attempt)
-            if PROCESS.queue and attempt not in served:
-                self._tell("wait", attempt, over=False, wants=attempt.does)
-            # A reader may ask on behalf of a step that is failing: cancelled before the attempt stood in line.
-            return [*served, *go()] if cancelled else served
-
-        forget = ctx.on_cancel(leave)
-
-        def finished(attempt: Attempt) -> None:
-            nonlocal done
-            forget()
-            tell, done = done, None  # a Close stays in line when its step is cancelled, and may be finished again
-            if tell is not None:
-                tell(attempt)
-
-        attempt.done = finished
-        self._do(enter)
-
-    def close(self, cancel: Literal["putters", "all"] = "all", who: Waiter | None = None) -> None:
+    def close(self, cancel: Literal["putters", "all"] = "all", op: str = "", step: int = 0) -> None:
         """Close at once and cancel attempts that wait: the enqueues, or "all" when the container is reset."""
 
         def change() -> list[Attempt]:
             sent_away = self.state.waiting() if cancel == "all" else list(self.state.putters)
             if PROCESS.queue and not self.closed:
-                self._tell("close", Close(who))
+                self._tell("close", Close(op, step))
             finished = self.state.close(cancel)
             self._tell_gone(sent_away)
             return finished
 
         self._do(change)
 
-    def _do(self, change: Callable[[], list[Attempt]]) -> None:
+    def _do(self, change: Callable[..., list[Attempt]], *args: Any) -> None:
         with self._lock:
             self.state.seen = self._proceed_in_sight if PROCESS.queue else None
-            finished = change()
+            finished = change(*args)
         for attempt in finished:
             attempt.finish()
 
@@ -202,7 +181,6 @@ class Queue:
         self, what: str, attempt: Attempt, count: int = 0, over: bool = True, wants: str = "", error: str = ""
     ) -> None:
         name = self.state.name if self.container == DEFAULT_CONTAINER else f"{self.container}/{self.state.name}"
-        who = attempt.who or Waiter("", 0)
         event = QueueEvent(
             at=events.moment(),
             device=self.device,
@@ -211,9 +189,9 @@ class Queue:
             elements=count,
             level=len(self.state),
             capacity=self.capacity,
-            op=who.op,
-            client=who.client,
-            step=who.step,
+            op=attempt.op,
+            client=attempt.client,
+            step=attempt.step,
             over=over,
             wants=wants,
             error=error,
@@ -241,7 +219,7 @@ class Queue:
     def waits(self) -> list[str]:
         """One line for each attempt that waits: its op, and what it waits to do."""
         here = f"at {self.state} with {self.state.level()}"
-        return [f"{a.who.op} waits {here} to {a} (step {a.who.step})" for a in self.waiting()]
+        return [f"{a.op} waits {here} to {a} (step {a.step})" for a in self.waiting()]
 
     def __repr__(self) -> str:
         return f"<{self.state}: {self.state.level()}>"
@@ -250,8 +228,8 @@ class Queue:
 
     def check(self, values: Sequence[Any], batch: tuple[int, ...] = ()) -> None:
         """Raise InvalidArgumentError unless the components fit; `batch` is the size that precedes each shape."""
-        for i, (value, shape) in enumerate(zip(values, self.shapes, strict=False)):
-            expected, got = (*batch, *shape), getattr(value, "shape", ())
+        for i, shape in enumerate(self.shapes):
+            expected, got = batch + shape, getattr(values[i], "shape", ())
             if got != expected and not TensorShape(expected).admits(got):
                 raise invalid(
                     f"Shape mismatch in tuple component {i}. Expected {shape_text(expected)}, got {shape_text(got)}"

@@ -20,8 +20,8 @@ from google.protobuf.message import DecodeError
 from dtflab.base import errors
 from dtflab.files.sources import Source
 from dtflab.ops.messages import invalid
-from dtflab.ops.queues.queue_state import Get
-from dtflab.ops.queues.shared_queue import Queue, Waiter
+from dtflab.ops.queues.queue_state import Element, Get
+from dtflab.ops.queues.shared_queue import Queue
 from dtflab.protos.reader_base_pb2 import ReaderBaseState
 
 
@@ -107,39 +107,38 @@ class Reader:
 
     def _next_work(self, request: Request) -> bool:
         """Begin the next unit of work. Returns False if the queue is empty: the reader goes on when one comes."""
-        came: list[Get] = []
+        came: list[tuple[list[Element], errors.OpError | None]] = []
         waiting = False
 
-        def arrived(get: Get) -> None:
+        def arrived(held: list[Element], error: errors.OpError | None) -> None:
             with self._lock:
-                came.append(get)
+                came.append((held, error))
                 if waiting:
-                    self._begin(get)
+                    self._begin(held, error)
             if waiting:
                 self._serve()
 
-        who = Waiter(request.name, request.ctx.step.step_id)
-        request.queue.join(request.ctx, Get(1, False, who, arrived))
+        request.queue.join(request.ctx, Get(1, False, request.name, request.ctx.step.step_id, arrived))
         with self._lock:
             if came:
-                self._begin(came[0])
+                self._begin(*came[0])
             waiting = not came
         return not waiting
 
-    def _begin(self, get: Get) -> None:
+    def _begin(self, held: list[Element], error: errors.OpError | None) -> None:
         """Open the unit of work that came, or keep the error for the request that asked for it."""
-        if get.error is not None:
-            self._error = get.error
+        if error is not None:
+            self._error = error
             return
         try:
-            names = np.asarray(get.held[0][0], object).ravel()
+            names = np.asarray(held[0][0], object).ravel()
             if len(names) != 1:
                 raise invalid("Expected to dequeue a one-element string tensor")
             self._source = self._start(names[0])
             self._state.current_work = names[0]
             self._state.work_started += 1
-        except Exception as error:
-            self._error = error
+        except Exception as problem:
+            self._error = problem
 
     def _leave(self, request: Request) -> None:
         """The request's step was cancelled while it stood in line behind another one."""
