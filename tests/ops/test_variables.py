@@ -7,6 +7,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.ops.cell import Cell
+from dtflab.ops.training import updates
 from dtflab.ops.variables.reference_variable import RefVariable
 from dtflab.ops.variables.resource_variable import ResourceVariable
 from dtflab.protos.variable_pb2 import VariableDef
@@ -220,3 +221,25 @@ def test_reading_before_the_first_value_names_both_initializers(use_resource):
         assert caught.value.message.count("sess.run(tf.local_variables_initializer())") == 1
         session.run(tf.local_variables_initializer())
         assert session.run(local) == 1.0
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (7,), (2, 2, 2)])
+def test_an_update_in_blocks_of_rows_gives_the_same_bits(shape, monkeypatch):
+    """Of the variable and of all its slots; the last block is a smaller one."""
+    random = np.random.default_rng(0)
+    start, gradient = (random.standard_normal(shape).astype(np.float32) for _ in range(2))
+
+    def updated():
+        with tf.Graph().as_default(), tf.Session() as session:
+            optimizer = tf.train.AdamOptimizer(0.1)
+            variable = tf.Variable(start)
+            train = optimizer.apply_gradients([(tf.constant(gradient), variable)])
+            session.run(tf.global_variables_initializer())
+            session.run(train)
+            return session.run([variable, *(optimizer.get_slot(variable, slot) for slot in ("m", "v"))])
+
+    whole = updated()
+    monkeypatch.setattr(updates, "BLOCK", 4)
+    for a, b in zip(whole, updated(), strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert np.all(a != start)

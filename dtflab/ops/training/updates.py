@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, nbytes, op
 from dtflab.graph.static_value import declared
@@ -26,6 +28,7 @@ from dtflab.ops.handles import variable_of
 from dtflab.ops.messages import check_rank, invalid, shape_text
 
 Formula = Callable[..., None]
+BLOCK = 1 << 17  # elements of a variable that a formula changes at a time, so that its steps stay in the cache
 
 
 @dataclass(frozen=True)
@@ -188,9 +191,18 @@ class _Dense(_Update):
             _check(rule, variables, (*values[:at], *values[at + 1 :]))
             if values[at].shape != variables[0].shape:
                 raise _shapes_differ(rule.gradient, variables[0].shape, values[at])
-            formula(*variables, *values)
+            for rows in _blocks(xp, values[at]):
+                formula(*(v[rows] for v in variables), *values[:at], values[at][rows], *values[at + 1 :])
 
         return write
+
+
+def _blocks(xp: Any, grad: Any) -> list[Any]:
+    """The rows of the variables in blocks, as indices; a GPU changes all of them at once."""
+    if grad.size <= BLOCK or xp is not np:
+        return [...]
+    rows = max(1, BLOCK * len(grad) // grad.size)
+    return [slice(i, i + rows) for i in range(0, len(grad), rows)]
 
 
 class _Rows(_Update):
