@@ -30,7 +30,7 @@ def floats(*shape):
 
 
 UNARY = ["Neg", "Exp", "Tanh", "Sqrt", "Relu", "Square", "Floor"]
-BINARY = ["AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum"]
+BINARY = ["AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "ReluGrad"]
 
 
 @pytest.mark.parametrize("op", UNARY)
