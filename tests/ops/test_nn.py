@@ -150,3 +150,13 @@ def test_bias_of_images_with_channels_first():
     assert run(db).tolist() == [40.0, 40.0, 40.0]
     with pytest.raises(ValueError, match="data_format"):
         tf.nn.bias_add(images, [1.0], data_format="CN")
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (1, 2), (0, 2), (2, 0), (1, 3), (0,), ()])
+def test_sums_over_several_axes_take_them_one_by_one(axes):
+    x = np.random.default_rng(0).integers(-9, 9, (2, 3, 4, 5)).astype(np.float32)
+    fed = tf.placeholder(tf.float32)
+    for keep in (False, True):
+        values = run(*(f(fed, axes, keepdims=keep) for f in (tf.reduce_sum, tf.reduce_mean)), feeds={fed: x})
+        np.testing.assert_array_equal(values[0], x.sum(axes, keepdims=keep), strict=True)
+        np.testing.assert_allclose(values[1], x.mean(axes, keepdims=keep), rtol=1e-6)

@@ -18,6 +18,7 @@ from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.array_module import accumulator
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import of_first
 from dtflab.ops.messages import invalid, shape_text
@@ -87,7 +88,7 @@ class BiasAddGrad(Op):
         if dy.ndim < 2:
             raise invalid(f"Input tensor must be at least 2D: {shape_text(dy)}")
         axis = _channel(node, dy.ndim)
-        return dy.sum(axis=tuple(i for i in range(dy.ndim) if i != axis), dtype=dy.dtype)
+        return accumulator(xp, "add")(dy, tuple(i for i in range(dy.ndim) if i != axis), dy.dtype, False)
 
     def grad(op, dz):
         """The sum's gradient: `dz` repeated along everything but the channels."""

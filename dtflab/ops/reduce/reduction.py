@@ -22,7 +22,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, device
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.array_module import reducer
+from dtflab.ops.array_module import accumulator, reducer
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import of_first
 from dtflab.ops.indexing import functions as indexing
@@ -96,14 +96,14 @@ def _accumulated(ufunc_name: str) -> Callable[[Any, Any], Callable[..., Any]]:
     """The kernels of Sum and Prod: NumPy's own (pairwise for floats) in the right dtype."""
 
     def bind(node: Node, xp: Any) -> Callable[..., Any]:
-        reduce, dtype, wide = getattr(xp, ufunc_name).reduce, node["T"].as_numpy_dtype, _added_in(node["T"])
+        reduce, dtype, wide = accumulator(xp, ufunc_name), node["T"].as_numpy_dtype, _added_in(node["T"])
 
         def rounded(x: Any, axes: Any, keep: bool) -> Any:
-            return reduce(x, axes, wide, None, keep).astype(dtype)
+            return reduce(x, axes, wide, keep).astype(dtype)
 
         if wide is not dtype:
             return _over_axes(rounded, node["keep_dims"])
-        return _over_axes(lambda x, axes, keep: reduce(x, axes, dtype, None, keep), node["keep_dims"])
+        return _over_axes(lambda x, axes, keep: reduce(x, axes, dtype, keep), node["keep_dims"])
 
     return bind
 
@@ -146,16 +146,16 @@ class Mean(_Reduction):
     """The mean over the given axes; of whole numbers the whole part."""
 
     def bind(node, xp):
-        dtype, wide, total = node["T"].as_numpy_dtype, _added_in(node["T"]), xp.add.reduce
+        dtype, wide, total = node["T"].as_numpy_dtype, _added_in(node["T"]), accumulator(xp, "add")
 
         def reduce(x, axes, keep):
-            return total(x, axes, wide, None, keep) / wide(prod(x.shape[axis] for axis in axes))
+            return total(x, axes, wide, keep) / wide(prod(x.shape[axis] for axis in axes))
 
         def reduce_short(x, axes, keep):
             return reduce(x, axes, keep).astype(dtype)
 
         def reduce_whole(x, axes, keep):
-            y = total(x, axes, dtype, None, keep)
+            y = total(x, axes, dtype, keep)
             count = dtype(np.size(x) // max(np.size(y), 1) or 1)
             return (y - xp.fmod(y, count)) // count
 
