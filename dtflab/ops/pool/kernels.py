@@ -4,41 +4,27 @@ Stands for `core/kernels/{eigen_pooling,maxpooling_op,pooling_ops_common}.h`; th
 quantized values.
 
 Rule: one pass over the input for each position in the window; the windows move over all dimensions of the array, and so
-each format is the same to a kernel. Of several equal largest values the first one counts.
+each format is the same to a kernel. A pass is bound by memory, so a second thread gains nothing. Of several equal
+largest values the first one counts.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dtflab.graph.dtypes import as_dtype
 from dtflab.ops import windows
-from dtflab.ops.blas import Shard, alone
-
-NANOSECONDS_PER_ELEMENT = 1.0  # of a pass over an array, on one core
 
 
-def _over_images(shard: Shard, axes: Sequence[windows.Axis], size: int, work: Callable[..., Any], *arrays: Any) -> None:
-    """`work` on blocks of images of the arrays, on several threads if that is worth it."""
-    images = len(arrays[0])
-    cost = size / max(images, 1) * math.prod(a.window for a in axes) * NANOSECONDS_PER_ELEMENT
-    shard(images, cost, lambda first, last: work(*(a[first:last] for a in arrays)))
-
-
-def largest(xp: Any, shard: Shard, x: Any, axes: Sequence[windows.Axis]) -> Any:
+def largest(xp: Any, x: Any, axes: Sequence[windows.Axis]) -> Any:
     """The largest that each window sees."""
     y = xp.full((len(x), *windows.outs(axes)), as_dtype(x.dtype).min, x.dtype)
-
-    def work(x: Any, y: Any) -> None:
-        for _, there, here in windows.positions(axes):
-            part = y[(slice(None), *here)]
-            xp.maximum(part, x[(slice(None), *there)], out=part)
-
-    _over_images(shard, axes, y.size, work, x, y)
+    for _, there, here in windows.positions(axes):
+        part = y[(slice(None), *here)]
+        xp.maximum(part, x[(slice(None), *there)], out=part)
     return y
 
 
@@ -53,27 +39,19 @@ def _each_chosen(xp: Any, axes: Sequence[windows.Axis], x: Any, y: Any) -> Any:
         yield there, here, chosen
 
 
-def to_largest(xp: Any, shard: Shard, x: Any, y: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
+def to_largest(xp: Any, x: Any, y: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient of `largest`: each output's gradient, at the place of its value."""
     dx = xp.zeros(x.shape, dy.dtype)
-
-    def work(x: Any, y: Any, dy: Any, dx: Any) -> None:
-        for there, here, chosen in _each_chosen(xp, axes, x, y):
-            dx[there] += windows.masked(chosen, dy[here])
-
-    _over_images(shard, axes, 4 * y.size, work, x, y, dy, dx)
+    for there, here, chosen in _each_chosen(xp, axes, x, y):
+        dx[there] += windows.masked(chosen, dy[here])
     return dx
 
 
-def from_largest(xp: Any, shard: Shard, x: Any, y: Any, dx: Any, axes: Sequence[windows.Axis]) -> Any:
+def from_largest(xp: Any, x: Any, y: Any, dx: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient of that gradient: what stands at the place of each largest value."""
     dy = xp.zeros(y.shape, dx.dtype)
-
-    def work(x: Any, y: Any, dx: Any, dy: Any) -> None:
-        for there, here, chosen in _each_chosen(xp, axes, x, y):
-            dy[here] += windows.masked(chosen, dx[there])
-
-    _over_images(shard, axes, 4 * y.size, work, x, y, dx, dy)
+    for there, here, chosen in _each_chosen(xp, axes, x, y):
+        dy[here] += windows.masked(chosen, dx[there])
     return dy
 
 
@@ -88,37 +66,29 @@ def _counts(xp: Any, axes: Sequence[windows.Axis], dtype: Any) -> Any:
     return xp.asarray(counts)
 
 
-def mean(xp: Any, shard: Shard, x: Any, axes: Sequence[windows.Axis]) -> Any:
+def mean(xp: Any, x: Any, axes: Sequence[windows.Axis]) -> Any:
     """The mean of what each window sees; of short floats in float32."""
     wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
     y, counts = xp.zeros((len(x), *windows.outs(axes)), wide), _counts(xp, axes, wide)
-
-    def work(x: Any, y: Any) -> None:
-        for _, there, here in windows.positions(axes):
-            y[(slice(None), *here)] += x[(slice(None), *there)]
-        y /= counts
-
-    _over_images(shard, axes, y.size, work, x, y)
+    for _, there, here in windows.positions(axes):
+        y[(slice(None), *here)] += x[(slice(None), *there)]
+    y /= counts
     return y.astype(x.dtype, copy=False)
 
 
-def spread(xp: Any, shard: Shard, dy: Any, axes: Sequence[windows.Axis]) -> Any:
+def spread(xp: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient of `mean`: an equal part of each output for all that its window sees."""
     wide = np.float32 if dy.dtype.itemsize == 2 else dy.dtype
     dx, counts = xp.zeros((len(dy), *(a.size for a in axes)), wide), _counts(xp, axes, wide)
-
-    def work(dy: Any, dx: Any) -> None:
-        shares = dy / counts
-        for _, there, here in windows.positions(axes):
-            dx[(slice(None), *there)] += shares[(slice(None), *here)]
-
-    _over_images(shard, axes, dy.size, work, dy, dx)
+    shares = dy / counts
+    for _, there, here in windows.positions(axes):
+        dx[(slice(None), *there)] += shares[(slice(None), *here)]
     return dx.astype(dy.dtype, copy=False)
 
 
 def places_of_largest(xp: Any, x: Any, axes: Sequence[windows.Axis], with_batch: bool, dtype: Any) -> tuple[Any, Any]:
     """The largest that each window sees, and its number in its image, or in the batch."""
-    y = largest(xp, alone, x, axes)
+    y = largest(xp, x, axes)
     size = x.size if with_batch else x.size // max(len(x), 1)
     numbers = xp.broadcast_to(xp.arange(size, dtype=dtype).reshape(-1, *x.shape[1:]), x.shape)
     places = xp.zeros(y.shape, dtype)

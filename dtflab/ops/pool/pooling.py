@@ -22,7 +22,6 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import windows
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.blas import alone
 from dtflab.ops.costs import per_input
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.pool.kernels import from_largest, largest, mean, places_of_largest, spread, to_largest
@@ -91,18 +90,14 @@ def _pass_flops(index: int) -> Callable[..., int]:
     return flops
 
 
-class _Pooling(Op):
-    shards = True
-
-
-class _Max(_Pooling):
+class _Max(Op):
     """The largest value in each window."""
 
     infer = _output_shape
     flops = _pass_flops(-1)
 
-    def bind(node, xp, shard=alone):
-        return lambda x, *window: largest(xp, shard, x, _axes(node, x.shape, window))
+    def bind(node, xp):
+        return lambda x, *window: largest(xp, x, _axes(node, x.shape, window))
 
     def grad(op, dy):
         back = "MaxPoolGradV2" if op.type == "MaxPoolV2" else f"{op.type}Grad"
@@ -111,18 +106,18 @@ class _Max(_Pooling):
         return [apply_op(back, **ends, grad=dy, **_window(op, *names)), *[None] * (len(op.inputs) - 1)]
 
 
-class _MaxGrad(_Pooling):
+class _MaxGrad(Op):
     """The gradient of the largest: it goes where the value came from."""
 
     infer = _like(0)
     flops = _pass_flops(2)
 
-    def bind(node, xp, shard=alone):
+    def bind(node, xp):
         def kernel(x, y, dy, *window):
             axes = _axes(node, x.shape, window)
             _check("orig_output", y, len(x), axes)
             _check("grad", dy, len(x), axes)
-            return to_largest(xp, shard, x, y, dy, axes)
+            return to_largest(xp, x, y, dy, axes)
 
         return kernel
 
@@ -130,19 +125,19 @@ class _MaxGrad(_Pooling):
         return _second_order(op, d, op.type.replace("Grad", "GradGrad"))
 
 
-class _MaxGradGrad(_Pooling):
+class _MaxGradGrad(Op):
     """The gradient of that gradient: what stands at the place of each largest value."""
 
     infer = _like(1)
     flops = _pass_flops(1)
 
-    def bind(node, xp, shard=alone):
+    def bind(node, xp):
         def kernel(x, y, dx, *window):
             axes = _axes(node, x.shape, window)
             _check("orig_output", y, len(x), axes)
             if dx.shape != x.shape:
                 raise invalid(f"Expected grad shape to be {shape_text(x)}, but got {shape_text(dx)}")
-            return from_largest(xp, shard, x, y, dx, axes)
+            return from_largest(xp, x, y, dx, axes)
 
         return kernel
 
@@ -164,21 +159,21 @@ def _second_order(op: Operation, d: Any, back: str) -> list[Any]:
     return [*zeros, found, *[None] * (len(op.inputs) - 3)]
 
 
-class _Avg(_Pooling):
+class _Avg(Op):
     """The mean of each window."""
 
     infer = _output_shape
     flops = _pass_flops(-1)
 
-    def bind(node, xp, shard=alone):
-        return lambda x: mean(xp, shard, x, _axes(node, x.shape, ()))
+    def bind(node, xp):
+        return lambda x: mean(xp, x, _axes(node, x.shape, ()))
 
     def grad(op, dy):
         shape = arrays.shape(op.inputs[0])
         return [apply_op(f"{op.type}Grad", orig_input_shape=shape, grad=dy, **_window(op, "data_format"))]
 
 
-class _AvgGrad(_Pooling):
+class _AvgGrad(Op):
     """The gradient of the mean: an equal part of each output for all that its window sees."""
 
     flops = _pass_flops(1)
@@ -186,12 +181,12 @@ class _AvgGrad(_Pooling):
     def infer(op):
         return [folded_shape(op.inputs[0]).with_rank(5 if "3D" in op.type else 4)]
 
-    def bind(node, xp, shard=alone):
+    def bind(node, xp):
         def kernel(sizes, dy):
             shape = tuple(int(n) for n in sizes)
             axes = _axes(node, shape, ())
             _check("grad", dy, shape[0], axes)
-            return spread(xp, shard, dy, axes)
+            return spread(xp, dy, axes)
 
         return kernel
 
