@@ -20,7 +20,7 @@ from dtflab.ops import windows
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
 from dtflab.ops.messages import invalid, shape_text
 
-SCRATCH = 1 << 22  # bytes of windows that are laid out at a time; with less, threads wait for Python's lock
+SCRATCH = 1 << 21  # bytes of windows that are laid out at a time; with less, threads wait for Python's lock
 
 
 class _Plan:
@@ -43,28 +43,42 @@ class _Plan:
             yield some, (some.stop - i) * self.places
 
 
-def _units(axes: Sequence[windows.Axis], seen: Any, other: Any) -> tuple[Any, Any, int]:
-    """The units that threads share, of the windows and of an array with the outs: images, or the rows of a single one.
+def _units(xp: Any, axes: Sequence[windows.Axis], x: Any, other: Any) -> tuple[Callable[[slice], Any], Any, int]:
+    """The units that threads share: images, or the rows of a single one.
 
-    And how many windows are in each.
+    Gives a function for the windows of some units as a matrix with a row each, the units of `other`, an array with
+    the outs, and how many windows are in a unit.
     """
     first, *rest = windows.outs(axes)
-    if len(seen) == 1 and rest:
-        return seen[0], other[0], math.prod(rest)
-    return seen, other, first * math.prod(rest)
+    if len(x) == 1 and rest:
+        seen = windows.patches(xp, x, axes)[0]
+        return lambda rows: _laid_out(xp, seen[rows], len(axes) + 1), other[0], math.prod(rest)
+    one_by_one = lambda images: _laid_out(xp, windows.patches(xp, x[images], axes), len(axes) + 1)  # noqa: E731
+    return one_by_one, other, first * math.prod(rest)
+
+
+def _laid_out(xp: Any, seen: Any, within: int) -> Any:
+    """Windows as a matrix with a row each; `within` counts the dimensions of a window, with the channels.
+
+    With one channel a row of a window is a few numbers, but a row of the image many. Then it is made by columns.
+    """
+    if seen.shape[-1] > 1:
+        return seen.reshape(-1, math.prod(seen.shape[-within:]))
+    seen = xp.moveaxis(seen, range(-within, 0), range(within))
+    return seen.reshape(math.prod(seen.shape[:within]), -1).T
 
 
 def convolve(xp: Any, shard: Shard, x: Any, w: Any, axes: Sequence[windows.Axis]) -> Any:
     """Each window of `x` times the filters: [batch, outs, filters]."""
     depth, filters = w.shape[-2:]
     out = xp.empty((len(x), *windows.outs(axes), filters), x.dtype)
-    seen, parts, places = _units(axes, windows.patches(xp, x, axes), out)
+    laid_out, parts, places = _units(xp, axes, x, out)
     plan = _Plan(xp, axes, places, depth, filters, x.itemsize)
     matrix = w.reshape(plan.inner, filters)
 
     def work(first: int, last: int) -> None:
         for some, rows in plan.blocks(first, last):
-            xp.matmul(seen[some].reshape(rows, plan.inner), matrix, out=parts[some].reshape(rows, filters))
+            xp.matmul(laid_out(some), matrix, out=parts[some].reshape(rows, filters))
 
     shard(len(parts), plan.cost, work)
     return out
@@ -98,14 +112,14 @@ def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[windows
 def correlate(xp: Any, shard: Shard, x: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient by the filters: all windows, transposed, times the gradients of their outputs."""
     depth, filters = x.shape[-1], dy.shape[-1]
-    seen, grads, places = _units(axes, windows.patches(xp, x, axes), dy)
+    laid_out, grads, places = _units(xp, axes, x, dy)
     plan = _Plan(xp, axes, places, depth, filters, x.itemsize)
     totals: dict[int, Any] = {}  # one per part, by its first unit, so that they are added in order
 
     def work(first: int, last: int) -> None:
         totals[first] = total = xp.zeros((plan.inner, filters), x.dtype)
         for some, rows in plan.blocks(first, last):
-            total += xp.matmul(seen[some].reshape(rows, plan.inner).T, grads[some].reshape(rows, filters))
+            total += xp.matmul(laid_out(some).T, grads[some].reshape(rows, filters))
 
     shard(len(grads), plan.cost, work)
     return sum(totals[first] for first in sorted(totals)).reshape(*(a.window for a in axes), depth, filters)
