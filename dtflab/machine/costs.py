@@ -9,6 +9,7 @@ wait for something that another node does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,12 +25,15 @@ COSTLY_ELEMENTS = 1 << 20  # of whatever else; 1 million exponentials take 350 Â
 Rule = Callable[[Sequence[Any]], bool]  # arguments â†’ is the kernel costly with them?
 
 
-def known(node: Node) -> Rule:
-    """The rule of an op that has one before it runs: a product's shapes give its cost; the program's code may wait."""
+def known(node: Node, most: float = math.inf) -> Rule:
+    """The rule of an op that has one before it runs: a product's shapes give its cost; the program's code may wait.
+
+    A kernel of `most` operations keeps all cores busy, so that it is better off where it is.
+    """
     op = op_registry.get(node.op)
     if op.calls_program:
         return lambda args: True
-    return lambda args: op.flops(node, args, ()) > COSTLY_FLOPS
+    return lambda args: COSTLY_FLOPS < op.flops(node, args, ()) < (most if op.shards else math.inf)
 
 
 def is_learned(op: type[Op]) -> bool:

@@ -11,10 +11,11 @@ needed, and end when they have had nothing to do for a while.
 from __future__ import annotations
 
 import functools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,6 +59,9 @@ def noted_parts() -> Iterator[list[Part]]:
         _here.parts = None
 
 
+_NOT_ALL = nullcontext()
+
+
 class IntraOpPool:
     """The threads on which the kernels of a device run in parts: as many as `threads`, with the one that calls.
 
@@ -68,17 +72,25 @@ class IntraOpPool:
         self.threads = threads
         self._device = device
         self._workers: dict[int, Pool] = {}
+        self._all = threading.Lock()
+
+    @property
+    def all_threads(self) -> float:
+        """The nanoseconds from which on a kernel is cut in as many parts as there are threads."""
+        return self.threads * MIN_COST_PER_SHARD if self.threads > 1 else math.inf
 
     def shard(self, total: int, cost_per_unit: float, work: Callable[[int, int], Any]) -> None:
         """Do `work(first, last)` for the units from 0 to `total`, in as many parts as that is worth.
 
         `cost_per_unit` is in nanoseconds on one thread. The first part runs on the caller's thread. Returns when all
-        have ended. Raises the error of the first part that has one.
+        have ended. Raises the error of the first part that has one. Kernels that use all threads take turns: of two
+        at once, one's last part would wait for the other's while a core is idle.
         """
         parts = min(self.threads, total, int(total * cost_per_unit / MIN_COST_PER_SHARD))
         if parts < 2:
             work(0, total)
-        else:
+            return
+        with self._all if parts == self.threads else _NOT_ALL:
             _Shards(total, parts, work).run([self._worker(i) for i in range(1, parts)])
 
     def _worker(self, number: int) -> Pool:

@@ -17,6 +17,7 @@ There is one loop for all modes: tracing and thread pools are flags of it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
@@ -30,6 +31,7 @@ from dtflab.graph.node import Node
 from dtflab.machine import costs
 from dtflab.machine.clock import REAL
 from dtflab.machine.pools import Part, noted_parts
+from dtflab.ops.blas import NANOSECONDS_PER_FLOP
 from dtflab.ops.cell import Cell
 from dtflab.ops.forwarding import reading
 from dtflab.ops.messages import op_error
@@ -102,7 +104,10 @@ class Executor:
             self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], producers)
             for i, node in enumerate(nodes)
         ]
-        self.costs = {n: costs.known(nodes[n]) for n, item in enumerate(self.items) if item.mode & COSTLY}
+        # A kernel of the whole device gains nothing by another thread, unless transfers or waits go on meanwhile.
+        alone = device.type == "CPU" and not any(item.mode & (ASYNC | TRANSFER) for item in self.items)
+        most = device.intra_op.all_threads / NANOSECONDS_PER_FLOP if alone else math.inf
+        self.costs = {n: costs.known(nodes[n], most) for n, item in enumerate(self.items) if item.mode & COSTLY}
         self.multiplies = any(op_registry.get(nodes[n].op).blas for n in self.costs)
         self.steps_until_costs = 2  # steps until it learns which nodes are costly
         self.inputs: list[Any] = [None] * first[-1]  # the slots as a step finds them

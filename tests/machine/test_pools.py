@@ -55,6 +55,29 @@ def test_a_part_always_has_the_same_thread_and_the_first_is_the_callers(pool):
     assert names == {0: threading.current_thread().name, 1: "CPU:0 intra-op 1", 2: "CPU:0 intra-op 2"}
 
 
+def test_kernels_that_take_all_threads_take_turns(pool):
+    """Otherwise the last part of each waits on one thread, while the others have nothing to do."""
+    order, begun = [], threading.Event()
+
+    def first(part, last):
+        begun.set()
+        if part == 2:
+            until(lambda: second.ident and blocked_in("shard", second), "the other kernel waits for its turn")
+        order.append("first")
+
+    second = threading.Thread(target=lambda: begun.wait(30) and pool.shard(3, PART, lambda *_: order.append("second")))
+    second.start()
+    pool.shard(3, PART, first)
+    second.join(30)
+    assert order == ["first"] * 3 + ["second"] * 3
+
+
+def blocked_in(function, thread):
+    """True if the innermost frame of the thread is in that function."""
+    frame = current_frames().get(thread.ident)
+    return frame is not None and frame.f_code.co_name == function
+
+
 def test_the_error_of_the_first_part_that_has_one_wins_after_all_have_ended(pool):
     ended = []
 
@@ -233,10 +256,10 @@ def test_threads_of_a_session_end_with_it(monkeypatch):
     before = set(threading.enumerate())
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [512, 512])
-        products = [tf.matmul(x, x) for _ in range(2)]
+        values = [tf.matmul(x, x), tf.py_func(np.sum, [x], tf.float32), tf.py_func(np.max, [x], tf.float32)]
         for _ in range(3):
             with tf.Session(config=config) as session:
-                session.run(products, {x: np.ones((512, 512), np.float32)})
+                session.run(values, {x: np.ones((512, 512), np.float32)})
                 mine = {thread.name for thread in set(threading.enumerate()) - before}
                 assert {"CPU:0 intra-op 1", "CPU:0 intra-op 2", "CPU inter-op 1"} <= mine
             until(lambda: not set(threading.enumerate()) - before, "they have ended")

@@ -252,6 +252,21 @@ def test_a_step_chooses_its_pool(monkeypatch):
             assert threads == {f"pool {number} inter-op"}
 
 
+def test_products_of_all_cores_stay_on_the_clients_thread_unless_something_is_awaited():
+    x = tf.placeholder_with_default(np.ones((512, 512), np.float32), [512, 512])
+    products = [tf.matmul(x, x, name=f"product{i}").op for i in range(2)]
+    queue = tf.FIFOQueue(1, tf.float32)
+    config = tf.ConfigProto(intra_op_parallelism_threads=2)
+
+    def threads(*others):
+        step = traced([*products, *others], config)
+        return {event.thread for event in step.events if event.name.startswith("product")}
+
+    assert threads() == {"client"}
+    with tf.control_dependencies([queue.enqueue(1.0)]):
+        assert all("inter-op" in thread for thread in threads(queue.dequeue()))
+
+
 # -- functions of the program -----------------------------------------------------------------------------------
 
 
