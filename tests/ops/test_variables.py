@@ -225,7 +225,7 @@ def test_reading_before_the_first_value_names_both_initializers(use_resource):
 
 @pytest.mark.parametrize("shape", [(5, 3), (7,), (2, 2, 2)])
 def test_an_update_in_blocks_of_rows_gives_the_same_bits(shape, monkeypatch):
-    """Of the variable and of all its slots; the last block is a smaller one."""
+    """Compare the variable and its slots; the last block is smaller than the others."""
     random = np.random.default_rng(0)
     start, gradient = (random.standard_normal(shape).astype(np.float32) for _ in range(2))
 
