@@ -70,14 +70,18 @@ def _double(text: bytes) -> float:
 # does not. Such doubles are rare and easy to recognize: their last 28 bits are zero.
 
 _LAST_BITS = (1 << 28) - 1
+_AS_BYTES = struct.Struct("<d").pack
 _SMALLEST_NORMAL = 2.0**-126
 
 
 def _nearest_single(text: bytes) -> Any:
     wide = _double(text)
     single = np.float32(wide)
-    (bits,) = struct.unpack("<q", struct.pack("<d", wide))
-    if (bits & _LAST_BITS == 0 or abs(wide) < _SMALLEST_NORMAL) and float(single) != wide and math.isfinite(wide):
+    if (
+        (_AS_BYTES(wide)[:3] == b"\0\0\0" or abs(wide) < _SMALLEST_NORMAL)
+        and float(single) != wide
+        and math.isfinite(wide)
+    ):
         return _corrected(text, wide, single)
     return single
 

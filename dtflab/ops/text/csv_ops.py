@@ -2,9 +2,9 @@
 
 Stands for `core/kernels/decode_csv_op.cc`.
 
-Rule: there are two ways to the same values. Records without quotes and line ends are split all at once, column by
-column. Other records are read one by one, which also finds the error that TensorFlow
-would report: that of the first record, and in it of the first field.
+Rule: there are two ways to the same values. Records without line ends, and without quotes that matter, are split all at
+once, and all columns of a type are read together. Other records are read one by one, which also finds the error that
+TensorFlow would report: that of the first record, and in it of the first field.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Decoder:
         if len(delim) != 1:
             raise invalid("field_delim should be only 1 char")
         self.types, self.delim, self.quotes = types, delim, quotes
+        self.columns = {t: [i for i, each in enumerate(types) if each is t] for t in types}
         self.missing = (b"", na)
         self.selected = list(selected)
 
@@ -67,26 +68,34 @@ class Decoder:
         mark = self.delim + b"\n" + self.delim  # a field of its own between the records
         whole, width = mark.join(texts), texts[0].count(self.delim) + 1 if texts else 0
         lines = whole.count(b"\n") >= max(len(texts), 1) or b"\r" in whole
-        if lines or (self.quotes and b'"' in whole) or b"" in texts:
-            raise ValueError("lines, quotes or records without fields")
+        if lines or b"" in texts:
+            raise ValueError("lines, or records without fields")
         fields = whole.split(self.delim)
         if len(fields) + 1 != len(texts) * (width + 1) or fields[width :: width + 1].count(b"\n") + 1 != len(texts):
             raise ValueError("records of different length")
         chosen = self.selected or range(width)
         if len(chosen) != len(self.types) or chosen[-1] >= width:
             raise ValueError("not as many fields as wanted")
-        return [self._column(fields[i :: width + 1], t, d) for i, t, d in zip(chosen, self.types, defaults)]
+        if self.quotes and b'"' in whole:
+            fields = _unquoted(fields)
+        columns: list[Any] = [fields[i :: width + 1] for i in chosen]
+        gaps = list(map(self._gaps, columns))
+        for dtype, places in self.columns.items():
+            rows = _array([field for i in places for field in columns[i]], dtype).reshape(len(places), -1)
+            for i, row in zip(places, rows):
+                columns[i] = row.copy()
+        for column, missing, default in zip(columns, gaps, defaults):
+            if missing:
+                column[missing] = default.item()  # ValueError if there is none
+        return columns
 
-    def _column(self, fields: list[bytes], dtype: DType, default: Any) -> Any:
+    def _gaps(self, column: list[bytes]) -> list[int]:
+        """The places of missing fields, which become zeros until they get their default."""
         empty, na = self.missing
-        if empty not in fields and na not in fields:
-            return _array(fields, dtype)
-        if not default.size:
-            raise ValueError("a field is missing")
-        there = [field not in self.missing for field in fields]
-        column = np.full(len(fields), default.item(), dtype.as_numpy_dtype)
-        column[there] = _array([field for field, present in zip(fields, there) if present], dtype)
-        return column
+        gaps = [i for i, field in enumerate(column) if field in self.missing] if empty in column or na in column else []
+        for i in gaps:
+            column[i] = b"0"
+        return gaps
 
     def _one_by_one(self, texts: list[bytes], defaults: Sequence[Any]) -> list[Any]:
         rows = [self._values(text, i, defaults) for i, text in enumerate(texts)]
@@ -110,7 +119,11 @@ class Decoder:
             elif dtype is dtypes.string:
                 values.append(field)
             else:
-                values.append(_parsed(field, dtype, i, record))
+                try:
+                    values.append(number(field, dtype))
+                except ValueError:
+                    shown = f"{dtype_text(dtype)}: {field.decode(errors='replace')}"
+                    raise invalid(f"Field {i} in record {record} is not a valid {shown}") from None
         return values
 
     def _careful_split(self, text: bytes) -> list[bytes]:
@@ -155,12 +168,12 @@ def _array(fields: list[bytes], dtype: DType) -> Any:
     return np.array(fields, object) if dtype is dtypes.string else numbers(fields, dtype)
 
 
-def _parsed(field: bytes, dtype: DType, i: int, record: int) -> Any:
-    try:
-        return number(field, dtype)
-    except ValueError:
-        shown = field.decode(errors="replace")
-        raise invalid(f"Field {i} in record {record} is not a valid {dtype_text(dtype)}: {shown}") from None
+def _unquoted(fields: list[bytes]) -> list[bytes]:
+    """The fields without the quotes around them. Raises ValueError if there are others."""
+    inner = [field[1:-1] if field[:1] == field[-1:] == b'"' != field else field for field in fields]
+    if b'"' in b"".join(inner):
+        raise ValueError("quotes inside of fields, or around delimiters")
+    return inner
 
 
 def _default(default: Any, i: int, record: int) -> Any:
