@@ -38,7 +38,7 @@ from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.devices import Device
-from dtflab.machine.hosts import Home, definition_of
+from dtflab.machine.hosts import Home, definition_of, published_once
 from dtflab.machine.registry import HostCards
 from dtflab.ops.queues.shared_accumulator import Accumulator
 from dtflab.ops.queues.shared_queue import Queue
@@ -355,7 +355,7 @@ class Cluster:
     @staticmethod
     def _stop_tasks(tasks: Sequence[RunningTask]) -> None:
         """Stop each of them; processes are all asked before one is waited for."""
-        with contextlib.ExitStack() as each:  # the last callback is the first
+        with published_once(), contextlib.ExitStack() as each:  # the last callback is the first
             for task in tasks:
                 each.callback(task.stop)
             for task in tasks:

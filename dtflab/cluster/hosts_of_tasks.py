@@ -56,8 +56,10 @@ class Homes:
             return
         self._is_open = True
         try:
-            for host, job in {home.host: job for (job, _), home in self._homes.items() if home.visible != ""}.items():
-                self._open(host, job in self._counted)
+            with hosts.published_once():
+                seen = {home.host: job for (job, _), home in self._homes.items() if home.visible != ""}
+                for host, job in seen.items():
+                    self._open(host, job in self._counted)
         except BaseException:
             self.close()
             raise
@@ -100,7 +102,8 @@ class Homes:
     def close(self) -> None:
         """The cluster ends, and its cards with it."""
         self._is_open = False
-        self._undo.close()
+        with hosts.published_once():
+            self._undo.close()
 
 
 _DEFAULT: Any = object()

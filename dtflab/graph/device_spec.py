@@ -169,6 +169,8 @@ def merge_device(spec: str | DeviceSpec | None) -> Callable[[Any], DeviceSpec]:
 
 # -- what stands in a node, and where it may go ------------------------------------------------------------
 
+_KNOWN = 1 << 14  # names, or pairs of them: the sessions of a thousand workers ask for those of two thousand devices
+
 _PART = re.compile(
     r"/job:(?P<job>\*|[A-Za-z][A-Za-z0-9_]*)(?=/|\Z)"
     r"|/replica:(?P<replica>\*|\d+)(?=/|\Z)"
@@ -179,7 +181,7 @@ _PART = re.compile(
 )
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=_KNOWN)
 def parse(name: str) -> DeviceName:
     """The fields of a device name in a node. Strict, as TF's runtime is: `cpu:0` is a ValueError."""
     fields: dict[str, str] = {}
@@ -221,6 +223,7 @@ def label(device: str) -> str:
     return f"{name.job}:{name.task or 0}" + ("" if own == "CPU:0" else f" {own}")
 
 
+@functools.lru_cache(maxsize=_KNOWN)
 def matches(requested: str, full: str) -> bool:
     """True if the device `full` has every field that `requested` specifies."""
     return all(want is None or want == have for want, have in zip(parse(requested), parse(full), strict=True))

@@ -12,6 +12,7 @@ has grabbed is given back when the program ends, never before. Nobody imports Cu
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -21,6 +22,7 @@ import sys
 import threading
 import weakref
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -158,6 +160,8 @@ _in_virtual_time: Counter[str] = Counter()  # clusters whose tasks see the cards
 _cards: dict[str, tuple[HostCards, list[Card]]] = {}
 _claims: dict[tuple[str, str, int], Claim] = {}
 _every: weakref.WeakSet[Claim] = weakref.WeakSet()  # also those on cards that were replaced
+_blocks = 0  # of published_once
+_unpublished = False  # something changed in them
 
 
 def simulate_gpus(count: int | None, gpu: str | None = None, memory: int | str | None = None) -> None:
@@ -344,8 +348,27 @@ def _differ(host: str, wanted: HostCards, there: HostCards, why: str) -> ValueEr
     )
 
 
+@contextlib.contextmanager
+def published_once() -> Iterator[None]:
+    """In this block, changes are published together at its end: a record has all cards, so each would cost them all."""
+    global _blocks
+    with _lock:
+        _blocks += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks -= 1
+            if _unpublished and not _blocks:
+                _publish()
+
+
 def _publish() -> None:
     """Publish this process's record for the others."""
+    global _unpublished
+    _unpublished = _blocks > 0
+    if _unpublished:
+        return
     hosts = {}
     for host, (said, there) in _cards.items():
         hosts[host] = replace(said, count=len(there), virtual=_in_virtual_time[host] > 0)

@@ -16,6 +16,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.graph import device_spec, dtypes, op_registry
 from dtflab.graph.device_spec import DeviceName
 from dtflab.graph.node import Node, by_name
@@ -53,7 +54,8 @@ class ColocationGraph:
         self.links: dict[str, Link] = {}
         self._soft = soft
         self._by_name: dict[str, Node] = {}
-        self._on_cpus = [device for device in devices if device_spec.parse(device).type == "CPU"]
+        self._on_cpus = {device for device in devices if device_spec.parse(device).type == "CPU"}
+        self._of_task = grouped((device_spec.parse(device).task, device) for device in devices)  # by its number
         self.has_gpus = len(self._on_cpus) < len(devices)
         self._candidates: dict[tuple[str, bool], list[str]] = {}
         self._parent: dict[str, str] = {}  # the union-find; a node that is missing is a root
@@ -120,7 +122,9 @@ class ColocationGraph:
         """The devices that a request names and that all members have kernels for."""
         key = (request, group.cpu_only is None)
         if key not in self._candidates:
-            devices = self.devices if group.cpu_only is None else self._on_cpus
+            name = device_spec.parse(request)
+            near = self.devices if name.task is None else self._of_task.get(name.task, ())
+            devices = near if group.cpu_only is None else [device for device in near if device in self._on_cpus]
             self._candidates[key] = [device for device in devices if device_spec.matches(request, device)]
         return self._candidates[key]
 

@@ -8,7 +8,7 @@ Rule: no method waits. `run_graph` starts executors on the caller's step; `recv_
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
@@ -45,6 +45,11 @@ class Worker:
 
     def get_status(self) -> list[DeviceAttributes]:
         """This task's devices."""
+        return self._attributes
+
+    @cached_property
+    def _attributes(self) -> list[DeviceAttributes]:
+        """Made once: each session keeps those of all tasks, and a cluster of N workers has N sessions."""
         return [device.attributes() for device in self.devices]
 
     def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
