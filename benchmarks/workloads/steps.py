@@ -57,7 +57,21 @@ _MANY_ROWS = {
 }
 
 
-@workload("adds", _MANY_ROWS)
+def _bare_adds() -> Measure:
+    x, others = np.float32(1), np.arange(2000, dtype=np.float32)
+
+    def chain() -> None:
+        y = x
+        for _ in range(2000):
+            y = y + x
+
+    def independent() -> None:
+        sum([x + other for other in others])
+
+    return lambda: [1e6 / 2000 * best(adds, 2, 20) for adds in (chain, independent)]
+
+
+@workload("adds", _MANY_ROWS, bare=_bare_adds)
 def many_adds(tf: Any) -> Measure:
     with tf.Graph().as_default():
         x = y = tf.placeholder(tf.float32, [])
@@ -68,7 +82,18 @@ def many_adds(tf: Any) -> Measure:
     return lambda: [1e6 / 2000 * best(lambda t=t: session.run(t, {x: 1.0}), 2, 20) for t in (y, total)]
 
 
-@workload("while", {"a turn of tf.while_loop, a counter": Row("µs", aim=5)})
+def _bare_loop() -> Measure:
+    first, one, last = np.int32(0), np.int32(1), np.int32(1000)
+
+    def loop() -> None:
+        i = first
+        while i < last:
+            i = i + one
+
+    return lambda: [1e6 / 1000 * best(loop, 1, 20)]
+
+
+@workload("while", {"a turn of tf.while_loop, a counter": Row("µs", aim=5)}, bare=_bare_loop)
 def while_loop(tf: Any) -> Measure:
     with tf.Graph().as_default():
         last = tf.placeholder(tf.int32, [])
