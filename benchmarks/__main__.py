@@ -155,7 +155,7 @@ def _text(value: float | None, unit: str) -> str:
 
 def _line(row: str, *cells: str) -> str:
     widths = [16] * len(MODULES) + [14, 9]
-    return f"{row:<58}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths)) + cells[-1]
+    return f"{row:<60}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths)) + cells[-1]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ import pytest
 
 from benchmarks.players import Player
 from benchmarks.servers import ServerProcess, free_cluster, set_up, started
+from benchmarks.workloads import WORKLOADS
 from tests.house import ROOT
 
 pytestmark = pytest.mark.processes
@@ -69,3 +71,12 @@ def test_a_player_that_fails_says_why_and_ends():
         player.measure("nobody")
     player.close()
     assert player._process.returncode is not None
+
+
+@pytest.mark.parametrize("library", ["dtflab", "bare"])
+@pytest.mark.parametrize("name", ["scalar-process", "crossing", "ps-processes", "counter", "start-processes"])
+def test_a_workload_between_processes_runs(name, library):
+    """The workload's own assertions hold: the tensor arrives whole, and every increment and step counts."""
+    with contextlib.closing(Player(library)) as player:
+        values = player.measure(name, "bare" if library == "bare" else "prepare")
+    assert len(values) == len(WORKLOADS[name].rows) and all(value > 0 for value in values)

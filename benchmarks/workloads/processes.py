@@ -174,7 +174,7 @@ def _value_on_ps(tf: Any, spec: dict[str, list[str]], name: str) -> int:
         return int(session.run(tf.get_variable(name, [], tf.int64, trainable=False)))
 
 
-_COUNTER_ROWS = {"shared counter, two client processes": Row("increments/s", 2)}
+_COUNTER_ROWS = {"shared counter, two client processes, increments": Row("/s", 2)}
 
 
 def counting(tf: Any, spec: dict[str, list[str]], target: str, index: int) -> Callable[[], Any]:
