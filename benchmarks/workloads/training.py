@@ -53,17 +53,17 @@ def _weights(shapes: Sequence[Sequence[int]]) -> list[Any]:
     ]
 
 
-def _rates(*steps: Callable[[], Any], calls: int = 2) -> Measure:
+def _rates(*steps: Callable[[], Any], batches: int = 20) -> Measure:
     """Steps per second of each."""
-    return lambda: [1 / best(step, calls, 20) for step in steps]
+    return lambda: [1 / best(step, 2, batches) for step in steps]
 
 
-def _bare_rates(*steps: Callable[[], Any], calls: int = 2) -> Measure:
+def _bare_rates(*steps: Callable[[], Any], batches: int = 20) -> Measure:
     """Steps per second with one thread of NumPy's BLAS, or with all if that is faster."""
 
     def rate(step: Callable[[], Any], threads: int | None) -> float:
         with threadpoolctl.threadpool_limits(threads):
-            return 1 / best(step, calls, 20)
+            return 1 / best(step, 2, batches)
 
     return lambda: [max(rate(step, 1), rate(step, None)) for step in steps]
 
@@ -71,7 +71,7 @@ def _bare_rates(*steps: Callable[[], Any], calls: int = 2) -> Measure:
 @workload(
     "mlp",
     {"MLP 784-100-10, batch 100": Row("steps/s", 1.5)},
-    bare=lambda: _bare_rates(perceptron_by_hand(SMALL, 100), calls=20),
+    bare=lambda: _bare_rates(perceptron_by_hand(SMALL, 100), batches=200),
 )
 def mlp(tf: Any) -> Measure:
     return _mlp_steps(tf, SMALL)
@@ -80,7 +80,7 @@ def mlp(tf: Any) -> Measure:
 @workload(
     "mlp-deep",
     {"MLP 784-300-100-10, batch 100": Row("steps/s", 1.5)},
-    bare=lambda: _bare_rates(perceptron_by_hand(_DEEP, 100), calls=20),
+    bare=lambda: _bare_rates(perceptron_by_hand(_DEEP, 100), batches=200),
 )
 def mlp_deep(tf: Any) -> Measure:
     return _mlp_steps(tf, _DEEP)
@@ -89,7 +89,7 @@ def mlp_deep(tf: Any) -> Measure:
 @workload(
     "mlp-adam",
     {"MLP 784-100-10, batch 100, Adam": Row("steps/s", 1.2)},
-    bare=lambda: _bare_rates(perceptron_by_hand(SMALL, 100, by_hand.adam()), calls=20),
+    bare=lambda: _bare_rates(perceptron_by_hand(SMALL, 100, by_hand.adam()), batches=200),
 )
 def mlp_adam(tf: Any) -> Measure:
     return _mlp_steps(tf, SMALL, tf.train.AdamOptimizer())
@@ -101,7 +101,7 @@ def _mlp_steps(tf: Any, sizes: Sequence[int], optimizer: Any = None) -> Measure:
         session = tf.Session()
         session.run(tf.global_variables_initializer())
     feed = dict(zip((x, labels), examples(sizes[0], 100), strict=True))
-    return _rates(lambda: session.run(train, feed), calls=20)
+    return _rates(lambda: session.run(train, feed), batches=200)
 
 
 @workload("ps", {"MLP 64-32-10, batch 32, 1 ps + 2 workers in one process": Row("steps/s")})
