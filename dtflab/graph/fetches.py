@@ -74,10 +74,10 @@ class Fetches:
         self, values: Iterable[object], session: object, feeds: Mapping[Tensor, object] = MappingProxyType({})
     ) -> object:
         """The result of `run` in `session` from the values of `fetch_names` and the feeds; an operation's is None."""
-        known = list(map(own, values))
+        known = [*map(own, values), None]
         if self._given:
-            known += [np.array(feeds[t]) for t in self._given]
-        found = list(map([*known, None].__getitem__, self._order))
+            known[-1:] = [*(np.array(feeds[t]) for t in self._given), None]
+        found = list(map(known.__getitem__, self._order))
         for i, tensor in self._quantized:  # inside, a record of one field; a client gets the integers in it
             found[i] = found[i][tensor.dtype.base_dtype.name]
         for i, tensor in self._made:

@@ -214,6 +214,7 @@ class MasterSession:
         self._workers = workers
         self._config = config
         self._timeout_ms = config.operation_timeout_in_ms
+        self._inter_op = master.inter_op_pool(None)  # of steps without options
         self._own_placer = placer
         self._placer: SimplePlacer | None = None  # that knows the graph
         self._asked: dict[str, Node] = {}  # the graph with the devices that the program asks for
@@ -285,7 +286,8 @@ class MasterSession:
         watch: Callable[[Step], object] | None = None,
     ) -> list[object]:
         """Run one step: start a partition per task, drive it, collect the fetched values."""
-        key = (tuple([name for name, _ in feeds]), tuple(fetches), tuple(targets), False)
+        fed = dict(feeds)
+        key = (tuple(fed), tuple(fetches), tuple(targets), False)
         signature = self._signatures.get(key) or self._register(key)
         step = self._new_step(self.master.new_step, options)
         self._running[step.step_id] = step
@@ -293,7 +295,7 @@ class MasterSession:
             self._check_open()  # from now on `close` finds the step
             if watch is not None:
                 watch(step)
-            results = self._drive(step, signature, [value for _, value in feeds], fetches)
+            results = self._drive(step, signature, list(fed.values()), fetches)
         finally:
             del self._running[step.step_id]
         if metadata is not None:
@@ -412,7 +414,7 @@ class MasterSession:
         )
         if step.trace is not None:
             step.trace.step = step.step_id
-        step.inter_op = self.master.inter_op_pool(options)
+        step.inter_op = self._inter_op if options is None else self.master.inter_op_pool(options)
         return step
 
     def _register(self, key: _Kind) -> _Signature:

@@ -47,26 +47,27 @@ class Step:
     `timeout` is in seconds; `trace` collects what ran when, if it is wanted.
     """
 
+    error: Exception | None = None
+    in_flight = 0
+    multiplies = False  # has nodes that use BLAS
+    inter_op = 0  # the device's inter-op pool that runs costly kernels; -1: none, this thread does
+    _wake: Any = None
+    _deadline: float | None = None
+    _abandoned = False
+    _cancelled_by: Exception | None = None
+
     def __init__(
         self, step_id: int, clock: Clock = REAL, timeout: float | None = None, trace: StepStatsCollector | None = None
     ) -> None:
         self.step_id = step_id
         self.clock = clock
         self.trace = trace
-        self.error: Exception | None = None
-        self.in_flight = 0
         self.temporaries: dict[tuple[str, str], Any] = {}  # (name, frame and iteration) → a variable of this step
         self._queue: deque[Work] = deque()
         self._inbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
-        self._wake: Any = None
         self._on_cancel: dict[Callable[[Exception], object], None] = {}
-        self._abandoned = False
         self._inner: set[Step] = set()  # of functions that kernels are calling now
-        self._cancelled_by: Exception | None = None
-        self.multiplies = False  # has nodes that use BLAS
-        self.inter_op = 0  # the device's inter-op pool that runs costly kernels; -1: none, this thread does
         self.careful = trace is not None  # ask `holds_back` before each node
-        self._deadline: float | None = None
         if timeout is not None:
             self.allow(timeout)
 

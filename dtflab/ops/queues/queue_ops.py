@@ -96,7 +96,7 @@ class _Enqueue(_UsesQueue):
 
         def kernel(ctx, handle, *args):
             values, done = args[:-1], args[-1]
-            queue = queue_of(ctx, handle)
+            queue = resource_of(ctx, handle, Queue)
             if types != queue.types:
                 raise _mismatch(queue, types, "resource, {}->")
             if many:
@@ -124,7 +124,7 @@ class _Dequeue(_UsesQueue):
         types, name = node["component_types"], node.name
 
         def kernel(ctx, handle, done):
-            queue = queue_of(ctx, handle)
+            queue = resource_of(ctx, handle, Queue)
             if types != queue.types:
                 raise _mismatch(queue, types, "resource->{}")
             finished = lambda held, error: done(held and held[0], error)  # noqa: E731

@@ -182,7 +182,7 @@ class QueueState:
 
     def ready(self, wanted: int) -> int:
         """How many elements an attempt that wants `wanted` may take now."""
-        return len(self)
+        return len(self.elements)
 
     # -- the lines --------------------------------------------------------------------------------------
 
