@@ -140,14 +140,14 @@ class Executor:
         op = op_registry.get(node.op)
         merges = op.control_flow == "merge" and len(node.inputs) == 2 and not targets[1]
         sends = bool(op.control_flow) and op.control_flow != "loop_cond" and not merges  # the others are as any kernel
-        kernel = _arguments if sends else _the_one_that_came if merges else self.device.bind(node)
+        kernel = frames.KERNELS[op.control_flow] if sends else _the_one_that_came if merges else self.device.bind(node)
         refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
         if to_read and (node.op in _PASS_CELLS_ON or _is_loop_constant(node)):
             kernel = _handing_on(kernel)
         elif to_read:
-            context = op.needs_ctx or op.is_async
+            context = 2 if sends else op.needs_ctx or op.is_async
             kernel = reading(kernel, [context + i for i in to_read])
         single = merges or (len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list)
         mode = (
@@ -189,7 +189,8 @@ class Executor:
             for n, value in self.constants.items():
                 step.trace.add(self.device.name, self.nodes[n], now, now, value)
         if self.sources:
-            root.enqueue()
+            root.queued = True
+            step.enqueue(root)
 
 
 class Iteration:
@@ -272,7 +273,7 @@ class Iteration:
             args[1:] = [DEAD] * (len(args) - 1)  # what a _Send tells the other side
         self.inputs[slots] = empty
         if mode & CONTROL_FLOW:
-            frames.run(self, n, kernel(*args))
+            kernel(self, n, *args)
             return _DELIVERED
         if mode & COSTLY and self._pays_a_hop(n, args):
             self._run_on_pool(n, args)
@@ -407,7 +408,7 @@ class Iteration:
     def _deliver_dead(self, consumer: int, for_good: bool) -> None:
         kind = self.executor.control_flow[consumer]
         if kind == "exit" and not self.step.careful:  # as in every turn but the last: it need not become ready first
-            frames.stops_death(self, consumer)
+            frames.note_dead_exit(self, consumer)
             return
         if kind == "merge" and not for_good:
             # A Merge is dead when all its inputs are, and only then counts as served.
@@ -434,11 +435,6 @@ class Iteration:
         if n < 0:  # not a node's fault but ours
             raise error
         self.step.fail(op_error(error, self.executor.nodes[n], self.executor.device.name + frames.place_of(self)))
-
-
-def _arguments(*args: Any) -> Any:
-    """The "kernel" of control flow: its inputs, for frames.py to send on."""
-    return args
 
 
 def _the_one_that_came(first: Any, second: Any) -> Any:

@@ -14,7 +14,7 @@ Rule: at most `parallel_iterations` iterations are alive; the values of later on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,10 +44,6 @@ class Frame:
         self.started = 0
         self.alive: deque[Iteration] = deque()
         self.next_iteration()
-
-    @property
-    def newest(self) -> Iteration:
-        return self.alive[-1]
 
     def next_iteration(self) -> Iteration:
         """Begin the next turn of the loop."""
@@ -108,48 +104,16 @@ class Frame:
             parent.frame.settle()
 
 
-def run(iteration: Iteration, n: int, args: Sequence[Any]) -> None:
-    """Run a live control flow node."""
-    kind = iteration.executor.control_flow[n]
-    if kind == "switch":
-        value, taken = args
-        sides: list[Any] = [DEAD] * len(iteration.executor.items[n].targets)
-        sides[int(taken) if 0 <= taken < len(sides) else -1] = value
-        iteration.hand_on(n, sides)
-    elif kind == "merge":
-        index = next(i for i, x in enumerate(args) if x is not None)
-        iteration.hand_on(n, (args[index], np.int32(index)))
-    elif kind == "enter":
-        _enter(iteration, n, args[0])
-    elif kind == "exit":
-        assert iteration.frame is not None
-        parent = iteration.frame.parent
-        parent.hand_on(n, args)
-        parent.enqueue()
-    elif kind == "next_iteration":
-        assert iteration.frame is not None
-        iteration.frame.advance(iteration, n, args[0])
-    else:  # a trigger
-        iteration.hand_on(n, args)
+def _switch(iteration: Iteration, n: int, value: Any, taken: Any) -> None:
+    sides: list[Any] = [DEAD] * len(iteration.executor.items[n].targets)
+    side = int(taken)
+    sides[side if 0 <= side < len(sides) else -1] = value
+    iteration.hand_on(n, sides)
 
 
-def stops_death(iteration: Iteration, n: int) -> bool:
-    """Run a dead control flow node; True if its outputs are not simply dead in this iteration."""
-    kind = iteration.executor.control_flow[n]
-    if kind == "enter":
-        _enter(iteration, n, DEAD)
-    elif kind == "exit":
-        frame = iteration.frame
-        assert frame is not None
-        if iteration is frame.newest:
-            frame.dead_exits.append(n)
-    return kind in ("enter", "exit", "next_iteration")
-
-
-def place_of(iteration: Iteration) -> str:
-    """Which turn of which loops it is, for an error: ` in iteration 6 of while/while_context`."""
-    frame = iteration.frame
-    return f" in iteration {iteration.number} of {frame.name.decode()}{place_of(frame.parent)}" if frame else ""
+def _merge(iteration: Iteration, n: int, *args: Any) -> None:
+    index = next(i for i, x in enumerate(args) if x is not None)
+    iteration.hand_on(n, (args[index], np.int32(index)))
 
 
 def _enter(iteration: Iteration, n: int, value: Any) -> None:
@@ -159,6 +123,57 @@ def _enter(iteration: Iteration, n: int, value: Any) -> None:
     if frame is None:
         frame = iteration.frames[name] = Frame(iteration, name, executor.enters[name], attrs["parallel_iterations"])
     frame.enter(n, value, attrs["is_constant"])
+
+
+def _exit(iteration: Iteration, n: int, value: Any) -> None:
+    assert iteration.frame is not None
+    parent = iteration.frame.parent
+    parent.hand_on(n, (value,))
+    parent.enqueue()
+
+
+def _next_iteration(iteration: Iteration, n: int, value: Any) -> None:
+    assert iteration.frame is not None
+    iteration.frame.advance(iteration, n, value)
+
+
+def _trigger(iteration: Iteration, n: int) -> None:
+    iteration.hand_on(n, ())
+
+
+# A live control flow node runs as KERNELS[kind](iteration, n, *inputs), which hands its outputs on.
+KERNELS: dict[str, Callable[..., None]] = {
+    "switch": _switch,
+    "merge": _merge,
+    "enter": _enter,
+    "exit": _exit,
+    "next_iteration": _next_iteration,
+    "control_trigger": _trigger,
+}
+
+
+def stops_death(iteration: Iteration, n: int) -> bool:
+    """Run a dead control flow node; True if its outputs are not simply dead in this iteration."""
+    kind = iteration.executor.control_flow[n]
+    if kind == "enter":
+        _enter(iteration, n, DEAD)
+    elif kind == "exit":
+        note_dead_exit(iteration, n)
+    return kind in ("enter", "exit", "next_iteration")
+
+
+def note_dead_exit(iteration: Iteration, n: int) -> None:
+    """An Exit is dead in this turn; unless a later turn begins, what it gives is dead."""
+    frame = iteration.frame
+    assert frame is not None
+    if iteration is frame.alive[-1]:
+        frame.dead_exits.append(n)
+
+
+def place_of(iteration: Iteration) -> str:
+    """Which turn of which loops it is, for an error: ` in iteration 6 of while/while_context`."""
+    frame = iteration.frame
+    return f" in iteration {iteration.number} of {frame.name.decode()}{place_of(frame.parent)}" if frame else ""
 
 
 def _hand_in(iteration: Iteration, enter: int, value: Any) -> None:

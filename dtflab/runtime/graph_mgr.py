@@ -45,7 +45,7 @@ class StepContext:
         self.args = args
         self.results = results
         self.frame_id = 0
-        self.frame_iter = "0:0"
+        self.iteration = 0
         self._kernel_state = kernel_state
         self._rendezvous_of = rendezvous_of
         self._rendezvous: StepRendezvous | None = None
@@ -57,10 +57,15 @@ class StepContext:
             self._rendezvous = self._rendezvous_of(self.step)
         return self._rendezvous
 
+    @property
+    def frame_iter(self) -> str:
+        """The frame and the turn of a loop, as keys of a rendezvous have them."""
+        return f"{self.frame_id}:{self.iteration}"
+
     def in_frame(self, frame_id: int, iteration: int) -> StepContext:
         """The context of an iteration of a loop."""
         inner = StepContext.__new__(StepContext)
-        inner.__dict__ = self.__dict__ | {"frame_id": frame_id, "frame_iter": f"{frame_id}:{iteration}"}
+        inner.__dict__ = self.__dict__ | {"frame_id": frame_id, "iteration": iteration}
         return inner
 
     def state(self, node_name: str, make: Callable[[], Any]) -> Any:
