@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dtflab.machine.devices import Device
     from dtflab.protos.config_pb2 import ConfigProto, RunOptions, ThreadPoolOptionProto
 
-MIN_COST_PER_SHARD = 125_000  # nanoseconds: some ten times what a part on another thread costs
+MIN_COST_PER_SHARD = 250_000  # nanoseconds: a part on another thread costs some 20, in the midst of a step 100 µs
 
 
 # -- inside one kernel ----------------------------------------------------------------------------------------

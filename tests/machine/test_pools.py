@@ -17,6 +17,7 @@ from dtflab.machine import pools
 from dtflab.machine.clock import REAL, Pool
 from dtflab.machine.devices import Device
 from dtflab.machine.pools import IntraOpPool, SessionPools, noted_parts
+from dtflab.ops.linalg import matmul
 from tests.cluster.two_tasks import until
 
 PART = pools.MIN_COST_PER_SHARD
@@ -171,6 +172,7 @@ def test_a_function_over_a_large_array_has_the_same_bits_in_parts(op, shape, dty
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int32])
 def test_a_product_in_parts_is_the_product(shapes, turned, dtype, monkeypatch):
     monkeypatch.setattr(pools, "MIN_COST_PER_SHARD", 1000)
+    monkeypatch.setattr(matmul, "ONE_BLOCK", 0)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-9, 9, shape).astype(dtype) for shape in shapes)
     left, right = (np.ascontiguousarray(np.swapaxes(x, -1, -2)) if turned else x for x in (a, b))

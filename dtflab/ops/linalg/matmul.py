@@ -30,7 +30,7 @@ from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import FLOAT_COMPLEX
 
-ONE_BLOCK = 1 << 20  # multiplications that are never worth a second thread (20 µs)
+ONE_BLOCK = 100_000_000  # multiplications times bytes of a number: with less, two parts are too short
 
 
 def product_shape(op: Operation) -> list[TensorShape]:
@@ -69,7 +69,7 @@ def product(node: Node, xp: Any, shard: Shard | None = None) -> Callable[[Any, A
 def _in_blocks(shard: Shard, left: Any, right: Any) -> Any:
     """left @ right; a large product in blocks of rows, or of columns if it has more of them."""
     (*batch, rows, inner), columns = left.shape, right.shape[-1]
-    if left.size * columns < ONE_BLOCK:
+    if left.nbytes * columns < ONE_BLOCK:
         return np.matmul(left, right)
     out = np.empty((*np.broadcast_shapes(tuple(batch), right.shape[:-2]), rows, columns), left.dtype)
     cost = 2 * inner * out.size * out.itemsize / 4 * NANOSECONDS_PER_FLOP
