@@ -5,6 +5,7 @@ Stands for `core/kernels/concat_op.cc` and its part of `array_grad.py`. Parallel
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -178,5 +179,5 @@ class ConcatOffset(FreeOp):
 
     def kernel(node, xp, axis, *all_shapes):
         offsets = np.zeros((len(all_shapes), len(all_shapes[0])), all_shapes[0].dtype)
-        offsets[1:, int(axis)] = np.cumsum([s[int(axis)] for s in all_shapes[:-1]])
+        offsets[1:, axis] = list(itertools.accumulate(s[axis] for s in all_shapes[:-1]))
         return list(offsets)

@@ -107,9 +107,11 @@ def _rsqrt(node: Node, xp: Any) -> Callable[..., Any]:
 
 def _sigmoid(node: Node, xp: Any) -> Callable[..., Any]:
     def kernel(x: Any) -> Any:
-        y = xp.exp(-x)  # inf for very negative x, and the result the right 0
+        y = -x
+        out = y if y.ndim else None
+        y = xp.exp(y, out=out)  # inf for very negative x, and the result the right 0
         y += 1
-        return xp.reciprocal(y)
+        return xp.reciprocal(y, out=out)
 
     return kernel
 
