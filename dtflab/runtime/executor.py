@@ -21,6 +21,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
+from operator import is_
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,6 +52,10 @@ FOLDED = frozenset(
     "Const Cast Add AddV2 Sub Mul FloorDiv FloorMod Maximum Minimum Prod "
     "Pack ConcatV2 Slice StridedSlice GatherV2 Reshape ExpandDims Squeeze".split()
 )
+
+# What else shape arithmetic consists of, in a step whose shapes are mostly those of the last one. The kernels of
+# element-wise ops are not among them: they count who holds their arguments.
+_REMEMBERED = FOLDED - set("Const Add AddV2 Sub Mul Maximum Minimum".split()) | set("Range Fill Tile".split())
 
 _TRANSFERS = ("_Send", "_Recv", "_HostSend", "_HostRecv")
 
@@ -125,7 +130,7 @@ class Executor:
             return
         try:
             with np.errstate(all="ignore"):
-                value = self.constants[n] = item.kernel(*args)
+                value = self.constants[n] = _frozen(item.kernel(*args))
         except Exception:
             return  # the step that runs it will say so
         for slot, consumer in item.targets:
@@ -141,6 +146,10 @@ class Executor:
         merges = op.control_flow == "merge" and len(node.inputs) == 2 and not targets[1]
         sends = bool(op.control_flow) and op.control_flow != "loop_cond" and not merges  # the others are as any kernel
         kernel = frames.KERNELS[op.control_flow] if sends else _the_one_that_came if merges else self.device.bind(node)
+        if node.op in _REMEMBERED and self.device.type == "CPU":
+            kernel = _remembering(kernel, len(node.inputs))
+        elif node.op == "Shape" and self.device.type == "CPU":
+            kernel = _remembering_shape(kernel)
         refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
@@ -435,6 +444,45 @@ class Iteration:
         if n < 0:  # not a node's fault but ours
             raise error
         self.step.fail(op_error(error, self.executor.nodes[n], self.executor.device.name + frames.place_of(self)))
+
+
+def _frozen(value: Any) -> Any:
+    """The array, which may not be written into from now on."""
+    if value.ndim:
+        value.flags.writeable = False
+    return value
+
+
+def _remembering(kernel: Callable[..., Any], inputs: int) -> Callable[..., Any]:
+    """`kernel`, which gives its last value again for the same arguments, if these are small and can't change."""
+    seen: tuple[tuple[Any, ...], Any] = ((_DELIVERED,) * inputs, None)
+
+    def run(*args: Any) -> Any:
+        nonlocal seen
+        last, value = seen
+        if all(map(is_, args, last)):
+            return value
+        value = kernel(*args)
+        if value.nbytes <= 64 and not any(x.flags.writeable or x.nbytes > 1024 for x in args):
+            seen = args, _frozen(value)
+        return value
+
+    return run
+
+
+def _remembering_shape(kernel: Callable[..., Any]) -> Callable[[Any], Any]:
+    """The kernel of Shape, which gives the same array again as long as the shape is the same."""
+    seen: tuple[Any, Any] = (None, None)
+
+    def run(x: Any) -> Any:
+        nonlocal seen
+        shape, value = seen
+        if x.shape != shape:
+            value = _frozen(kernel(x))
+            seen = x.shape, value
+        return value
+
+    return run
 
 
 def _the_one_that_came(first: Any, second: Any) -> Any:

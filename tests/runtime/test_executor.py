@@ -9,6 +9,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op
 from dtflab.machine import costs
@@ -101,6 +102,27 @@ def test_an_uninitialized_variable_is_named():
     with pytest.raises(errors.FailedPreconditionError, match="uninitialized value weights"):
         run(v + 1.0)
     assert run(tf.is_variable_initialized(v)) == np.False_
+
+
+def test_shape_arithmetic_is_remembered_as_long_as_the_shapes_are_the_same(monkeypatch):
+    ran = []
+    tile = op_registry.get("Tile").bind
+
+    def bind(node, xp):
+        kernel = tile(node, xp)
+        return lambda *args: ran.append(node.name) or kernel(*args)
+
+    monkeypatch.setattr(op_registry.get("Tile"), "bind", staticmethod(bind))
+    x, few, mine = tf.placeholder(tf.float32, [None]), tf.constant([1, 2]), np.zeros(1)
+    small = tf.tile(few, tf.shape(x), name="small")
+    large = tf.tile(tf.constant(np.arange(100)), tf.shape(x), name="large")  # would stay in memory
+    with op("Same() -> (y: double)", lambda: np.add(mine, 1, out=mine), stateful=True), tf.Session() as session:
+        changed = tf.tile(apply_op("Same"), few[:1], name="changed")
+        for step, size in enumerate((2, 2, 3, 3), 1):
+            values = session.run([small, large, changed], {x: np.arange(size)})
+            assert values[0].tolist() == [1, 2] * size and len(values[1]) == 100 * size and values[2] == step
+            values[0][:] = 0  # a fetched value is the client's own
+    assert [ran.count(name) for name in ("small", "large", "changed")] == [2, 4, 4]
 
 
 # -- costly kernels ---------------------------------------------------------------------------------------------
