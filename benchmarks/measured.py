@@ -11,11 +11,16 @@ import os
 import platform
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dtflab.base.page_parts import with_part
 
+if TYPE_CHECKING:
+    from dtflab.viz.curves import Curves
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measured.md"
+PICTURES = "measured"  # a folder next to the page
 
 
 class Report:
@@ -24,14 +29,23 @@ class Report:
     def __init__(self, section: str) -> None:
         self.section = section
         self.lines: list[str] = []
+        self._pictures: dict[str, Curves] = {}
 
     def print(self, line: str = "") -> None:
         """Print a line, or several."""
         self.lines.append(line)
         print(line, flush=True)
 
+    def picture(self, name: str, curves: Curves) -> None:
+        """Show curves at this place of the page."""
+        self._pictures[f"{PICTURES}/{name}.svg"] = curves
+        self.lines += ["```", "", f"![{curves.table[0]}]({PICTURES}/{name}.svg)", "", "```text"]
+
     def write(self) -> None:
-        """Rewrite the section with what was printed."""
+        """Rewrite the section with what was printed, and its pictures."""
+        for path, curves in self._pictures.items():
+            (PAGE.parent / path).parent.mkdir(exist_ok=True)
+            curves.save(PAGE.parent / path)
         today, commit = datetime.date.today().isoformat(), _commit()
         text = "\n".join([f"Measured on {today} at {commit}.", "", "```text", *self.lines, "```"])
         PAGE.write_bytes(with_part(PAGE.read_bytes().decode(), self.section, text).encode())

@@ -1,8 +1,8 @@
 """Players: the processes in which the libraries run, one each, and how they are asked.
 
 Run as `python -m benchmarks.players LIBRARY`, this module is such a process: it reads the name of a workload per line,
-and which part of it, measures that once more, and answers with a line of JSON. So two libraries take turns without
-seeing each other's threads. What one workload keeps ends before the next one begins.
+and which part of it, or of a curve and a size, measures that once more, and answers with a line of JSON. So two
+libraries take turns without seeing each other's threads. What one workload keeps ends before the next one begins.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ def load(library: str) -> Any:
 
 def _play(library: str) -> None:
     """Answer until standard input ends."""
+    from benchmarks.curves import CURVES
     from benchmarks.workloads import WORKLOADS
     from benchmarks.workloads.workload import KEPT
 
@@ -91,6 +92,9 @@ def _play(library: str) -> None:
     ready: dict[str, dict[str, Callable[[], Any]]] = {}
     for line in sys.stdin:
         name, part = line.split()
+        if name in CURVES:
+            print(json.dumps(list(CURVES[name].measure(tf, int(part)))), file=answers, flush=True)
+            continue
         if name not in ready:
             ready.clear()
             KEPT.clear()

@@ -14,7 +14,10 @@ from pathlib import Path
 FOLDER = "course_files"
 _PACKAGE = Path(__file__).parent
 ROOT = _PACKAGE / FOLDER if (_PACKAGE / FOLDER).is_dir() else _PACKAGE.parent
-_PATTERNS = ("notebooks/*.ipynb", "notebooks/demos/*.ipynb", "exercises/*.ipynb", "exercises/README.md", "docs/*.md")
+_PATTERNS = (
+    *("notebooks/*.ipynb", "notebooks/demos/*.ipynb", "exercises/*.ipynb", "exercises/README.md"),
+    *("docs/*.md", "docs/*/*.svg"),
+)
 _OURS = ("docs/engineer.md", "docs/glossary.md", "docs/map.md")  # of no use without the repository
 
 

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from benchmarks import __main__ as bench, frames, gpu, measured, placer, scaling
+from benchmarks import __main__ as bench, frames, gpu, measured, placer, players, scaling
+from benchmarks.curves import CURVES
 from benchmarks.workloads import Row, Workload
 from dtflab import viz
 from dtflab.base.page_parts import with_part
@@ -176,12 +177,38 @@ def test_a_part_of_the_table_is_not_written(monkeypatch, capsys):
     assert "not allowed with argument" in capsys.readouterr().err
 
 
-def test_scaling_measures_each_size_and_the_odd_ones(page, capsys):
+class Sizes(Players):
+    """In place of players: each line of a curve is as high as its size."""
+
+    def measure(self, name, part):
+        return [float(part)] * len(CURVES[name].lines)
+
+
+def test_scaling_measures_each_size_and_the_odd_ones_and_draws_them(page, monkeypatch, capsys):
     page.write_text("<!-- begin scaling -->\n<!-- end scaling -->")
-    scaling.main(["--largest", "3", "--write"])
+    monkeypatch.setattr(scaling, "Player", Sizes)
+    scaling.main(["--largest", "20000", "--write"])
     written = page.read_text()
-    assert [line.split()[0] for line in written.splitlines() if line[:1].isdigit()] == list("123123123")
-    assert measured.processor() in written and capsys.readouterr().out.partition("\n\nwrote")[0] in written
+    assert measured.processor() in written and "load average" in written.rpartition("```text\n")[2]
+    for name, one in CURVES.items():
+        text, picture, _ = written.partition(f"]({measured.PICTURES}/{name}.svg)")
+        rows = re.findall(r"^[\d,]+  .*", text.rpartition("```text")[2], re.M)
+        values = len(one.lines) * (2 if one.in_tensorflow else 1)
+        sizes = [size for size in one.sizes if size <= 20_000]
+        assert [row.split()[0] for row in rows] == [f"{size:,}" for size in sizes], name
+        assert len(rows[0].split()) == 1 + values
+        assert picture and "<svg" in (page.parent / measured.PICTURES / f"{name}.svg").read_text()
+    with pytest.raises(SystemExit):
+        scaling.main(["--only", "ops", "--write"])
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_every_curve_is_measured_by_a_player():
+    small = {"processes": 1, "virtual": 3, "growing": 10}
+    with contextlib.closing(players.Player("dtflab")) as player:
+        for name, one in CURVES.items():
+            values = player.measure(name, str(small.get(name, min(one.sizes))))
+            assert len(values) == len(one.lines) and min(values) > 0, name
 
 
 def test_frames_are_those_of_the_gallery_and_of_the_sliders(page, monkeypatch, capsys):

@@ -107,14 +107,17 @@ def _mlp_steps(tf: Any, sizes: Sequence[int], optimizer: Any = None) -> Measure:
 @workload("ps", {"MLP 64-32-10, batch 32, 1 ps + 2 workers in one process": Row("steps/s")})
 def ps_training(tf: Any) -> Measure:
     """Between-graph replication: each worker has its own graph and thread, the variables are on the ps."""
-    addresses = free_addresses(3)
+    together = in_threads(ps_clients(tf, 2), 25)
+    return lambda: [50 / best(together, 1, batches=20)]
+
+
+def ps_clients(tf: Any, workers: int) -> list[Callable[[], Any]]:
+    """A step of each worker, of a new cluster in this process."""
+    addresses = free_addresses(1 + workers)
     spec = {"ps": addresses[:1], "worker": addresses[1:]}
     servers = [tf.train.Server(spec, job_name=job, task_index=i) for job in spec for i in range(len(spec[job]))]
     KEPT.extend(servers)
-    steps = [_ps_client(tf, spec, servers[1 + index].target, index) for index in (0, 1)]
-
-    together = in_threads(steps, 25)
-    return lambda: [25 * len(steps) / best(together, 1, batches=20)]
+    return [_ps_client(tf, spec, server.target, index) for index, server in enumerate(servers[1:])]
 
 
 def _ps_client(tf: Any, spec: dict[str, list[str]], target: str, index: int) -> Callable[[], Any]:

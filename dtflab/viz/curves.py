@@ -23,6 +23,7 @@ from dtflab.viz.drawing.style import Style, current, room, rules
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
@@ -45,13 +46,15 @@ def curve(
     *,
     title: str = "",
     log: bool = False,
+    log_values: bool = False,
     width: float = 7.2,
     height: float = 3.6,
 ) -> Curves:
     """A Figure with one line for each of `ys` (name → values) over `xs`; NaN leaves a gap.
 
     `xlabel` and `ylabel` say what is shown, with its unit: "step", "time (ms)". The axis of values begins at 0 where
-    none is negative and the largest is more than twice the smallest. With `log`, equal steps along x are equal factors.
+    none is negative and the largest is more than twice the smallest. With `log`, equal steps along x are equal factors;
+    with `log_values`, those along the axis of values.
     Sizes are inches of 100 pixels, those of a projector larger; on a page that is narrower, as that of a projector, the
     figure is narrower and as much lower. The figure has `.picture`, as a notebook shows it, and `.save(path)` for .svg,
     .html, .png and .pdf. ValueError for lines that can't be drawn.
@@ -72,7 +75,7 @@ def curve(
         _logarithmic(axes, x)
     elif _are_whole(x):
         axes.locator_params(axis="x", integer=True)
-    _scale(axes, np.concatenate([*lines.values()]))
+    _scale(axes, np.concatenate([*lines.values()]), log_values)
     _name_ends(figure, axes, x, lines)
     if not title:  # it keeps room for the label on top of the axis, which the layout does not see
         figure.get_layout_engine().set(rect=(0, 0, 1, 1 - _LABEL / (_DOTS * size[1])))
@@ -111,28 +114,40 @@ def _dress(axes: Axes, xlabel: str, ylabel: str, title: str) -> None:
     axes.yaxis.set_label_coords(0, 1.02)
     axes.set_title(title, color=INK, fontsize=large, loc="left", fontweight="bold", pad=26 * _POINT)
     axes.tick_params(labelcolor=SOFT, labelsize=small, length=0, pad=5 * _POINT)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    _write_numbers(axes.xaxis, axes.yaxis)
     axes.grid(axis="y", color=RULE, linewidth=_POINT)
     axes.set_axisbelow(True)
     for side, spine in axes.spines.items():
         spine.set(visible=side in ("left", "bottom"), color=EDGE, linewidth=_POINT)
 
 
+def _write_numbers(*axes: Axis) -> None:
+    """Write the numbers along axes as people write them."""
+    for axis in axes:
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
 def _are_whole(values: Any) -> bool:
     return bool((values == values.round()).all())
 
 
-def _scale(axes: Axes, values: Any) -> None:
+def _scale(axes: Axes, values: Any, log: bool) -> None:
     """Values that are far from each other are read as "a third of": their axis begins at 0; counts have whole numbers.
 
     Of values that lie near each other the differences count, which an axis from 0 would hide.
     """
+    from matplotlib.ticker import LogLocator
+
     values = values[np.isfinite(values)]
     low, high = values.min(), values.max()
-    if 0 <= 2 * low < high:
+    if log:
+        _check_logarithmic(low)
+        axes.set_yscale("log", subs=[])
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)))
+        _write_numbers(axes.yaxis)
+    elif 0 <= 2 * low < high:
         axes.set_ylim(bottom=0)
-    if _are_whole(values):
+    if _are_whole(values) and not log:
         axes.locator_params(axis="y", integer=True)
 
 
@@ -140,8 +155,7 @@ def _logarithmic(axes: Axes, x: Any) -> None:
     """A logarithmic axis with numbers as people write them, at as many of the points as have room."""
     from matplotlib.ticker import NullLocator
 
-    if x.min() <= 0:
-        raise ValueError(f"A logarithmic axis has no place for {x.min():g}. Leave it out, or use log=False.")
+    _check_logarithmic(x.min())
     axes.set_xscale("log")
     apart = (x.max() / x.min()) ** (1 / _MOST_NUMBERS)
     shown: list[float] = []
@@ -151,17 +165,25 @@ def _logarithmic(axes: Axes, x: Any) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
+def _check_logarithmic(lowest: float) -> None:
+    if lowest <= 0:
+        raise ValueError(f"A logarithmic axis has no place for {lowest:g}. Leave it out, or use log=False.")
+
+
 def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> None:
     """Write each name next to the end of its line; where some would touch, further away, all after their markers."""
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 
     ends = {name: int(np.flatnonzero(np.isfinite(y))[-1]) for name, y in lines.items()}
-    low, high = axes.get_ylim()
+    height_of = axes.transScale.transform  # in which equal steps are equally high
+    (_, low), (_, high) = height_of([(x[0], y) for y in axes.get_ylim()])
     gap = (high - low) * _NAME / (figure.get_figheight() * _DOTS * 0.75)  # what is around the axes takes a quarter
-    heights = _apart([float(lines[name][end]) for name, end in ends.items()], gap, high - gap / 2)
+    points = height_of([(x[end], lines[name][end]) for name, end in ends.items()])
+    placed = _apart([float(height) for _, height in points], gap, high - gap / 2)
+    heights = axes.transScale.inverted().transform([(point[0], height) for point, height in zip(points, placed)])[:, 1]
     shifted = axes.transData + ScaledTranslation(15 / _DOTS, 0, figure.dpi_scale_trans)
-    moved = any(abs(height - lines[name][end]) > gap / 2 for height, (name, end) in zip(heights, ends.items()))
+    moved = any(abs(height - point[1]) > gap / 2 for height, point in zip(placed, points))
     for i, (name, end) in enumerate(ends.items()):
         at = float(x[end]), heights[i]
         if moved:

@@ -1,4 +1,4 @@
-"""What a cluster of many tasks shares, so that N sessions of N tasks do not each pay for all of them."""
+"""Clusters of many tasks: N sessions of N tasks share descriptions, comparisons and records."""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ def test_the_course_is_copied_whole(tmp_path, capsys):
     assert there == LESSONS | EXERCISES
     out = capsys.readouterr().out
     pages = list((tmp_path / "mine").rglob("*.md"))
-    assert f"{len(there) + len(pages)} files written" in out
+    pictures = {path.name for path in (tmp_path / "mine").rglob("*.svg")}
+    assert pictures == {path.name for path in (ROOT / "docs" / "measured").glob("*.svg")}
+    assert f"{len(there) + len(pages) + len(pictures)} files written" in out
     assert tmp_path / "mine" / "docs" / "student.md" in pages  # lessons name pages of the docs
     assert f"jupyter lab {tmp_path / 'mine'}," in out  # from one of its folders the others can't be reached
 

@@ -258,3 +258,18 @@ def test_a_projectors_curve_has_text_of_16_points_and_keeps_its_style():
         width, units = (float(re.search(p, svg)[1]) for p in (r' width="([\d.]+)"', r'viewBox="0 0 ([\d.]+)'))
         least = min(float(size) for size in re.findall(r"font-size:([\d.]+)px", svg)) * width / units
         assert least * 72 / 96 == pytest.approx(points_, abs=0.02) and width == pytest.approx(pixels, abs=0.01)
+
+
+def test_a_logarithmic_axis_of_values_keeps_names_next_to_their_lines_and_apart():
+    ys = {"low": [0.2, 0.21], "near": [0.2, 0.2], "high": [10, 300]}
+    figure = viz.curve([1, 100], ys, "size", "time (ms)", log=True, log_values=True)
+    (axes,) = figure.axes
+    assert axes.get_yscale() == "log"
+    figure.draw_without_rendering()
+    numbers = [text.get_text() for text in axes.get_yticklabels()]
+    assert {"0.1", "1", "10", "100"} <= set(numbers)
+    heights = {text.get_text(): axes.transData.transform(text.xy)[1] for text in axes.texts}
+    assert heights["near"] + 14 <= heights["low"] and heights["low"] + 100 < heights["high"]
+    assert heights["high"] == pytest.approx(axes.transData.transform((100, 300))[1], abs=15)
+    with pytest.raises(ValueError, match="no place for 0"):
+        viz.curve([1, 2], {"a": [0, 1]}, "x", "y", log_values=True)
