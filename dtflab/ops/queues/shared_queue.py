@@ -8,13 +8,13 @@ Every node that shares a queue must declare the same kind, capacity, types and s
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from dtflab.base import events
+from dtflab.base.brief_lock import BriefLock
 from dtflab.base.events import PROCESS, QueueEvent
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
@@ -105,7 +105,7 @@ class Queue:
         self.shapes = [tuple(shape.as_list()) for shape in spec.shapes]
         self.state = spec.new_state(name)
         self.device, self.container = device, container
-        self._lock = threading.Lock()
+        self._lock = BriefLock()
 
     def must_be(self, asked: Spec, op_type: str) -> None:
         """Raise InvalidArgumentError unless this is the queue that a node declares."""

@@ -8,7 +8,6 @@ its queue. It waits there as a dequeue does: it stands in the queue's line and h
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
+from dtflab.base.brief_lock import BriefLock
 from dtflab.files.sources import Source
 from dtflab.ops.messages import invalid
 from dtflab.ops.queues.queue_state import Element, Get
@@ -50,7 +50,7 @@ class Reader:
     def __init__(self, name: str, kind: str, start: Callable[[bytes], Source], serializes: bool) -> None:
         self.name, self.kind = name, kind
         self._start, self._serializes = start, serializes
-        self._lock = threading.Lock()
+        self._lock = BriefLock()
         self._line: deque[Request] = deque()
         self._source: Source | None = None
         self._error: Exception | None = None  # for the first request in line
