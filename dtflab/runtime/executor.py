@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dtflab.graph import op_registry
+from dtflab.graph import dtypes, op_registry
 from dtflab.graph.node import Node
 from dtflab.machine import costs
 from dtflab.machine.clock import REAL
@@ -146,7 +146,8 @@ class Executor:
         merges = op.control_flow == "merge" and len(node.inputs) == 2 and not targets[1]
         sends = bool(op.control_flow) and op.control_flow != "loop_cond" and not merges  # the others are as any kernel
         kernel = frames.KERNELS[op.control_flow] if sends else _the_one_that_came if merges else self.device.bind(node)
-        if node.op in _REMEMBERED and self.device.type == "CPU":
+        holds_objects = node.output_types[:1] in ([dtypes.resource], [dtypes.variant])
+        if node.op in _REMEMBERED and self.device.type == "CPU" and not holds_objects:
             kernel = _remembering(kernel, len(node.inputs))
         elif node.op == "Shape" and self.device.type == "CPU":
             kernel = _remembering_shape(kernel)
