@@ -103,10 +103,10 @@ class GatherV2(Op):
             ndim, axis = params.ndim, int(axis)
             if not -ndim <= axis < ndim:
                 raise invalid(f"Expected axis in the range [{-ndim}, {ndim}), but got {axis}")
-            check_range(indices, params.shape[axis])
-            if xp is np and not indices.ndim and not axis:  # where `take` would let other threads run, for one row
-                row = params[indices.item()]
+            if xp is np and not indices.ndim and not axis and 0 <= int(indices) < len(params):
+                row = params[int(indices)]  # where `take` would let other threads run
                 return row.copy() if ndim > 1 else row
+            check_range(indices, params.shape[axis])
             return params.take(indices, axis)
 
         return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
