@@ -17,7 +17,7 @@ import numpy as np
 
 from dtflab.graph.node import Node
 from dtflab.ops import windows
-from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
+from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard, alone
 from dtflab.ops.messages import invalid, shape_text
 
 SCRATCH = 1 << 21  # bytes of windows that are laid out at a time; with less, threads wait for Python's lock
@@ -87,23 +87,24 @@ def convolve(xp: Any, shard: Shard, x: Any, w: Any, axes: Sequence[windows.Axis]
 def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient by the input: what each output sends back through its window, added up.
 
-    Where the filter moves in steps of 1, that is a convolution again, with the filter turned round, and faster.
+    Along the last axis, if the filter moves there in steps of 1, that is a convolution with the filter turned round.
     """
     depth, filters = w.shape[-2:]
-    turned = [a.turned() for a in axes]
-    if filters <= 4 * depth and all(a.before >= 0 and a.after >= 0 and a.stride == 1 for a in turned):
-        back = xp.flip(w, tuple(range(len(axes)))).swapaxes(-1, -2)
-        return convolve(xp, shard, dy, back, turned)
-    plan = _Plan(xp, axes, math.prod(windows.outs(axes)), depth, filters, dy.itemsize)
+    seen, along = [windows.Axis(n, 1, 1, 1, 0, 0, n) for n in windows.outs(axes)], axes[-1].turned()
+    if filters <= 4 * depth and along.before >= 0 and along.after >= 0 and along.stride == 1:
+        back, outer, seen[-1] = xp.moveaxis(xp.flip(w, -3), (-3, -1), (0, 1)), axes[:-1], along
+    else:
+        back, outer = xp.moveaxis(w, -1, 0), axes
+    plan = _Plan(xp, outer, math.prod(windows.outs(seen)), depth, filters * seen[-1].window, dy.itemsize)
+    back = back.reshape(*(a.window for a in seen), filters, plan.inner)
     dx = xp.zeros((len(dy), *(a.size for a in axes), depth), dy.dtype)
-    back = xp.swapaxes(w.reshape(plan.positions, depth, filters), 1, 2)
 
     def work(first: int, last: int) -> None:
-        for some, rows in plan.blocks(first, last):
-            sent = xp.matmul(dy[some].reshape(1, rows, filters), back)
-            sent = sent.reshape(plan.positions, *dy[some].shape[:-1], depth)
-            for k, (_, there, here) in enumerate(windows.positions(axes)):
-                dx[some][(slice(None), *there)] += sent[k][(slice(None), *here)]
+        for some, _ in plan.blocks(first, last):
+            sent = convolve(xp, alone if len(dy) > 1 else shard, dy[some], back, seen)
+            sent = sent.reshape(*sent.shape[:-1], plan.positions, depth)
+            for k, (_, there, here) in enumerate(windows.positions(outer)):
+                dx[some][(slice(None), *there)] += sent[(slice(None), *here)][..., k, :]
 
     shard(len(dy), plan.cost, work)
     return dx
