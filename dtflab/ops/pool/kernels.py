@@ -42,8 +42,10 @@ def _each_chosen(xp: Any, axes: Sequence[windows.Axis], x: Any, y: Any) -> Any:
 def to_largest(xp: Any, x: Any, y: Any, dy: Any, axes: Sequence[windows.Axis]) -> Any:
     """The gradient of `largest`: each output's gradient, at the place of its value."""
     dx = xp.zeros(x.shape, dy.dtype)
+    apart = all(a.stride >= a.window for a in axes)
     for there, here, chosen in _each_chosen(xp, axes, x, y):
-        dx[there] += windows.masked(chosen, dy[here])
+        sent = windows.masked(chosen, dy[here])
+        dx[there] = sent if apart else dx[there] + sent
     return dx
 
 

@@ -28,7 +28,7 @@ from dtflab.ops.handles import variable_of
 from dtflab.ops.messages import check_rank, invalid, shape_text
 
 Formula = Callable[..., None]
-BLOCK = 1 << 17  # elements of a variable that a formula changes at a time, so that its steps stay in the cache
+BLOCK = 1 << 15  # elements of a variable that a formula changes at a time, so that its steps stay in the cache
 
 
 @dataclass(frozen=True)
