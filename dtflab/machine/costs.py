@@ -19,7 +19,7 @@ from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op
 
-COSTLY_FLOPS = 30_000_000  # of a matrix product; about 300 µs on one core
+COSTLY_FLOPS = 50_000_000  # of a matrix product; 300 to 500 µs on one core
 COSTLY_ELEMENTS = 1 << 20  # of whatever else; 1 million exponentials take 350 µs
 
 Rule = Callable[[Sequence[Any]], bool]  # arguments → is the kernel costly with them?
