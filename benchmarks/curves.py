@@ -167,7 +167,7 @@ def _sum_over(tf: Any, target: str, count: int) -> float:
             total = tf.add_n(parts).op
         with tf.Session(target) as session:
             session.run(total)
-            return median(lambda: session.run(total), 100)
+            return median(lambda: session.run(total), 50)
 
 
 @curve(
@@ -225,7 +225,7 @@ def workers(tf: Any, count: int) -> list[float]:
 
 # ---- simulation, which only dtflab has ----------------------------------------------------------------------
 
-_STEPS = 10
+_STEPS = 5
 
 
 @curve(

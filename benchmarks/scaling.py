@@ -20,7 +20,7 @@ from benchmarks.measured import Report, add_write, load
 from benchmarks.players import Player
 from dtflab import viz
 
-_WIDTH, _NAME, _CELL = 118, 26, 18
+_WIDTH = 118
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -44,8 +44,9 @@ def show(one: Curve, sizes: Sequence[int], report: Report) -> None:
     """Measure a curve, print its table and draw it."""
     report.print("\n" + textwrap.fill(one.says, _WIDTH))
     largest = {"dtflab": math.inf} | ({"TensorFlow": one.in_tensorflow} if one.in_tensorflow else {})
-    report.print(_row(one.unit, *(line for line in one.lines for _ in largest)))
-    report.print(_row(one.size, *[*largest] * len(one.lines)))
+    cell = 2 + max(map(len, [*largest, *one.lines]))
+    report.print(_row(cell, one.unit, *(line for line in one.lines for _ in largest)))
+    report.print(_row(cell, one.size, *[*largest] * len(one.lines)))
     rows = []
     with contextlib.ExitStack() as closing:
         players = [closing.enter_context(contextlib.closing(Player(library))) for library in largest]
@@ -55,7 +56,7 @@ def show(one: Curve, sizes: Sequence[int], report: Report) -> None:
                 for player in players
             ]
             rows.append([value for line in zip(*values, strict=True) for value in line])
-            report.print(_row(f"{size:,}", *map(_text, rows[-1])))
+            report.print(_row(cell, f"{size:,}", *map(_text, rows[-1])))
     names = [_name(one, line, library) for line in one.lines for library in largest]
     lines = dict(list(zip(names, zip(*rows, strict=True), strict=True))[one.drawn * len(largest) :])
     seen = [value for line in lines.values() for value in line if not math.isnan(value)]
@@ -72,8 +73,8 @@ def _text(value: float) -> str:
     return "" if math.isnan(value) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _row(name: str, *cells: str) -> str:
-    return f"{name:<{_NAME}}" + "".join(f"{cell:>{_CELL}}" for cell in cells)
+def _row(width: int, name: str, *cells: str) -> str:
+    return f"{name:<24}" + "".join(f"{cell:>{width}}" for cell in cells)
 
 
 if __name__ == "__main__":
