@@ -34,7 +34,7 @@ def accumulator(xp: Any, ufunc: str) -> Callable[..., Any]:
     reduce = getattr(xp, ufunc).reduce
 
     def by_axes(x: Any, axes: tuple[int, ...], dtype: Any, keep: bool) -> Any:
-        if len(axes) > 1 and x.ndim - 1 not in axes:
+        if len(axes) > 1 and x.ndim - 1 not in axes and x.itemsize > 2:  # short floats round each sum in this order
             for axis in sorted(axes)[:-1]:
                 x = reduce(x, axis, dtype, None, True)
         return reduce(x, axes, dtype, None, keep)
