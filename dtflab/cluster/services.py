@@ -20,7 +20,16 @@ from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
 from dtflab.cluster.incoming import nodes_of
-from dtflab.cluster.tensor_codec import parse, parse_named, serialize, serialize_named
+from dtflab.cluster.tensor_codec import (
+    NO_HEADER,
+    Buffer,
+    Pieces,
+    framed,
+    parse,
+    parse_named,
+    serialize,
+    serialize_named,
+)
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.graph.node import Node, by_name
@@ -47,7 +56,7 @@ class Answering(Protocol):
         """Call `callback(why)` if the caller gives up or the task stops; at once if that has happened."""
 
 
-Method = Callable[[bytes, Answering], bytes]
+Method = Callable[[Buffer, Answering], bytes | Pieces]
 _ByKey = list[tuple[str, object]]  # keys of a rendezvous and their values
 
 
@@ -77,7 +86,7 @@ class MasterService:
             "ReleaseCallable": self._release_callable,
         }
 
-    def _create_session(self, data: bytes, call: Answering) -> bytes:
+    def _create_session(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.CreateSessionRequest.FromString(data)
         nodes = nodes_of(request.graph_def)
         handle = self._master.create_session(nodes, request.config)
@@ -85,7 +94,7 @@ class MasterService:
         call.on_end(lambda why: self._forget(handle))  # nobody will ever know the handle
         return master_messages.CreateSessionResponse(session_handle=handle, graph_version=0).SerializeToString()
 
-    def _extend_session(self, data: bytes, call: Answering) -> bytes:
+    def _extend_session(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.ExtendSessionRequest.FromString(data)
         graph = self._graph(request.session_handle)
         with graph.lock:
@@ -101,7 +110,7 @@ class MasterService:
         self._master.session(handle)  # raises for an unknown handle
         return self._graphs.setdefault(handle, _Growing(()))
 
-    def _run_step(self, data: bytes, call: Answering) -> bytes:
+    def _run_step(self, data: Buffer, call: Answering) -> Pieces:
         request, feeds = parse_named(master_messages.RunStepRequest, data, "feed")
         handle, response = request.session_handle, master_messages.RunStepResponse()
         try:
@@ -136,13 +145,13 @@ class MasterService:
 
         return self._master.run_step(handle, feeds, list(fetches), list(targets), options, wanted, begins)
 
-    def _partial_run_setup(self, data: bytes, call: Answering) -> bytes:
+    def _partial_run_setup(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.PartialRunSetupRequest.FromString(data)
         feeds, fetches, targets = list(request.feed), list(request.fetch), list(request.target)
         handle = self._master.partial_run_setup(request.session_handle, feeds, fetches, targets)
         return master_messages.PartialRunSetupResponse(partial_run_handle=handle).SerializeToString()
 
-    def _close_session(self, data: bytes, call: Answering) -> bytes:
+    def _close_session(self, data: Buffer, call: Answering) -> bytes:
         handle = master_messages.CloseSessionRequest.FromString(data).session_handle
         self._master.session(handle)
         self._forget(handle)
@@ -154,7 +163,7 @@ class MasterService:
             self._callables.pop(key, None)
         self._master.close_session(handle)
 
-    def _list_devices(self, data: bytes, call: Answering) -> bytes:
+    def _list_devices(self, data: Buffer, call: Answering) -> bytes:
         handle = master_messages.ListDevicesRequest.FromString(data).session_handle
         devices = self._master.list_devices(handle) if handle else self._task.worker.get_status()
         response = master_messages.ListDevicesResponse()
@@ -163,14 +172,14 @@ class MasterService:
             (response.local_device if own else response.remote_device).append(device)
         return response.SerializeToString()
 
-    def _reset(self, data: bytes, call: Answering) -> bytes:
+    def _reset(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.ResetRequest.FromString(data)
         self._graphs.clear()
         self._callables.clear()
         self._master.reset(list(request.container))
         return master_messages.ResetResponse().SerializeToString()
 
-    def _make_callable(self, data: bytes, call: Answering) -> bytes:
+    def _make_callable(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.MakeCallableRequest.FromString(data)
         self._master.session(request.session_handle)
         if request.options.tensor_connection:
@@ -180,7 +189,7 @@ class MasterService:
             self._callables[request.session_handle, number] = request.options
         return master_messages.MakeCallableResponse(handle=number).SerializeToString()
 
-    def _run_callable(self, data: bytes, call: Answering) -> bytes:
+    def _run_callable(self, data: Buffer, call: Answering) -> Pieces:
         request, feeds = parse(master_messages.RunCallableRequest, data, "feed")
         wanted = self._callable(request)
         if len(feeds) != len(wanted.feed):
@@ -198,7 +207,7 @@ class MasterService:
         except KeyError:
             raise errors.InvalidArgumentError.of(f"No such callable handle: {request.handle}") from None
 
-    def _release_callable(self, data: bytes, call: Answering) -> bytes:
+    def _release_callable(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.ReleaseCallableRequest.FromString(data)
         self._callable(request)
         self._callables.pop((request.session_handle, request.handle), None)
@@ -216,6 +225,20 @@ class _Growing:
     def extend(self, nodes: Sequence[Node]) -> None:
         self.nodes.update(by_name(nodes))
         self.version += 1
+
+
+def recv_tensor_response(value: object) -> Pieces:
+    """The answer to a RecvTensor."""
+    response = worker_messages.RecvTensorResponse()
+    if value is DEAD:
+        response.is_dead = True
+        return [response.SerializeToString()]
+    return serialize(response, "tensor", [value])
+
+
+def pushed_tensor(value: object) -> Pieces:
+    """A tensor that is pushed: framed, or as the answer to a RecvTensor."""
+    return framed(value) or [NO_HEADER, *recv_tensor_response(value)]
 
 
 class WorkerService:
@@ -250,10 +273,10 @@ class WorkerService:
             "GetStepSequence": _unimplemented(_NO_COLLECTIVES),
         }
 
-    def _get_status(self, data: bytes, call: Answering) -> bytes:
+    def _get_status(self, data: Buffer, call: Answering) -> bytes:
         return worker_messages.GetStatusResponse(device_attributes=self._worker.get_status()).SerializeToString()
 
-    def _create_worker_session(self, data: bytes, call: Answering) -> bytes:
+    def _create_worker_session(self, data: Buffer, call: Answering) -> bytes:
         request = worker_messages.CreateWorkerSessionRequest.FromString(data)
         if request.isolate_session_state or request.server_def.cluster.job:
             raise errors.UnimplementedError.of("dtflab's sessions use the cluster and the state of their server.")
@@ -266,7 +289,7 @@ class WorkerService:
         self._worker.create_worker_session(request.session_handle, master, incarnation)
         return worker_messages.CreateWorkerSessionResponse().SerializeToString()
 
-    def _delete_worker_session(self, data: bytes, call: Answering) -> bytes:
+    def _delete_worker_session(self, data: Buffer, call: Answering) -> bytes:
         self._delete(worker_messages.DeleteWorkerSessionRequest.FromString(data).session_handle)
         return worker_messages.DeleteWorkerSessionResponse().SerializeToString()
 
@@ -288,20 +311,20 @@ class WorkerService:
             )
         return session
 
-    def _register_graph(self, data: bytes, call: Answering) -> bytes:
+    def _register_graph(self, data: Buffer, call: Answering) -> bytes:
         request = worker_messages.RegisterGraphRequest.FromString(data)
         session = self._session(request)
         graph_handle = self._worker.register_graph(request.session_handle, nodes_of(request.graph_def))
         session.graphs.add(graph_handle)
         return worker_messages.RegisterGraphResponse(graph_handle=graph_handle).SerializeToString()
 
-    def _deregister_graph(self, data: bytes, call: Answering) -> bytes:
+    def _deregister_graph(self, data: Buffer, call: Answering) -> bytes:
         request = worker_messages.DeregisterGraphRequest.FromString(data)
         self._session(request).graphs.discard(request.graph_handle)
         self._worker.deregister_graph(request.session_handle, request.graph_handle)
         return worker_messages.DeregisterGraphResponse().SerializeToString()
 
-    def _run_graph(self, data: bytes, call: Answering) -> bytes:
+    def _run_graph(self, data: Buffer, call: Answering) -> Pieces:
         request, sent = parse_named(RunGraphRequest, data, "send")
         response = RunGraphResponse()
         try:
@@ -373,15 +396,11 @@ class WorkerService:
         self._clock.spawn(drive, name=f"partial run {request.step_id:x}")
         return running
 
-    def _recv_tensor(self, data: bytes, call: Answering) -> bytes:
+    def _recv_tensor(self, data: Buffer, call: Answering) -> Pieces:
         request = worker_messages.RecvTensorRequest.FromString(data)
         self._check_sender(request.rendezvous_key)
         value = self._awaited(request.step_id, request.rendezvous_key, call)
-        response = worker_messages.RecvTensorResponse()
-        if value is DEAD:
-            response.is_dead = True
-            return response.SerializeToString()
-        return serialize(response, "tensor", [value])
+        return recv_tensor_response(value)
 
     def _check_sender(self, key: str) -> None:
         """Refuse the key of an unknown device, or of one as it was before a restart: nothing is ever sent under it."""
@@ -420,13 +439,13 @@ class WorkerService:
             raise error
         return value
 
-    def _cleanup_graph(self, data: bytes, call: Answering) -> bytes:
+    def _cleanup_graph(self, data: Buffer, call: Answering) -> bytes:
         step_id = worker_messages.CleanupGraphRequest.FromString(data).step_id
         self._worker.cleanup_graph(step_id)
         self._partial.pop(step_id, None)
         return worker_messages.CleanupGraphResponse().SerializeToString()
 
-    def _cleanup_all(self, data: bytes, call: Answering) -> bytes:
+    def _cleanup_all(self, data: Buffer, call: Answering) -> bytes:
         self._worker.cleanup_all(list(worker_messages.CleanupAllRequest.FromString(data).container))
         return worker_messages.CleanupAllResponse().SerializeToString()
 
@@ -451,7 +470,7 @@ _NO_COLLECTIVES = "dtflab has no collective operations: use parameter servers, o
 
 
 def _unimplemented(text: str) -> Method:
-    def method(data: bytes, call: Answering) -> bytes:
+    def method(data: Buffer, call: Answering) -> bytes:
         raise errors.UnimplementedError.of(text)
 
     return method
@@ -463,14 +482,14 @@ def _nothing(response: Message) -> Method:
     return lambda data, call: answer
 
 
-def _failed(response: master_messages.RunStepResponse | RunGraphResponse, error: errors.OpError) -> bytes:
+def _failed(response: master_messages.RunStepResponse | RunGraphResponse, error: errors.OpError) -> Pieces:
     """An OK answer that carries an error, as TensorFlow's clients and masters ask for."""
     response.status_code = error.error_code  # type: ignore[assignment]  # Code is a class for the type checker only
     response.status_error_message = error.message
-    return response.SerializeToString()
+    return [response.SerializeToString()]
 
 
-def request_of(method: str, data: bytes) -> Message | None:
+def request_of(method: str, data: Buffer) -> Message | None:
     """The message of a call that says which step it belongs to, for those who watch; None for any other."""
     kinds: dict[str, type[Message]] = {
         "RecvTensor": worker_messages.RecvTensorRequest,

@@ -10,6 +10,7 @@ what happens once per session, and the announcement of a trace wait for their an
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, OpenCall
-from dtflab.cluster.tensor_codec import parse, parse_named, serialize_named
+from dtflab.cluster.tensor_codec import NO_HEADER, Buffer, Pieces, parse, parse_named, serialize_named, unframed
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
@@ -28,15 +29,17 @@ from dtflab.runtime.rendezvous import DEAD, Done
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
+    from dtflab.cluster.link import Link
     from dtflab.graph.node import Node
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
     from dtflab.protos.step_stats_pb2 import StepStats
+    from dtflab.runtime.pushing import PushingRendezvousMgr
     from dtflab.runtime.runner import Step
     from dtflab.runtime.transport import Feeds
 
-Answered = Callable[[bytes, errors.OpError | None], object]  # with the answer, or its error
+Answered = Callable[[Buffer, errors.OpError | None], object]  # with the answer, or its error
 _SLACK = 0.5  # seconds that a master has to answer that time is up, before its client stops waiting
 
 
@@ -46,11 +49,21 @@ class Wire(Protocol):
     address: str
     task: str  # the task that lives there, as far as known
 
-    def call(self, path: str, request: bytes, timeout: float | None = None) -> bytes:
+    def call(self, path: str, request: Pieces, timeout: float | None = None) -> Buffer:
         """Ask and wait for the answer. Raises a class of `errors`."""
 
-    def start(self, path: str, request: bytes, done: Answered | None = None) -> Callable[[], object]:
+    def start(self, path: str, request: Pieces, done: Answered | None = None) -> Callable[[], object]:
         """Ask; `done(answer, error)` comes later, on any thread. The result gives up waiting."""
+
+    def tell(self, path: str, request: Pieces) -> None:
+        """Ask for what takes no time, and whose answer nobody needs; perhaps only with the next call."""
+
+    @property
+    def link(self) -> Link | None:
+        """The connection over which the other end can push, if there is one."""
+
+    def lost(self, why: str) -> errors.OpError:
+        """The error of what was awaited over a link that is lost."""
 
     def close(self) -> None: ...
 
@@ -82,8 +95,8 @@ class MasterStub:
         """The master's task, or its address until it has answered for the first time."""
         return self._wire.task or self._wire.address
 
-    def _call(self, method: str, request: Message | bytes, timeout: float | None = None) -> bytes:
-        data = request if isinstance(request, bytes) else request.SerializeToString()
+    def _call(self, method: str, request: Message | Pieces, timeout: float | None = None) -> Buffer:
+        data = request if isinstance(request, list) else [request.SerializeToString()]
         return self._wire.call(f"/tensorflow.MasterService/{method}", data, timeout)
 
     def local(self) -> None:
@@ -182,7 +195,7 @@ class MasterStub:
         self._wire.close()
 
 
-def _end_and_do(call: OpenCall, done: Answered | None, answer: bytes, error: errors.OpError | None) -> None:
+def _end_and_do(call: OpenCall, done: Answered | None, answer: Buffer, error: errors.OpError | None) -> None:
     """Note the end of a watched call, then pass its answer on."""
     call.received = len(answer)
     call.ended(error)
@@ -193,18 +206,22 @@ def _end_and_do(call: OpenCall, done: Answered | None, answer: bytes, error: err
 class WorkerStub:
     """The worker `task` at the end of a wire, for a master or another worker (transport.WorkerInterface)."""
 
-    def __init__(self, task: str, wire: Wire, source: str = "") -> None:
+    def __init__(self, task: str, wire: Wire, source: str = "", inbox: PushingRendezvousMgr | None = None) -> None:
         self.task = task
         self._wire = wire
+        self._inbox = inbox  # of the calling task: where pushed tensors come
+        self._pushing: Link | None = None  # over this link it pushes
+        self._asking = 0  # tensors that were asked for and are not here
+        self._lock = threading.Lock()
         self._source = source  # the calling task, for listeners; "" for a call that only asks whether it is there
         self._over: deque[int] = deque()  # steps that went well, to be cleaned up when nobody waits for that
 
-    def _call(self, method: str, request: Message, timeout: float | None = None) -> bytes:
+    def _call(self, method: str, request: Message, timeout: float | None = None) -> Buffer:
         data, path = request.SerializeToString(), f"/tensorflow.WorkerService/{method}"
         if not self._is_watched():
-            return self._wire.call(path, data, timeout)
+            return self._wire.call(path, [data], timeout)
         with wire_call(method, self._source, self.task, request, len(data)) as call:
-            answer = self._wire.call(path, data, timeout)
+            answer = self._wire.call(path, [data], timeout)
             call.received = len(answer)
             return answer
 
@@ -213,7 +230,7 @@ class WorkerStub:
         if self._is_watched():
             call = wire_call(method, self._source, self.task, request, len(data))
             done = partial(_end_and_do, call, done)
-        return self._wire.start(f"/tensorflow.WorkerService/{method}", data, done)
+        return self._wire.start(f"/tensorflow.WorkerService/{method}", [data], done)
 
     def _is_watched(self) -> bool:
         return bool(PROCESS.call and self._source)
@@ -280,12 +297,12 @@ class WorkerStub:
         request.exec_opts.record_timeline = step.traced
         if step.traced:
             self._call("Logging", worker_messages.LoggingRequest(enable_rpc_logging=True), timeout=5.0)
+        self._tidy()
         cancel = self._start("RunGraph", request, lambda data, error: step.post(self._ran, step, data, error))
         step.expect()
         step.on_cancel(lambda error: cancel())
-        self._tidy()
 
-    def _ran(self, step: Step, data: bytes, error: errors.OpError | None) -> None:
+    def _ran(self, step: Step, data: Buffer, error: errors.OpError | None) -> None:
         """The partition has ended (called by the thread that drives the step)."""
         try:
             if error is not None:
@@ -307,7 +324,7 @@ class WorkerStub:
         step.expect()
         self._start("Logging", request, lambda data, error: step.post(self._merge_transfers, step, ran, data, error))
 
-    def _merge_transfers(self, step: Step, ran: StepStats, data: bytes, error: errors.OpError | None) -> None:
+    def _merge_transfers(self, step: Step, ran: StepStats, data: Buffer, error: errors.OpError | None) -> None:
         if error is None:  # a step must not fail because a part of its trace is missing
             devices = {stats.device: stats for stats in ran.dev_stats}
             for labeled in worker_messages.LoggingResponse.FromString(data).step:
@@ -319,21 +336,52 @@ class WorkerStub:
             step.trace.merge(ran)
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], object]:
-        """Pull a value; the result gives up waiting."""
+        """Pull a value, or wait until it is pushed; the result gives up waiting."""
+        if self._inbox is not None and (link := self._pushing_link(self._inbox)) is not None:
+            return self._await_push(link, self._inbox, step_id, key, done)
 
-        def arrived(data: bytes, error: errors.OpError | None) -> None:
+        def arrived(data: Buffer, error: errors.OpError | None) -> None:
+            with self._lock:
+                self._asking -= 1
             value = None
             try:
                 if error is None:
                     with self._readable("RecvTensor"):
-                        response, tensors = parse(worker_messages.RecvTensorResponse, data, "tensor")
-                        value = DEAD if response.is_dead else tensors[0]
+                        value = received(data)
             except errors.OpError as unreadable:
                 error = unreadable
             done(value, error)
 
         request = worker_messages.RecvTensorRequest(step_id=step_id, rendezvous_key=key)
         return self._start("RecvTensor", request, arrived)
+
+    def _pushing_link(self, inbox: PushingRendezvousMgr) -> Link | None:
+        """The link over which the other end pushes what is for this task; if it does not, a pull is counted.
+
+        It is asked to push once no tensor is awaited that was pulled.
+        """
+        link = self._wire.link
+        with self._lock:
+            if link is not None and link is not self._pushing and not self._asking:
+                self._pushing = link
+                link.push_to(self._source)
+                link.on_lost(lambda why: inbox.fail_from(self.task, self._wire.lost(why)))
+            if link is None or link is not self._pushing:
+                self._asking += 1
+                return None
+            return link
+
+    def _await_push(
+        self, link: Link, inbox: PushingRendezvousMgr, step_id: int, key: str, done: Done
+    ) -> Callable[[], object]:
+        rendezvous = inbox.find(step_id)
+        try:
+            rendezvous.recv_async(key, done)
+        except errors.OpError as error:
+            done(None, error)
+        if link.lost:  # perhaps before `done` stood there
+            inbox.fail_from(self.task, self._wire.lost(link.lost))
+        return partial(rendezvous.forget, key, done)
 
     @contextlib.contextmanager
     def _readable(self, method: str) -> Iterator[None]:
@@ -347,14 +395,19 @@ class WorkerStub:
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
         """Say that a step is over: at once if it failed, else with the next one, and never wait for an answer."""
-        self._over.append(step_id)
-        if error is not None:
-            self._tidy()
+        if error is None:
+            self._over.append(step_id)
+        else:
+            self._start("CleanupGraph", worker_messages.CleanupGraphRequest(step_id=step_id))
 
     def _tidy(self) -> None:
         while self._over:
             with contextlib.suppress(IndexError):  # another thread was faster
-                self._start("CleanupGraph", worker_messages.CleanupGraphRequest(step_id=self._over.popleft()))
+                request = worker_messages.CleanupGraphRequest(step_id=self._over.popleft())
+                data = request.SerializeToString()
+                if self._is_watched():
+                    wire_call("CleanupGraph", self._source, self.task, request, len(data)).ended(None)
+                self._wire.tell("/tensorflow.WorkerService/CleanupGraph", [data])
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers there."""
@@ -363,6 +416,24 @@ class WorkerStub:
     def close(self) -> None:
         """Let the wire go; later calls raise CancelledError."""
         self._wire.close()
+
+
+def received_push(data: Buffer) -> object:
+    """The value that was pushed (`services.pushed_tensor`); a class of `errors` if it can't be read."""
+    if data[: len(NO_HEADER)] != NO_HEADER:
+        return unframed(data)
+    return received(data[len(NO_HEADER) :])
+
+
+def received(data: Buffer) -> object:
+    """The value in the answer to a RecvTensor."""
+    response, tensors = parse(worker_messages.RecvTensorResponse, data, "tensor")
+    return DEAD if response.is_dead else tensors[0]
+
+
+def sender(key: str) -> str:
+    """The task that makes the value of a key."""
+    return device_spec.task_name(key.partition(";")[0])
 
 
 def _raise_stored(response: master_messages.RunStepResponse | worker_messages.RunGraphResponse) -> None:

@@ -133,7 +133,7 @@ class Task:
             return Absent(task, address)
         from dtflab.cluster.grpc_transport import WorkerStub
 
-        return WorkerStub(task, address, source=self.name)
+        return WorkerStub(task, address, own=self)
 
     def help(self, step: Step) -> None:
         """Have a part in the step of another master in this process."""

@@ -9,6 +9,7 @@ Rule: threads are started in this file and nowhere else (a test looks). `Lock` a
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
@@ -17,7 +18,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Protocol
 
 from dtflab.base import events
@@ -69,26 +69,56 @@ class Clock(Protocol):
         """A thread that has been started and calls `target(*args)`; see `thread`."""
 
 
-class _Event(threading.Event):
-    """An event at which Ctrl-C is always seen.
+class _Event:
+    """An event at which Ctrl-C is always seen. That of `threading` is made of a condition, and costs three times as
+    much.
 
     CPython looks for signals before and after a lock is waited for, not in the moment between its last look and the
     system call. One that comes just then would be seen when the wait ends: so the main thread, which alone sees
     signals, waits in stretches.
     """
 
+    __slots__ = ("_is_set", "_waiting", "what")
     STRETCH = 0.5  # seconds
-    what = ""
+
+    def __init__(self) -> None:
+        self.what = ""
+        self._is_set = False
+        self._waiting: dict[threading.Lock, None] = {}  # held, one for each thread that waits
+
+    def set(self) -> None:
+        self._is_set = True
+        while self._waiting:
+            with contextlib.suppress(KeyError):  # another thread was faster
+                self._waiting.popitem()[0].release()
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
         """True once the event is set; False after `timeout` seconds."""
-        if threading.current_thread() is not threading.main_thread():
-            return super().wait(timeout)
-        end = math.inf if timeout is None else time.perf_counter() + timeout
-        while not super().wait(min(self.STRETCH, max(0.0, end - time.perf_counter()))):
-            if time.perf_counter() >= end:
-                return False
-        return True
+        if self._is_set:
+            return True
+        lock = threading.Lock()
+        lock.acquire()
+        self._waiting[lock] = None
+        try:
+            return self._is_set or _comes(lock, timeout)  # set before it could see the lock, or from now on
+        finally:
+            self._waiting.pop(lock, None)
+
+
+def _comes(lock: threading.Lock, timeout: float | None) -> bool:
+    """Whether another thread lets a lock go within `timeout` seconds."""
+    end = math.inf if timeout is None else time.perf_counter() + timeout
+    most = _Event.STRETCH if threading.current_thread() is threading.main_thread() else threading.TIMEOUT_MAX
+    while not lock.acquire(timeout=min(most, max(0.0, end - time.perf_counter()))):
+        if time.perf_counter() >= end:
+            return False
+    return True
 
 
 class OwnThread(threading.Thread):
@@ -137,7 +167,7 @@ def current() -> Clock:
 events.moment = lambda: current().now()
 
 
-@contextmanager
+@contextlib.contextmanager
 def using(clock: Clock) -> Iterator[None]:
     """Let `clock` count for this thread in the block."""
     before = getattr(_of_thread, "clock", None)

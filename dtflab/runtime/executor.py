@@ -285,9 +285,11 @@ class Iteration:
         if mode & CONTROL_FLOW:
             kernel(self, n, *args)
             return _DELIVERED
-        if mode & COSTLY and self._pays_a_hop(n, args):
-            self._run_on_pool(n, args)
-            return _DELIVERED
+        if mode & COSTLY and self._is_costly(n, args):
+            self.step.send_off()
+            if self._has_others():
+                self._run_on_pool(n, args)
+                return _DELIVERED
         value = self._run_async(n, args) if mode & ASYNC else self._compute(n, args)
         if mode & COST_UNKNOWN:
             self.executor.learn(n, args, value)
@@ -330,10 +332,13 @@ class Iteration:
             return _DELIVERED
         return value
 
-    def _pays_a_hop(self, n: int, args: list[Any]) -> bool:
-        """True if a costly node gains by another thread: it takes long, or waits, and there is something else to do."""
-        others = self.step.inter_op >= 0 and (self.ready or not self.step.idle)
-        return bool(others) and self.executor.costs[n](args)
+    def _is_costly(self, n: int, args: list[Any]) -> bool:
+        """True if a node takes long, or waits, and there is something to do or to send off before it ends."""
+        return (self.step.holds or self._has_others()) and self.executor.costs[n](args)
+
+    def _has_others(self) -> bool:
+        """True if another thread may run what takes long, while this one does something else."""
+        return self.step.inter_op >= 0 and bool(self.ready or not self.step.idle)
 
     def _run_on_pool(self, n: int, args: list[Any]) -> None:
         """Run a costly kernel on the device's pool while other nodes run here."""

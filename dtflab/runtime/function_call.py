@@ -20,8 +20,9 @@ from dtflab.machine.clock import Clock
 from dtflab.ops.entropy import from_system
 from dtflab.runtime.executor import Executor
 from dtflab.runtime.partition import partition_by_device
-from dtflab.runtime.rendezvous import DEAD, Rendezvous, StepRendezvous, fetched
+from dtflab.runtime.rendezvous import DEAD, Rendezvous, fetched
 from dtflab.runtime.runner import Step
+from dtflab.runtime.step_rendezvous import StepRendezvous
 
 if TYPE_CHECKING:
     from dtflab.machine.devices import Device

@@ -18,7 +18,7 @@ from dtflab.machine.console import say
 from dtflab.runtime.executor import Executor
 from dtflab.runtime.function_call import FunctionCall
 from dtflab.runtime.partition import partition_by_device
-from dtflab.runtime.rendezvous import StepRendezvous
+from dtflab.runtime.step_rendezvous import StepRendezvous
 
 if TYPE_CHECKING:
     from dtflab.graph.function_attr import FunctionAttr

@@ -5,14 +5,15 @@ between GPUs.
 
 Rules: a key is used by one producer and one consumer, once per step; the consumer may ask before or after; a
 producer never blocks; nobody waits on a thread, the consumer leaves a callback. Across tasks the consumer pulls:
-it asks the producer's task (`RecvTensor`).
+it asks the producer's task (`RecvTensor`), unless that pushes (`pushing.py`): then the value comes by itself, once.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from dtflab.base import errors
 from dtflab.ops.cell import Cell
@@ -30,15 +31,23 @@ class _Dead:
 DEAD = _Dead()
 
 Done = Callable[[object, Exception | None], None]  # done(value or DEAD, error)
+SendOff = Callable[[], object]  # sends what was put into an outbox
 
 
 Key = tuple[str, int, str, str]  # (send device, its incarnation, recv device, tensor name)
 
 
+@lru_cache(4096)  # the same in each step
 def full_key(key: Key, frame_iter: str) -> str:
     """The key as it stands in the table and on the wire; `frame_iter` is `0:0` outside of loops."""
     send_device, incarnation, recv_device, tensor_name = key
     return f"{send_device};{incarnation:016x};{recv_device};{tensor_name};{frame_iter}"
+
+
+class Failed(NamedTuple):
+    """In place of a value: why it does not come."""
+
+    why: Callable[[], errors.OpError]
 
 
 class Rendezvous:
@@ -51,8 +60,9 @@ class Rendezvous:
         self._table: dict[str, tuple[bool, Any]] = {}  # key → (is a value, the value or the waiter's callback)
         self._error: Exception | None = None
 
-    def send(self, key: str, value: object) -> None:
-        """Publish `value` under `key`; never blocks."""
+    def send(self, key: str, value: object) -> SendOff | None:
+        """Publish `value` under `key`; never blocks. The result sends it off, if it is pushed to its consumer."""
+        put: Callable[[], SendOff] | None = None
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -60,10 +70,16 @@ class Rendezvous:
             if is_value:
                 raise errors.AbortedError.of(f"Duplicated send: {key}")
             if done is None:
-                self._table[key] = (True, value)
-                return
-            del self._table[key]
-        _hand_over(value, done)
+                self._table[key], put = self._kept(key, value)
+            else:
+                del self._table[key]
+        if done is not None:
+            hand_over(value, done)
+        return put() if put is not None else None
+
+    def _kept(self, key: str, value: object) -> tuple[tuple[bool, object], Callable[[], SendOff] | None]:
+        """Under the lock: the entry of a value that nobody has asked for, and what puts it into an outbox."""
+        return (True, value), None
 
     def recv_async(self, key: str, done: Done) -> None:
         """Call `done(value, None)` when `key` was sent, or `done(None, error)` when the step is aborted."""
@@ -79,7 +95,7 @@ class Rendezvous:
         if error is not None or entry is None:
             done(None, error)
         else:
-            _hand_over(entry[1], done)
+            hand_over(entry[1], done)
 
     def forget(self, key: str, done: Done) -> None:
         """The consumer no longer waits."""
@@ -104,16 +120,24 @@ class Rendezvous:
             return [key for key, (is_value, _) in self._table.items() if not is_value]
 
 
-def _hand_over(value: object, done: Done) -> None:
+def hand_over(value: object, done: Done) -> None:
     """Give `value` to its consumer; a variable is read now, so that the consumer sees all updates it waited for."""
-    done(value.read() if isinstance(value, Cell) else value, None)
+    if isinstance(value, Failed):
+        done(None, value.why())
+    else:
+        done(value_of(value), None)
+
+
+def value_of(value: object) -> object:
+    """The value itself; of a variable, that of now."""
+    return value.read() if isinstance(value, Cell) else value
 
 
 def fetched(i: int, name: str, value: object) -> object:
     """The client's value of fetch number `i`, of tensor `name`; InvalidArgumentError for a dead one."""
     if value is DEAD:
         raise errors.InvalidArgumentError.of(f"Retval[{i}] does not have value: {name} is on a branch not taken.")
-    return value.read() if isinstance(value, Cell) else value  # a variable: its value at the end of the step
+    return value_of(value)  # a variable: its value at the end of the step
 
 
 class RendezvousMgr:
@@ -129,12 +153,15 @@ class RendezvousMgr:
         with self._lock:
             found = self._steps.get(step_id)
             if found is None:
-                found = Rendezvous()
+                found = self._new(step_id)
                 if step_id in self._ended:
                     found._error = errors.AbortedError.of(f"Step {step_id} has ended.")
                 else:
                     self._steps[step_id] = found
             return found
+
+    def _new(self, step_id: int) -> Rendezvous:
+        return Rendezvous()
 
     def cleanup(self, step_id: int, error: Exception | None = None) -> None:
         """Forget the step; requests that still wait in it get `error`."""
@@ -156,36 +183,3 @@ class RendezvousMgr:
         with self._lock:
             steps = list(self._steps.items())
         return [(step_id, key) for step_id, rendezvous in steps for key in rendezvous.waiting()]
-
-
-class StepRendezvous:
-    """The rendezvous as the kernels of one step in one task see it: they send here, and pull from any task.
-
-    `pull(task, key, done)` asks another task.
-    """
-
-    __slots__ = ("_find", "_local", "_prefix", "_pull")
-
-    def __init__(self, task: str, find: Callable[[], Rendezvous], pull: Callable[[str, str, Done], None]) -> None:
-        self._prefix = task + "/device:"
-        self._find = find
-        self._local: Rendezvous | None = None
-        self._pull = pull
-
-    @property
-    def local(self) -> Rendezvous:
-        if self._local is None:
-            self._local = self._find()
-        return self._local
-
-    def send(self, key: Key, frame_iter: str, value: object) -> None:
-        """Publish a value made on a device of this task."""
-        self.local.send(full_key(key, frame_iter), value)
-
-    def recv_async(self, key: Key, frame_iter: str, done: Done) -> None:
-        """Get a value from the task whose device makes it."""
-        send_device = key[0]
-        if send_device.startswith(self._prefix):
-            self.local.recv_async(full_key(key, frame_iter), done)
-        else:
-            self._pull(send_device.partition("/device:")[0], full_key(key, frame_iter), done)

@@ -65,6 +65,7 @@ class Step:
         self.temporaries: dict[tuple[str, str], Any] = {}  # (name, frame and iteration) → a variable of this step
         self._queue: deque[Work] = deque()
         self._inbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._held: dict[Callable[[], object], None] = {}
         self._on_cancel: dict[Callable[[Exception], object], None] = {}
         self._inner: set[Step] = set()  # of functions that kernels are calling now
         self.careful = trace is not None  # ask `holds_back` before each node
@@ -91,6 +92,20 @@ class Step:
     def idle(self) -> bool:
         """True if nothing else is ready or on its way: a costly kernel then gains nothing from another thread."""
         return not self._queue and not self._inbox and not self.in_flight
+
+    @property
+    def holds(self) -> bool:
+        """True if there is something to send off."""
+        return bool(self._held)
+
+    def hold(self, send_off: Callable[[], object]) -> None:
+        """Call `send_off` before this thread waits or is busy for long: what is ready together travels together."""
+        self._held[send_off] = None
+
+    def send_off(self) -> None:
+        """Send off what is held."""
+        while self._held:
+            self._held.popitem()[0]()
 
     def expect(self) -> None:
         """Expect one more post."""
@@ -177,6 +192,8 @@ class Step:
             elif queue:
                 if self._deadline is None or not self._expired():
                     take().process()
+            elif self._held:
+                self.send_off()
             elif self.in_flight and not until():
                 self._wait()
             else:
@@ -208,7 +225,7 @@ class Step:
         if self._abandoned:
             return
         self._inbox.append((function, args))
-        if self._wake is not None:
+        if self._wake is not None and not self._wake.is_set():
             self._wake.set()
 
     def cancel(self, error: Exception) -> None:

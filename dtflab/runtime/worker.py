@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from dtflab.base import errors
 from dtflab.runtime.graph_mgr import GraphMgr, StepContext
-from dtflab.runtime.rendezvous import Done, RendezvousMgr, StepRendezvous
+from dtflab.runtime.pushing import PushingRendezvousMgr
+from dtflab.runtime.rendezvous import Done
+from dtflab.runtime.step_rendezvous import StepRendezvous
 
 if TYPE_CHECKING:
     from dtflab.graph.node import Node
@@ -35,7 +37,7 @@ class Worker:
         self.task = task
         self.devices = list(devices)
         self.graphs = GraphMgr(devices)
-        self.rendezvous = RendezvousMgr()
+        self.rendezvous = PushingRendezvousMgr()
         self._peers = peers
         self._kernel_states: dict[str, dict[str, object]] = {}  # by session
 
@@ -82,7 +84,7 @@ class Worker:
 
     def _step_rendezvous(self, step: Step) -> StepRendezvous:
         """The rendezvous of a step's kernels here, made when the first of them asks."""
-        return StepRendezvous(self.task, partial(self._rendezvous_of, step), partial(self._pull, step))
+        return StepRendezvous(self.task, partial(self._rendezvous_of, step), partial(self._pull, step), step.hold)
 
     def _rendezvous_of(self, step: Step) -> Rendezvous:
         rendezvous = self.rendezvous.find(step.step_id)

@@ -14,8 +14,9 @@ from dtflab.base.events import PROCESS, OpenCall
 from dtflab.graph import device_spec
 from dtflab.graph.node import make_node
 from dtflab.graph.op_registry import nbytes
-from dtflab.runtime.rendezvous import Done, Key, Rendezvous, StepRendezvous, full_key
+from dtflab.runtime.rendezvous import Done, Key, Rendezvous, full_key
 from dtflab.runtime.runner import Step
+from dtflab.runtime.step_rendezvous import StepRendezvous
 from dtflab.runtime.worker import Worker
 from dtflab.virtual.critical import CRITICAL
 from dtflab.virtual.step import VirtualStep

@@ -9,9 +9,9 @@ from tests.cluster.raw_client import Raw
 from tests.cluster.two_tasks import lab_over
 
 
-@pytest.fixture
-def lab():
-    with lab_over("grpc") as lab:
+@pytest.fixture(params=["grpc", "link"])
+def lab(request):
+    with lab_over(request.param) as lab:
         yield lab
 
 

@@ -18,7 +18,7 @@ class Raw:
         """The answer to a request message, named after its method."""
         name = type(request).__name__.removesuffix("Request")
         assert name == method
-        data = self.wire.call(self.path(method), request.SerializeToString(), timeout)
+        data = self.wire.call(self.path(method), [request.SerializeToString()], timeout)
         return getattr(self.module(method), method + "Response").FromString(data)
 
     def path(self, method):

@@ -48,7 +48,7 @@ def use_and_end(session, fetched, lose, error):
             raise error
 
 
-@pytest.mark.parametrize("wire", ["direct", "grpc"])
+@pytest.mark.parametrize("wire", ["direct", "grpc", "link"])
 def test_closing_that_fails(wire, monkeypatch, caplog):
     def fails(handle, error=None):
         raise errors.InternalError(None, None, "can't close")

@@ -93,3 +93,28 @@ def test_forked_processes_draw_different_ids_and_seeds(tmp_path):
     for what in all_drawn[0]:
         found = [str(drawn[what]) for drawn in all_drawn]
         assert len(set(found)) == len(found), f"{what}: {found}"
+
+
+LINKED = """
+import gc, json, os
+import dtflab as tf
+from dtflab.cluster import negotiation
+
+with tf.Cluster(worker=1, engine="process") as cluster:
+    x = tf.constant(2.0) + 3.0
+    session = tf.Session(cluster.target)
+    session.run(x)
+    (link,) = negotiation._links.values()
+    child = os.fork()
+    if not child:
+        seen = len(negotiation._links)
+        link.close()
+        os._exit(seen)
+    _, status = os.waitpid(child, 0)
+    print(json.dumps([os.waitstatus_to_exitcode(status), float(session.run(x)), link.lost, len(negotiation._links)]))
+"""
+
+
+def test_a_forked_child_leaves_its_parent_s_link_alone(tmp_path):
+    (tmp_path / "program.py").write_text(LINKED)
+    assert answer_of(str(tmp_path / "program.py")) == [0, 5.0, "", 1]

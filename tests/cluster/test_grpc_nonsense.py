@@ -21,7 +21,7 @@ from tests.cluster.two_tasks import edge_key
 )
 def test_bytes_that_are_no_message(raw, method, data):
     with pytest.raises(errors.OpError) as caught:
-        raw.wire.call(raw.path(method), data)
+        raw.wire.call(raw.path(method), [data])
     assert isinstance(caught.value, errors.InvalidArgumentError | errors.AbortedError), caught.value
     assert raw("GetStatus", worker_messages.GetStatusRequest()).device_attributes
 
@@ -81,9 +81,9 @@ def test_what_is_not_there_says_so(raw):
 @pytest.mark.parametrize("method", ["RecvBuf", "CompleteGroup", "CompleteInstance", "GetStepSequence"])
 def test_no_collectives(raw, method):
     with pytest.raises(errors.UnimplementedError, match="collective"):
-        raw.wire.call(f"/tensorflow.WorkerService/{method}", b"")
+        raw.wire.call(f"/tensorflow.WorkerService/{method}", [b""])
     with pytest.raises(errors.UnimplementedError):
-        raw.wire.call("/tensorflow.WorkerService/Unheard", b"")
+        raw.wire.call("/tensorflow.WorkerService/Unheard", [b""])
 
 
 def test_harmless_calls(raw):

@@ -87,7 +87,7 @@ def test_callables(raw, fresh_graph):
     number = raw("MakeCallable", make).handle
     run = master_messages.RunCallableRequest(session_handle=handle, handle=number)
     run.feed.add(dtype=1, float_val=[1, 2]).tensor_shape.dim.add(size=2)
-    data = raw.wire.call(raw.path("RunCallable"), run.SerializeToString())
+    data = raw.wire.call(raw.path("RunCallable"), [run.SerializeToString()])
     _, values = parse(master_messages.RunCallableResponse, data, "fetch")
     np.testing.assert_array_equal(values[0], [3, 6])
     del run.feed[:]
@@ -138,6 +138,6 @@ def test_values_sent_with_a_graph_and_asked_back(lab, raw, fresh_graph):
     )
     request.send.add(name=key % "in").tensor.float_val.append(21)
     request.send[0].tensor.dtype = 1
-    data = raw.wire.call(raw.path("RunGraph"), request.SerializeToString())
+    data = raw.wire.call(raw.path("RunGraph"), [request.SerializeToString()])
     _, received = parse_named(worker_messages.RunGraphResponse, data, "recv")
     assert received == [(key % "out", 42.0)]

@@ -21,7 +21,9 @@ def test_two_hundred_waiting_calls_keep_nobody_from_being_served(lab, raw, fresh
     handle = a_session(raw, fresh_graph)
     step = master_messages.RunStepRequest(session_handle=handle, fetch=[waits.name]).SerializeToString()
     answers = []
-    gave_up = [raw.wire.start(raw.path("RunStep"), step, lambda data, error: answers.append(error)) for _ in range(100)]
+    gave_up = [
+        raw.wire.start(raw.path("RunStep"), [step], lambda data, error: answers.append(error)) for _ in range(100)
+    ]
     key = edge_key(lab.tasks[0])
     for number in range(100):
         gave_up.append(lab.worker(0).recv_tensor(1000 + number, key, lambda value, error: answers.append(error)))
@@ -43,7 +45,7 @@ def test_a_client_that_gives_up_ends_its_step_on_all_tasks(lab, raw, fresh_graph
         both = tf.group(waits, tf.identity(never(THERE)))
     handle = a_session(raw, fresh_graph)
     step = master_messages.RunStepRequest(session_handle=handle, target=[both.name]).SerializeToString()
-    give_up = raw.wire.start(raw.path("RunStep"), step)
+    give_up = raw.wire.start(raw.path("RunStep"), [step])
     until(lambda: lab.waiting() >= 2, "both tasks wait")
     give_up()
     until(lambda: not lab.waiting() and not lab.steps(), "nobody waits")
@@ -98,6 +100,7 @@ def test_ctrl_c_ends_a_step_elsewhere():
     assert (done.stdout, done.stderr) == ("interrupted\n5\n", "")
 
 
+@pytest.mark.parametrize("lab", ["grpc"], indirect=True)
 def test_a_call_that_meets_a_server_as_it_stops(lab):
     """gRPC ends it with a bare CANCELLED, as if its caller had given up; code that recovers looks for UNAVAILABLE."""
     answers = []

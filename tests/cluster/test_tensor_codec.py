@@ -43,7 +43,7 @@ def equal(one: Any, other: Any) -> bool:
 def test_named_tensors(kind: Any, name: str) -> None:
     field = "feed" if kind is RunStepRequest else "send"
     message, value = kind(session_handle="h", request_id=7), VALUES[name]
-    data = tensor_codec.serialize_named(message, field, [("a:0", value), ("b:0", np.int32(3))])
+    data = b"".join(tensor_codec.serialize_named(message, field, [("a:0", value), ("b:0", np.int32(3))]))
     by_protobuf = kind.FromString(data)  # protobuf reads what was joined …
     assert [one.name for one in getattr(by_protobuf, field)] == ["a:0", "b:0"]
     for wire in (data, by_protobuf.SerializeToString()):  # … and the other way round
@@ -56,19 +56,19 @@ def test_named_tensors(kind: Any, name: str) -> None:
 @pytest.mark.parametrize("name", VALUES)
 def test_one_tensor(name: str) -> None:
     message = RecvTensorResponse(send_start_micros=5, require_ack=True)
-    data = tensor_codec.serialize(message, "tensor", [VALUES[name]])
+    data = b"".join(tensor_codec.serialize(message, "tensor", [VALUES[name]]))
     for wire in (data, RecvTensorResponse.FromString(data).SerializeToString()):
         rest, (value,) = tensor_codec.parse(RecvTensorResponse, wire, "tensor")
         assert rest == message and equal(value, VALUES[name])
 
 
 def test_a_dead_tensor_is_none_at_all() -> None:
-    data = tensor_codec.serialize(RecvTensorResponse(is_dead=True), "tensor", [])
+    data = b"".join(tensor_codec.serialize(RecvTensorResponse(is_dead=True), "tensor", []))
     assert tensor_codec.parse(RecvTensorResponse, data, "tensor") == (RecvTensorResponse(is_dead=True), [])
 
 
 def test_unnamed_tensors_keep_their_order() -> None:
-    data = tensor_codec.serialize(RunCallableRequest(handle=1), "feed", VALUES.values())
+    data = b"".join(tensor_codec.serialize(RunCallableRequest(handle=1), "feed", VALUES.values()))
     _, values = tensor_codec.parse(RunCallableRequest, data, "feed")
     assert all(map(equal, values, VALUES.values()))
 
@@ -77,28 +77,28 @@ def test_what_else_is_in_a_large_message_survives() -> None:
     message = RunStepResponse(status_code=3, status_error_message="é" * 9)
     message.metadata.step_stats.dev_stats.add(device="/cpu:0").thread_names[1] = "main"
     unknown = b"\x98\x3f\x05"  # field 1011, from a newer TensorFlow
-    data = tensor_codec.serialize_named(message, "tensor", [("x:0", LARGE)]) + unknown
+    data = b"".join(tensor_codec.serialize_named(message, "tensor", [("x:0", LARGE)])) + unknown
     rest, _ = tensor_codec.parse_named(RunStepResponse, data, "tensor")
     assert rest.SerializeToString() == message.SerializeToString() + unknown
 
 
 def test_arrays_arrive_read_only() -> None:
     for value in (np.arange(4), LARGE):
-        data = tensor_codec.serialize(RunCallableRequest(), "feed", [value])
+        data = b"".join(tensor_codec.serialize(RunCallableRequest(), "feed", [value]))
         _, (arrived,) = tensor_codec.parse(RunCallableRequest, data, "feed")
         assert not arrived.flags.writeable and arrived.flags.aligned
 
 
 def test_aligned_elements_are_not_copied() -> None:
     bytes_value = np.arange(40_000, dtype=np.uint8)  # always aligned
-    data = tensor_codec.serialize(RunCallableRequest(), "feed", [bytes_value])
+    data = b"".join(tensor_codec.serialize(RunCallableRequest(), "feed", [bytes_value]))
     _, (arrived,) = tensor_codec.parse(RunCallableRequest, data, "feed")
     assert np.shares_memory(arrived, np.frombuffer(data, np.uint8))
 
 
 def test_what_was_sent_may_change_afterwards() -> None:
     value = LARGE.copy()
-    data = tensor_codec.serialize(RunCallableRequest(), "feed", [value])
+    data = b"".join(tensor_codec.serialize(RunCallableRequest(), "feed", [value]))
     value[:] = 0
     assert equal(tensor_codec.parse(RunCallableRequest, data, "feed")[1][0], LARGE)
 
@@ -131,7 +131,7 @@ def test_a_handle_as_tensorflows_worker_sends_it() -> None:
 
 
 def test_every_cut_is_noticed() -> None:
-    data = tensor_codec.serialize_named(RunStepRequest(session_handle="h"), "feed", [("a:0", LARGE)])
+    data = b"".join(tensor_codec.serialize_named(RunStepRequest(session_handle="h"), "feed", [("a:0", LARGE)]))
     for end in [*range(tensor_codec._LARGE, tensor_codec._LARGE + 20), len(data) - 1]:
         with pytest.raises(DecodeError):
             tensor_codec.parse_named(RunStepRequest, data[:end], "feed")
@@ -139,7 +139,8 @@ def test_every_cut_is_noticed() -> None:
 
 @given(st.binary(max_size=60), st.integers(0, 80))
 def test_noise_gives_an_error_or_what_protobuf_gives(noise: bytes, at: int) -> None:
-    data = bytearray(tensor_codec.serialize_named(RunStepRequest(session_handle="h"), "feed", [("a:0", LARGE)]))
+    request = tensor_codec.serialize_named(RunStepRequest(session_handle="h"), "feed", [("a:0", LARGE)])
+    data = bytearray(b"".join(request))
     data[at : at + len(noise)] = noise
     try:
         rest, _ = tensor_codec.parse_named(RunStepRequest, bytes(data), "feed")

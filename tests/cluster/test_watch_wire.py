@@ -1,4 +1,4 @@
-"""Calls over gRPC as tf.watch sees them: those that this process makes, and those that come to it."""
+"""Calls over a wire as tf.watch sees them: those that this process makes, and those that come to it."""
 
 from __future__ import annotations
 
@@ -71,9 +71,10 @@ def test_the_bytes_of_a_matrix_are_counted_once_for_each_worker_and_step():
     assert "1.0 kB of tensors" in picture.sentence  # 2 × 8 × 64
 
 
-@pytest.fixture
-def over_the_wire(monkeypatch):
-    """A cluster whose tasks are in this process and yet call each other over gRPC, as those of two processes do."""
+@pytest.fixture(params=["link", "grpc"])
+def over_the_wire(monkeypatch, request):
+    """A cluster whose tasks are in this process and yet call each other over a wire, as those of two processes do."""
+    monkeypatch.setenv("DTFLAB_WIRE", request.param.replace("link", ""))
     with tf.Cluster(ps=1, worker=1, listen=True) as cluster:
         for task in cluster.tasks:
             inprocess.withdraw(task.address, task.server.task)
@@ -98,10 +99,14 @@ def test_calls_that_come_over_the_wire_and_those_that_go_over_it(over_the_wire):
     ends = {(call.method, call.source, call.target) for call in seen.calls}
     assert {("RunStep", "client", worker), ("RunStep", ELSEWHERE, worker)} <= ends  # as sent, and as received
     assert {("RunGraph", worker, ps), ("RunGraph", ELSEWHERE, ps)} <= ends
-    (pulled, answered) = sorted((c for c in seen.calls if c.method == "RecvTensor"), key=lambda call: call.turn)
-    assert pulled[2:4] == answered[2:4] == (worker, ps)  # the key tells who receives
-    assert pulled.nbytes > 400 and pulled.step == answered.step != 0
-    assert pulled.turn < answered.turn < answered.answered < pulled.answered
+    first, second = sorted((c for c in seen.calls if c.method == "RecvTensor"), key=lambda call: call.turn)
+    assert first[2:4] == second[2:4] == (worker, ps)  # the key tells who receives
+    assert first.nbytes > 400 and first.step == second.step != 0
+    assert first.pushed is second.pushed
+    if first.pushed:  # noted by its sender, then by its receiver
+        assert first.answered < second.turn
+    else:  # asked, answered, come
+        assert first.turn < second.turn < second.answered < first.answered
     assert "RecvTensor" in str(tf.viz.wire(seen))
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import dtflab as tf
 from dtflab.base.thread_frames import current_frames
-from dtflab.cluster import grpc_transport
+from dtflab.cluster import grpc_transport, negotiation
 from dtflab.cluster.addresses import free_addresses
 from dtflab.graph.apply_op import apply_op
 from dtflab.runtime import transport
@@ -27,10 +29,13 @@ _SETTLE = 60.0
 class Task:
     """One of the two: a worker and a master that know each other only by `peer(number)`."""
 
-    def __init__(self, number: int, peer: Callable[[int], Any]) -> None:
+    def __init__(self, number: int, peer: Callable[[int, Task], Any]) -> None:
         self.name = f"/job:lab/replica:0/task:{number}"
-        self.worker = Worker(self.name, make_devices("lab", number), lambda task: peer(int(task[-1])))
-        workers = {f"/job:lab/replica:0/task:{n}": lambda n=n: self.worker if n == number else peer(n) for n in (0, 1)}
+        self.address = ""
+        self.worker = Worker(self.name, make_devices("lab", number), lambda task: peer(int(task[-1]), self))
+        workers = {
+            f"/job:lab/replica:0/task:{n}": lambda n=n: self.worker if n == number else peer(n, self) for n in (0, 1)
+        }
         self.master = Master(self.worker, workers)
 
 
@@ -44,7 +49,8 @@ class Lab:
     def master(self, number: int) -> Any:
         return self.tasks[number].master
 
-    def worker(self, number: int) -> Any:
+    def worker(self, number: int, own: Task | None = None) -> Any:
+        """The worker of a task, as the task `own` reaches it, or a client."""
         return self.tasks[number].worker
 
     def session(self, graph: tf.Graph | None = None, number: int = 0, config: Any = None) -> tf.Session:
@@ -67,16 +73,22 @@ class GrpcLab(Lab):
     def __init__(self) -> None:
         super().__init__()
         self.addresses = free_addresses(len(self.tasks))  # theirs also between two lives of a task
+        for task, address in zip(self.tasks, self.addresses, strict=True):
+            task.address = address
         self.serving = [grpc_transport.serve(*pair) for pair in zip(self.tasks, self.addresses, strict=True)]
-        self._stubs: dict[int, Any] = {}
+        self._stubs: dict[tuple[int, Task | None], Any] = {}
 
     def master(self, number: int) -> Any:
+        self.worker(number)
         return grpc_transport.MasterStub(self.addresses[number])
 
-    def worker(self, number: int) -> Any:
-        if number not in self._stubs:
-            self._stubs[number] = grpc_transport.WorkerStub(self.tasks[number].name, self.addresses[number])
-        return self._stubs[number]
+    def worker(self, number: int, own: Task | None = None) -> Any:
+        if (number, own) not in self._stubs:
+            stub = grpc_transport.WorkerStub(self.tasks[number].name, self.addresses[number], own=own)
+            self._stubs[number, own] = stub
+            if negotiation.are_on():
+                stub.get_status()  # and the link is there
+        return self._stubs[number, own]
 
     def stop(self) -> None:
         for serving in self.serving:
@@ -102,11 +114,12 @@ def lab_over(wire: str) -> Iterator[Lab]:
     if wire == "direct":
         yield Lab()
         return
-    lab = GrpcLab()
-    try:
-        yield lab
-    finally:
-        lab.stop()
+    with mock.patch.dict(os.environ, DTFLAB_WIRE={"grpc": "grpc", "link": ""}[wire]):
+        lab = GrpcLab()
+        try:
+            yield lab
+        finally:
+            lab.stop()
 
 
 def edge_key(task: Task, tensor: str = "edge") -> str:

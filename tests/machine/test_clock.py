@@ -153,19 +153,58 @@ def test_a_thread_runs_from_its_start_on():
 
 def test_the_main_thread_waits_in_stretches_so_that_no_signal_is_overlooked(monkeypatch):
     """A SIGINT that comes between CPython's last look and the system call is seen after the stretch."""
-    event, stretches, wait_for_any = REAL.event(), [], threading.Event.wait
+    event, stretches, a_lock = REAL.event(), [], threading.Lock
 
-    def wait(self, timeout=None):
-        if self is not event:  # of another thread
-            return wait_for_any(self, timeout)
-        stretches.append(timeout)
-        if len(stretches) == 3:
-            self.set()
-        return self.is_set()
+    class Lock:
+        def __init__(self):
+            self._lock = a_lock()
 
-    monkeypatch.setattr(threading.Event, "wait", wait)
+        def acquire(self, timeout=-1):
+            if timeout >= 0:
+                stretches.append(timeout)
+                if len(stretches) == 3:
+                    event.set()
+                return self._lock.acquire(blocking=False)
+            return self._lock.acquire()
+
+        def release(self):
+            self._lock.release()
+
+    monkeypatch.setattr(threading, "Lock", Lock)
     assert event.wait() is True
+    monkeypatch.undo()
     assert stretches == [event.STRETCH] * 3
+
+
+def test_an_event_wakes_all_who_wait_and_stays_set():
+    event, woken = REAL.event(), []
+    threads = [REAL.spawn(lambda: woken.append(event.wait())) for _ in range(5)]
+    while len(event._waiting) < 5:
+        REAL.sleep(0.001)
+    assert not event.wait(0.001) and len(event._waiting) == 5 and not event.is_set()
+    event.set()
+    for thread in threads:
+        thread.join(60)
+    assert woken == [True] * 5 and event.is_set() and event.wait(0) and not event._waiting
+    event.clear()
+    assert not event.is_set() and not event.wait(0)
+
+
+def test_no_wake_up_is_lost():
+    """Two threads hand a ball over 20,000 times; each turn sets one event and waits for the other."""
+    here, there = REAL.event(), REAL.event()
+
+    def play(mine, yours):
+        for _ in range(10_000):
+            assert mine.wait(60)
+            mine.clear()
+            yours.set()
+
+    threads = [REAL.spawn(play, here, there), REAL.spawn(play, there, here)]
+    here.set()
+    for thread in threads:
+        thread.join(120)
+    assert here.is_set() and not there.is_set()
 
 
 def test_an_event_that_is_not_set_ends_in_time():

@@ -6,7 +6,8 @@ import pytest
 from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.ops.cell import Cell
-from dtflab.runtime.rendezvous import DEAD, Rendezvous, RendezvousMgr, StepRendezvous, full_key
+from dtflab.runtime.rendezvous import DEAD, Rendezvous, RendezvousMgr, full_key
+from dtflab.runtime.step_rendezvous import StepRendezvous
 
 CPU = "/job:a/replica:0/task:0/device:CPU:0"
 KEY = (CPU, 0x1234ABCD, "/job:a/replica:0/task:1/device:CPU:0", "edge_6_b")

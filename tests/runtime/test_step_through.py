@@ -190,7 +190,7 @@ def test_a_variable_is_read_before_an_update_that_is_ready_too():
 
 
 def test_costly_kernels_are_waited_for(monkeypatch):
-    monkeypatch.setattr("dtflab.runtime.executor.Iteration._pays_a_hop", lambda *_: True)
+    monkeypatch.setattr("dtflab.runtime.executor.Iteration._is_costly", lambda *_: True)
     x = tf.placeholder(tf.float32, [8, 8])
     products = [tf.matmul(x, x + float(i), name=f"product{i}") for i in range(4)]
     with tf.Session() as session:

@@ -71,4 +71,4 @@ def test_memory_is_what_the_simulated_cards_hold_at_their_fullest():
                 held[device.device] = max(held.get(device.device, 0), memory.allocator_bytes_in_use)
     peak = simulate(tasks_of(nodes, machines), machines).peak
     assert len(held) == 2
-    assert all(0.999 * held[device] <= peak[device] <= 1.05 * held[device] for device in held)
+    assert all(0.999 * held[device] <= peak[device] <= 1.1 * held[device] for device in held)

@@ -1,0 +1,207 @@
+"""Negotiation of links: how two processes agree on one, through gRPC, and where it is found again.
+
+Rules: only who may call the task's gRPC service gets a key, and a key opens one link. The port of links is bound where
+gRPC's is; over TLS there are none. A link is also the way back to the task that opened it, once that has confirmed over
+gRPC, at its own address, that it did. DTFLAB_WIRE=grpc switches links off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from dtflab.base import errors
+from dtflab.cluster.answering import Answer, ServerCall
+from dtflab.cluster.link import End, Link
+from dtflab.cluster.tensor_codec import Buffer
+from dtflab.machine.clock import REAL, Pool
+from dtflab.protos.link_pb2 import ConfirmLinkRequest, OpenLinkRequest, OpenLinkResponse
+
+OPEN, CONFIRM = "/dtflab.Links/Open", "/dtflab.Links/Confirm"
+Ask = Callable[[str, bytes], bytes]  # a method of the task over gRPC; raises a class of `errors`
+
+_VERSION = 1
+_KEY = 32  # bytes
+_PATIENCE = 5.0  # seconds for one end to connect and say its key, or to confirm that it did
+_HAS_NAMES = sys.platform == "linux"  # of Unix sockets that leave no file
+
+_links: dict[
+    tuple[str, str], Link
+] = {}  # by the addresses of the task here ("": a client) and of that at the other end
+_tokens: set[bytes] = set()  # of links that this process is opening
+_pool = Pool(REAL, name="opening links")
+
+
+def are_on() -> bool:
+    """Whether this process uses links; ValueError for an unknown wire in the environment."""
+    wire = os.environ.get("DTFLAB_WIRE", "")
+    if wire not in ("", "grpc"):
+        raise ValueError(f"DTFLAB_WIRE must be empty or grpc, not {wire!r}.")
+    return not wire
+
+
+def between(own: str, address: str) -> Link | None:
+    """The link from the task at `own`, or from a client (""), to the task at `address`, if there is one."""
+    link = _links.get((own, address))
+    return None if link is None or link.lost else link
+
+
+def open_to(address: str, ask: Ask, end: End, own: str) -> Link | None:
+    """Ask the task at `address` for a link and open it; None if it can't be reached that way.
+
+    Raises UnimplementedError if the task has no links, as TensorFlow's.
+    `end` is that of the task at `own`, or of a client ("").
+    """
+    token = secrets.token_bytes(_KEY)
+    _tokens.add(token)
+    try:
+        request = OpenLinkRequest(version=_VERSION, address=own, token=token)
+        offered = OpenLinkResponse.FromString(ask(OPEN, request.SerializeToString()))
+        connection = _connected(address.rpartition(":")[0], offered)
+        connection.sendall(offered.key)
+        if connection.recv(1) != b"\1":  # once it has confirmed, or given that up
+            return None
+    except errors.UnimplementedError:
+        raise
+    except (errors.OpError, OSError):
+        return None
+    finally:
+        _tokens.discard(token)
+    connection.settimeout(None)
+    return _keep(own, address, Link(connection, end, address))
+
+
+def _connected(host: str, offered: OpenLinkResponse) -> socket.socket:
+    if _HAS_NAMES and offered.name:
+        local = socket.socket(socket.AF_UNIX)
+        local.settimeout(_PATIENCE)
+        with contextlib.suppress(OSError):  # it is another machine, or another network namespace of this one
+            local.connect("\0" + offered.name)
+            return local
+        local.close()
+    connection = socket.create_connection((host.strip("[]"), offered.port), _PATIENCE)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def _keep(own: str, address: str, link: Link) -> Link:
+    if between(own, address) is None:
+        _links[own, address] = link
+    link.open()
+    return link
+
+
+class Client:
+    """The end of a process without a task (link.End)."""
+
+    def answer(self, path: str, request: Buffer, call: ServerCall) -> Answer:
+        return errors.UNIMPLEMENTED, f"{path}: this process has no task.", []
+
+    def push_to(self, task: str, link: Link) -> None:
+        """Nothing is computed here."""
+
+    def pushed(self, step_id: int, key: str, tensor: Buffer) -> None:
+        """Nobody here waits for it."""
+
+    def lose(self, step_id: int, key: str) -> None:
+        """Nobody here waits for it."""
+
+
+def confirm(data: bytes) -> bytes:
+    """Answer a task that was asked for a link; NotFoundError if this process did not ask."""
+    if ConfirmLinkRequest.FromString(data).token not in _tokens:
+        raise errors.NotFoundError.of("This process is not opening that link.")
+    return b""
+
+
+class Listener:
+    """The port of the links of the task at `own`, bound where its gRPC is. `ask(address)` reaches openers."""
+
+    def __init__(self, host: str, own: str, end: End, ask: Callable[[str], Ask]) -> None:
+        self._own, self._end, self._ask = own, end, ask
+        self._keys: dict[bytes, OpenLinkRequest] = {}
+        self._links: list[Link] = []
+        self._lock = threading.Lock()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._sockets = [socket.create_server((host, 0), family=family)]
+        self._name = ""
+        if _HAS_NAMES:
+            self._name = f"dtflab-{secrets.token_hex(16)}"
+            local = socket.socket(socket.AF_UNIX)
+            local.bind("\0" + self._name)
+            local.listen()
+            self._sockets.append(local)
+        for listening in self._sockets:
+            REAL.spawn(self._accept, listening, name="links")
+
+    def open(self, data: bytes) -> bytes:
+        """Answer a process that wants a link: where, and by which key."""
+        request = OpenLinkRequest.FromString(data)
+        if request.version != _VERSION:
+            raise errors.UnimplementedError.of(f"This task has links of version {_VERSION}, not {request.version}.")
+        key = secrets.token_bytes(_KEY)
+        self._keys[key] = request
+        port = self._sockets[0].getsockname()[1]
+        return OpenLinkResponse(port=port, name=self._name, key=key).SerializeToString()
+
+    def _accept(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:  # closed
+                return
+            _pool.submit(partial(self._admit, connection))
+
+    def _admit(self, connection: socket.socket) -> None:
+        """Let in who says a key, and find out whether it is the task that it says it is."""
+        try:
+            connection.settimeout(_PATIENCE)
+            key = connection.recv(_KEY, socket.MSG_WAITALL)
+            opener = self._keys.pop(key, None)
+            if opener is None:
+                connection.close()
+                return
+            if connection.family != getattr(socket, "AF_UNIX", None):
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            confirmed = opener.address if self._confirms(opener) else ""
+            connection.settimeout(None)
+            connection.sendall(b"\1")
+        except OSError:
+            connection.close()
+            return
+        link = Link(connection, self._end, confirmed or "a client")
+        with self._lock:
+            self._links = [other for other in self._links if not other.lost] + [link]
+        if confirmed:
+            _keep(self._own, confirmed, link)
+        else:
+            link.open()
+
+    def _confirms(self, opener: OpenLinkRequest) -> bool:
+        if not opener.address:
+            return False
+        try:
+            self._ask(opener.address)(CONFIRM, ConfirmLinkRequest(token=opener.token).SerializeToString())
+        except errors.OpError:
+            return False
+        return True
+
+    def close(self, seconds: float) -> None:
+        """Take no more links, and end those that there are when their calls are answered, or after some seconds."""
+        for listening in self._sockets:
+            with contextlib.suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)  # so that `accept` ends
+            listening.close()
+        for link in self._links:
+            link.settle(seconds)
+            link.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_links.clear)  # nobody reads there what comes over its parent's links

@@ -1,0 +1,104 @@
+"""Pushing: a value goes to the task of its consumer as soon as it is there, without having been asked for.
+
+Stands for nothing in TensorFlow, where a consumer always asks. The second wire (`cluster/link.py`) pushes, because the
+keys of a step tell the producer's task in advance where each value goes.
+
+Rules: a value is pushed once; its entry in the table remains, so that nobody who asks later waits for it. If the
+connection is lost, that entry becomes an error at both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from dtflab.base import errors
+from dtflab.runtime.rendezvous import Failed, Rendezvous, RendezvousMgr, SendOff, hand_over, value_of
+
+Push = Callable[[int, str, object], SendOff]  # push(step, key, value, DEAD or PUSHED): into the outbox to a task
+PUSHED = Failed(
+    lambda: errors.UnavailableError.of("The connection over which this tensor was pushed is lost.")
+)  # in place of the value
+
+
+class _Rendezvous(Rendezvous):
+    """The table of one step; `pushes` maps tasks to what takes the values for them."""
+
+    __slots__ = ("_pushes", "_step")
+
+    def __init__(self, step_id: int, pushes: Mapping[str, Push]) -> None:
+        super().__init__()
+        self._step = step_id
+        self._pushes = pushes
+
+    def _kept(self, key: str, value: object) -> tuple[tuple[bool, object], Callable[[], SendOff] | None]:
+        push = self._pushes.get(_receiver(key)) if self._pushes else None
+        if push is None:
+            return (True, value), None
+        return (True, PUSHED), lambda: push(self._step, key, value_of(value))
+
+    def push_what_is_there(self, task: str, push: Push) -> None:
+        """Push the values for `task` that nobody has asked for; say that those that were pushed before are lost."""
+        with self._lock:
+            ready = {
+                key: value for key, (is_value, value) in self._table.items() if is_value and _receiver(key) == task
+            }
+            self._table.update(dict.fromkeys(ready, (True, PUSHED)))
+        for key, value in ready.items():
+            push(self._step, key, value_of(value))()
+
+    def lose(self, key: str) -> None:
+        """A value that may have been pushed to here will not come again."""
+        with self._lock:
+            is_value, done = self._table.setdefault(key, (True, PUSHED))
+            if not is_value:
+                del self._table[key]
+        if not is_value:
+            hand_over(PUSHED, done)
+
+    def fail_from(self, task: str, error: Exception) -> None:
+        """Every consumer that waits for a value of `task` gets `error`."""
+        with self._lock:
+            waiting = [key for key, (is_value, _) in self._table.items() if not is_value]
+            lost = [self._table.pop(key)[1] for key in waiting if key.startswith(f"{task}/device:")]
+        for done in lost:
+            done(None, error)
+
+
+@lru_cache(4096)
+def _receiver(key: str) -> str:
+    """The task of the device that a key's value is for."""
+    return key.split(";", 3)[2].partition("/device:")[0]
+
+
+class PushingRendezvousMgr(RendezvousMgr):
+    """The rendezvous of a task, by step; other tasks may have it push."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pushes: dict[str, Push] = {}  # by the task to which this one pushes
+
+    def _new(self, step_id: int) -> Rendezvous:
+        return _Rendezvous(step_id, self._pushes)
+
+    def _tables(self) -> list[_Rendezvous]:
+        with self._lock:
+            return [table for table in self._steps.values() if isinstance(table, _Rendezvous)]
+
+    def push_to(self, task: str, push: Push) -> Callable[[], object]:
+        """From now on push what is for `task`; the result ends that."""
+        self._pushes[task] = push
+        for table in self._tables():
+            table.push_what_is_there(task, push)
+        return lambda: self._pushes.pop(task) if self._pushes.get(task) is push else None
+
+    def fail_from(self, task: str, error: Exception) -> None:
+        """A task that pushed to this one is out of reach; consumers that wait for a value of it get `error`."""
+        for table in self._tables():
+            table.fail_from(task, error)
+
+    def lose(self, step_id: int, key: str) -> None:
+        """A value for a step that runs here, or will, may have been pushed, and does not come again."""
+        table = self.find(step_id)
+        if isinstance(table, _Rendezvous):
+            table.lose(key)

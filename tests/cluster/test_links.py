@@ -1,0 +1,373 @@
+"""Links: who gets one, what it carries, and what happens when it is lost."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from subprocess import PIPE
+
+import grpc
+import numpy as np
+import pytest
+
+import dtflab as tf
+from dtflab.base import errors
+from dtflab.cluster import grpc_transport, negotiation
+from dtflab.cluster.addresses import free_addresses
+from dtflab.cluster.grpc_transport import WorkerStub
+from dtflab.cluster.link import Link
+from dtflab.protos.link_pb2 import OpenLinkRequest, OpenLinkResponse
+from dtflab.runtime.pushing import PUSHED, PushingRendezvousMgr
+from tests.cluster.two_tasks import Lab, lab_over, never, until
+
+
+@pytest.fixture
+def lab():
+    with lab_over("link") as lab:
+        yield lab
+
+
+def offered(lab, **request):
+    """The answer of task 0 to a process that asks it for a link over gRPC."""
+    with grpc.insecure_channel(lab.addresses[0]) as channel:
+        data = OpenLinkRequest(version=1, **request).SerializeToString()
+        return OpenLinkResponse.FromString(channel.unary_unary(negotiation.OPEN)(data, timeout=60))
+
+
+def link_to_ps(spec):
+    return negotiation.between(spec["worker"][0], spec["ps"][0])
+
+
+def ways_in(offer):
+    """A connection to each of the places where the offered key opens a link."""
+    yield socket.create_connection(("127.0.0.1", offer.port), 60)
+    if offer.name:
+        local = socket.socket(socket.AF_UNIX)
+        local.settimeout(60)
+        local.connect("\0" + offer.name)
+        yield local
+
+
+@pytest.fixture
+def ps_elsewhere():
+    """A worker in this process, and the ps of its cluster in another one."""
+    spec = dict(zip(("ps", "worker"), ([address] for address in free_addresses(2)), strict=True))
+    program = f"import dtflab as tf; tf.train.Server({spec}, 'ps', 0); print('up', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, text=True) as ps:
+        assert ps.stdout.readline() == "up\n"
+        server = tf.train.Server(spec, "worker", 0)
+        try:
+            yield server, spec
+        finally:
+            server.stop()
+            ps.stdin.close()
+
+
+def test_steps_go_on_when_the_port_of_the_task_that_opened_the_link_refuses_everything(ps_elsewhere):
+    """The worker opened a link to ps, over which ps pulls what the worker has computed."""
+    server, spec = ps_elsewhere
+    with tf.device("/job:ps"):
+        w = tf.Variable([1.0, 2.0])
+    with tf.device("/job:worker"):
+        gradient = w * 2.0
+    update = w.assign_add(gradient)
+    with tf.Session(server.target) as sess:
+        sess.run(w.initializer)
+        assert sess.run(update).tolist() == [3.0, 6.0]
+        until(lambda: link_to_ps(spec), "the link is up")
+        server._service._server.stop(None).wait()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", int(spec["worker"][0].rpartition(":")[2])))
+        for n in range(2, 5):
+            assert sess.run(update).tolist() == [3.0**n, 2 * 3.0**n]
+
+
+@pytest.mark.parametrize("key", [b"", b"x" * 32, b"x" * 31])
+def test_without_the_key_nobody_gets_in(lab, key):
+    for connection in ways_in(offered(lab)):
+        with connection:
+            connection.sendall(key)
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(1) == b""
+
+
+def test_a_key_opens_one_link(lab):
+    offer = offered(lab)
+    first, *others = *ways_in(offer), *ways_in(offer)
+    with first:
+        first.sendall(offer.key)
+        assert first.recv(1) == b"\1"
+        for connection in others:
+            with connection:
+                connection.sendall(offer.key)
+                assert connection.recv(1) == b""
+
+
+def test_a_claim_that_is_not_confirmed_gives_no_way_back(lab):
+    """Else a client could take a worker's place."""
+    (address,) = free_addresses(1)
+    for claimed in (address, lab.addresses[1]):
+        before = negotiation.between(lab.addresses[0], claimed)
+        offer = offered(lab, address=claimed, token=b"mine")
+        connection = next(ways_in(offer))
+        with connection:
+            connection.sendall(offer.key)
+            assert connection.recv(1) == b"\1"
+            assert negotiation.between(lab.addresses[0], claimed) is before
+
+
+def test_a_task_of_another_version_is_asked_over_grpc(lab):
+    with grpc.insecure_channel(lab.addresses[0]) as channel, pytest.raises(grpc.RpcError) as refused:
+        channel.unary_unary(negotiation.OPEN)(OpenLinkRequest(version=2).SerializeToString(), timeout=60)
+    assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("noise", [b"\0" * 17, b"\xff" * 400, os.urandom(4000)])
+def test_what_is_no_frame_ends_that_link_alone(lab, noise):
+    for offer in (offered(lab), offered(lab)):
+        connection = next(ways_in(offer))
+        with connection:
+            connection.sendall(offer.key)
+            assert connection.recv(1) == b"\1"
+            connection.sendall(noise)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 16):
+                pass
+    assert lab.worker(0).get_status()
+
+
+def test_calls_of_a_lost_link_are_unavailable_and_the_next_one_finds_a_way(lab):
+    with lab.session() as sess:
+        waits = never()
+        failed = []
+
+        def wait():
+            try:
+                sess.run(waits)
+            except errors.UnavailableError as error:
+                failed.append(error.message)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(lambda: lab.waiting() == 1, "it waits")
+        negotiation.between("", lab.addresses[0]).close("the connection was cut")
+        thread.join()
+        assert "(the connection was cut)" in failed[0] and lab.addresses[0] in failed[0]
+        until(lambda: lab.waiting() == 0, "the step has ended")
+        assert lab.worker(0).get_status()
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_both_ends_send_much_at_once(shares):
+    """Neither waits for the other to read."""
+    ends = socket.socketpair()
+    arrived = threading.Event()
+
+    class Echo(negotiation.Client):
+        def answer(self, path, request, call):
+            return 0, "", [request]
+
+    left, right = (Link(end, Echo(), name, shares) for end, name in zip(ends, ("right", "left"), strict=True))
+    left.open()
+    right.open()
+    answers = {}
+
+    def answered(name, code, text, answer):
+        answers[name] = code, len(answer)
+        if len(answers) == 8:
+            arrived.set()
+
+    for n in range(4):
+        for link in (left, right):
+            name = link.peer, n
+            link.request("/echo", [b"x" * (8 << 20)], lambda *answer, name=name: answered(name, *answer))
+    assert arrived.wait(60)
+    assert set(answers.values()) == {(0, 8 << 20)}
+    left.close()
+    until(lambda: right.lost, "the other end knows")
+
+
+def test_a_server_with_credentials_has_no_links():
+    """Links are plain text."""
+    (task, _), (address,) = Lab().tasks, free_addresses(1)
+    serving = grpc_transport.serve(task, address, grpc.local_server_credentials())
+    try:
+        assert WorkerStub(task.name, address, grpc.local_channel_credentials()).get_status()
+        assert negotiation.between("", address) is None
+        channel = grpc.secure_channel(address, grpc.local_channel_credentials())
+        with channel, pytest.raises(grpc.RpcError) as refused:
+            channel.unary_unary(negotiation.OPEN)(OpenLinkRequest(version=1).SerializeToString(), timeout=60)
+        assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    finally:
+        serving.stop()
+
+
+def test_an_unknown_wire(monkeypatch):
+    monkeypatch.setenv("DTFLAB_WIRE", "zmq")
+    with pytest.raises(ValueError, match="DTFLAB_WIRE must be empty or grpc, not 'zmq'"):
+        WorkerStub("", "localhost:1")
+
+
+def test_links_are_off(monkeypatch):
+    with lab_over("grpc") as lab:
+        assert lab.worker(0).get_status()
+        assert negotiation.between("", lab.addresses[0]) is None
+        with pytest.raises(grpc.RpcError):
+            offered(lab)
+
+
+def test_a_link_ends_with_its_server(lab):
+    link = negotiation.between("", lab.addresses[0]) if lab.worker(0).get_status() else None
+    lab.serving[0].stop()
+    until(lambda: link.lost, "the link is closed")
+    with pytest.raises(errors.UnavailableError):
+        grpc_transport.WorkerStub("t", lab.addresses[0]).get_status()
+
+
+# ---- pushed tensors ----
+
+
+def test_a_tensor_comes_without_being_asked_for(ps_elsewhere):
+    server, spec = ps_elsewhere
+    worker, ps = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0"
+    with tf.device("/job:ps"):
+        w = tf.Variable([1.0, 2.0])
+    with tf.device("/job:worker"):
+        y = w * 2.0
+    with tf.Session(server.target) as sess:
+        sess.run(w.initializer)
+        sess.run(y)
+        until(lambda: link_to_ps(spec), "the link is up")
+        sess.run(y)
+        with tf.watch() as seen:
+            assert sess.run(y).tolist() == [2.0, 4.0]
+    (call,) = (call for call in seen.calls if call.method == "RecvTensor")
+    assert call[2:4] == (worker, ps) and call.pushed and call.step > 0 and call.nbytes >= 8
+
+
+def test_a_branch_that_is_not_taken_is_pushed_too(ps_elsewhere):
+    server, _ = ps_elsewhere
+    taken = tf.placeholder(tf.bool, [])
+    with tf.device("/job:ps"):
+        left, right = tf.cond(taken, lambda: tf.constant(1.0), lambda: tf.constant(2.0)), tf.constant(3.0)
+    with tf.device("/job:worker"):
+        both = tf.cond(taken, lambda: left + 10.0, lambda: right + 20.0)
+    with tf.Session(server.target) as sess:
+        for _ in range(3):
+            assert [sess.run(both, {taken: way}) for way in (True, False)] == [11.0, 23.0]
+
+
+def test_an_error_there_is_the_error_of_the_step(ps_elsewhere):
+    server, _ = ps_elsewhere
+    x = tf.placeholder(tf.float32, [None])
+    with tf.device("/job:ps"):
+        checked = tf.check_numerics(x, "bad")
+    with tf.device("/job:worker"):
+        y = checked + 1.0
+    with tf.Session(server.target) as sess:
+        for _ in range(3):
+            assert sess.run(y, {x: [1.0]}).tolist() == [2.0]
+            with pytest.raises(tf.errors.InvalidArgumentError, match="bad"):
+                sess.run(y, {x: [np.nan]})
+        assert server.task.worker.rendezvous.waiting() == []
+
+
+def test_a_step_that_waits_for_a_pushed_tensor_ends_with_the_link(ps_elsewhere):
+    """And what was pushed and lost is not waited for."""
+    server, spec = ps_elsewhere
+    with tf.device("/job:ps"):
+        queue = tf.FIFOQueue(1, tf.float32, shared_name="never")
+        late = queue.dequeue()
+        w = tf.Variable(1.0)
+    with tf.device("/job:worker"):
+        y, z = late + 1.0, w + 1.0
+    with tf.Session(server.target) as sess:
+        sess.run(w.initializer)
+        sess.run(z)
+        link = until(lambda: link_to_ps(spec), "the link is up")
+        sess.run(z)
+        failed = []
+
+        def wait():
+            try:
+                sess.run(y)
+            except errors.UnavailableError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(lambda: server.task.worker.rendezvous.waiting(), "it waits")
+        link.close("the connection was cut")
+        thread.join()
+        assert "/job:ps/replica:0/task:0" in failed[0].message
+        assert sess.run(z) == 2.0
+
+
+# ---- the table of a step ----
+
+
+def pushed_by(table):
+    """The pushes of a manager of tables to task b from now on, as (step, key, value)."""
+    found = []
+    table.push_to("/b", lambda *push: found.append(push) or (lambda: None))
+    return found
+
+
+KEY = "/a/device:CPU:0;1;/b/device:CPU:0;x;0:0"
+OWN = "/a/device:CPU:0;1;/a/device:GPU:0;x;0:0"
+
+
+def got(table, key=KEY, step=1):
+    answers = []
+    table.find(step).recv_async(key, lambda *answer: answers.append(answer))
+    return answers
+
+
+def test_what_is_sent_before_and_after_is_pushed_once():
+    table = PushingRendezvousMgr()
+    table.find(1).send(KEY, 5)
+    table.find(1).send(OWN, 6)
+    pushed = pushed_by(table)
+    table.find(2).send(KEY, 7)
+    table.find(2).send(OWN, 8)
+    assert pushed == [(1, KEY, 5), (2, KEY, 7)]
+    assert got(table, OWN) == [(6, None)] and got(table, OWN, 2) == [(8, None)]
+
+
+def test_who_asked_before_gets_the_answer_and_no_push():
+    table = PushingRendezvousMgr()
+    answers = got(table)
+    pushed = pushed_by(table)
+    table.find(1).send(KEY, 5)
+    assert answers == [(5, None)] and pushed == []
+
+
+def test_what_was_pushed_cannot_be_pulled_nor_pushed_again():
+    table = PushingRendezvousMgr()
+    pushed_by(table)
+    table.find(1).send(KEY, 5)
+    assert [push[2] for push in pushed_by(table)] == [PUSHED]
+    ((value, error),) = got(table)
+    assert value is None and isinstance(error, errors.UnavailableError)
+
+
+def test_a_lost_value_fails_who_waits_and_who_comes_later_and_spares_who_has_it():
+    table = PushingRendezvousMgr()
+    waits = got(table)
+    table.lose(1, KEY)
+    assert isinstance(waits[0][1], errors.UnavailableError)
+    table.lose(2, KEY)
+    assert isinstance(got(table, step=2)[0][1], errors.UnavailableError)
+    table.find(3).send(KEY, 5)
+    table.lose(3, KEY)
+    assert got(table, step=3) == [(5, None)]
+
+
+def test_a_task_out_of_reach_fails_those_who_wait_for_it_alone():
+    table = PushingRendezvousMgr()
+    waits, other = got(table), got(table, "/c" + KEY[2:])
+    table.fail_from("/a", errors.UnavailableError.of("gone"))
+    assert isinstance(waits[0][1], errors.UnavailableError) and other == []
