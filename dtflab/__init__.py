@@ -28,6 +28,11 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 # fmt: off
 # isort: off
 from dtflab.base import errors
+from dtflab.base.garbage import NO_COLLECTION as _NO_COLLECTION
+
+with _NO_COLLECTION:  # most of what is loaded: all of it stays
+    from dtflab.ops import all as _all_ops
+    from dtflab.runtime import local as _local, transport as _transport
 from dtflab.graph.convert import constant, convert_to_tensor, register_tensor_conversion_function
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import (
@@ -54,7 +59,6 @@ from dtflab.graph.default_stacks import get_default_session
 from dtflab.graph.static_value import get_static_value
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value
-from dtflab.ops import all as _all_ops
 from dtflab.ops.nn.functions import (
     dequantize, fake_quant_with_min_max_args, fake_quant_with_min_max_args_gradient, fake_quant_with_min_max_vars,
     fake_quant_with_min_max_vars_gradient, fake_quant_with_min_max_vars_per_channel,
@@ -175,7 +179,6 @@ from dtflab.ops.variables.get_variable import (
 )
 from dtflab.ops.variables.variable_scope import AUTO_REUSE, VariableScope, get_variable_scope, variable_scope
 from dtflab.ops.control.while_loop import while_loop
-from dtflab.runtime import local as _local, transport as _transport
 from dtflab.runtime.session import InteractiveSession, Session
 if _TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
     from dtflab import compat, data, datasets, extend, grading, notebook, python, sim, train, viz

@@ -5,13 +5,19 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
 
 
-class Redirect(MetaPathFinder, Loader):
-    """Imports `target(path)` where it says one; None leaves the path to other finders."""
+class Redirect:
+    """Imports `target(path)` where it says one; None leaves the path to other finders.
+
+    It is a finder and a loader without their base classes, because `importlib.abc` takes a tenth of `import dtflab`.
+    """
 
     def __init__(self, target: Callable[[str], str | None]) -> None:
         self._target = target
@@ -19,7 +25,12 @@ class Redirect(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self, is_package=True) if self._target(fullname) is not None else None
+        return (
+            ModuleSpec(fullname, cast("Loader", self), is_package=True) if self._target(fullname) is not None else None
+        )
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """The usual new module will do."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Put the module that is meant in the place of the new one."""

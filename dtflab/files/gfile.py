@@ -7,7 +7,6 @@ the local one. The names here are those of `tf.io.gfile`; `dtflab/api/gfile.py` 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
@@ -185,6 +184,8 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
     if isdir(src):
         raise errors.InvalidArgumentError.of(f"{src}; a folder can't be copied, only the files in it")
     with reported(dst):
+        import shutil  # with three compressors: `import dtflab` need not wait for it
+
         shutil.copyfile(local(src), local(dst))
 
 
@@ -246,6 +247,8 @@ def rmtree(path: Any) -> None:
     if not isdir(path):
         return remove(path)
     with reported(path):
+        import shutil
+
         shutil.rmtree(local(path))
 
 

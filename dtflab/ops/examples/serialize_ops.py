@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 
 import numpy as np
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from dtflab.graph import dtypes
@@ -62,6 +61,8 @@ class DecodeJSONExample(Op):
 
 
 def _from_json(text: bytes) -> bytes:
+    from google.protobuf import json_format  # `import dtflab` need not wait for it
+
     try:
         return json_format.Parse(text, Example()).SerializeToString(deterministic=True)
     except (json_format.ParseError, UnicodeDecodeError) as error:
