@@ -69,7 +69,7 @@ def _bare_rates(*steps: Callable[[], Any], batches: int = 20, threads: tuple[int
 
 
 def _bare_cnn() -> Measure:
-    """The steps have threads of their own, and BLAS's would spin while they wait for a core."""
+    """Measure the CNN by hand with one thread of BLAS: it has two of its own, and more would spin for a core."""
     return _bare_rates(*by_hand.convolutional(_weights(_CNN_SHAPES), *examples(784, 32)), threads=(1,))
 
 
