@@ -307,6 +307,8 @@ class WorkerStub:
         try:
             if error is not None:
                 raise error
+            if not data:  # an empty message, as of every step that went well and is not traced
+                return
             with self._readable("RunGraph"):
                 response = worker_messages.RunGraphResponse.FromString(data)
             _raise_stored(response)

@@ -218,7 +218,8 @@ def _pieces(value: Any) -> Pieces:
 
 
 def _bytes_of(array: Array) -> memoryview:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _field(number: int, body: Pieces) -> Pieces:
