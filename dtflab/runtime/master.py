@@ -427,7 +427,8 @@ class MasterSession:
             feeds, fetches, targets, partial = key
             kept = prune(self._nodes, feeds, fetches, targets, client_device, partial, self._order)
             nodes = spread_loops(kept)
-            parts = partition(nodes, lambda node: device_spec.task_name(node.device), self._incarnations)
+            short = self._config.graph_options.enable_bfloat16_sendrecv
+            parts = partition(nodes, lambda n: device_spec.task_name(n.device), self._incarnations, as_bfloat16=short)
             handles = {task: self._workers[task].register_graph(self.handle, part) for task, part in parts.items()}
             self._signatures[key] = _Signature(nodes, handles, parts)
             return self._signatures[key]

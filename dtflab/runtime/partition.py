@@ -6,7 +6,8 @@ worker cuts its part by device. Before that, once, the master calls `spread_loop
 Rules: pure functions. One pair per (tensor, destination device and memory), however many consumers. A control edge
 crosses as an empty tensor. A GPU's kernels have some arguments in host memory: where the ends of an edge are in
 different memories of one GPU, it crosses, too; `_HostSend` and `_HostRecv` are ends in host memory. A `_Recv` in a
-loop waits for the tick of its device's control loop.
+loop waits for the tick of its device's control loop. With `enable_bfloat16_sendrecv`, a Cast at either end has float32
+travel between tasks as bfloat16; as in TensorFlow, a variable is then read before it travels.
 """
 
 from __future__ import annotations
@@ -18,23 +19,24 @@ import numpy as np
 
 from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import dtypes, op_registry
+from dtflab.graph.dtypes import DType
 from dtflab.graph.node import Edge, Node, by_name, make_node
 from dtflab.ops.kernel_registry import host_memory
 from dtflab.placement.control_loops import TICK, word
 
 
 @NO_COLLECTION
-def partition(
-    nodes: Sequence[Node], location: Callable[[Node], str], incarnations: Mapping[str, int], by_memory: bool = False
-) -> dict[str, list[Node]]:
+def partition(nodes: Sequence[Node], location: Callable[[Node], str], incarnations: Mapping[str, int],
+              by_memory: bool = False, as_bfloat16: bool = False) -> dict[str, list[Node]]:  # fmt: skip
     """Split placed nodes by `location(node)`; `incarnations` of devices go into the keys of the crossings.
 
-    With `by_memory`, edges between the memories of one GPU are cut, too.
+    With `by_memory`, edges between the memories of one GPU are cut, too. With `as_bfloat16`, float32 crosses as
+    bfloat16.
     """
     locations = {node.name: location(node) for node in nodes}
     if len(set(locations.values())) <= 1 and not (by_memory and any(map(_on_gpu, nodes))):
         return {place: list(nodes) for place in set(locations.values())}
-    cut = _Cut(nodes, locations, incarnations, by_memory)
+    cut = _Cut(nodes, locations, incarnations, by_memory, as_bfloat16)
     for node in nodes:
         cut.add(node)
     return cut.parts
@@ -62,17 +64,17 @@ def _made_on_host(node: Node, output: int) -> bool:
 class _Cut:
     """The parts as they grow."""
 
-    def __init__(
-        self, nodes: Sequence[Node], locations: Mapping[str, str], incarnations: Mapping[str, int], by_memory: bool
-    ) -> None:
+    def __init__(self, nodes: Sequence[Node], locations: Mapping[str, str], incarnations: Mapping[str, int],
+                 by_memory: bool, as_bfloat16: bool) -> None:  # fmt: skip
         self.locations = locations
         self.incarnations = incarnations
         self.by_memory = by_memory
+        self.as_bfloat16 = as_bfloat16
         self.sources = by_name(nodes)
         self.parts: dict[str, list[Node]] = {place: [] for place in locations.values()}
-        # (tensor, destination device, in its host memory, waits) → its _Recv
+        # (tensor, destination device, in its host memory, waits) → its _Recv, or the Cast after that
         self.received: dict[tuple[Any, ...], Node] = {}
-        self.arrived: dict[str, Node] = {}  # _Recv → what waits for it, and is dead if that is
+        self.arrived: dict[str, Node] = {}  # one of these → what waits for it, and is dead if that is
         self.may_die = any(op_registry.get(n.op).control_flow == "switch" or n.op == "_Recv" for n in nodes)
 
     def add(self, node: Node) -> None:
@@ -114,7 +116,7 @@ class _Cut:
         if not self.may_die:
             return recv.name
         if recv.name not in self.arrived:
-            dtype = recv["tensor_type"]
+            (dtype,) = recv.output_types
             after = make_node(f"{recv.name}/arrived", "Identity", [(recv.name, 0)], device=recv.device, T=dtype)
             self.arrived[recv.name] = after
             self.parts[self.locations[consumer.name]].append(after)
@@ -138,7 +140,7 @@ class _Cut:
 
     def _cross(self, edge: Edge, consumer: Node, waits: list[str], label: str, name: str, on_host: bool) -> Node:
         producer = self.sources[edge[0]]
-        there = self.parts[self.locations[producer.name]]
+        there, here = (self.parts[self.locations[end.name]] for end in (producer, consumer))
         attrs: dict[str, Any] = {
             "tensor_name": label.encode(),
             "send_device": producer.device.encode(),
@@ -150,14 +152,27 @@ class _Cut:
             dtype, edge = dtypes.float32, (f"{name}/signal", 0)
         else:
             dtype = producer.output_types[edge[1]].base_dtype
+        is_short = self.as_bfloat16 and edge[0] == producer.name and dtype == dtypes.float32
+        if is_short:
+            dtype = dtypes.bfloat16
+            there.append(_cast(f"{name}/as_bfloat16", edge, producer, dtypes.float32, dtype))
+            edge = f"{name}/as_bfloat16", 0
         send = "_HostSend" if edge[0] == producer.name and _made_on_host(producer, edge[1]) else "_Send"
         there.append(make_node(f"{name}/send", send, [edge], device=producer.device, T=dtype, **attrs))
         if producer.device == consumer.device:
             waits = [*waits, f"{name}/send"]
         recv = make_node(f"{name}/recv", "_HostRecv" if on_host else "_Recv", [], waits, consumer.device,
                          tensor_type=dtype, **attrs)  # fmt: skip
-        self.parts[self.locations[consumer.name]].append(recv)
-        return recv
+        here.append(recv)
+        if is_short:
+            here.append(_cast(f"{name}/as_float", (recv.name, 0), consumer, dtype, dtypes.float32))
+        return here[-1]
+
+
+def _cast(name: str, edge: Edge, end: Node, source: DType, target: DType) -> Node:
+    """A Cast on the device of one end of an edge; to bfloat16 without rounding."""
+    short = target == dtypes.bfloat16
+    return make_node(name, "Cast", [edge], device=end.device, SrcT=source, DstT=target, Truncate=short)
 
 
 def _empty(name: str, producer: Node) -> Node:

@@ -1,7 +1,7 @@
 """Ops that pass a tensor on, that give its shape, and that give it another dtype.
 
 Stands for `core/kernels/{identity_op,shape_ops,cast_op,bitcast_op}.cc` and the matching part of
-`python/ops/array_ops.py`. Left out: quantized types, the `Truncate` mode.
+`python/ops/array_ops.py`. Left out: quantized types, and `Truncate` other than from float32 to bfloat16.
 
 Rule: a shape that is known when the graph is built becomes a constant instead of an op, as in TensorFlow. A cast is
 C's: fractions are cut off, what does not fit wraps, the imaginary part is dropped.
@@ -162,11 +162,21 @@ class Cast(Op):
             return lambda x: x != 0
         if source.is_complex and not target.is_complex:
             return lambda x: x.real.astype(dtype)  # a complex array would warn
+        if node["Truncate"] and (source, target) == (dtypes.float32, dtypes.bfloat16):
+            return _cut_off
         return lambda x: x.astype(dtype)
 
     def grad(op, dy):
         source, target = op.inputs[0].dtype.base_dtype, dy.dtype.base_dtype
         return [cast(dy, source) if _has_fractions(source) and _has_fractions(target) else None]
+
+
+def _cut_off(x: Any) -> Any:
+    """A bfloat16 is the upper half of a float32; that of a NaN is the same for all of a sign."""
+    upper, is_nan = (x.view(np.uint32) >> 16).astype(np.uint16), np.isnan(x)
+    if np.any(is_nan):
+        upper = np.where(is_nan, upper & 0x8000 | 0x7FC0, upper).astype(np.uint16)
+    return upper.view(dtypes.bfloat16.as_numpy_dtype)
 
 
 def _has_fractions(dtype: dtypes.DType) -> bool:

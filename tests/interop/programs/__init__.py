@@ -26,8 +26,8 @@ from tests.interop.programs.site import Site
 # What one client does.
 ALONE = (
     training.adam, training.momentum, training.monitored, input.csv_files, control.conditionals, control.loops,
-    parts.all_dtypes, parts.large_tensors, errors.typed_errors, tracing.traced, tracing.summaries, state.sessions_share,
-    state.callables, state.partial_run, state.devices, state.reset,
+    parts.all_dtypes, parts.large_tensors, parts.in_bfloat16, errors.typed_errors, tracing.traced, tracing.summaries,
+    state.sessions_share, state.callables, state.partial_run, state.devices, state.reset,
 )  # fmt: skip
 # What two clients of different kinds do, the second of them at the same time or after the first.
 HANDLES = state.handles  # TensorFlow's tasks have none

@@ -41,3 +41,22 @@ def large_tensors(tf: Any, site: Site) -> list[Any]:
         z = y * 2.0
     with tf.Session(site.target) as sess:
         return [float(sess.run(z, {x: np.ones(n, np.float32)}).sum()) for n in (2_000_000, 0)]
+
+
+AWKWARD = (
+    0x00000000, 0x80000000, 0x00000001, 0x8000FFFF, 0x00010000, 0x007FFFFF, 0x7F7FFFFF, 0xFF7F8000, 0x7F800000,
+    0xFF800000, 0x7F800001, 0xFFC12345, 0x7FFFFFFF, 0x3F808000, 0x3F818000, 0xBF80FFFF, 0x40490FDB,
+)  # fmt: skip
+
+
+def in_bfloat16(tf: Any, site: Site) -> list[list[int]]:
+    """`enable_bfloat16_sendrecv`: the bits that arrive of zeros, NaNs, infinities, ties and the rest, three times."""
+    bits = np.array(AWKWARD, np.uint32).view(np.float32)
+    with tf.device(PS):
+        x = tf.placeholder(tf.float32, [None])
+        here = tf.reverse(x, [0])  # an Identity would be pruned, and the crossing with it
+    with tf.device(WORKER):
+        there = tf.bitcast(here, tf.int32)
+    config = tf.ConfigProto(graph_options=tf.GraphOptions(enable_bfloat16_sendrecv=True))
+    with tf.Session(site.target, config=config) as sess:
+        return [sess.run(there, {x: bits}).tolist() for _ in range(3)]

@@ -26,13 +26,14 @@ DEVICES = {
     "local": ["/cpu:0", "/cpu:1", "/cpu:2"],
     "cluster": ["/job:ps/cpu:0", "/job:worker/cpu:1", "/job:worker/cpu:2"],
 }
+DEVICES["cluster in bfloat16"] = DEVICES["cluster"]
 
 
 @pytest.fixture(scope="module")
 def targets() -> Iterator[dict[str, str]]:
     """By layout: the target of a session. In the clusters the master is the ps's."""
     with dtflab.Cluster(ps=1, worker=1, config=dtflab.ConfigProto(device_count=CPUS)) as cluster:
-        yield {"local": "", "cluster": cluster.target_of("ps", 0)}
+        yield dict.fromkeys(DEVICES, cluster.target_of("ps", 0)) | {"local": ""}
 
 
 @cache
@@ -45,16 +46,21 @@ def their_servers(tf: Any) -> list[Any]:
 @pytest.mark.parametrize("layout", DEVICES)
 @program.each("function")
 def test_one_graph_per_device(function, layout, targets):
+    short = layout == "cluster in bfloat16"
+
     def as_built(tf):
         messages = answers.module_of(tf, "core.protobuf.rewriter_config_pb2", None)
         options = tf.GraphOptions(
             optimizer_options=tf.OptimizerOptions(opt_level=-1),
             rewrite_options=messages.RewriterConfig(disable_meta_optimizer=True),
+            enable_bfloat16_sendrecv=short,
         )
         target = "" if layout == "local" else their_servers(tf)[0].target
         return facts(Report(tf, function, DEVICES[layout], target, graph_options=options))
 
-    theirs, ours = answers.theirs(as_built), facts(Report(dtflab, function, DEVICES[layout], targets[layout]))
+    theirs = answers.theirs(as_built)
+    options = dtflab.GraphOptions(enable_bfloat16_sendrecv=short)
+    ours = facts(Report(dtflab, function, DEVICES[layout], targets[layout], graph_options=options))
     for their, our in zip(theirs, ours, strict=True):
         assert our == their
 
@@ -62,7 +68,7 @@ def test_one_graph_per_device(function, layout, targets):
 def facts(report: Report) -> Any:
     assert report.devices == sorted(set(report.devices)), "each device has a graph of its own"
     assert report.unmatched() == Counter()
-    return report.devices, report.edges(), report.transfers()
+    return report.devices, report.edges(), report.transfers(), report.casts()
 
 
 def crossing(node: Any) -> bool:
@@ -103,6 +109,14 @@ class Report:
         ends = ("send_device", "recv_device")
         return sorted((self._source(n), *(n.attr[a].s.decode() for a in ends), n.attr["T"].type) for n in sends)
 
+    def casts(self) -> list[tuple[Any, ...]]:
+        """(tensor's op, device, from, to, cut off) of every Cast that the program has not made."""
+        casts = [n for n in self.nodes.values() if n.op == "Cast" and n.name not in self.programs_own]
+        types = ("SrcT", "DstT")
+        return sorted(
+            (self._input(n.input[0]), n.device, *(n.attr[a].type for a in types), n.attr["Truncate"].b) for n in casts
+        )
+
     def edges(self) -> dict[str, tuple[Any, ...]]:
         """For each op of the program: type, device, and inputs as they were before the graph was cut."""
         return {
@@ -119,7 +133,7 @@ class Report:
             return "tick"
         if crossing(node):
             return control + self._source(node)
-        if node.name not in self.programs_own and node.op == "Identity":  # on the way of a control edge
+        if node.name not in self.programs_own and node.op in ("Cast", "Identity"):  # Identity: of a control edge
             return control + self._input(node.input[0])
         return control + re.sub(r"^_(arg|recv)_(\w+?)_0(_0)?$", r"\2", name)
 
