@@ -2,7 +2,7 @@
 
 Rules: only who may call the task's gRPC service gets a key, and a key opens one link. The port of links is bound where
 gRPC's is; over TLS there are none. A link is also the way back to the task that opened it, once that has confirmed over
-gRPC, at its own address, that it did. DTFLAB_WIRE=grpc switches links off.
+gRPC, at its own address, that it did. DTFLAB_WIRE=grpc switches links off, DTFLAB_WIRE=socket their shared memory.
 """
 
 from __future__ import annotations
@@ -38,12 +38,16 @@ _tokens: set[bytes] = set()  # of links that this process is opening
 _pool = Pool(REAL, name="opening links")
 
 
+def _wire() -> str:
+    wire = os.environ.get("DTFLAB_WIRE", "")
+    if wire not in ("", "socket", "grpc"):
+        raise ValueError(f"DTFLAB_WIRE must be empty, socket or grpc, not {wire!r}.")
+    return wire
+
+
 def are_on() -> bool:
     """Whether this process uses links; ValueError for an unknown wire in the environment."""
-    wire = os.environ.get("DTFLAB_WIRE", "")
-    if wire not in ("", "grpc"):
-        raise ValueError(f"DTFLAB_WIRE must be empty or grpc, not {wire!r}.")
-    return not wire
+    return _wire() != "grpc"
 
 
 def between(own: str, address: str) -> Link | None:
@@ -74,7 +78,7 @@ def open_to(address: str, ask: Ask, end: End, own: str) -> Link | None:
     finally:
         _tokens.discard(token)
     connection.settimeout(None)
-    return _keep(own, address, Link(connection, end, address))
+    return _keep(own, address, Link(connection, end, address, shares=not _wire()))
 
 
 def _connected(host: str, offered: OpenLinkResponse) -> socket.socket:
@@ -175,7 +179,7 @@ class Listener:
         except OSError:
             connection.close()
             return
-        link = Link(connection, self._end, confirmed or "a client")
+        link = Link(connection, self._end, confirmed or "a client", shares=not _wire())
         with self._lock:
             self._links = [other for other in self._links if not other.lost] + [link]
         if confirmed:

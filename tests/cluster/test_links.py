@@ -207,7 +207,7 @@ def test_a_server_with_credentials_has_no_links():
 
 def test_an_unknown_wire(monkeypatch):
     monkeypatch.setenv("DTFLAB_WIRE", "zmq")
-    with pytest.raises(ValueError, match="DTFLAB_WIRE must be empty or grpc, not 'zmq'"):
+    with pytest.raises(ValueError, match="DTFLAB_WIRE must be empty, socket or grpc, not 'zmq'"):
         WorkerStub("", "localhost:1")
 
 

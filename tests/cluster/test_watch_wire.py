@@ -7,9 +7,9 @@ import queue
 import pytest
 
 import dtflab as tf
-from dtflab.cluster import inprocess
 from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
 from dtflab.cluster.stubs import ELSEWHERE
+from tests.cluster.two_tasks import cluster_over
 
 
 def test_a_client_of_another_process_sees_its_own_calls():
@@ -71,16 +71,11 @@ def test_the_bytes_of_a_matrix_are_counted_once_for_each_worker_and_step():
     assert "1.0 kB of tensors" in picture.sentence  # 2 × 8 × 64
 
 
-@pytest.fixture(params=["link", "grpc"])
-def over_the_wire(monkeypatch, request):
-    """A cluster whose tasks are in this process and yet call each other over a wire, as those of two processes do."""
-    monkeypatch.setenv("DTFLAB_WIRE", request.param.replace("link", ""))
-    with tf.Cluster(ps=1, worker=1, listen=True) as cluster:
-        for task in cluster.tasks:
-            inprocess.withdraw(task.address, task.server.task)
+@pytest.fixture(params=["link", "socket", "grpc"])
+def over_the_wire(request):
+    """A cluster whose tasks are in this process and yet call each other over a wire."""
+    with cluster_over(request.param, ps=1, worker=1) as cluster:
         yield cluster
-        for task in cluster.tasks:
-            inprocess.publish(task.address, task.server.task)
 
 
 def test_calls_that_come_over_the_wire_and_those_that_go_over_it(over_the_wire):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest import mock
 
 import dtflab as tf
 from dtflab.base.thread_frames import current_frames
-from dtflab.cluster import grpc_transport, negotiation
+from dtflab.cluster import grpc_transport, inprocess, negotiation
 from dtflab.cluster.addresses import free_addresses
 from dtflab.graph.apply_op import apply_op
 from dtflab.runtime import transport
@@ -108,13 +109,37 @@ def _connect(target: str, config: Any) -> Any:
 transport.register_scheme("lab", _connect)
 
 
+def using(wire: str) -> AbstractContextManager[Any]:
+    """In this block, connections that begin are of that kind: `link`, `socket` or `grpc`."""
+    return mock.patch.dict(os.environ, DTFLAB_WIRE="" if wire == "link" else wire)
+
+
+@contextmanager
+def cluster_over(wire: str, **cluster: Any) -> Iterator[tf.Cluster]:
+    """A cluster whose tasks are in this process and yet call each other over a wire, as those of several do."""
+    with using(wire), tf.Cluster(listen=True, **cluster) as found:
+        tasks = [task.server.task for task in found.tasks]
+        for task in tasks:
+            inprocess.withdraw(task.address, task)
+        yield found
+        for task in tasks:
+            inprocess.publish(task.address, task)
+
+
+def open_links(cluster: tf.Cluster) -> None:
+    """Have each task call each other one, after which there are links between them, unless they have gRPC alone."""
+    tasks = [task.server.task for task in cluster.tasks]
+    for task, other in itertools.permutations(tasks, 2):
+        task._way_to(other.name).get_status()
+
+
 @contextmanager
 def lab_over(wire: str) -> Iterator[Lab]:
     """A fresh pair of tasks."""
     if wire == "direct":
         yield Lab()
         return
-    with mock.patch.dict(os.environ, DTFLAB_WIRE={"grpc": "grpc", "link": ""}[wire]):
+    with using(wire):
         lab = GrpcLab()
         try:
             yield lab
