@@ -12,6 +12,7 @@ import dtflab as tf
 from dtflab.graph.apply_op import apply_op
 
 KINDS = ("const", "add", "mul", "neg", "matmul", "cond", "split", "loop", "variable")
+CROSSINGS = ("text", "empty", "scalar", "wide", "state")  # other values that cross, and one that each step changes
 
 
 class Line(NamedTuple):
@@ -24,12 +25,13 @@ class Line(NamedTuple):
     after: int | None
 
 
-def lines() -> st.SearchStrategy[Line]:
+def lines(kinds: tuple[str, ...]) -> st.SearchStrategy[Line]:
     number = st.integers(0, 30)
-    return st.builds(Line, st.sampled_from(KINDS), number, number, st.integers(0, 5), st.none() | number)
+    return st.builds(Line, st.sampled_from(kinds), number, number, st.integers(0, 5), st.none() | number)
 
 
-recipes = st.lists(lines(), min_size=2, max_size=14)
+recipes = st.lists(lines(KINDS), min_size=2, max_size=14)
+crossing_recipes = st.lists(lines(KINDS + CROSSINGS), min_size=2, max_size=14)
 
 
 class Built(NamedTuple):
@@ -78,7 +80,43 @@ def _make(line, number, values, initializers, device):
             with tf.control_dependencies(None):
                 initializers.append(variable.initializer)
             return tf.add(variable, a)
+        case "state":
+            variable = tf.Variable(
+                _constant(number).op.attrs["value"], name=f"state{number}", use_resource=bool(line.b % 2)
+            )
+            with tf.control_dependencies(None):
+                initializers.append(variable.initializer)
+            return tf.identity(tf.assign_add(variable, tf.tanh(a)))
+    return _crossing(a, b, line, device)
+
+
+def _crossing(a, b, line, device):
+    """A value of another kind that goes from one device to the next."""
+    match line.kind:
+        case "text":
+            text = tf.as_string(tf.bitcast(a, tf.int32))
+            with tf.device(device(line.place + 1)):
+                return tf.bitcast(tf.string_to_number(text, tf.int32), tf.float32)
+        case "empty":
+            nothing = tf.slice(a, [0, 0], [0, 2])
+            with tf.device(device(line.place + 1)):
+                return tf.concat([nothing, b], axis=0)
+        case "scalar":
+            largest = tf.reduce_max(a)
+            with tf.device(device(line.place + 1)):
+                return tf.minimum(b, largest)
+        case "wide":  # 150 KB each; the first is read once the second is there
+            first, second = (tf.tile(x, [150, 128]) for x in (a, b))
+            with tf.device(device(line.place + 1)):
+                top = _corner(second)
+                with tf.control_dependencies([top]):
+                    return tf.subtract(_corner(first), top)
     raise AssertionError(line.kind)
+
+
+def _corner(wide: tf.Tensor) -> tf.Tensor:
+    """The tile of which a matrix is made, or another one if its tiles differ."""
+    return tf.reduce_max(tf.reshape(wide, [150, 2, 128, 2]), [0, 2])
 
 
 def _constant(seed: int) -> tf.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import Counter
 
@@ -10,13 +11,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dtflab as tf
+from dtflab.cluster.link import Link
+from dtflab.cluster.shared_memory import Leaving
 from dtflab.machine import costs, pools
 from dtflab.machine.clock import Pool
 from dtflab.ops.linalg import matmul
 from dtflab.ops.math import elementwise
 from dtflab.runtime import local, transport
 from dtflab.runtime.runner import Step
-from tests.graphs import build, recipes, run
+from tests.cluster.two_tasks import cluster_over, open_links, using
+from tests.graphs import build, crossing_recipes, recipes, run
 from tests.seeded_step import SeededStep
 
 TWO_CPUS = tf.ConfigProto(device_count={"CPU": 2})
@@ -74,6 +78,67 @@ def in_process():
 @given(recipe=recipes)
 def test_tasks_of_one_process(in_process, recipe):
     assert_same(one_device(recipe), on_cluster(in_process, recipe))
+
+
+WIRES = ("grpc", "socket", "link")
+TASKS = ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1")
+
+
+@pytest.fixture(scope="module")
+def over_each_wire(in_process):
+    """Clusters of the same tasks, by the wires between them."""
+    with contextlib.ExitStack() as stack:
+        virtual = tf.Cluster(ps=1, worker=2, config=TWO_CPUS, clock="virtual")
+        clusters = {"in process": in_process, "virtual": stack.enter_context(virtual)}
+        for wire in WIRES:
+            clusters[wire] = stack.enter_context(cluster_over(wire, ps=1, worker=2))
+            with using(wire):
+                open_links(clusters[wire])
+        yield clusters
+
+
+def in_three_steps(built, session):
+    """The bits of all values; a NaN is like any other."""
+    values = run(built, session) + session.run(built.values) + session.run(built.values)
+    return [(value.shape, np.where(np.isnan(value), np.float32(np.nan), value).tobytes()) for value in values]
+
+
+def test_tasks_over_each_wire(over_each_wire):
+    """One, two or three tasks; values of all sizes and kinds, dead ones, and state that changes from step to step."""
+    sent = {wire: Counter() for wire in over_each_wire}
+    push, filled = Link.push, Leaving.filled
+
+    @settings(max_examples=150)
+    @given(recipe=crossing_recipes, tasks=st.permutations(TASKS), count=st.integers(1, 3))
+    def law(recipe, tasks, count):
+        built = build(recipe, lambda place: "")
+        with tf.Session(graph=built.graph) as session:
+            expected = in_three_steps(built, session)
+        built = build(recipe, lambda place: tasks[place % count])
+        for wire, cluster in over_each_wire.items():
+            with pytest.MonkeyPatch.context() as patch, using(wire if wire in WIRES else "link"):
+                patch.setattr(Link, "push", counted(push, sent[wire], "pushed"))
+                patch.setattr(Leaving, "filled", counted(filled, sent[wire], "in shared memory"))
+                with tf.Session(cluster.target, graph=built.graph) as session:
+                    assert in_three_steps(built, session) == expected, wire
+                tf.Session.reset(cluster.target)
+
+    law()
+    assert sent["link"]["pushed"] > 100 and sent["socket"]["pushed"] > 100
+    assert {wire for wire, ways in sent.items() if ways["in shared memory"]} == {"link"}
+    assert {wire for wire, ways in sent.items() if ways["pushed"]} == {"socket", "link"}
+
+
+def counted(method, counter, name):
+    """The method, whose results other than None are counted."""
+
+    @functools.wraps(method)
+    def count(*arguments):
+        found = method(*arguments)
+        counter[name] += found is not None
+        return found
+
+    return count
 
 
 @pytest.fixture(scope="module")
