@@ -1,8 +1,8 @@
 """The picture of the wire: calls between tasks, one below the other, as a sequence chart.
 
 Clients and tasks are columns, time goes down. A call is an arrow from caller to callee; an answer with data is a dashed
-arrow. Calls of the same kind that follow each other are one arrow with a count. A bar on a column is a step while its
-master works on it.
+arrow. Calls of the same kind that follow each other are one arrow with a count. A RecvTensor whose tensor was pushed
+has no request: its dashed arrow says so. A bar on a column is a step while its master works on it.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ class _Arrow(NamedTuple):
     def joins(self, other: _Arrow) -> bool:
         """True if `other`, which follows, can be part of it."""
         a, b = self.calls[0], other.calls[0]
-        same = (self.answer, a.method, a.source, a.error, a.step) == (other.answer, b.method, b.source, b.error, b.step)
+        same = (self.answer, _kind(a), a.source, a.error, a.step) == (other.answer, _kind(b), b.source, b.error, b.step)
         return same and a.method != "RunStep"
 
 
 def _arrows(calls: Sequence[Call]) -> list[_Arrow]:
     """Requests and answers in the order of time; consecutive ones of a kind are one row."""
-    moments = [((call.at, call.turn), _Arrow(call.at, (call,), False)) for call in calls]
+    moments = [((call.at, call.turn), _Arrow(call.at, (call,), False)) for call in calls if not call.pushed]
     moments += [
         ((call.ended, call.answered), _Arrow(call.ended, (call,), True))
         for call in calls
@@ -229,12 +229,17 @@ class _Chart:
         before, after = f"{call.method}{many}  ", size
         if row.answer:
             before = "" if about else f"{call.method} ended{many}"
+            before = f"pushed{many}{'  ' * bool(about)}" if call.pushed else before
             before, after = (f"{call.error}: {before}", "") if call.error else (before, size)
         return f"{before}{shorten(about, max(_LEAST_NAME, space - text_width(before + after, 11)), 11)}{after}"
 
     def _tooltip(self, row: _Arrow) -> str:
-        lines = [f"{c.method} {subject(c)}, {party(c.source).label} → {party(c.target).label}" for c in row.calls[:8]]
+        lines = [f"{_kind(c)} {subject(c)}, {party(c.source).label} → {party(c.target).label}" for c in row.calls[:8]]
         return "\n".join([*lines, *(["…"] if len(row.calls) > 8 else [])])
+
+
+def _kind(call: Call) -> str:
+    return f"{call.method} (pushed)" if call.pushed else call.method
 
 
 def subject(call: Call) -> str:
@@ -283,7 +288,7 @@ def _tables(calls: Sequence[Call], numbers: dict[int, int]) -> list[Table]:
     start = calls[0].at
     heads = ("at, µs", "took, µs", "call", "from", "to", "bytes", "step", "what", "error")
     rows = [
-        [f"{(c.at - start) * 1e6:.1f}", f"{max(0.0, c.ended - c.at) * 1e6:.1f}", c.method, party(c.source).label,
+        [f"{(c.at - start) * 1e6:.1f}", f"{max(0.0, c.ended - c.at) * 1e6:.1f}", _kind(c), party(c.source).label,
          party(c.target).label, f"{c.nbytes:,}", numbers.get(c.step, ""), subject(c), c.error]
         for c in calls[:_MOST_TABLE_ROWS]
     ]  # fmt: skip

@@ -44,6 +44,25 @@ def test_bytes_are_counted_once_in_tables_text_arrows_and_summary():
     assert sizes == ["800 B", "4 B", "400 B", "4 B"]  # answers; the first carries two tensors
 
 
+def test_a_pushed_tensor_is_one_arrow_and_counts_like_a_pulled_one():
+    pulled = a_step(7, 0.0, (W1, PS))
+    pushed = [each._replace(pushed=each.method == "RecvTensor") for each in pulled]
+    by_kind, listed = (tf.viz.wire(seen_of(pushed)).tables[i][2] for i in (0, 1))
+    assert by_kind == tf.viz.wire(seen_of(pulled)).tables[0][2]
+    names = ["RunStep", "RunGraph", "RunGraph", "RecvTensor (pushed)", "RecvTensor (pushed)"]
+    assert [row[2] for row in listed] == names
+    picture = tf.viz.wire(seen_of(pushed))
+    assert "pushed  loss, loss  800 B" in texts(picture) and "RecvTensor (pushed) loss" in picture.svg
+    assert not [word for word in texts(picture) if word.startswith("RecvTensor  ")]  # nobody asked
+    assert "2 RecvTensor" in picture.sentence and fits(picture)
+
+
+def test_many_pushed_tensors_are_an_arrow_apart_from_pulled_ones():
+    many = [call(float(n), "RecvTensor", W0, PS, n + 0.5, 100)._replace(pushed=n < 5) for n in range(10)]
+    words = texts(tf.viz.wire(many))
+    assert "pushed × 5  500 B" in words and "pushed × 10  1.0 kB" not in words
+
+
 def test_requests_and_answers_share_the_bytes_of_a_call():
     fed = call(0.0, "RunStep", "client", W0, 1.0, 24, "y:0")._replace(sent=16)
     words = texts(tf.viz.wire([fed]))
