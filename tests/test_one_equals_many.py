@@ -84,7 +84,7 @@ WIRES = ("grpc", "socket", "link")
 TASKS = ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def over_each_wire(in_process):
     """Clusters of the same tasks, by the wires between them."""
     with contextlib.ExitStack() as stack:

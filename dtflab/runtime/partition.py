@@ -88,9 +88,7 @@ class _Cut:
         for i in crossing:
             if i not in reads:
                 inputs[i] = (self._receive(node.inputs[i], node, ticks, on_host=i in on_host).name, 0)
-        controls = [
-            self._finished(name, node, ticks) if self.locations[name] != here else name for name in node.controls
-        ]
+        controls = [self._finished(c, node, ticks) if self.locations[c] != here else c for c in node.controls]
         # A variable is read when it is received: not before all else is there that its reader waits for.
         waits = list(dict.fromkeys([edge[0] for i, edge in enumerate(inputs) if i not in reads] + controls))
         for i in reads:
@@ -171,8 +169,7 @@ class _Cut:
 
 def _cast(name: str, edge: Edge, end: Node, source: DType, target: DType) -> Node:
     """A Cast on the device of one end of an edge; to bfloat16 without rounding."""
-    short = target == dtypes.bfloat16
-    return make_node(name, "Cast", [edge], device=end.device, SrcT=source, DstT=target, Truncate=short)
+    return make_node(name, "Cast", [edge], [], end.device, SrcT=source, DstT=target, Truncate=target.size == 2)
 
 
 def _empty(name: str, producer: Node) -> Node:

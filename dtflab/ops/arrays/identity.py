@@ -158,9 +158,7 @@ class Cast(Op):
         if source == target:
             return lambda x: x
         dtype = target.as_numpy_dtype
-        if source.is_complex and target.is_bool:
-            return lambda x: x != 0
-        if source.is_complex and not target.is_complex:
+        if source.is_complex and not target.is_complex and not target.is_bool:
             return lambda x: x.real.astype(dtype)  # a complex array would warn
         if node["Truncate"] and (source, target) == (dtypes.float32, dtypes.bfloat16):
             return _cut_off
@@ -173,10 +171,8 @@ class Cast(Op):
 
 def _cut_off(x: Any) -> Any:
     """A bfloat16 is the upper half of a float32; that of a NaN is the same for all of a sign."""
-    upper, is_nan = (x.view(np.uint32) >> 16).astype(np.uint16), np.isnan(x)
-    if np.any(is_nan):
-        upper = np.where(is_nan, upper & 0x8000 | 0x7FC0, upper).astype(np.uint16)
-    return upper.view(dtypes.bfloat16.as_numpy_dtype)
+    upper = x.view(np.uint32) >> 16
+    return np.where(np.isnan(x), upper & 0x8000 | 0x7FC0, upper).astype(np.uint16).view(dtypes.bfloat16.as_numpy_dtype)
 
 
 def _has_fractions(dtype: dtypes.DType) -> bool:
