@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 # fmt: off
 # isort: off
 from dtflab.base import errors
-from dtflab.base.garbage import NO_COLLECTION as _NO_COLLECTION
+from dtflab.base.garbage import NO_COLLECTION as _NO_COLLECTION, unseen as _unseen
 
-with _NO_COLLECTION:  # most of what is loaded: all of it stays
+with _NO_COLLECTION, _unseen():  # most of what is loaded: all of it stays
     from dtflab.ops import all as _all_ops
-    from dtflab.runtime import local as _local, transport as _transport
+    from dtflab.runtime import transport as _transport
 from dtflab.graph.convert import constant, convert_to_tensor, register_tensor_conversion_function
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import (
@@ -285,6 +285,13 @@ def _module_of(path: str) -> str | None:
 _sys.meta_path.append(_Redirect(_module_of))  # after what finds the files of the package
 
 
+def _local_master(target: str, config: ConfigProto | None) -> _transport.MasterInterface:
+    """The master behind a session without a target; what runs steps is loaded by the first one."""
+    from dtflab.runtime.local import DirectMaster
+
+    return DirectMaster(config)
+
+
 def _cluster_master(target: str, config: ConfigProto | None) -> _transport.MasterInterface:
     """The master behind `grpc://…`; the rooms that know of clusters are loaded by the first such session."""
     from dtflab.cluster.connect import master_at
@@ -292,6 +299,7 @@ def _cluster_master(target: str, config: ConfigProto | None) -> _transport.Maste
     return master_at(target, config)
 
 
+_transport.register_scheme("", _local_master)
 _transport.register_scheme("grpc", _cluster_master)
 
 

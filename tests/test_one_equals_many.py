@@ -155,7 +155,7 @@ def test_tasks_in_processes_of_their_own(processes, recipe):
 
 def seeded_master(target, config):
     """A local master whose steps pick the next ready node by the seed in `seeded://7`."""
-    master = local.local_master("", config)
+    master = local.DirectMaster(config)
     master.new_step = functools.partial(SeededStep, seed=int(target.partition("://")[2]))
     return master
 

@@ -2,26 +2,30 @@
 
 Stands for `python/platform/tf_logging.py`. Left out: Google's own prefix of a line.
 
-Rule: there is one logger, Python's `tensorflow`, so that programs that configure it by name go on working. Each line
-appears once: where the root logger has handlers already, it adds none.
+Rules: there is one logger, Python's `tensorflow`, so that programs that configure it by name go on working. Each line
+appears once: where the root logger has handlers already, it adds none. `logging` itself is loaded with the first line.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
 import sys
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base.missing_names import missing as _missing
 
-DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
+if TYPE_CHECKING:
+    import logging
+
+DEBUG, INFO, WARN, ERROR, FATAL = 10, 20, 30, 40, 50
 
 
 @functools.cache
 def get_logger() -> logging.Logger:
     """The logger `tensorflow`. It shows warnings on stderr; in an interactive interpreter also infos, on stdout."""
+    import logging
+
     logger = logging.getLogger("tensorflow")
     if not logging.getLogger().handlers and not logger.handlers:
         interactive = hasattr(sys, "ps1") or sys.flags.interactive
@@ -107,7 +111,8 @@ def log_first_n(level: int, msg: Any, n: int, *args: Any) -> None:
 
 def flush() -> None:
     """Write out what the handlers hold."""
-    for handler in get_logger().handlers + logging.getLogger().handlers:
+    logger = get_logger()
+    for handler in logger.handlers + logger.root.handlers:
         handler.flush()
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from dtflab.graph import dtypes, op_registry
@@ -73,6 +72,8 @@ def gpu_kernels(op_name: str) -> list[Kernel]:
 @functools.cache
 def _table() -> dict[str, list[str]]:
     """The lines of each op, GPU before DEFAULT."""
+    from pathlib import Path  # with what it needs of `urllib`, this takes 2 ms
+
     text = Path(__file__).with_name("gpu_kernels.txt").read_text(encoding="utf-8")
     lines: dict[str, list[str]] = {}
     for line in text.splitlines():

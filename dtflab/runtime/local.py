@@ -13,7 +13,6 @@ from dtflab.base import errors
 from dtflab.machine.clock import session_clock
 from dtflab.machine.device_factory import make_devices
 from dtflab.machine.pools import SessionPools
-from dtflab.runtime import transport
 from dtflab.runtime.master import Master
 from dtflab.runtime.worker import Worker
 
@@ -42,13 +41,5 @@ class DirectMaster(Master):
         self._pools.close()
 
 
-def local_master(target: str, config: ConfigProto | None) -> Master:
-    """The master behind a session without a target."""
-    return DirectMaster(config)
-
-
 def _no_peers(task: str) -> NoReturn:
     raise errors.InternalError.of(f"A local session has no task {task}.")
-
-
-transport.register_scheme("", local_master)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 
 import pytest
@@ -43,6 +44,26 @@ def test_the_last_who_ends_switches_it_on():
     assert not gc.isenabled()
     second.__exit__()
     assert gc.isenabled()
+
+
+SEEN_IN_AN_IMPORT = """
+import gc
+seen = [0]
+gc.callbacks.append(lambda phase, info: seen.append(len(gc.get_objects(info["generation"]))))
+{first}
+import dtflab
+gc.callbacks.clear()
+print(max(seen), gc.get_freeze_count() > 0)
+"""
+
+
+@pytest.mark.parametrize(("first", "sees_all"), [("", False), ("gc.freeze()", True)])
+def test_no_collection_goes_over_an_import_unless_the_program_freezes_objects_itself(first, sees_all):
+    code = SEEN_IN_AN_IMPORT.format(first=first)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    most, is_frozen = done.stdout.split()
+    assert (int(most) > 20_000) is sees_all  # of some 75,000 objects
+    assert is_frozen == str(sees_all)
 
 
 def test_a_large_graph_is_taken_in_without_it():

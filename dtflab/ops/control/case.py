@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import collections
 import functools
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtflab.base import tf_logging
 from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Operation, Tensor
@@ -85,7 +85,7 @@ def _checked_pairs(pairs: Any, exclusive: bool, name: str | None) -> tuple[Seque
     if isinstance(pairs, dict):
         if not isinstance(pairs, collections.OrderedDict):
             if not exclusive:
-                logging.getLogger("tensorflow").warning(_UNORDERED, name)
+                tf_logging.warning(_UNORDERED, name)
             pairs = dict(sorted(pairs.items(), key=lambda pair: str(pair[0].name)))
         pairs = list(pairs.items())
     for pair in pairs:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,8 +144,8 @@ class FixedUnigramCandidateSampler(_CandidateSampler):
 
 def _last_fields(path: str) -> list[float]:
     """The numbers at the ends of the lines of a table."""
-    with reported(path):
-        lines = Path(local(path)).read_text(encoding="utf-8").splitlines()
+    with reported(path), open(local(path), encoding="utf-8") as file:
+        lines = file.read().splitlines()
     counts = []
     for line in lines:
         try:

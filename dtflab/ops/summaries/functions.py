@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dtflab.base import nest
+from dtflab.base import nest, tf_logging
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
@@ -134,8 +134,6 @@ def _clean(name: str | None) -> str | None:
         return None
     clean = re.sub(r"[^-/\w\.]", "_", name).lstrip("/")
     if clean != name:
-        from dtflab.base import tf_logging  # Python's logging is loaded when something is to be said
-
         tf_logging.info("Summary name %s is illegal; using %s instead.", name, clean)
     return clean
 

@@ -12,7 +12,6 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -213,8 +212,8 @@ def pairs_of_file(filename: Any, columns: Columns, key_dtype: DType, value_dtype
     path = os.fsdecode(filename)
     if len(columns.delimiter) != 1:
         raise invalid("delimiter should be only 1 char")
-    with reported(path):
-        text = Path(local(path)).read_bytes().replace(b"\r", b"")
+    with reported(path), open(local(path), "rb") as file:
+        text = file.read().replace(b"\r", b"")
     lines = text.removesuffix(b"\n").split(b"\n") if text else []
     if columns.vocab_size > len(lines):
         raise invalid(f"Invalid vocab_size in {path}: expected {columns.vocab_size} but got {len(lines)}")

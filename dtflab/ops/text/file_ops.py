@@ -6,7 +6,6 @@ Stands for `core/kernels/whole_file_read_ops.cc` and `matching_files_op.cc`.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,8 @@ class ReadFile(Op):
 
     def kernel(node, xp, filename):
         path = _path(filename, "Input filename tensor")
-        with reported(path):
-            return np.array(Path(local(path)).read_bytes(), object)
+        with reported(path), open(local(path), "rb") as file:
+            return np.array(file.read(), object)
 
 
 @op("WriteFile(filename: string, contents: string) -> ()")
@@ -46,8 +45,8 @@ class WriteFile(Op):
         path = _path(filename, "Input filename tensor")
         check_rank(contents, 0, "Contents tensor must be scalar, but had shape: {}")
         gfile.makedirs(os.path.dirname(local(path)))
-        with reported(path):
-            Path(local(path)).write_bytes(contents.item())
+        with reported(path), open(local(path), "wb") as file:
+            file.write(contents.item())
 
 
 @op("MatchingFiles(pattern: string) -> (filenames: string)")
