@@ -141,7 +141,7 @@ class Op:
     checks = False  # may fail on purpose: runs even if nobody reads its value
     aliasing = False  # an output may be a view of an input
     needs_ctx = False  # the kernel takes the step context first
-    is_async = False  # the kernel takes the step context first and a `done` callback last
+    is_async = False  # the kernel takes the step context first and a `done` callback last; or returns its outputs
     control_flow = ""  # switch, merge, enter, exit, next_iteration or loop_cond: run by the executor itself
     allows_uninitialized_input = False  # a reference input may be a variable without a value
     calls_program = False  # the kernel calls a Python function of the program, which may wait

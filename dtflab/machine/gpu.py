@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dtflab.graph import op_registry
 from dtflab.graph.node import Node, make_node
 from dtflab.machine.bfc_allocator import BFCAllocator
 from dtflab.machine.cards import grab_all_limit
@@ -82,7 +83,7 @@ class GPUDevice(Device):
         keep = self.memory.keep
         if self.claim.clock is REAL:
             kernel = self._timed(kernel)
-        if not here:
+        if not here or op_registry.get(node.op).is_async:  # what arrives later has been accounted where it was made
             return kernel
 
         def run(*args: Any, **out: Any) -> Any:

@@ -293,7 +293,7 @@ class Iteration:
         value = self._run_async(n, args) if mode & ASYNC else self._compute(n, args)
         if mode & COST_UNKNOWN:
             self.executor.learn(n, args, value)
-        if value is _DELIVERED or not mode & (MANY_OUTPUTS | READS_FIRST):
+        if value is _DELIVERED or (value is not DEAD and not mode & (MANY_OUTPUTS | READS_FIRST)):
             return value
         already = len(self.ready)
         self.propagate(n, value)
@@ -318,8 +318,11 @@ class Iteration:
             else:
                 step.post(self.finish, n, [value, error])
 
-        self.executor.items[n].kernel(*args, done)
+        value = self.executor.items[n].kernel(*args, done)
         starting = None
+        if value is not None:  # it had nothing to wait for, and returned what it gives
+            self.record(n, started, value)
+            return value
         if not answer:
             self.in_flight += 1
             step.expect()
@@ -327,9 +330,6 @@ class Iteration:
         value, error = answer
         if error is not None:
             raise error
-        if value is DEAD:
-            self.propagate_dead(n)
-            return _DELIVERED
         return value
 
     def _is_costly(self, n: int, args: list[Any]) -> bool:

@@ -99,6 +99,25 @@ def test_nothing_is_lost_or_made(make, actions, capacity):
     assert put_in == len(held) + len(queue)
 
 
+@each_kind
+@given(actions=actions, capacity=st.integers(1, 5), puts=st.booleans())
+def test_at_once_happens_what_an_attempt_would_do_if_nobody_is_in_line(make, actions, capacity, puts):
+    one, other = make(capacity), make(capacity)
+    for queue in (one, other):
+        fresh = itertools.count()
+        for action, number in actions:
+            come(queue, action, number, fresh)
+    before = one.waiting()
+    done = one.put_at_once((99,)) if puts else one.take_at_once()
+    attempt = Put([(99,)], 1) if puts else Get(1)
+    finished = other.join(attempt)
+    if done:
+        assert finished == [attempt] and attempt.error is None and attempt.held == ([] if puts else [done])
+        assert [*one.take(len(one))] == [*other.take(len(other))]
+    else:
+        assert one.waiting() == before and (before or attempt.error or finished == [])
+
+
 @given(actions=actions, capacity=st.integers(1, 5))
 def test_a_fifo_queue_keeps_the_order(actions, capacity):
     """Elements taken, in order, are a piece of those put, and so are those left, no matter which waiters gave up."""

@@ -165,7 +165,11 @@ def test_an_error_on_the_pool_ends_the_step(monkeypatch):
 
 def test_an_asynchronous_kernel_may_be_done_at_once_or_later_on_any_thread():
     waiting = []
-    kernels = {"Now": lambda ctx, x, done: done(x + 1), "Later": lambda ctx, x, done: waiting.append((x, done))}
+    kernels = {
+        "Now": lambda ctx, x, done: done(x + 0.5),
+        "Returned": lambda ctx, x, done: x + 0.5,
+        "Later": lambda ctx, x, done: waiting.append((x, done)),
+    }
 
     def finish():
         until(lambda: len(waiting) == 5, "all are asked, none is done")
@@ -174,9 +178,10 @@ def test_an_asynchronous_kernel_may_be_done_at_once_or_later_on_any_thread():
 
     with (
         op("Now(x: float) -> (y: float)", kernels["Now"], is_async=True),
+        op("Returned(x: float) -> (y: float)", kernels["Returned"], is_async=True),
         op("Later(x: float) -> (y: float)", kernels["Later"], is_async=True),
     ):
-        x = apply_op("Now", x=tf.placeholder_with_default(1.0, []))
+        x = apply_op("Returned", x=apply_op("Now", x=tf.placeholder_with_default(1.0, [])))
         y = tf.add_n([apply_op("Later", x=x * float(i)) for i in range(5)])
         thread = threading.Thread(target=finish)
         thread.start()

@@ -50,19 +50,13 @@ class _NewQueue(StatefulOp):
         return new_or_shared(node, Queue, QUEUE_TYPE, make, lambda queue, name: queue.must_be(spec, node.op))
 
 
-_QUEUE = """
-       component_types: list(type) >= 1, shapes: list(shape) >= 0 = [], capacity: int = -1"""
-_SHARED = """
-       container: string = '', shared_name: string = ''"""
+_QUEUE = "\n       component_types: list(type) >= 1, shapes: list(shape) >= 0 = [], capacity: int = -1"
+_SHARED = "\n       container: string = '', shared_name: string = ''"
 _KINDS = {
     "FIFOQueue": _QUEUE,
     "PaddingFIFOQueue": _QUEUE,
-    "RandomShuffleQueue": f"""{_QUEUE}
-       min_after_dequeue: int = 0
-       seed: int = 0
-       seed2: int = 0""",
-    "PriorityQueue": """
-       component_types: list(type) >= 0 = [], shapes: list(shape) >= 0, capacity: int = -1""",
+    "RandomShuffleQueue": f"{_QUEUE}, min_after_dequeue: int = 0, seed: int = 0, seed2: int = 0",
+    "PriorityQueue": "\n       component_types: list(type) >= 0 = [], shapes: list(shape) >= 0, capacity: int = -1",
 }
 for _kind, _attrs in _KINDS.items():
     for _family, _handle in FAMILIES.items():
@@ -70,11 +64,6 @@ for _kind, _attrs in _KINDS.items():
 
 
 # -- using them ---------------------------------------------------------------------------------------
-
-
-def queue_of(ctx: Any, handle: Any) -> Queue:
-    """The queue that a handle of either family names; NotFoundError if it is gone."""
-    return resource_of(ctx, handle, Queue)
 
 
 def _mismatch(queue: Queue, types: list[DType], signature: str) -> InvalidArgumentError:
@@ -103,11 +92,10 @@ class _Enqueue(_UsesQueue):
                 count, elements = queue.check_batch(values), zip(*map(_rows, values), strict=True)
             else:
                 queue.check(values)
-                count, elements = 1, [values]
-            if count:
-                queue.join(ctx, Put(elements, count, name, ctx.step.step_id, done))
-            else:
-                done(None, None)
+                count, elements = int(not queue.at_once(queue.state.put_at_once, values)), [values]
+            if not count:
+                return ()
+            return queue.join(ctx, Put(elements, count, name, ctx.step.step_id, done))
 
         return kernel
 
@@ -127,8 +115,10 @@ class _Dequeue(_UsesQueue):
             queue = resource_of(ctx, handle, Queue)
             if types != queue.types:
                 raise _mismatch(queue, types, "resource->{}")
+            if element := queue.at_once(queue.state.take_at_once):
+                return element
             finished = lambda held, error: done(held and held[0], error)  # noqa: E731
-            queue.join(ctx, Get(1, False, name, ctx.step.step_id, finished))
+            return queue.join(ctx, Get(1, False, name, ctx.step.step_id, finished))
 
         return kernel
 
@@ -144,7 +134,7 @@ class _DequeueMany(_UsesQueue):
 
     def kernel(node, xp, ctx, handle, n, done):
         types, name, up_to = node["component_types"], node.name, "UpTo" in node.op
-        queue, what = queue_of(ctx, handle), f"Dequeue{'UpTo' if up_to else 'Many'}Op"
+        queue, what = resource_of(ctx, handle, Queue), f"Dequeue{'UpTo' if up_to else 'Many'}Op"
         if n.size != 1:  # TensorFlow reads the first number in memory
             raise invalid(f"{what} expects a scalar for n, the number of elements, got shape {shape_text(n.shape)}")
         count = n.item()
@@ -157,8 +147,7 @@ class _DequeueMany(_UsesQueue):
                 f"{queue.spec.kind}'s DequeueMany and DequeueUpTo require the components to have specified shapes."
             )
         if not count:
-            done(queue.batch(()), None)
-            return
+            return queue.batch(())
 
         def finished(held, error):
             values = None
@@ -168,18 +157,17 @@ class _DequeueMany(_UsesQueue):
                 error = problem
             done(values, error)
 
-        queue.join(ctx, Get(count, up_to, name, ctx.step.step_id, finished))
+        return queue.join(ctx, Get(count, up_to, name, ctx.step.step_id, finished))
 
 
 class _Close(_UsesQueue):
     def kernel(node, xp, ctx, handle, done):
         name, cancel = node.name, node["cancel_pending_enqueues"]
-        queue, step = queue_of(ctx, handle), ctx.step.step_id
+        queue, step = resource_of(ctx, handle, Queue), ctx.step.step_id
         if cancel:
             queue.close("putters", name, step)
-            done(None, None)
-        else:
-            queue.join(ctx, Close(name, step, done))
+            return ()
+        return queue.join(ctx, Close(name, step, done))
 
 
 class _Size(FreeOp):
@@ -187,12 +175,12 @@ class _Size(FreeOp):
     infer = shapes.scalar
 
     def kernel(node, xp, ctx, handle):
-        return np.array(len(queue_of(ctx, handle)), np.int32)
+        return np.array(len(resource_of(ctx, handle, Queue)), np.int32)
 
 
 class _IsClosed(_Size):
     def kernel(node, xp, ctx, handle):
-        return np.array(queue_of(ctx, handle).closed)
+        return np.array(resource_of(ctx, handle, Queue).closed)
 
 
 _IN = "\n       Tcomponents: list(type) >= 1\n       timeout_ms: int = -1"

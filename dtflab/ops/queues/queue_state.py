@@ -186,6 +186,17 @@ class QueueState:
 
     # -- the lines --------------------------------------------------------------------------------------
 
+    def put_at_once(self, element: Element) -> bool:
+        """Put an element without a line; False if an attempt is in line, there is no room, or the queue is closed."""
+        if self.putters or self.getters or self.closed or len(self.elements) >= self.capacity:
+            return False
+        self.store((element,))
+        return True
+
+    def take_at_once(self) -> Element | None:
+        """Take an element without a line; None if an attempt is in line, or there is no element to give."""
+        return None if self.putters or self.getters or self.ready(1) < 1 else self.take(1)[0]
+
     def join(self, attempt: Attempt) -> list[Attempt]:
         """Add an attempt to its line; returns the attempts that are done now."""
         line = self.getters if isinstance(attempt, Get) else self.putters

@@ -23,7 +23,7 @@ from dtflab.ops import shapes
 from dtflab.ops.costs import FreeOp, StatefulOp
 from dtflab.ops.handles import new_or_shared, resource_of
 from dtflab.ops.messages import invalid
-from dtflab.ops.queues.queue_ops import FAMILIES, queue_of
+from dtflab.ops.queues.queue_ops import FAMILIES
 from dtflab.ops.queues.shared_queue import Queue
 from dtflab.ops.queues.shared_reader import Reader, Request
 
@@ -64,10 +64,8 @@ def _records(node: Node) -> Opener:
     return lambda work: sources.Records(work, node["compression_type"].decode())
 
 
-_SIZES = """
-       header_bytes: int = 0, record_bytes: int, footer_bytes: int = 0, hop_bytes: int = 0"""
-_SHARED = """
-       container: string = '', shared_name: string = ''"""
+_SIZES = "\n       header_bytes: int = 0, record_bytes: int, footer_bytes: int = 0, hop_bytes: int = 0"
+_SHARED = "\n       container: string = '', shared_name: string = ''"
 _KINDS: list[tuple[str, str, dict[str, Any]]] = [
     ("TextLineReader", f"\n       skip_header_lines: int = 0{_SHARED}", {"opener": _lines}),
     ("FixedLengthRecordReader", f"{_SIZES}{_SHARED}", {"opener": _fixed_length_records}),
@@ -79,13 +77,8 @@ _KINDS: list[tuple[str, str, dict[str, Any]]] = [
 # -- using them ---------------------------------------------------------------------------------------
 
 
-def reader_of(ctx: Any, handle: Any) -> Reader:
-    """The reader that a handle of either family names; NotFoundError if it is gone."""
-    return resource_of(ctx, handle, Reader)
-
-
 def _work_queue(ctx: Any, handle: Any) -> Queue:
-    queue = queue_of(ctx, handle)
+    queue = resource_of(ctx, handle, Queue)
     if len(queue.types) != 1:
         raise invalid("Expected single component queue")
     if queue.types[0] is not dtypes.string:
@@ -117,7 +110,7 @@ class _Read(FreeOp):
             finished(([], []), None)
             return
         most = int(limit[0]) if limit else None
-        reader_of(ctx, reader).read(Request(ctx, name, _work_queue(ctx, queue), most, finished))
+        resource_of(ctx, reader, Reader).read(Request(ctx, name, _work_queue(ctx, queue), most, finished))
 
 
 class _Ask(FreeOp):
@@ -134,7 +127,7 @@ class _Ask(FreeOp):
     @classmethod
     def bind(cls, node, xp):
         answer = cls.answer
-        return lambda ctx, handle, *inputs: answer(reader_of(ctx, handle), *inputs)
+        return lambda ctx, handle, *inputs: answer(resource_of(ctx, handle, Reader), *inputs)
 
 
 class _RecordsProduced(_Ask):

@@ -118,6 +118,11 @@ class Queue:
 
     # -- the lines ----------------------------------------------------------------------------------------
 
+    def at_once(self, change: Callable[..., Any], *args: Any) -> Any:
+        """The result of a change of the state that needs no attempt; None while somebody watches all attempts."""
+        with self._lock:
+            return None if PROCESS.queue else change(*args)
+
     def join(self, ctx: Any, attempt: Attempt) -> None:
         """Put `attempt` in line for as long as its step runs. `attempt.done` is called in the end, on any thread."""
         self._do(self._enter if PROCESS.queue else self.state.join, attempt)
