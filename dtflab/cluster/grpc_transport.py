@@ -30,7 +30,7 @@ from google.protobuf.message import DecodeError
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, OpenCall
 from dtflab.cluster import negotiation, stubs
-from dtflab.cluster.answering import Answer, ServerCall, answer
+from dtflab.cluster.answering import Answer, ServerCall, answer, status_of
 from dtflab.cluster.link import Link
 from dtflab.cluster.services import MasterService, Method, WorkerService, pushed_tensor, recv_tensor_response
 from dtflab.cluster.stubs import Answered
@@ -112,8 +112,10 @@ class _Connection:
             serving = None if self.own is None else _serving.get(self.own)
             if self.link is None and (self.own is None or serving is not None):
                 link = negotiation.open_to(self.address, self.ask, serving or _CLIENT, self._own_address)
-                if link is not None:
-                    weakref.finalize(serving or self, link.close).atexit = False
+                if link is not None and self.own is None:
+                    weakref.finalize(self, link.close).atexit = False
+                elif link is not None and self.own is not None and _serving.get(self.own) is not serving:
+                    link.close()  # the task was stopped meanwhile
         except errors.UnimplementedError:  # TensorFlow, or a task that uses gRPC alone
             self._may_link = False
         finally:
@@ -345,8 +347,8 @@ class Serving:
             path: grpc.unary_unary_rpc_method_handler(self._handler(path)) for path in self._methods
         }
         if credentials is None and negotiation.are_on():
-            handlers[negotiation.OPEN] = _of_links(self._open_link)
-            handlers[negotiation.CONFIRM] = _of_links(negotiation.confirm)
+            handlers[negotiation.OPEN] = _of_links("Open", self._open_link)
+            handlers[negotiation.CONFIRM] = _of_links("Confirm", negotiation.confirm)
         executor = _Executor(task.master.clock)
         self._server = grpc.server(executor, [_Handlers(handlers)], options=_SERVER_OPTIONS)  # type: ignore[arg-type]
         self.port = self._bind(address, credentials)
@@ -441,7 +443,8 @@ class Serving:
         for call in list(self._calls):
             call.end(why)
         if self._listener is not None:
-            self._listener.close(1.0)
+            self._listener.close()
+        negotiation.close(self.task.address, 1.0)
         self._server.stop(1.0).wait()
 
 
@@ -456,15 +459,16 @@ def _note_push(source: str, target: str, step_id: int, key: str, value: object) 
     call.ended(None)
 
 
-def _of_links(method: Callable[[bytes], bytes]) -> grpc.RpcMethodHandler[bytes, bytes]:
+def _of_links(name: str, method: Callable[[bytes], bytes]) -> grpc.RpcMethodHandler[bytes, bytes]:
     """The handler of a method that neither waits nor is watched."""
 
     def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
         try:
             return method(data)
-        except errors.OpError as error:
-            context.set_code(_STATUS[error.error_code])
-            context.set_details(error.message)
+        except Exception as error:
+            code, text = status_of(name, error)
+            context.set_code(_STATUS[code])
+            context.set_details(text)
             return b""
 
     return grpc.unary_unary_rpc_method_handler(handle)

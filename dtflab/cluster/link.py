@@ -31,7 +31,7 @@ from dtflab.machine.clock import REAL, Pool
 
 Answered = Callable[[int, str, Buffer], object]  # with a code of `errors` (0: well), its text, the answer
 
-_FRAME = struct.Struct("<QQHB")  # bytes of its body, number of the call or step, bytes of its path or key, kind
+_FRAME = struct.Struct("<QQIB")  # bytes of its body, number of the call or step, bytes of its path or key, kind
 (_REQUEST, _ANSWER, _ERROR, _CANCEL, _TELL, _PUSH, _PUSH_TO, _LOSE, _SEGMENT, _FREED, _DROPPED) = range(11)
 _SHARED = 1 << 7  # added to the kind: the body lies in a segment, and here are its number and size
 _IN_SEGMENT = struct.Struct("<QQ")
@@ -174,8 +174,8 @@ class Link:
         self.send_off()
 
     def _put(self, kind: int, number: int, body: Sequence[Buffer] = (), path: bytes = b"") -> None:
-        size = sum(map(len, body))
-        segment = self._leaving.filled(body, size) if self._leaving is not None else None
+        size, leaving = sum(map(len, body)), self._leaving
+        segment = leaving.filled(body, size) if leaving is not None else None
         frames: list[Buffer | _Handed] = []
         if segment is not None:
             if segment.fd >= 0:
@@ -184,22 +184,29 @@ class Link:
         carried = sum(map(len, body))
         frames += [_FRAME.pack(carried, number, len(path), kind) + path, *body]
         with self._sending:
-            if not self.lost:
-                self._outbox.extend(frames)
-                self._held += size
+            self._outbox.extend(frames)
+            self._held += size
+            if self.lost:
+                self._forget()
 
     def send_off(self) -> None:
         """Send what is in the outbox; what the connection does not take now is sent by another thread."""
-        with self._sending:
-            while self._read:
-                self._outbox.append(_FRAME.pack(0, self._read.popleft(), 0, _FREED))
-            self._held = 0
-            if self._is_behind or not self._outbox:
-                return
-            self._send_at_once()
-            self._is_behind = late = bool(self._outbox)
-        if late:
-            _pool.submit(self._send_the_rest)
+        try:
+            with self._sending:
+                while self._read:
+                    self._outbox.append(_FRAME.pack(0, self._read.popleft(), 0, _FREED))
+                self._held = 0
+                if self._is_behind or not self._outbox:
+                    return
+                self._send_at_once()
+                self._is_behind = late = bool(self._outbox)
+            if late:
+                _pool.submit(self._send_the_rest)
+        except OSError:
+            self._cut()
+        except BaseException:  # a Ctrl-C, perhaps within a frame
+            self._cut()
+            raise
 
     def _send_at_once(self) -> None:
         while self._outbox and _AT_ONCE is not None:
@@ -208,9 +215,6 @@ class Link:
                 rest = self._sent(pieces, fd, _AT_ONCE)
             except BlockingIOError:
                 self._outbox.extendleft([_Handed(bytes(pieces[0]), fd)] if fd >= 0 else reversed(pieces))
-                return
-            except OSError:  # the thread that reads learns of it, too
-                self._forget()
                 return
             if rest:
                 self._outbox.extendleft(reversed(rest))
@@ -257,8 +261,17 @@ class Link:
             try:
                 for piece in self._sent(pieces, fd) if fd >= 0 else pieces:
                     self._socket.sendall(piece)
-            except OSError:  # the thread that reads learns of it, too
+            except OSError:
+                self._cut()
                 return
+
+    def _cut(self) -> None:
+        """Send nothing more; the thread that reads learns of it, and closes the connection."""
+        with self._sending:
+            self._forget()
+        with contextlib.suppress(OSError):  # the other end was faster
+            if self._process == os.getpid():
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def _forget(self) -> None:
         """Send nothing of the outbox."""
@@ -288,6 +301,8 @@ class Link:
     def _end_reading(self, why: str) -> None:
         self.close(why)
         self._stream.close()
+        self._socket.close()  # not earlier: another file could get its number while this thread reads
+        self._arriving = Arriving(self._read.append)  # whoever holds the link holds no segments
 
     def _next_frame(self) -> tuple[int, int, str, Buffer]:
         """The next frame's kind, number, path and body; EOFError at the end."""
@@ -308,6 +323,8 @@ class Link:
         """Take note of a frame; the result answers a request."""
         if kind == _REQUEST:
             call = self._answering[number] = ServerCall()
+            if self.lost:  # meanwhile, and `close` may not have seen the call
+                call.gone()
             return partial(self._answer, number, path, body, call)
         if kind == _PUSH:
             self._end.pushed(number, path, body)
@@ -372,12 +389,8 @@ class Link:
             asked, answering, on_lost = list(self._asked.values()), list(self._answering.values()), self._on_lost
             self._asked.clear()
             self._answering.clear()
-        with self._sending:
-            self._forget()
-        with contextlib.suppress(OSError):  # the other end was faster
-            if self._process == os.getpid():
-                self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake the thread that reads
-        self._socket.close()
+            self._on_lost, self._leaving = [], None
+        self._cut()
         for done in asked:
             done(errors.UNAVAILABLE, why, b"")
         for call in answering:

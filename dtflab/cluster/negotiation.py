@@ -29,11 +29,13 @@ Ask = Callable[[str, bytes], bytes]  # a method of the task over gRPC; raises a 
 _VERSION = 1
 _KEY = 32  # bytes
 _PATIENCE = 5.0  # seconds for one end to connect and say its key, or to confirm that it did
+_PAUSE = 0.1  # seconds
+_MOST_KEYS = 1000  # that nobody has used yet
 _HAS_NAMES = sys.platform == "linux"  # of Unix sockets that leave no file
 
-_links: dict[
-    tuple[str, str], Link
-] = {}  # by the addresses of the task here ("": a client) and of that at the other end
+# Those that are not lost, by the addresses of the task here ("": a client) and of that at the other end; or, of a
+# client there and of a second link between two tasks, a name that no address is.
+_links: dict[tuple[str, str], Link] = {}
 _tokens: set[bytes] = set()  # of links that this process is opening
 _pool = Pool(REAL, name="opening links")
 
@@ -57,10 +59,10 @@ def between(own: str, address: str) -> Link | None:
 
 
 def open_to(address: str, ask: Ask, end: End, own: str) -> Link | None:
-    """Ask the task at `address` for a link and open it; None if it can't be reached that way.
+    """Ask the task at `address` for a link and open it; None if it offers none now.
 
-    Raises UnimplementedError if the task has no links, as TensorFlow's.
-    `end` is that of the task at `own`, or of a client ("").
+    Raises UnimplementedError if the task has no links, as TensorFlow's, or their port is out of reach: to try that
+    again with each call could cost seconds each time. `end` is that of the task at `own`, or of a client ("").
     """
     token = secrets.token_bytes(_KEY)
     _tokens.add(token)
@@ -73,8 +75,10 @@ def open_to(address: str, ask: Ask, end: End, own: str) -> Link | None:
             return None
     except errors.UnimplementedError:
         raise
-    except (errors.OpError, OSError):
+    except errors.OpError:
         return None
+    except OSError as error:
+        raise errors.UnimplementedError.of(f"The links of {address} are out of reach: {error}") from None
     finally:
         _tokens.discard(token)
     connection.settimeout(None)
@@ -95,10 +99,18 @@ def _connected(host: str, offered: OpenLinkResponse) -> socket.socket:
 
 
 def _keep(own: str, address: str, link: Link) -> Link:
-    if between(own, address) is None:
-        _links[own, address] = link
+    key = own, address if address and between(own, address) is None else secrets.token_hex()
+    _links[key] = link
+    link.on_lost(lambda why: _links.pop(key) if _links.get(key) is link else None)
     link.open()
     return link
+
+
+def close(own: str, seconds: float) -> None:
+    """End the links of the task at `own` when their calls are answered, or after some seconds."""
+    for link in [link for (task, _), link in list(_links.items()) if task == own]:
+        link.settle(seconds)
+        link.close()
 
 
 class Client:
@@ -130,8 +142,8 @@ class Listener:
     def __init__(self, host: str, own: str, end: End, ask: Callable[[str], Ask]) -> None:
         self._own, self._end, self._ask = own, end, ask
         self._keys: dict[bytes, OpenLinkRequest] = {}
-        self._links: list[Link] = []
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # over the keys
+        self._is_closed = False
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._sockets = [socket.create_server((host, 0), family=family)]
         self._name = ""
@@ -150,7 +162,10 @@ class Listener:
         if request.version != _VERSION:
             raise errors.UnimplementedError.of(f"This task has links of version {_VERSION}, not {request.version}.")
         key = secrets.token_bytes(_KEY)
-        self._keys[key] = request
+        with self._lock:
+            self._keys[key] = request
+            if len(self._keys) > _MOST_KEYS:
+                del self._keys[next(iter(self._keys))]
         port = self._sockets[0].getsockname()[1]
         return OpenLinkResponse(port=port, name=self._name, key=key).SerializeToString()
 
@@ -158,8 +173,11 @@ class Listener:
         while True:
             try:
                 connection, _ = listening.accept()
-            except OSError:  # closed
-                return
+            except OSError:
+                if self._is_closed:
+                    return
+                REAL.sleep(_PAUSE)  # too many open files, perhaps not for long
+                continue
             _pool.submit(partial(self._admit, connection))
 
     def _admit(self, connection: socket.socket) -> None:
@@ -167,7 +185,8 @@ class Listener:
         try:
             connection.settimeout(_PATIENCE)
             key = connection.recv(_KEY, socket.MSG_WAITALL)
-            opener = self._keys.pop(key, None)
+            with self._lock:
+                opener = self._keys.pop(key, None)
             if opener is None:
                 connection.close()
                 return
@@ -180,12 +199,9 @@ class Listener:
             connection.close()
             return
         link = Link(connection, self._end, confirmed or "a client", shares=not _wire())
-        with self._lock:
-            self._links = [other for other in self._links if not other.lost] + [link]
-        if confirmed:
-            _keep(self._own, confirmed, link)
-        else:
-            link.open()
+        _keep(self._own, confirmed, link)
+        if self._is_closed:  # meanwhile
+            link.close()
 
     def _confirms(self, opener: OpenLinkRequest) -> bool:
         if not opener.address:
@@ -196,15 +212,13 @@ class Listener:
             return False
         return True
 
-    def close(self, seconds: float) -> None:
-        """Take no more links, and end those that there are when their calls are answered, or after some seconds."""
+    def close(self) -> None:
+        """Take no more links; those that there are stay."""
+        self._is_closed = True
         for listening in self._sockets:
             with contextlib.suppress(OSError):
                 listening.shutdown(socket.SHUT_RDWR)  # so that `accept` ends
             listening.close()
-        for link in self._links:
-            link.settle(seconds)
-            link.close()
 
 
 if hasattr(os, "register_at_fork"):

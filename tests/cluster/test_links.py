@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import socket
 import subprocess
@@ -15,7 +17,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster import grpc_transport, negotiation
+from dtflab.cluster import grpc_transport, link as links_module, negotiation
 from dtflab.cluster.addresses import free_addresses
 from dtflab.cluster.grpc_transport import WorkerStub
 from dtflab.cluster.link import Link
@@ -125,6 +127,107 @@ def test_a_task_of_another_version_is_asked_over_grpc(lab):
     assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
+def test_keys_that_nobody_uses_are_forgotten(lab, monkeypatch):
+    monkeypatch.setattr(negotiation, "_MOST_KEYS", 3)
+    offers = [offered(lab) for _ in range(5)]
+    for offer, welcome in zip(offers, (b"", b"", b"\1", b"\1", b"\1"), strict=True):
+        connection = next(ways_in(offer))
+        with connection:
+            connection.sendall(offer.key)
+            assert connection.recv(1) == welcome
+
+
+@pytest.mark.parametrize("path", [negotiation.OPEN, negotiation.CONFIRM])
+def test_a_request_for_a_link_that_is_none_is_refused_without_a_word_here(lab, path, caplog):
+    with grpc.insecure_channel(lab.addresses[0]) as channel, pytest.raises(grpc.RpcError) as refused:
+        channel.unary_unary(path)(b"\xff\xff", timeout=60)
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT and not caplog.records
+
+
+def test_a_port_of_links_that_is_out_of_reach_is_tried_once(lab, monkeypatch):
+    """As that of a container that publishes gRPC's port alone: to try again with each call may take seconds."""
+    tried = []
+
+    def out_of_reach(*address):
+        tried.append(address)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(negotiation, "_connected", out_of_reach)
+    for _ in range(3):
+        assert lab.worker(0).get_status()
+    assert len(tried) == 1
+
+
+class Refusing:
+    """A listening socket without a file to spare; the next connection comes; then it is closed."""
+
+    def __init__(self, connection, then):
+        self.events = [OSError(errno.EMFILE, "Too many open files"), (connection, "address"), then]
+
+    def accept(self):
+        event = self.events.pop(0)
+        if callable(event):
+            event()
+            raise OSError(errno.EINVAL, "closed")
+        if isinstance(event, OSError):
+            raise event
+        return event
+
+
+def listener(confirm):
+    return negotiation.Listener("127.0.0.1", "here:1", negotiation.Client(), lambda address: confirm)
+
+
+def test_links_are_taken_again_when_there_are_files_again(monkeypatch):
+    monkeypatch.setattr(negotiation, "_PAUSE", 0.0)
+    links = listener(None)
+    here, there = socket.socketpair()
+    with here:
+        here.settimeout(60)
+        here.sendall(b"x" * 32)
+        links._accept(Refusing(there, links.close))
+        assert here.recv(1) == b""  # it was let in, and had no key
+
+
+def test_a_link_that_opens_while_its_server_stops_is_closed():
+    links = listener(lambda path, request: links.close())
+    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=1, address="there:1").SerializeToString()))
+    here, there = socket.socketpair()
+    with here:
+        here.settimeout(60)
+        here.sendall(offer.key)
+        links._admit(there)
+        assert here.recv(9) == b"\1" and here.recv(1) == b""
+    assert negotiation.between("here:1", "there:1") is None
+
+
+def test_links_end_with_the_server_that_opened_them_and_are_forgotten(lab):
+    """Else a task that was started again at that address would not be asked, but the one before it."""
+    here, there = lab.addresses
+    lab.worker(0, lab.tasks[1]).get_status()
+    link, way_back = (
+        until(lambda ends=ends: negotiation.between(*ends), "a link") for ends in ((there, here), (here, there))
+    )
+    lab.serving[1].stop()
+    assert link.lost
+    until(lambda: way_back.lost, "the other end knows")
+    assert not {link, way_back} & set(negotiation._links.values())
+
+
+def test_a_link_that_a_server_opens_while_it_stops_is_closed(lab, monkeypatch):
+    links, connected = [], negotiation._connected
+
+    def stopped_meanwhile(*arguments):
+        lab.serving[1].stop()
+        return connected(*arguments)
+
+    monkeypatch.setattr(negotiation, "_connected", stopped_meanwhile)
+    monkeypatch.setattr(negotiation, "Link", lambda *a, **k: links.append(Link(*a, **k)) or links[-1])
+    lab.worker(0, lab.tasks[1]).get_status()
+    assert links
+    until(lambda: all(link.lost for link in links), "both ends are closed")
+
+
 @pytest.mark.parametrize("noise", [b"\0" * 17, b"\xff" * 400, os.urandom(4000)])
 def test_what_is_no_frame_ends_that_link_alone(lab, noise):
     for offer in (offered(lab), offered(lab)):
@@ -160,34 +263,84 @@ def test_calls_of_a_lost_link_are_unavailable_and_the_next_one_finds_a_way(lab):
         assert lab.worker(0).get_status()
 
 
+class Echo(negotiation.Client):
+    def answer(self, path, request, call):
+        return 0, "", [request]
+
+
+@contextlib.contextmanager
+def two_ends(end, shares=True):
+    links = [Link(connection, end, name, shares) for connection, name in zip(socket.socketpair(), "ab", strict=True)]
+    for link in links:
+        link.open()
+    try:
+        yield links
+    finally:
+        links[0].close()
+        until(lambda: links[1].lost, "the other end knows")
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ETOOMANYREFS, "too many files under way"), KeyboardInterrupt()])
+def test_a_link_that_has_sent_a_part_is_lost(error):
+    """Else its calls would wait forever, or the other end would read the middle of a frame as its beginning."""
+
+    class Failing:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+        def sendmsg(self, *arguments):
+            raise error
+
+    with two_ends(Echo()) as (link, _):
+        assert link.ask("/echo", [b"x"]) == (0, "", b"x")
+        link._socket = Failing(link._socket)
+        if isinstance(error, OSError):
+            assert link.ask("/echo", [b"x"], 60)[0] == errors.UNAVAILABLE
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                link.ask("/echo", [b"x"])
+        until(lambda: link.lost, "it is lost")
+
+
+def test_a_name_of_any_length_crosses():
+    with two_ends(Echo()) as (link, _):
+        assert link.ask("/echo" * 20_000, [b"x"]) == (0, "", b"x")
+
+
+def test_nobody_waits_for_what_a_request_does_that_comes_as_the_link_is_closed():
+    ended = []
+
+    class Noting(negotiation.Client):
+        def answer(self, path, request, call):
+            call.on_end(ended.append)
+            return 0, "", []
+
+    with two_ends(Noting()) as (link, _):
+        link.close()
+        link._arrived(links_module._REQUEST, 1, "/any", b"")()
+    assert [type(error) for error in ended] == [errors.CancelledError]
+
+
 @pytest.mark.parametrize("shares", [True, False])
 def test_both_ends_send_much_at_once(shares):
     """Neither waits for the other to read."""
-    ends = socket.socketpair()
-    arrived = threading.Event()
-
-    class Echo(negotiation.Client):
-        def answer(self, path, request, call):
-            return 0, "", [request]
-
-    left, right = (Link(end, Echo(), name, shares) for end, name in zip(ends, ("right", "left"), strict=True))
-    left.open()
-    right.open()
-    answers = {}
+    arrived, answers = threading.Event(), {}
 
     def answered(name, code, text, answer):
         answers[name] = code, len(answer)
         if len(answers) == 8:
             arrived.set()
 
-    for n in range(4):
-        for link in (left, right):
-            name = link.peer, n
-            link.request("/echo", [b"x" * (8 << 20)], lambda *answer, name=name: answered(name, *answer))
-    assert arrived.wait(60)
+    with two_ends(Echo(), shares) as links:
+        for n in range(4):
+            for link in links:
+                name = link.peer, n
+                link.request("/echo", [b"x" * (8 << 20)], lambda *answer, name=name: answered(name, *answer))
+        assert arrived.wait(60)
     assert set(answers.values()) == {(0, 8 << 20)}
-    left.close()
-    until(lambda: right.lost, "the other end knows")
 
 
 def test_a_server_with_credentials_has_no_links():

@@ -165,6 +165,21 @@ def test_the_same_segments_carry_a_long_conversation():
 
 
 @linux_only
+def test_a_lost_link_keeps_no_memory_and_no_files():
+    with echoing() as links:
+        before = open_files()  # of the two sockets
+        assert links[0].ask("/echo", [bytes(LARGE)])[0] == 0
+        assert open_files() > before
+    for link in links:
+        until(lambda link=link: link._stream.closed and link._socket.fileno() < 0, "it has ended")
+        link.push(1, "key", [bytes(LARGE)])()
+        link.tell("/echo", [bytes(LARGE)])
+        assert not link._outbox
+    gc.collect()
+    until(lambda: open_files() <= before - 2, "the sockets and the segments are gone")
+
+
+@linux_only
 def test_many_threads_share_a_link():
     wrong = []
 
