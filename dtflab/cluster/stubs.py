@@ -383,7 +383,12 @@ class WorkerStub:
             done(None, error)
         if link.lost:  # perhaps before `done` stood there
             inbox.fail_from(self.task, self._wire.lost(link.lost))
-        return partial(rendezvous.forget, key, done)
+
+        def give_up() -> None:
+            if rendezvous.forget(key, done):
+                done(None, errors.CancelledError.of("The caller has given up."))
+
+        return give_up
 
     @contextlib.contextmanager
     def _readable(self, method: str) -> Iterator[None]:
@@ -400,7 +405,12 @@ class WorkerStub:
         if error is None:
             self._over.append(step_id)
         else:
-            self._start("CleanupGraph", worker_messages.CleanupGraphRequest(step_id=step_id))
+            request = worker_messages.CleanupGraphRequest(step_id=step_id)
+            self._start("CleanupGraph", request, partial(self._cleaned_up, step_id))
+
+    def _cleaned_up(self, step_id: int, data: Buffer, error: errors.OpError | None) -> None:
+        if error is not None:  # lost with its link: say it again, else what was pushed for that step would stay there
+            self._over.append(step_id)
 
     def _tidy(self) -> None:
         while self._over:

@@ -17,13 +17,14 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster import grpc_transport, link as links_module, negotiation
+from dtflab.cluster import grpc_transport, link as links_module, negotiation, stubs
 from dtflab.cluster.addresses import free_addresses
 from dtflab.cluster.grpc_transport import WorkerStub
 from dtflab.cluster.link import Link
 from dtflab.protos.link_pb2 import OpenLinkRequest, OpenLinkResponse
+from dtflab.protos.worker_pb2 import CleanupGraphRequest
 from dtflab.runtime.pushing import PUSHED, PushingRendezvousMgr
-from tests.cluster.two_tasks import Lab, lab_over, never, until
+from tests.cluster.two_tasks import Lab, edge_key, lab_over, never, until
 
 
 @pytest.fixture
@@ -457,6 +458,39 @@ def test_a_step_that_waits_for_a_pushed_tensor_ends_with_the_link(ps_elsewhere):
         thread.join()
         assert "/job:ps/replica:0/task:0" in failed[0].message
         assert sess.run(z) == 2.0
+
+
+@pytest.mark.parametrize("wire", ["link", "grpc"])
+def test_a_step_that_is_given_up_hears_that_no_value_comes(wire):
+    """Once: else it would wait for that, or count it twice."""
+    with lab_over(wire) as lab:
+        answers = []
+        peer = lab.worker(0, lab.tasks[1])
+        give_up = peer.recv_tensor(1, edge_key(lab.tasks[0]), lambda *answer: answers.append(answer))
+        assert (peer._pushing is not None) == (wire == "link")
+        give_up()
+        until(lambda: answers, "it hears")
+        give_up()
+    ((value, error),) = answers
+    assert value is None and isinstance(error, errors.CancelledError)
+
+
+def test_the_end_of_a_failed_step_is_said_again_if_it_was_lost_with_its_link():
+    """Else what other tasks pushed for that step would stay."""
+
+    class Lost:
+        link, told = None, []
+
+        def start(self, path, request, done):
+            done(b"", errors.UnavailableError.of("lost"))
+
+        def tell(self, path, request):
+            self.told.append((path, CleanupGraphRequest.FromString(b"".join(request)).step_id))
+
+    stub = stubs.WorkerStub("/a", Lost())
+    stub.cleanup_graph(5, errors.InternalError.of("any"))
+    stub._tidy()
+    assert Lost.told == [("/tensorflow.WorkerService/CleanupGraph", 5)]
 
 
 # ---- the table of a step ----
