@@ -302,7 +302,7 @@ class Link:
         self.close(why)
         self._stream.close()
         self._socket.close()  # not earlier: another file could get its number while this thread reads
-        self._arriving = Arriving(self._read.append)  # whoever holds the link holds no segments
+        self._arriving = Arriving(self._read.append)  # a lost link that is still referred to has no segments
 
     def _next_frame(self) -> tuple[int, int, str, Buffer]:
         """The next frame's kind, number, path and body; EOFError at the end."""

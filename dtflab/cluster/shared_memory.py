@@ -28,6 +28,7 @@ if sys.platform == "linux":
 _LEAST = 1 << 16  # bytes; less costs as much over the socket (measured)
 _LONG = 1 << 20  # bytes; to copy less takes no longer than to get the interpreter back
 _KEPT = 1 << 28  # bytes of free segments that an end keeps
+_MOST = 100  # free segments that an end keeps, and others that it fills: each is an open file at both ends
 _told = threading.Event()  # the line has been said
 
 
@@ -54,6 +55,8 @@ class Leaving:
             return None
         number, fd = self._taken(size), -1
         if number is None:
+            if len(self._memory) - len(self._free) >= _MOST:
+                return None
             try:
                 number, fd = self._made(size)
             except (OSError, AttributeError) as error:  # AttributeError: this system has no anonymous files
@@ -98,7 +101,7 @@ class Leaving:
         with self._lock:
             if number in self._memory:
                 self._free[number] = None
-            while sum(len(self._memory[n]) for n in self._free) > _KEPT:
+            while len(self._free) > _MOST or sum(len(self._memory[n]) for n in self._free) > _KEPT:
                 oldest = next(iter(self._free))
                 del self._free[oldest], self._memory[oldest]
                 dropped.append(oldest)

@@ -146,7 +146,7 @@ def test_a_request_for_a_link_that_is_none_is_refused_without_a_word_here(lab, p
 
 
 def test_a_port_of_links_that_is_out_of_reach_is_tried_once(lab, monkeypatch):
-    """As that of a container that publishes gRPC's port alone: to try again with each call may take seconds."""
+    """A container may publish gRPC's port alone, and to try again with each call could cost seconds each time."""
     tried = []
 
     def out_of_reach(*address):

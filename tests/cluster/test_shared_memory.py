@@ -83,6 +83,23 @@ def test_free_segments_are_given_up_beyond_a_limit(monkeypatch):
 
 
 @linux_only
+def test_segments_are_few_because_each_is_an_open_file(monkeypatch):
+    """Arrays that stay there, as in a queue, must not take the files that the process needs."""
+    monkeypatch.setattr(shared_memory, "_MOST", 2)
+    leaving = Leaving()
+    first, second = (leaving.filled([bytes(LARGE)], LARGE) for _ in range(2))
+    assert leaving.filled([bytes(LARGE)], LARGE) is None
+    leaving.freed(first.number)
+    assert leaving.filled([bytes(LARGE)], LARGE).number == first.number
+    leaving.freed(first.number)
+    large = [leaving.filled([bytes(9 * LARGE)], 9 * LARGE) for _ in range(2)]
+    assert large[0].number > second.number and large[1] is None
+    assert [leaving.freed(n) for n in (second.number, large[0].number)] == [[], [first.number]]
+    for segment in (first, second, large[0]):
+        os.close(segment.fd)
+
+
+@linux_only
 def test_a_segment_that_could_shrink_is_refused():
     """To read where nothing is any more ends a process."""
     fd = os.memfd_create("any", os.MFD_ALLOW_SEALING)
