@@ -212,14 +212,9 @@ class FIFOQueue(QueueBase):
     """A queue that gives its elements in the order in which they were enqueued."""
 
     def __init__(
-        self,
-        capacity: int,
-        dtypes: Any,
-        shapes: Any = None,
-        names: Any = None,
-        shared_name: str | None = None,
+        self, capacity: int, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: str | None = None,
         name: str | None = "fifo_queue",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """A queue for `capacity` elements; with fully defined `shapes` it can also give batches.
 
         With a `shared_name` it is one queue for all sessions of the cluster, else each session has its own.
@@ -256,14 +251,9 @@ class PriorityQueue(QueueBase):
     """A queue that gives the element with the lowest priority first; the priority is its first component, an int64."""
 
     def __init__(
-        self,
-        capacity: int,
-        types: Any,
-        shapes: Any = None,
-        names: Any = None,
-        shared_name: str | None = None,
+        self, capacity: int, types: Any, shapes: Any = None, names: Any = None, shared_name: str | None = None,
         name: str | None = "priority_queue",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """A queue for `capacity` elements; `types` and `shapes` are those of the components after the priority."""
         types, shapes = _type_list(types), _shape_list(shapes)
         if shapes is None:

@@ -162,12 +162,11 @@ class _DequeueMany(_UsesQueue):
 
 class _Close(_UsesQueue):
     def kernel(node, xp, ctx, handle, done):
-        name, cancel = node.name, node["cancel_pending_enqueues"]
         queue, step = resource_of(ctx, handle, Queue), ctx.step.step_id
-        if cancel:
-            queue.close("putters", name, step)
+        if node["cancel_pending_enqueues"]:
+            queue.close("putters", node.name, step)
             return ()
-        return queue.join(ctx, Close(name, step, done))
+        return queue.join(ctx, Close(node.name, step, done))
 
 
 class _Size(FreeOp):

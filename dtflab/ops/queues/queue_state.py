@@ -186,16 +186,21 @@ class QueueState:
 
     # -- the lines --------------------------------------------------------------------------------------
 
-    def put_at_once(self, element: Element) -> bool:
-        """Put an element without a line; False if an attempt is in line, there is no room, or the queue is closed."""
-        if self.putters or self.getters or self.closed or len(self.elements) >= self.capacity:
-            return False
-        self.store((element,))
-        return True
+    def put_at_once(self, element: Element) -> tuple[Element | None, list[Attempt]]:
+        """Put an element without an attempt, and return it; None if others stand in line or there is no room.
 
-    def take_at_once(self) -> Element | None:
-        """Take an element without a line; None if an attempt is in line, or there is no element to give."""
-        return None if self.putters or self.getters or self.ready(1) < 1 else self.take(1)[0]
+        Next to it are the attempts that are done now.
+        """
+        if self.putters or self.closed or len(self.elements) >= self.capacity:
+            return None, []
+        self.store((element,))
+        return element, self.serve(self.getters)
+
+    def take_at_once(self) -> tuple[Element | None, list[Attempt]]:
+        """Take an element without an attempt, and return it; None if others stand in line or there is none."""
+        if self.getters or self.ready(1) < 1:
+            return None, []
+        return self.take(1)[0], self.serve(self.putters)
 
     def join(self, attempt: Attempt) -> list[Attempt]:
         """Add an attempt to its line; returns the attempts that are done now."""

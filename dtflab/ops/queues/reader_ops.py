@@ -98,19 +98,21 @@ class _Read(FreeOp):
         return [TensorShape([None])] * 2
 
     def kernel(node, xp, ctx, reader, queue, *rest):
-        name = node.name
         *limit, done = rest
-
-        def finished(found, error):
-            done(None if found is None else [np.array(texts, object) for texts in found], error)
-
-        if limit and limit[0] < 0:
-            raise invalid(f"num_records must be >= 0 not {limit[0]}")
-        if limit and limit[0] == 0:
-            finished(([], []), None)
-            return
         most = int(limit[0]) if limit else None
-        resource_of(ctx, reader, Reader).read(Request(ctx, name, _work_queue(ctx, queue), most, finished))
+        if most is not None and most < 0:
+            raise invalid(f"num_records must be >= 0 not {most}")
+        if most == 0:
+            return _arrays(([], []))
+        found, queue = resource_of(ctx, reader, Reader), _work_queue(ctx, queue)
+        if records := found.read_at_once(most):
+            return _arrays(records)
+        finished = lambda records, error: done(records and _arrays(records), error)  # noqa: E731
+        return found.read(Request(ctx, node.name, queue, most, finished))
+
+
+def _arrays(records):
+    return [np.array(texts, object) for texts in records]
 
 
 class _Ask(FreeOp):

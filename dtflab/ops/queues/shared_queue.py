@@ -118,10 +118,18 @@ class Queue:
 
     # -- the lines ----------------------------------------------------------------------------------------
 
-    def at_once(self, change: Callable[..., Any], *args: Any) -> Any:
-        """The result of a change of the state that needs no attempt; None while somebody watches all attempts."""
+    def at_once(self, change: Callable[..., tuple[Element | None, list[Attempt]]], *args: Any) -> Element | None:
+        """The element that a change of the state moves without an attempt, if it can; it can't while somebody watches.
+
+        For such a change and for an attempt, the same holds: nobody in line is overtaken.
+        """
+        if PROCESS.queue:
+            return None
         with self._lock:
-            return None if PROCESS.queue else change(*args)
+            element, finished = change(*args)
+        for attempt in finished:
+            attempt.finish()
+        return element
 
     def join(self, ctx: Any, attempt: Attempt) -> None:
         """Put `attempt` in line for as long as its step runs. `attempt.done` is called in the end, on any thread."""

@@ -58,6 +58,11 @@ class Reader:
 
     # -- reading ------------------------------------------------------------------------------------------
 
+    def read_at_once(self, limit: int | None) -> Any:
+        """The next record, or records, if nobody is in line and the work in progress has one; else None."""
+        with self._lock:
+            return None if self._line else self._take(limit)
+
     def read(self, request: Request) -> None:
         """Serve the request in its turn; `request.done` is called in the end, on any thread."""
         with self._lock:
