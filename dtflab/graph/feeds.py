@@ -1,8 +1,9 @@
-"""The feeds of `run`: tensor → array of its dtype, checked and copied.
+"""The feeds of `run`: tensor → array of its dtype, checked, and copied where the cluster could keep it.
 
 Stands for the feed half of `BaseSession._run` in `python/client/session.py`.
 
-Rule: a feed is a copy; the client may change its own array afterwards.
+Rule: once a step is over, the client may change its own array. A feed is a copy, unless only matrix products and
+convolutions take it in a step that ends before the call does: their results never share its memory.
 """
 
 from __future__ import annotations
@@ -50,15 +51,18 @@ def register_feed_value(kind: type, convert: Callable[[Any, Tensor], Any]) -> No
     _values.append((kind, convert))
 
 
-def checked_feeds(graph: Graph, feed_dict: object) -> dict[Tensor, object]:
-    """The feeds of one `run`; TypeError or ValueError for what can't be fed, or not with that value."""
+def checked_feeds(graph: Graph, feed_dict: object, copy: bool = True) -> dict[Tensor, object]:
+    """The feeds of one step; TypeError or ValueError for what can't be fed, or not with that value.
+
+    Without `copy`, an array may be the client's own if nothing keeps it beyond the step.
+    """
     if not isinstance(feed_dict, dict):
         raise TypeError(f"feed_dict must be a dictionary of tensors and their values, not {feed_dict!r}.")
     feeds: dict[Tensor, object] = {}
     for key, value in feed_dict.items():
         for element, part in _pairs(key, value):
             tensor = _tensor(graph, element)
-            feeds[tensor] = _array(tensor, part)
+            feeds[tensor] = _array(tensor, part, copy or not all(op.op_class.shards for op in tensor.consumers()))
     return feeds
 
 
@@ -108,8 +112,8 @@ def _tensor(graph: Graph, key: Any) -> Tensor:
     return tensor
 
 
-def _array(tensor: Tensor, value: Any) -> Any:
-    """A copy of `value` that fits `tensor`."""
+def _array(tensor: Tensor, value: Any, copy: bool) -> Any:
+    """`value`, or a copy of it, as an array that fits `tensor`."""
     for kind, convert in _values:
         if isinstance(value, kind):
             value = convert(value, tensor)
@@ -119,7 +123,7 @@ def _array(tensor: Tensor, value: Any) -> Any:
             f"lists, numpy ndarrays. For reference, the tensor object was {value} which was passed to the feed with "
             f"key {tensor.name}."
         )
-    array = _converted(tensor.dtype.base_dtype, value)
+    array = _converted(tensor.dtype.base_dtype, value, copy)
     if not tensor.shape.admits(array.shape):
         raise ValueError(
             f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has shape {tensor.shape}"
@@ -127,7 +131,7 @@ def _array(tensor: Tensor, value: Any) -> Any:
     return array
 
 
-def _converted(dtype: dtypes.DType, value: Any) -> Any:
+def _converted(dtype: dtypes.DType, value: Any, copy: bool) -> Any:
     wanted = dtype.as_numpy_dtype
     if type(value) is float and wanted in _FLOATS:
         return wanted(value)
@@ -143,7 +147,11 @@ def _converted(dtype: dtypes.DType, value: Any) -> Any:
         except (TypeError, ValueError) as error:
             raise errors.InternalError.of(f"Unsupported object type {type(value).__name__}: {error}") from None
     # Numbers as NumPy casts them: 2.7 is 2 for an integer, a complex number its real part.
-    array = np.asarray(value).astype(wanted) if _is_number(wanted) else np.array(value, wanted)
+    if _is_number(wanted):
+        given = np.asarray(value)
+        array = given.astype(wanted, copy=copy or not given.flags.carray)
+    else:
+        array = np.array(value, wanted)
     return array if array.ndim or array.dtype == object else array[()]  # NumPy's scalars are faster
 
 

@@ -119,7 +119,7 @@ class BaseSession:
         self._check_usable()
         if self._in_steps:
             return self.step_through(fetches, feed_dict, options, run_metadata).printed()
-        feeds = checked_feeds(self._graph, feed_dict) if feed_dict else {}
+        feeds = checked_feeds(self._graph, feed_dict, copy=False) if feed_dict else {}
         wanted = self._resolve(fetches, feeds)
         values: list[object] = []
         if wanted.fetch_names or wanted.target_names:

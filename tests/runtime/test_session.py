@@ -14,6 +14,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.graph.feeds import checked_feeds
 from dtflab.graph.fetches import own
 from dtflab.machine.devices import Device
 from dtflab.runtime import session as sessions
@@ -93,6 +94,31 @@ def test_changing_a_fed_array_later_changes_nothing(target):
         assert fetched.tolist() == [1, 2] and session.run(v).tolist() == [1, 2]
         fetched[:] = 7
         assert session.run(v).tolist() == [1, 2] and array.tolist() == [100, 100]
+
+
+def test_what_only_products_read_is_fed_as_it_is():
+    """Then nothing of it is left after the step; all else that is fed is copied."""
+    x, y, z = (tf.placeholder(tf.float32, [2, 2]) for _ in range(3))
+    v, product, later = tf.Variable(tf.zeros([2, 2])), tf.matmul(x, x), tf.matmul(x, z)
+    keep = v.assign(product), tf.identity(y), tf.matmul(y, y)
+    given = np.eye(2, dtype=np.float32)
+    assert checked_feeds(x.graph, {x: given}, copy=False)[x] is given
+    others = [{y: given}, {x: given.T}, {x: given.astype(float)}]
+    for feed in others:
+        (fed,) = checked_feeds(x.graph, feed, copy=False).values()
+        assert not np.shares_memory(fed, given) and fed.dtype == np.float32
+    assert not np.shares_memory(checked_feeds(x.graph, {x: given})[x], given)
+    with tf.Session() as session:
+        fetched = session.run([x, product, *keep], {x: given, y: given})
+        assert not any(np.shares_memory(array, given) for array in fetched)
+        given[:] = 7
+        assert session.run(v).tolist() == [[1, 0], [0, 1]]
+        handle = session.partial_run_setup([product, later], [x, z])
+        session.partial_run(handle, product, {x: given})
+        steps = session.step_through(product, {x: given})
+        given[:] = 0
+        assert session.partial_run(handle, later, {z: np.eye(2)}).tolist() == [[7, 7], [7, 7]]
+        assert steps.finish().tolist() == [[98, 98], [98, 98]]
 
 
 def test_two_fetches_of_one_value_are_two_arrays():
