@@ -15,7 +15,8 @@ One step of a session, in the order in which `runtime/` is read:
 Side pages: `client` (what a client checks and shows), `local` (the cluster of one task), `frames` (loops), `runner`
 (the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
 (a step in hand), `transport` (the seam between tasks), `step_rendezvous` (what kernels see of the rendezvous),
-`pushing` (values that no consumer has to ask for), `watched_master` (reports its calls).
+`pushing` (values that no consumer has to ask for), `watched_master` (reports its calls), `remembering` (arithmetic of
+shapes).
 """
 
 from __future__ import annotations

@@ -38,17 +38,20 @@ def known(node: Node, most: float = math.inf) -> Rule:
 
 def is_learned(op: type[Op]) -> bool:
     """True if a run shows what a node of this op class costs: it makes one array of others and touches nothing else."""
-    special = op.stateful or op.aliasing or op.needs_ctx or op.is_async or op.control_flow or op.blas
+    special = op.stateful or op.aliasing or op.needs_ctx or op.is_async or op.control_flow
     alone = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list
     return alone and not special and not any(arg.is_ref for arg in op.op_def.inputs)
 
 
 def learned(node: Node, args: Sequence[Any], value: Any) -> Rule | None:
     """The rule of a node that has just run; None if it is cheap."""
+    op = op_registry.get(node.op)
+    if op.blas:
+        return known(node) if op.flops(node, args, ()) > COSTLY_FLOPS / 10 else None
     largest = _largest(args)
     if max(largest, np.size(value)) < COSTLY_ELEMENTS:
         return None
-    if op_registry.get(node.op).flops(node, args, (value,)) < COSTLY_ELEMENTS:
+    if op.flops(node, args, (value,)) < COSTLY_ELEMENTS:
         return None
     return lambda args: _largest(args) >= min(largest, COSTLY_ELEMENTS)
 

@@ -21,13 +21,12 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from operator import is_
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dtflab.graph import dtypes, op_registry
+from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.machine import costs
 from dtflab.machine.clock import REAL
@@ -36,7 +35,7 @@ from dtflab.ops.blas import NANOSECONDS_PER_FLOP
 from dtflab.ops.cell import Cell
 from dtflab.ops.forwarding import reading
 from dtflab.ops.messages import op_error
-from dtflab.runtime import frames
+from dtflab.runtime import frames, remembering
 from dtflab.runtime.rendezvous import DEAD
 
 if TYPE_CHECKING:
@@ -46,16 +45,6 @@ if TYPE_CHECKING:
 
 # Special properties of a node; 0 is a plain kernel with one output.
 MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, READS_FIRST, COST_UNKNOWN = 1, 2, 4, 8, 16, 32, 64
-
-# Constants, and the shape arithmetic that is done with them; TensorFlow folds these (and more), too.
-FOLDED = frozenset(
-    "Const Cast Add AddV2 Sub Mul FloorDiv FloorMod Maximum Minimum Prod "
-    "Pack ConcatV2 Slice StridedSlice GatherV2 Reshape ExpandDims Squeeze".split()
-)
-
-# What else shape arithmetic consists of, in a step whose shapes are mostly those of the last one. The kernels of
-# element-wise ops are not among them: they count who holds their arguments.
-_REMEMBERED = FOLDED - set("Const Add AddV2 Sub Mul Maximum Minimum".split()) | set("Range Fill Tile".split())
 
 _TRANSFERS = ("_Send", "_Recv", "_HostSend", "_HostRecv")
 
@@ -105,6 +94,7 @@ class Executor:
         kinds = zip(nodes, self.control_flow, strict=True)
         self.enters = Counter(node["frame_name"] for node, kind in kinds if kind == "enter")
         producers = {name: nodes[i] for name, i in index.items()}
+        self._of_shapes = remembering.of_shapes(nodes)
         self.items = [
             self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], producers)
             for i, node in enumerate(nodes)
@@ -118,7 +108,7 @@ class Executor:
         self.inputs: list[Any] = [None] * first[-1]  # the slots as a step finds them
         self.constants: dict[int, Any] = {}
         for n, node in enumerate(nodes):
-            if node.op in FOLDED and self.pending[n] == 0:
+            if node.op in remembering.FOLDED and self.pending[n] == 0:
                 self._fold(n)
         self.sources = [n for n, count in enumerate(self.pending) if count <= 0 and n not in self.constants]
 
@@ -130,7 +120,7 @@ class Executor:
             return
         try:
             with np.errstate(all="ignore"):
-                value = self.constants[n] = _frozen(item.kernel(*args))
+                value = self.constants[n] = remembering.frozen(item.kernel(*args))
         except Exception:
             return  # the step that runs it will say so
         for slot, consumer in item.targets:
@@ -146,11 +136,8 @@ class Executor:
         merges = op.control_flow == "merge" and len(node.inputs) == 2 and not targets[1]
         sends = bool(op.control_flow) and op.control_flow != "loop_cond" and not merges  # the others are as any kernel
         kernel = frames.KERNELS[op.control_flow] if sends else _the_one_that_came if merges else self.device.bind(node)
-        holds_objects = node.output_types[:1] in ([dtypes.resource], [dtypes.variant])
-        if node.op in _REMEMBERED and self.device.type == "CPU" and not holds_objects:
-            kernel = _remembering(kernel, len(node.inputs))
-        elif node.op == "Shape" and self.device.type == "CPU":
-            kernel = _remembering_shape(kernel)
+        if node.name in self._of_shapes and self.device.type == "CPU":
+            kernel = remembering.wrapped(kernel, node)
         refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
@@ -184,8 +171,8 @@ class Executor:
         item = self.items[n]
         rule = costs.learned(self.nodes[n], args, value)
         if rule is not None:
-            self.costs[n] = rule
-        self.items[n] = item._replace(mode=item.mode & ~COST_UNKNOWN | COSTLY * (rule is not None))
+            self.costs.setdefault(n, rule)
+        self.items[n] = item._replace(mode=item.mode & ~(COST_UNKNOWN | COSTLY) | COSTLY * (rule is not None))
 
     def start(self, step: Step, ctx: StepContext) -> None:
         """Put the sources of this partition into the step's queue."""
@@ -450,45 +437,6 @@ class Iteration:
         if n < 0:  # not a node's fault but ours
             raise error
         self.step.fail(op_error(error, self.executor.nodes[n], self.executor.device.name + frames.place_of(self)))
-
-
-def _frozen(value: Any) -> Any:
-    """The array, which may not be written into from now on."""
-    if value.ndim:
-        value.flags.writeable = False
-    return value
-
-
-def _remembering(kernel: Callable[..., Any], inputs: int) -> Callable[..., Any]:
-    """`kernel`, which gives its last value again for the same arguments, if these are small and can't change."""
-    seen: tuple[tuple[Any, ...], Any] = ((_DELIVERED,) * inputs, None)
-
-    def run(*args: Any) -> Any:
-        nonlocal seen
-        last, value = seen
-        if all(map(is_, args, last)):
-            return value
-        value = kernel(*args)
-        if value.nbytes <= 64 and not any(x.flags.writeable or x.nbytes > 1024 for x in args):
-            seen = args, _frozen(value)
-        return value
-
-    return run
-
-
-def _remembering_shape(kernel: Callable[..., Any]) -> Callable[[Any], Any]:
-    """The kernel of Shape, which gives the same array again as long as the shape is the same."""
-    seen: tuple[Any, Any] = (None, None)
-
-    def run(x: Any) -> Any:
-        nonlocal seen
-        shape, value = seen
-        if x.shape != shape:
-            value = _frozen(kernel(x))
-            seen = x.shape, value
-        return value
-
-    return run
 
 
 def _the_one_that_came(first: Any, second: Any) -> Any:

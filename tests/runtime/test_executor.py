@@ -104,15 +104,20 @@ def test_an_uninitialized_variable_is_named():
     assert run(tf.is_variable_initialized(v)) == np.False_
 
 
-def test_shape_arithmetic_is_remembered_as_long_as_the_shapes_are_the_same(monkeypatch):
-    ran = []
-    tile = op_registry.get("Tile").bind
+def count_runs(monkeypatch, op_type):
+    """A list that gets the name of each node of that type when its kernel runs."""
+    ran, bind = [], op_registry.get(op_type).bind
 
-    def bind(node, xp):
-        kernel = tile(node, xp)
+    def counted(node, xp):
+        kernel = bind(node, xp)
         return lambda *args: ran.append(node.name) or kernel(*args)
 
-    monkeypatch.setattr(op_registry.get("Tile"), "bind", staticmethod(bind))
+    monkeypatch.setattr(op_registry.get(op_type), "bind", staticmethod(counted))
+    return ran
+
+
+def test_shape_arithmetic_is_remembered_as_long_as_the_shapes_are_the_same(monkeypatch):
+    ran = count_runs(monkeypatch, "Tile")
     x, few, mine = tf.placeholder(tf.float32, [None]), tf.constant([1, 2]), np.zeros(1)
     small = tf.tile(few, tf.shape(x), name="small")
     large = tf.tile(tf.constant(np.arange(100)), tf.shape(x), name="large")  # would stay in memory
@@ -123,6 +128,18 @@ def test_shape_arithmetic_is_remembered_as_long_as_the_shapes_are_the_same(monke
             assert values[0].tolist() == [1, 2] * size and len(values[1]) == 100 * size and values[2] == step
             values[0][:] = 0  # a fetched value is the client's own
     assert [ran.count(name) for name in ("small", "large", "changed")] == [2, 4, 4]
+
+
+def test_arithmetic_of_shapes_is_remembered_but_not_of_values(monkeypatch):
+    ran = count_runs(monkeypatch, "RealDiv")
+    x = tf.placeholder(tf.float32, [None])
+    of_shapes = tf.div(tf.cast(tf.shape(x), tf.float32), tf.tile([2.0], tf.constant([1])), name="of_shapes")
+    of_values = tf.div(x, tf.fill([1], 2.0), name="of_values")
+    with tf.Session() as session:
+        for size in (4, 4, 6, 6):
+            halves = session.run([of_shapes, of_values], {x: np.full(size, size)})
+            assert halves[0].tolist() == [size / 2] and halves[1].tolist() == [size / 2] * size
+    assert [ran.count(name) for name in ("of_shapes", "of_values")] == [2, 4]
 
 
 # -- costly kernels ---------------------------------------------------------------------------------------------
@@ -141,6 +158,23 @@ def test_costly_kernels_run_beside_each_other_and_give_the_same(monkeypatch):
         np.testing.assert_array_equal(a, b)
     stats = [n for device in metadata.step_stats.dev_stats for n in device.node_stats]
     assert {n.thread_id != 0 for n in stats if n.node_name.startswith("product")} == {True}
+
+
+def test_a_product_that_is_far_from_costly_is_asked_twice_only(monkeypatch):
+    monkeypatch.setattr(costs, "COSTLY_FLOPS", 100)
+    asked, flops = [], op_registry.get("MatMul").flops
+    counted = staticmethod(lambda node, ins, outs: asked.append(node.name) or flops(node, ins, outs))
+    monkeypatch.setattr(op_registry.get("MatMul"), "flops", counted)
+    x = tf.placeholder(tf.float32, [None, None])
+    small, large = tf.matmul(x[:1, :1], x[:1, :1], name="small"), tf.matmul(x, x, name="large")
+    fetches = [small, large, x + 1.0]
+    with tf.Session() as session:
+        for _ in range(4):
+            session.run(fetches, {x: np.ones((4, 4))})
+            asked.append("step")
+    steps = " ".join(asked).split("step")
+    assert ["small" in step for step in steps] == [True, True, False, False, False]
+    assert ["large" in step for step in steps] == [True, True, True, True, False]
 
 
 def test_a_lone_costly_kernel_stays_on_the_clients_thread(monkeypatch):

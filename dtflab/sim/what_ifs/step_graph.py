@@ -32,10 +32,10 @@ from dtflab.hardware.workload import BATCH, measured as took, tensor_bytes
 from dtflab.placement.control_loops import spread_loops
 from dtflab.placement.own_placer import check, placer_named
 from dtflab.protos.config_pb2 import RunMetadata
-from dtflab.runtime.executor import FOLDED
 from dtflab.runtime.partition import partition, partition_by_device
 from dtflab.runtime.placer import place
 from dtflab.runtime.prune import prune
+from dtflab.runtime.remembering import FOLDED
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
