@@ -68,9 +68,9 @@ def product(node: Node, xp: Any, shard: Shard | None = None) -> Callable[[Any, A
 
 def _in_blocks(shard: Shard, left: Any, right: Any) -> Any:
     """left @ right; a large product in blocks of rows, or of columns if it has more of them."""
-    (*batch, rows, inner), columns = left.shape, right.shape[-1]
-    if left.nbytes * columns < ONE_BLOCK:
+    if left.nbytes * right.shape[-1] < ONE_BLOCK:
         return np.matmul(left, right)
+    (*batch, rows, inner), columns = left.shape, right.shape[-1]
     out = np.empty((*np.broadcast_shapes(tuple(batch), right.shape[:-2]), rows, columns), left.dtype)
     cost = 2 * inner * out.size * out.itemsize / 4 * NANOSECONDS_PER_FLOP
 

@@ -84,7 +84,7 @@ def _relu(node: Node, xp: Any) -> Callable[..., Any]:
 
 def _relu_back(xp: Any, dy: Any, x: Any, num: Any, out: Any = None) -> Any:
     """A product, since inf * 0 is NaN in TensorFlow, too."""
-    return xp.multiply(dy, x > num(0), out=out)
+    return xp.multiply(dy, x > 0, out=out)
 
 
 def _relu6(xp: Any, x: Any, num: Any) -> Any:
@@ -101,8 +101,7 @@ def _leaky_relu(node: Node, xp: Any) -> Callable[..., Any]:
 
 
 def _leaky_relu_back(node: Node, xp: Any) -> Callable[..., Any]:
-    alpha = node["alpha"]
-    return _of_gradients(lambda xp, dy, x, num: xp.where(x > num(0), dy, dy * num(alpha)))(node, xp)
+    return _of_gradients(lambda xp, dy, x, num: xp.where(x > num(0), dy, dy * num(node["alpha"])))(node, xp)
 
 
 def _elu(xp: Any, x: Any, num: Any) -> Any:

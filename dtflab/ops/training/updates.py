@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.cell import update_together
 from dtflab.ops.handles import variable_of
-from dtflab.ops.messages import check_rank, invalid, shape_text
+from dtflab.ops.messages import invalid, shape_text
 
 Formula = Callable[..., None]
 BLOCK = 1 << 15  # elements of a variable that a formula changes at a time, so that its steps stay in the cache
@@ -105,7 +105,7 @@ class _Update(Op):
         raise NotImplementedError
 
     @classmethod
-    def writer(cls, xp: Any, attrs: dict[str, Any]) -> Callable[[list[Any], Sequence[Any]], None]:
+    def writer(cls, xp: Any, attrs: dict[str, Any]) -> Callable[[list[Any], tuple[Any, ...]], None]:
         """`write(variables, values)`: check the values of the inputs, then write into the variables."""
         raise NotImplementedError
 
@@ -157,7 +157,8 @@ def _check(rule: Rule, variables: list[Any], scalars: Iterable[Any]) -> None:
         if value.shape != shape:
             raise _shapes_differ(name, shape, value)
     for name, value in zip(rule.scalars, scalars):
-        check_rank(value, 0, f"{name} is not a scalar: {{}}")
+        if value.ndim:
+            raise invalid(f"{name} is not a scalar: {shape_text(value)}")
 
 
 def _shapes_differ(name: str, shape: tuple[int, ...], value: Any) -> Exception:
@@ -184,15 +185,15 @@ class _Dense(_Update):
         return shape.merge_with(given["grad"])
 
     @classmethod
-    def writer(cls, xp: Any, attrs: dict[str, Any]) -> Callable[[list[Any], Sequence[Any]], None]:
+    def writer(cls, xp: Any, attrs: dict[str, Any]) -> Callable[[list[Any], tuple[Any, ...]], None]:
         rule, formula, at = cls.rule, functools.partial(cls.rule.formula, xp, **attrs), cls.inputs.index("grad")
 
-        def write(variables: list[Any], values: Sequence[Any]) -> None:
-            _check(rule, variables, (*values[:at], *values[at + 1 :]))
+        def write(variables: list[Any], values: tuple[Any, ...]) -> None:
+            _check(rule, variables, values[:at] + values[at + 1 :])
             if values[at].shape != variables[0].shape:
                 raise _shapes_differ(rule.gradient, variables[0].shape, values[at])
             for rows in _blocks(xp, values[at]):
-                formula(*(v[rows] for v in variables), *values[:at], values[at][rows], *values[at + 1 :])
+                formula(*[v[rows] for v in variables], *values[:at], values[at][rows], *values[at + 1 :])
 
         return write
 
@@ -221,10 +222,10 @@ class _Rows(_Update):
         return shape
 
     @classmethod
-    def writer(cls, xp: Any, attrs: dict[str, Any]) -> Callable[[list[Any], Sequence[Any]], None]:
+    def writer(cls, xp: Any, attrs: dict[str, Any]) -> Callable[[list[Any], tuple[Any, ...]], None]:
         rule, names = cls.rule, cls.inputs
 
-        def write(variables: list[Any], values: Sequence[Any]) -> None:
+        def write(variables: list[Any], values: tuple[Any, ...]) -> None:
             scalars = dict(zip(names, values))
             indices, grad = scalars.pop("indices"), scalars.pop("grad")
             _check(rule, variables, scalars.values())
