@@ -18,6 +18,7 @@ from dtflab.cluster import inprocess
 from dtflab.cluster.addresses import with_port
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.task import Task
+from dtflab.machine import host_memory
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
 from dtflab.machine.hosts import Home, is_loopback
@@ -102,6 +103,7 @@ class Server:
 
         if inprocess.find(wanted) is not None:
             inprocess.publish(wanted, self.task)  # raises, and says who has it
+        host_memory.keep()  # before there are threads, which would get heaps of their own
         self._service = grpc_transport.serve(self.task, wanted, self._credentials)
         host, _, port = address.rpartition(":")
         return address if int(port) else f"{host}:{self._service.port}"

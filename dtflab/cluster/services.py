@@ -33,6 +33,7 @@ from dtflab.cluster.tensor_codec import (
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.graph.node import Node, by_name
+from dtflab.machine import host_memory
 from dtflab.machine.step_stats import trace_of
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.config_pb2 import CallableOptions
@@ -155,6 +156,7 @@ class MasterService:
         handle = master_messages.CloseSessionRequest.FromString(data).session_handle
         self._master.session(handle)
         self._forget(handle)
+        host_memory.give_back()
         return master_messages.CloseSessionResponse().SerializeToString()
 
     def _forget(self, handle: str) -> None:
@@ -291,6 +293,7 @@ class WorkerService:
 
     def _delete_worker_session(self, data: Buffer, call: Answering) -> bytes:
         self._delete(worker_messages.DeleteWorkerSessionRequest.FromString(data).session_handle)
+        host_memory.give_back()
         return worker_messages.DeleteWorkerSessionResponse().SerializeToString()
 
     def _delete(self, handle: str) -> None:

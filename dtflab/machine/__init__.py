@@ -4,7 +4,8 @@ Read `devices` (where kernels run) first: a device binds nodes to kernels. Then,
 
 - GPUs: `gpu` (what all share, and simulated ones), `cuda` (real ones, through CuPy), `device_factory` (which session
   gets which).
-- memory: `bfc_allocator` (where a tensor lies), `memory` (which op holds what), `memory_trace` (from when to when).
+- memory: `bfc_allocator` (where a tensor lies), `memory` (which op holds what), `memory_trace` (from when to when),
+  `host_memory` (what a server keeps for its next step).
 - hosts and their cards: `cards` (models), `hosts` (which programs may use them), `visible` (CUDA_VISIBLE_DEVICES),
   `registry` (what processes report to each other), `journal` (what happened to memory), `file_lock` (one process at a
   time), `smi` (a table of who holds what), `discovery` (TensorFlow's lines about GPUs).
