@@ -179,6 +179,4 @@ class RendezvousMgr:
 
     def waiting(self) -> list[tuple[int, str]]:
         """(step, key) of every consumer that waits here."""
-        with self._lock:
-            steps = list(self._steps.items())
-        return [(step_id, key) for step_id, rendezvous in steps for key in rendezvous.waiting()]
+        return [(step_id, key) for step_id, rendezvous in list(self._steps.items()) for key in rendezvous.waiting()]

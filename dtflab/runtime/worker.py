@@ -96,9 +96,11 @@ class Worker:
         forget: Callable[[], object] | None = None
 
         def arrived(value: object, error: Exception | None) -> None:
+            nonlocal forget
             come.append(key)
             if forget is not None:
                 forget()
+            forget = None  # it knows this function: such a cycle would keep the step's values until a collection
             done(value, error)
 
         give_up = self._peers(task).recv_tensor(step.step_id, key, arrived)

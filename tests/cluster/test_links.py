@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import socket
 import subprocess
 import sys
 import threading
+import weakref
 from subprocess import PIPE
 
 import grpc
@@ -24,6 +26,7 @@ from dtflab.cluster.link import Link
 from dtflab.protos.link_pb2 import OpenLinkRequest, OpenLinkResponse
 from dtflab.protos.worker_pb2 import CleanupGraphRequest
 from dtflab.runtime.pushing import PUSHED, PushingRendezvousMgr
+from dtflab.runtime.runner import Step
 from tests.cluster.two_tasks import Lab, edge_key, lab_over, never, until
 
 
@@ -473,6 +476,31 @@ def test_a_step_that_is_given_up_hears_that_no_value_comes(wire):
         give_up()
     ((value, error),) = answers
     assert value is None and isinstance(error, errors.CancelledError)
+
+
+def test_nothing_keeps_a_step_that_has_its_value(lab):
+    """Not even a cycle until the next collection: the values of a step are large."""
+
+    class Consumer:
+        def __init__(self):
+            self.has_it = threading.Event()
+
+        def __call__(self, value, error):
+            self.has_it.set()
+
+    here, there = lab.tasks
+    lab.worker(0, there)
+    consumer, step = Consumer(), Step(1)
+    gc.disable()
+    try:
+        there.worker._pull(step, here.name, edge_key(here), consumer)
+        until(lambda: here.worker.rendezvous._pushes, "it pushes")
+        here.worker.rendezvous.find(1).send(edge_key(here), np.float32(5))()
+        assert consumer.has_it.wait(60)
+        consumer = weakref.ref(consumer)
+        until(lambda: consumer() is None, "it is gone")
+    finally:
+        gc.enable()
 
 
 def test_the_end_of_a_failed_step_is_said_again_if_it_was_lost_with_its_link():
