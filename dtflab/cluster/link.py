@@ -316,6 +316,8 @@ class Link:
         if len(body) < size:
             raise EOFError
         if kind & _SHARED:
+            if self._read:  # else a task that has nothing to send would keep all that comes
+                self.send_off()
             body = self._arriving.message(*_IN_SEGMENT.unpack(body))
         return kind & ~_SHARED, number, path, body
 

@@ -182,6 +182,16 @@ def test_the_same_segments_carry_a_long_conversation():
 
 
 @linux_only
+def test_one_who_has_nothing_to_send_gives_segments_back():
+    with echoing() as (left, _):
+        for n in range(20):
+            left.push(n, "key", [bytes(LARGE)])()
+            if n:
+                until(lambda: left._leaving._free, "the one before is free")
+        assert len(left._leaving._memory) == 2
+
+
+@linux_only
 def test_a_lost_link_keeps_no_memory_and_no_files():
     with echoing() as links:
         before = open_files()  # of the two sockets
