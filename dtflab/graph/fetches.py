@@ -74,6 +74,8 @@ class Fetches:
         self, values: Iterable[object], session: object, feeds: Mapping[Tensor, object] = MappingProxyType({})
     ) -> object:
         """The result of `run` in `session` from the values of `fetch_names` and the feeds; an operation's is None."""
+        if not self.tensors:
+            return self._rebuild([None] * len(self._order))
         known = [*map(own, values), None]
         if self._given:
             known[-1:] = [*(np.array(feeds[t]) for t in self._given), None]

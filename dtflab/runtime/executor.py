@@ -293,7 +293,7 @@ class Iteration:
 
         Else _DELIVERED: what it gives will be handed on later.
         """
-        step, started = self.step, self.step.clock.now()
+        step, started = self.step, 0.0 if self.step.trace is None else self.step.clock.now()
         answer: list[Any] = []
         starting: int | None = get_ident()  # the thread that starts it, until it has
 

@@ -119,14 +119,16 @@ class Queue:
     # -- the lines ----------------------------------------------------------------------------------------
 
     def at_once(self, change: Callable[..., tuple[Element | None, list[Attempt]]], *args: Any) -> Element | None:
-        """The element that a change of the state moves without an attempt, if it can; it can't while somebody watches.
+        """The element that a change of the state moves without an attempt, if it can.
 
-        For such a change and for an attempt, the same holds: nobody in line is overtaken.
+        It can't while somebody watches, or while another thread is at the queue.
         """
-        if PROCESS.queue:
+        if PROCESS.queue or not self._lock.acquire(False):
             return None
-        with self._lock:
+        try:
             element, finished = change(*args)
+        finally:
+            self._lock.release()
         for attempt in finished:
             attempt.finish()
         return element
