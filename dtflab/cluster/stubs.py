@@ -337,10 +337,11 @@ class WorkerStub:
         if step.trace is not None:
             step.trace.merge(ran)
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], object]:
-        """Pull a value, or wait until it is pushed; the result gives up waiting."""
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], object] | None:
+        """Pull a value; the result gives up waiting. Or wait, as long as the step lasts, until it is pushed."""
         if self._inbox is not None and (link := self._pushing_link(self._inbox)) is not None:
-            return self._await_push(link, self._inbox, step_id, key, done)
+            self._await_push(link, self._inbox, step_id, key, done)
+            return None
 
         def arrived(data: Buffer, error: errors.OpError | None) -> None:
             with self._lock:
@@ -373,22 +374,13 @@ class WorkerStub:
                 return None
             return link
 
-    def _await_push(
-        self, link: Link, inbox: PushingRendezvousMgr, step_id: int, key: str, done: Done
-    ) -> Callable[[], object]:
-        rendezvous = inbox.find(step_id)
+    def _await_push(self, link: Link, inbox: PushingRendezvousMgr, step_id: int, key: str, done: Done) -> None:
         try:
-            rendezvous.recv_async(key, done)
+            inbox.find(step_id).recv_async(key, done)
         except errors.OpError as error:
             done(None, error)
         if link.lost:  # perhaps before `done` stood there
             inbox.fail_from(self.task, self._wire.lost(link.lost))
-
-        def give_up() -> None:
-            if rendezvous.forget(key, done):
-                done(None, errors.CancelledError.of("The caller has given up."))
-
-        return give_up
 
     @contextlib.contextmanager
     def _readable(self, method: str) -> Iterator[None]:

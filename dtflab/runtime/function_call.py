@@ -63,7 +63,7 @@ class FunctionCall:
         step.on_cancel(rendezvous.abort)
 
         def between(step: Step) -> StepRendezvous:
-            return StepRendezvous(self._device.name.partition("/device:")[0], lambda: rendezvous, _no_peers)
+            return StepRendezvous(self._device.name.partition("/device:")[0], rendezvous, _no_peers)
 
         context = self._context(step, self._device, between, self._kernel_state, values, results)
         self._executor.start(step, context)

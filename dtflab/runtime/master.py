@@ -304,14 +304,15 @@ class MasterSession:
 
     def _drive(self, step: Step, signature: _Signature, args: Sequence[object], fetches: Sequence[str]) -> list[object]:
         results: list[object] = [DEAD] * len(fetches)
+        step_id = step.step_id  # what holds a step must not be held by it: the collector would have to come
         if len(signature.handles) > 1:
-            step.on_cancel(lambda error: self._cleanup(signature, step.step_id, error))
+            step.on_cancel(lambda error: self._cleanup(signature, step_id, error))
         try:
             self._start(step, signature, args, results)
             step.drive()
         finally:
             if signature.transfers:
-                self._cleanup(signature, step.step_id, step.error)
+                self._cleanup(signature, step_id, step.error)
         return list(map(fetched, count(), fetches, results))
 
     def step_through(
@@ -405,13 +406,9 @@ class MasterSession:
         return timeout_ms / 1000 if timeout_ms > 0 else None
 
     def _new_step(self, make: NewStep[S], options: RunOptions | None) -> S:
-        traced = options is not None and options.trace_level > 0
-        step = make(
-            from_system() >> 2,  # a signed 64-bit number above 0 on the wire
-            self.master.clock,
-            timeout=self._timeout(options),
-            trace=trace_of(self.master.clock, traced),
-        )
+        trace = trace_of(self.master.clock, options is not None and options.trace_level > 0)
+        # Its number is a signed one of 64 bits above 0 on the wire.
+        step = make(from_system() >> 2, self.master.clock, self._timeout(options), trace)
         if step.trace is not None:
             step.trace.step = step.step_id
         step.inter_op = self._inter_op if options is None else self.master.inter_op_pool(options)

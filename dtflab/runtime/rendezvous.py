@@ -97,10 +97,11 @@ class Rendezvous:
         else:
             hand_over(entry[1], done)
 
-    def forget(self, key: str, done: Done) -> bool:
-        """The consumer no longer waits; False if it has its answer."""
+    def forget(self, key: str, done: Done) -> None:
+        """The consumer no longer waits."""
         with self._lock:
-            return self._table.get(key) == (False, done) and self._table.pop(key) is not None
+            if self._table.get(key) == (False, done):
+                del self._table[key]
 
     def abort(self, error: Exception) -> None:
         """Every waiter, now and later, gets `error`."""

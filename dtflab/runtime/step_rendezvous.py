@@ -13,33 +13,27 @@ from dtflab.runtime.rendezvous import Done, Key, Rendezvous, SendOff, full_key
 class StepRendezvous:
     """The rendezvous as the kernels of one step in one task see it: they send here, and pull from any task.
 
-    `pull(task, key, done)` asks another task; `hold(send_off)` has what is pushed leave before the step waits.
+    `local` is the step's table in this task, where pushed values come, too; `pull(task, key, done)` asks another task;
+    `hold(send_off)` has what is pushed leave before the step waits.
     """
 
-    __slots__ = ("_find", "_hold", "_local", "_prefix", "_pull")
+    __slots__ = ("_hold", "_local", "_prefix", "_pull")
 
     def __init__(
         self,
         task: str,
-        find: Callable[[], Rendezvous],
+        local: Rendezvous,
         pull: Callable[[str, str, Done], None],
         hold: Callable[[SendOff], object] = lambda send_off: send_off(),
     ) -> None:
         self._prefix = task + "/device:"
-        self._find = find
-        self._local: Rendezvous | None = None
+        self._local = local
         self._pull = pull
         self._hold = hold
 
-    @property
-    def local(self) -> Rendezvous:
-        if self._local is None:
-            self._local = self._find()
-        return self._local
-
     def send(self, key: Key, frame_iter: str, value: object) -> None:
         """Publish a value made on a device of this task."""
-        send_off = self.local.send(full_key(key, frame_iter), value)
+        send_off = self._local.send(full_key(key, frame_iter), value)
         if send_off is not None:
             self._hold(send_off)
 
@@ -47,6 +41,6 @@ class StepRendezvous:
         """Get a value from the task whose device makes it."""
         send_device = key[0]
         if send_device.startswith(self._prefix):
-            self.local.recv_async(full_key(key, frame_iter), done)
+            self._local.recv_async(full_key(key, frame_iter), done)
         else:
             self._pull(send_device.partition("/device:")[0], full_key(key, frame_iter), done)

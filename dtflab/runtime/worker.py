@@ -84,7 +84,7 @@ class Worker:
 
     def _step_rendezvous(self, step: Step) -> StepRendezvous:
         """The rendezvous of a step's kernels here, made when the first of them asks."""
-        return StepRendezvous(self.task, partial(self._rendezvous_of, step), partial(self._pull, step), step.hold)
+        return StepRendezvous(self.task, self._rendezvous_of(step), partial(self._pull, step), step.hold)
 
     def _rendezvous_of(self, step: Step) -> Rendezvous:
         rendezvous = self.rendezvous.find(step.step_id)

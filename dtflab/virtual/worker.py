@@ -52,7 +52,7 @@ class VirtualWorker(Worker):
     def _step_rendezvous(self, step: Step) -> StepRendezvous:
         if not isinstance(step, VirtualStep):
             return super()._step_rendezvous(step)
-        return TimedRendezvous(self.task, partial(self._rendezvous_of, step), partial(self._pull, step), step)
+        return TimedRendezvous(self.task, self._rendezvous_of(step), partial(self._pull, step), step)
 
 
 class TimedRendezvous(StepRendezvous):
@@ -60,10 +60,8 @@ class TimedRendezvous(StepRendezvous):
 
     __slots__ = ("_step",)
 
-    def __init__(
-        self, task: str, find: Callable[[], Rendezvous], pull: Callable[[str, str, Done], None], step: VirtualStep
-    ) -> None:
-        super().__init__(task, find, pull)
+    def __init__(self, task: str, local: Rendezvous, pull: Callable[[str, str, Done], None], step: VirtualStep) -> None:
+        super().__init__(task, local, pull)
         self._step = step
 
     def recv_async(self, key: Key, frame_iter: str, done: Done) -> None:

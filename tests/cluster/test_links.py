@@ -467,13 +467,15 @@ def test_a_step_that_waits_for_a_pushed_tensor_ends_with_the_link(ps_elsewhere):
 def test_a_step_that_is_given_up_hears_that_no_value_comes(wire):
     """Once: else it would wait for that, or count it twice."""
     with lab_over(wire) as lab:
-        answers = []
-        peer = lab.worker(0, lab.tasks[1])
-        give_up = peer.recv_tensor(1, edge_key(lab.tasks[0]), lambda *answer: answers.append(answer))
+        answers, step, peer = [], Step(1), lab.worker(0, lab.tasks[1])
+        key = edge_key(lab.tasks[0]).rsplit(";", 1)
+        sender, incarnation, *rest = key[0].split(";")
+        waits = lab.tasks[1].worker._step_rendezvous(step)
+        waits.recv_async((sender, int(incarnation, 16), *rest), key[1], lambda *answer: answers.append(answer))
         assert (peer._pushing is not None) == (wire == "link")
-        give_up()
+        step.fail(errors.CancelledError.of("given up"))
         until(lambda: answers, "it hears")
-        give_up()
+        step.fail(errors.CancelledError.of("again"))
     ((value, error),) = answers
     assert value is None and isinstance(error, errors.CancelledError)
 

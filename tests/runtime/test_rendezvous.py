@@ -129,7 +129,7 @@ def test_the_end_of_a_task():
 
 def test_values_are_pulled_from_the_task_that_makes_them():
     table, pulled, box = Rendezvous(), [], Box()
-    step = StepRendezvous("/job:a/replica:0/task:0", lambda: table, lambda *call: pulled.append(call))
+    step = StepRendezvous("/job:a/replica:0/task:0", table, lambda *call: pulled.append(call))
     step.send(KEY, "0:0", 5)
     step.recv_async(KEY, "0:0", box)
     assert box.results == [5]

@@ -98,15 +98,15 @@ class _Take(_Uses):
     is_async = True
 
     def kernel(node, xp, ctx, handle, num_required, done):
-        dtype, name = node["dtype"], node.name
-        accumulator = accumulator_of(ctx, handle, dtype)
+        accumulator = accumulator_of(ctx, handle, node["dtype"])
+        forget = []  # emptied, as what it holds leads back to `finished`
 
         def finished(mean, error):
-            forget()
+            forget.pop()()
             done(mean, error)
 
-        attempt = Take(int(num_required), finished, f"{name} {{}} (step {ctx.step.step_id})")
-        forget = ctx.on_cancel(lambda error: accumulator.leave(attempt))
+        attempt = Take(int(num_required), finished, f"{node.name} {{}} (step {ctx.step.step_id})")
+        forget.append(ctx.on_cancel(lambda error: accumulator.leave(attempt)))
         accumulator.take(attempt)
 
 

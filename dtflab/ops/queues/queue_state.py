@@ -53,9 +53,9 @@ class Attempt:
 
     def finish(self) -> None:
         """Call `done`, once."""
-        done, self.done = self.done, None
-        if self.forget is not None:
-            self.forget()
+        done, forget, self.done, self.forget = self.done, self.forget, None, None
+        if forget is not None:
+            forget()
         if done is not None:
             done(self.held, self.error)
 

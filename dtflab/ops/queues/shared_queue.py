@@ -138,9 +138,9 @@ class Queue:
         self._do(self._enter if PROCESS.queue else self.state.join, attempt)
         waits = attempt.done is not None
         if waits:  # until it is served, or its step fails, which may have happened already
-            attempt.forget = ctx.on_cancel(lambda error: self._do(self._leave, attempt))
+            forget = attempt.forget = ctx.on_cancel(lambda error: self._do(self._leave, attempt))
             if attempt.done is None:  # served meanwhile, by another thread
-                attempt.forget()
+                forget()
 
     def _enter(self, attempt: Attempt) -> list[Attempt]:
         attempt.client = events.client_of(attempt.step)
