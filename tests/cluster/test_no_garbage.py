@@ -26,7 +26,7 @@ def cluster(request):
 
 @pytest.fixture
 def found():
-    """What a collection finds, once `found(...)` calls for one."""
+    """A function that collects and lists what was found; nobody else collects meanwhile."""
     gc.collect()
     gc.disable()
 
