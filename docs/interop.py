@@ -60,6 +60,7 @@ def page(results: Results) -> str:
         "Written by `docs/interop.py`, which ran `tests/interop`. A column is a cluster: client, parameter server,",
         "worker, each TensorFlow (T) or dtflab (d). The first mark is for the parameter server as the session's",
         "master, the second for the worker. ✓: the values, errors and traces are those of TensorFlow alone.",
+        "Processes of dtflab use a wire of their own among themselves, and gRPC with all others.",
         "",
         "| program | " + " | ".join(" ".join(short[kind] for kind in way[:3]) for way in columns) + " |",
         "| --- |" + " --- |" * len(columns),

@@ -341,13 +341,13 @@ def test_what_a_watch_and_its_calls_are_called_nothing_else_is():
 
 # The builder of each event of base/events.py, by keyword; where it was kept as a plain tuple, it is built again.
 EVENTS = {
-    "Call": ["base/events.py: ended", "cluster/task.py: calls"],  # the latter are those that a task has kept
+    "Call": ["base/events.py: ended", "cluster/task.py: calls_of"],  # the latter are those that a task has kept
     "CardEvent": [
         "machine/journal.py: _parsed by _make",
         "machine/registry.py: _tell",
     ],  # a line of the file; the event
     "Happened": ["virtual/event_log.py: _event"],
-    "Message": ["cluster/inprocess.py: _note"],
+    "Message": ["cluster/task.py: note"],
     "NodeRan": ["machine/step_stats.py: add"],
     "QueueEvent": ["ops/queues/shared_queue.py: _tell"],
     "Use": ["runtime/watched_master.py: _tell_uses"],

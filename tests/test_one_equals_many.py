@@ -80,7 +80,7 @@ def test_tasks_of_one_process(in_process, recipe):
     assert_same(one_device(recipe), on_cluster(in_process, recipe))
 
 
-WIRES = ("grpc", "socket", "link")
+WIRES = ("grpc", "tcp", "socket", "link")
 TASKS = ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1")
 
 
@@ -126,7 +126,7 @@ def test_tasks_over_each_wire(over_each_wire):
     law()
     assert sent["link"]["pushed"] > 100 and sent["socket"]["pushed"] > 100
     assert {wire for wire, ways in sent.items() if ways["in shared memory"]} == {"link"}
-    assert {wire for wire, ways in sent.items() if ways["pushed"]} == {"socket", "link"}
+    assert {wire for wire, ways in sent.items() if ways["pushed"]} == {"tcp", "socket", "link"}
 
 
 def counted(method, counter, name):

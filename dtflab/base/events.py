@@ -48,7 +48,7 @@ class Call(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A request of one task to another in this process, noted for `cluster.calls()`: a part of a step, or a tensor.
+    """A request of one task to another, noted by the other one for `cluster.calls()`: a part of a step, or a tensor.
 
     It is short, as it is always noted. The names are those of Call.
     """
@@ -59,6 +59,7 @@ class Message(NamedTuple):
     target: str
     nbytes: int
     detail: str
+    pushed: bool = False
 
 
 class QueueEvent(NamedTuple):

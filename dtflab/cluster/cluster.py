@@ -30,6 +30,7 @@ from dtflab.cluster.hosts_of_tasks import Homes, Visible
 from dtflab.cluster.process import ProcessTask
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable, queues_on, variables_on
 from dtflab.cluster.server import Server
+from dtflab.cluster.task import calls_of
 from dtflab.cluster.virtual_time import begin_world, check_options, hardware_text, name_of_gpu
 from dtflab.graph import device_spec
 from dtflab.hardware.machines import Machines
@@ -62,6 +63,7 @@ class RunningTask(Protocol):
     @property
     def state(self) -> str: ...
     def devices(self) -> list[Any]: ...
+    def calls(self) -> list[Call]: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...
 
@@ -95,6 +97,10 @@ class InProcessTask:
     def devices(self) -> list[Any]:
         """DeviceAttributes of its devices."""
         return self.server.task.worker.get_status()
+
+    def calls(self) -> list[Call]:
+        """The calls that it has kept."""
+        return calls_of(self.server.task.log.kept())
 
     kill = stop
 
@@ -414,9 +420,12 @@ class Cluster:
         return [device for task in own if task.state == "running" for device in task.server.task.devices]
 
     def calls(self) -> list[Call]:
-        """The latest calls between the tasks of this process, as a wire would have carried them, oldest first."""
-        logs = [task.server.task.log.calls() for task in self.tasks if isinstance(task, InProcessTask)]
-        return sorted(itertools.chain.from_iterable(logs))
+        """The latest calls between its tasks, as a wire carries them, oldest first: parts of steps, and tensors.
+
+        Each is listed once, as the task noted it that was called; a tensor `pushed` was not asked for. What a process
+        that has ended had noted is gone; UnavailableError names one that does not answer within 5 s.
+        """
+        return sorted(itertools.chain.from_iterable(task.calls() for task in self.tasks))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)

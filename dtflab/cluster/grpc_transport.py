@@ -63,7 +63,6 @@ _SERVER_OPTIONS = [*_UNLIMITED, ("grpc.so_reuseport", 0)]  # a port has one owne
 _METADATA = (("tf-rpc", "1"),)
 _NEVER_SENT = "failed to connect"  # gRPC's words for that
 _CUT_OFF = "CANCELLED"  # its word for a call that meets a server as it stops; a caller that gives up says more
-_PATIENCE = 5.0  # seconds for what can be done without
 _pool = Pool(REAL, name="opening links")
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
@@ -84,10 +83,13 @@ class _Connection:
         else:
             self._channel = grpc.secure_channel(address, credentials, _CHANNEL_OPTIONS)
         self._methods: dict[str, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {}
-        self._may_link = credentials is None and negotiation.are_on()
-        self._opening = threading.Lock()
+        self.may_link = self.could_link()
         # Not at the end of the process: until then its servers answer calls, for which they may have to ask others.
         weakref.finalize(self, self._channel.close).atexit = False
+
+    def could_link(self) -> bool:
+        """Whether the task at this address is worth asking for a link, as long as nothing is known of it."""
+        return self.credentials is None and negotiation.are_on()
 
     def method(self, path: str) -> grpc.UnaryUnaryMultiCallable[bytes, bytes]:
         """The callable of one method, bytes to bytes."""
@@ -98,7 +100,7 @@ class _Connection:
     @property
     def link(self) -> Link | None:
         """The link to this address, if there is one."""
-        return negotiation.between(self._own_address, self.address) if self._may_link else None
+        return negotiation.between(self._own_address, self.address) if self.may_link else None
 
     @property
     def _own_address(self) -> str:
@@ -106,25 +108,23 @@ class _Connection:
 
     def open_link(self) -> None:
         """Agree on a link, now that the task at this address has answered; over gRPC it answers in any case."""
-        if not self._may_link or not self._opening.acquire(blocking=False):
+        serving = None if self.own is None else _serving.get(self.own)
+        if not self.may_link or self.link is not None or (self.own is not None and serving is None):
             return
         try:
-            serving = None if self.own is None else _serving.get(self.own)
-            if self.link is None and (self.own is None or serving is not None):
-                link = negotiation.open_to(self.address, self.ask, serving or _CLIENT, self._own_address)
-                if link is not None and self.own is None:
-                    weakref.finalize(self, link.close).atexit = False
-                elif link is not None and self.own is not None and _serving.get(self.own) is not serving:
-                    link.close()  # the task was stopped meanwhile
+            link = negotiation.open_to(self.address, self.ask, serving or _CLIENT, self._own_address)
         except errors.UnimplementedError:  # TensorFlow, or a task that uses gRPC alone
-            self._may_link = False
-        finally:
-            self._opening.release()
+            self.may_link = False
+            return
+        if link is not None and self.own is None:
+            weakref.finalize(self, link.close).atexit = False
+        elif link is not None and self.own is not None and _serving.get(self.own) is not serving:
+            link.close()  # the task was stopped meanwhile
 
-    def ask(self, path: str, request: bytes) -> bytes:
+    def ask(self, path: str, request: bytes, seconds: float) -> bytes:
         """Call a method over gRPC; raises a class of `errors`."""
         try:
-            return self.method(path)(request, timeout=_PATIENCE)
+            return self.method(path)(request, timeout=seconds)
         except grpc.RpcError as error:
             raise errors.from_code(error.code().value[0], error.details() or "") from None
 
@@ -217,6 +217,8 @@ class _Wire:
         code, text = error.code().value[0], error.details() or ""
         if code == errors.CANCELLED and text == _CUT_OFF:
             code, text = errors.UNAVAILABLE, "it ended while the call was on its way"
+        if code == errors.UNAVAILABLE and self._connection is not None:
+            self._connection.may_link = self._connection.could_link()  # another program may come up there
         return self._failed(code, text)
 
     def _failed(self, code: int, text: str) -> errors.OpError:
@@ -293,7 +295,7 @@ class MasterStub(stubs.MasterStub):
 
 
 class WorkerStub(stubs.WorkerStub):
-    """The worker `task` at an address, for the task `own` of another process, or for who asks whether it is there."""
+    """The worker `task` at an address, for the task `own` of another process, or for a client that looks for it."""
 
     def __init__(self, task: str, address: str, credentials: Credentials = None, own: Task | None = None) -> None:
         wire = _Wire(address, credentials, task, own)
@@ -312,7 +314,7 @@ def _probe(host: str, port: int) -> None:
 
 
 class _Executor(futures.Executor):
-    """The pool of the house as grpc takes it: any executor, whatever its types say."""
+    """A pool of dtflab as an executor, of which grpc needs only `submit`, whatever its types say."""
 
     def __init__(self, clock: Clock) -> None:
         self._pool = Pool(clock, name="grpc")
@@ -393,8 +395,13 @@ class Serving:
         finally:
             self._calls.discard(call)
 
-    def push_to(self, task: str, link: Link) -> None:
-        """Push what steps here compute for `task` (link.End)."""
+    def knows(self, address: str) -> bool:
+        """Whether a task of the cluster is at that address (link.End)."""
+        return bool(self.task.at(address))
+
+    def push_over(self, link: Link) -> None:
+        """Push what steps here compute for the task at the other end (link.End)."""
+        task = self.task.at(link.peer)
         end = self.task.worker.rendezvous.push_to(task, partial(self._push, task, link))
         link.on_lost(lambda why: end())
 
@@ -402,6 +409,7 @@ class Serving:
         if value is PUSHED:
             link.lose(step_id, key)
             return link.send_off
+        self.task.note("RecvTensor", task, key, value, pushed=True)
         if PROCESS.call:
             _note_push(task, self.task.name, step_id, key, value)
         return link.push(step_id, key, pushed_tensor(value))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from dtflab.base import errors
-from dtflab.base.events import PROCESS, Message, OpenCall
+from dtflab.base.events import PROCESS, OpenCall
 from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Peer:
         results: list[object] | None = None,
     ) -> None:
         """Start the worker's part of a step, on the caller's thread."""
-        self._note("RunGraph", 0, graph_handle)
+        self.task.note("RunGraph", self._source, graph_handle)
         self.task.help(step)
         with self._watched("RunGraph", step.step_id, graph_handle):
             self._worker().run_graph(session, graph_handle, step, args, results)
@@ -175,10 +175,9 @@ class Peer:
             call = OpenCall("RecvTensor", self._source, self.task.name, key, step_id, now=self.task.clock.now)
 
         def arrived(value: object, error: Exception | None) -> None:
-            nbytes: int = getattr(value, "nbytes", 0)
-            self._note("RecvTensor", nbytes, key)
+            self.task.note("RecvTensor", self._source, key, value)
             if call is not None:
-                call.received = nbytes
+                call.received = getattr(value, "nbytes", 0)
                 call.ended(error)
             done(value, error)
 
@@ -212,13 +211,6 @@ class Peer:
         if not PROCESS.call:
             return _UNWATCHED
         return OpenCall(method, self._source, self.task.name, detail, step_id, now=self.task.clock.now)
-
-    def _note(self, method: str, nbytes: int, detail: str) -> None:
-        """Report to the task's own listeners what crosses."""
-        task, now = self.task, self.task.clock.now()
-        message = Message(at=now, method=method, source=self._source, target=task.name, nbytes=nbytes, detail=detail)
-        for hear in task.heard.message:
-            hear(message)
 
 
 _UNWATCHED = contextlib.nullcontext()

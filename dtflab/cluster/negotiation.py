@@ -1,8 +1,9 @@
 """Negotiation of links: how two processes agree on one, through gRPC, and where it is found again.
 
 Rules: only who may call the task's gRPC service gets a key, and a key opens one link. The port of links is bound where
-gRPC's is; over TLS there are none. A link is also the way back to the task that opened it, once that has confirmed over
-gRPC, at its own address, that it did. DTFLAB_WIRE=grpc switches links off, DTFLAB_WIRE=socket their shared memory.
+gRPC's is; over TLS there are none. A link is also the way back to the task that opened it, and tensors are pushed to
+that, once it has confirmed over gRPC, at its own address, that it did. DTFLAB_WIRE=grpc switches links off,
+DTFLAB_WIRE=socket their shared memory.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from dtflab.machine.clock import REAL, Pool
 from dtflab.protos.link_pb2 import ConfirmLinkRequest, OpenLinkRequest, OpenLinkResponse
 
 OPEN, CONFIRM = "/dtflab.Links/Open", "/dtflab.Links/Confirm"
-Ask = Callable[[str, bytes], bytes]  # a method of the task over gRPC; raises a class of `errors`
+Ask = Callable[[str, bytes, float], bytes]  # (path, request, seconds) over gRPC; raises a class of `errors`
 
-_VERSION = 1
+_VERSION = 2
 _KEY = 32  # bytes
-_PATIENCE = 5.0  # seconds for one end to connect and say its key, or to confirm that it did
+_KNOWN, _UNKNOWN = b"\1", b"\0"  # the welcome: whether it is clear which task opened the link
+_PATIENCE = 5.0  # seconds for one end to connect and say its key
+_TO_CONFIRM = 2.0  # seconds; less, so that an opener that can't be asked gets its link nevertheless
 _PAUSE = 0.1  # seconds
 _MOST_KEYS = 1000  # that nobody has used yet
 _HAS_NAMES = sys.platform == "linux"  # of Unix sockets that leave no file
@@ -36,8 +39,8 @@ _HAS_NAMES = sys.platform == "linux"  # of Unix sockets that leave no file
 # Those that are not lost, by the addresses of the task here ("": a client) and of that at the other end; or, of a
 # client there and of a second link between two tasks, a name that no address is.
 _links: dict[tuple[str, str], Link] = {}
-_tokens: set[bytes] = set()  # of links that this process is opening
-_pool = Pool(REAL, name="opening links")
+_opening: dict[tuple[str, str], bytes] = {}  # tokens of links that this process is opening, by the same addresses
+_pool = Pool(REAL, name="admitting", limit=64)  # connections that bring no key must not take all threads
 
 
 def _wire() -> str:
@@ -59,30 +62,41 @@ def between(own: str, address: str) -> Link | None:
 
 
 def open_to(address: str, ask: Ask, end: End, own: str) -> Link | None:
-    """Ask the task at `address` for a link and open it; None if it offers none now.
+    """Ask the task at `address` for a link and open it; None if it offers none now, or there is one.
 
     Raises UnimplementedError if the task has no links, as TensorFlow's, or their port is out of reach: to try that
     again with each call could cost seconds each time. `end` is that of the task at `own`, or of a client ("").
     """
     token = secrets.token_bytes(_KEY)
-    _tokens.add(token)
+    if between(own, address) is not None or _opening.setdefault((own, address), token) is not token:
+        return None
     try:
-        request = OpenLinkRequest(version=_VERSION, address=own, token=token)
-        offered = OpenLinkResponse.FromString(ask(OPEN, request.SerializeToString()))
-        connection = _connected(address.rpartition(":")[0], offered)
-        connection.sendall(offered.key)
-        if connection.recv(1) != b"\1":  # once it has confirmed, or given that up
-            return None
+        link = _opened(address, ask, end, own, token)
     except errors.UnimplementedError:
         raise
     except errors.OpError:
         return None
-    except OSError as error:
+    except (TimeoutError, ConnectionRefusedError) as error:
         raise errors.UnimplementedError.of(f"The links of {address} are out of reach: {error}") from None
+    except OSError:  # the task is being stopped, perhaps, or there are too many open files
+        return None
     finally:
-        _tokens.discard(token)
-    connection.settimeout(None)
-    return _keep(own, address, Link(connection, end, address, shares=not _wire()))
+        _opening.pop((own, address))
+    return link and _keep(own, address, link)
+
+
+def _opened(address: str, ask: Ask, end: End, own: str, token: bytes) -> Link | None:
+    with contextlib.ExitStack() as undo:
+        request = OpenLinkRequest(version=_VERSION, address=own, token=token)
+        offered = OpenLinkResponse.FromString(ask(OPEN, request.SerializeToString(), _PATIENCE))
+        connection = undo.enter_context(_connected(address.rpartition(":")[0], offered))
+        connection.sendall(offered.key)
+        welcome = connection.recv(1)  # once this process has confirmed, or not
+        if not welcome:
+            return None
+        connection.settimeout(None)
+        undo.pop_all()
+    return Link(connection, end, address, is_known=welcome == _KNOWN, shares=not _wire())
 
 
 def _connected(host: str, offered: OpenLinkResponse) -> socket.socket:
@@ -108,8 +122,9 @@ def _keep(own: str, address: str, link: Link) -> Link:
 
 def close(own: str, seconds: float) -> None:
     """End the links of the task at `own` when their calls are answered, or after some seconds."""
+    end = REAL.now() + seconds
     for link in [link for (task, _), link in list(_links.items()) if task == own]:
-        link.settle(seconds)
+        link.settle(end - REAL.now())
         link.close()
 
 
@@ -119,19 +134,22 @@ class Client:
     def answer(self, path: str, request: Buffer, call: ServerCall) -> Answer:
         return errors.UNIMPLEMENTED, f"{path}: this process has no task.", []
 
-    def push_to(self, task: str, link: Link) -> None:
-        """Nothing is computed here."""
+    def knows(self, address: str) -> bool:
+        return False
+
+    def push_over(self, link: Link) -> None:
+        """Do nothing: no step runs here."""
 
     def pushed(self, step_id: int, key: str, tensor: Buffer) -> None:
-        """Nobody here waits for it."""
+        """Do nothing: no step here waits for it."""
 
     def lose(self, step_id: int, key: str) -> None:
-        """Nobody here waits for it."""
+        """Do nothing: no step here waits for it."""
 
 
 def confirm(data: bytes) -> bytes:
     """Answer a task that was asked for a link; NotFoundError if this process did not ask."""
-    if ConfirmLinkRequest.FromString(data).token not in _tokens:
+    if ConfirmLinkRequest.FromString(data).token not in _opening.values():
         raise errors.NotFoundError.of("This process is not opening that link.")
     return b""
 
@@ -145,7 +163,8 @@ class Listener:
         self._lock = threading.Lock()  # over the keys
         self._is_closed = False
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._sockets = [socket.create_server((host, 0), family=family)]
+        both = host == "::" and socket.has_dualstack_ipv6()  # IPv4, too, as gRPC
+        self._sockets = [socket.create_server((host, 0), family=family, dualstack_ipv6=both)]
         self._name = ""
         if _HAS_NAMES:
             self._name = f"dtflab-{secrets.token_hex(16)}"
@@ -181,33 +200,33 @@ class Listener:
             _pool.submit(partial(self._admit, connection))
 
     def _admit(self, connection: socket.socket) -> None:
-        """Let in who says a key, and find out whether it is the task that it says it is."""
+        """Admit a connection over which a key comes, and find out whether its task is the one it says it is."""
         try:
-            connection.settimeout(_PATIENCE)
-            key = connection.recv(_KEY, socket.MSG_WAITALL)
+            key = _key_from(connection)
             with self._lock:
                 opener = self._keys.pop(key, None)
-            if opener is None:
-                connection.close()
+            if opener is None or (self._own < opener.address and (self._own, opener.address) in _opening):
+                connection.close()  # of two tasks that open links to each other, one is enough
                 return
             if connection.family != getattr(socket, "AF_UNIX", None):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             confirmed = opener.address if self._confirms(opener) else ""
             connection.settimeout(None)
-            connection.sendall(b"\1")
+            connection.sendall(_KNOWN if confirmed else _UNKNOWN)
         except OSError:
             connection.close()
             return
-        link = Link(connection, self._end, confirmed or "a client", shares=not _wire())
+        link = Link(connection, self._end, confirmed, is_known=bool(confirmed), shares=not _wire())
         _keep(self._own, confirmed, link)
         if self._is_closed:  # meanwhile
             link.close()
 
     def _confirms(self, opener: OpenLinkRequest) -> bool:
-        if not opener.address:
+        if not self._end.knows(opener.address):
             return False
         try:
-            self._ask(opener.address)(CONFIRM, ConfirmLinkRequest(token=opener.token).SerializeToString())
+            request = ConfirmLinkRequest(token=opener.token).SerializeToString()
+            self._ask(opener.address)(CONFIRM, request, _TO_CONFIRM)
         except errors.OpError:
             return False
         return True
@@ -221,5 +240,24 @@ class Listener:
             listening.close()
 
 
+def _key_from(connection: socket.socket) -> bytes:
+    """The first bytes of a connection, perhaps in pieces; OSError after `_PATIENCE` seconds."""
+    end, key = REAL.now() + _PATIENCE, b""
+    while len(key) < _KEY:
+        connection.settimeout(max(end - REAL.now(), 0.001))
+        piece = connection.recv(_KEY - len(key))
+        if not piece:
+            break
+        key += piece
+    return key
+
+
+def _leave_to_parent() -> None:
+    """Have a forked child let go of its parent's links, over which it would read nothing."""
+    for link in _links.values():
+        link.leave()
+    _links.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_links.clear)  # nobody reads there what comes over its parent's links
+    os.register_at_fork(after_in_child=_leave_to_parent)

@@ -16,14 +16,19 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
+from dtflab.base.events import Call
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.task import calls_of
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
+
+if TYPE_CHECKING:
+    from dtflab.cluster.grpc_transport import WorkerStub
 
 _READY = "dtflab task is ready"
 _GRACE_S = 2.0  # for a process to end by itself
@@ -96,12 +101,21 @@ class ProcessTask:
     def devices(self) -> list[Any]:
         """DeviceAttributes of its devices, asked over the wire once."""
         if not self._devices:
-            from dtflab.cluster.grpc_transport import WorkerStub
-
-            stub = WorkerStub(self.name, self.address)
-            self._devices = stub.get_status()
-            stub.close()
+            with self._asked() as stub:
+                self._devices = stub.get_status()
         return self._devices
+
+    def calls(self) -> list[Call]:
+        """The calls that it has kept, asked over the wire; none once it has ended."""
+        if self.state != "running":
+            return []
+        with self._asked() as stub:
+            return calls_of(stub.calls())
+
+    def _asked(self) -> contextlib.closing[WorkerStub]:
+        from dtflab.cluster.grpc_transport import WorkerStub
+
+        return contextlib.closing(WorkerStub(self.name, self.address))
 
     @property
     def pid(self) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -38,6 +39,7 @@ from dtflab.machine.step_stats import trace_of
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.config_pb2 import CallableOptions
 from dtflab.protos.worker_pb2 import RunGraphRequest, RunGraphResponse
+from dtflab.runtime.pushing import receiver
 from dtflab.runtime.rendezvous import DEAD
 
 if TYPE_CHECKING:
@@ -268,6 +270,7 @@ class WorkerService:
             "RecvTensor": self._recv_tensor,
             "MarkRecvFinished": _nothing(worker_messages.MarkRecvFinishedResponse()),
             "Logging": _nothing(worker_messages.LoggingResponse()),
+            "Calls": self._calls,  # dtflab's own, of `Cluster.calls()`
             "Tracing": _unimplemented("Tracing: run a step with RunOptions.FULL_TRACE instead."),
             "RecvBuf": _unimplemented(_NO_COLLECTIVES),
             "CompleteGroup": _unimplemented(_NO_COLLECTIVES),
@@ -331,7 +334,7 @@ class WorkerService:
         request, sent = parse_named(RunGraphRequest, data, "send")
         response = RunGraphResponse()
         try:
-            self._session(request)
+            self._task.note("RunGraph", self._session(request).master, request.graph_handle)
             received = (self._go_on if request.is_partial else self._drive)(request, sent, response, call)
         except errors.OpError as error:
             if not request.store_errors_in_response_body:
@@ -403,6 +406,7 @@ class WorkerService:
         request = worker_messages.RecvTensorRequest.FromString(data)
         self._check_sender(request.rendezvous_key)
         value = self._awaited(request.step_id, request.rendezvous_key, call)
+        self._task.note("RecvTensor", receiver(request.rendezvous_key), request.rendezvous_key, value)
         return recv_tensor_response(value)
 
     def _check_sender(self, key: str) -> None:
@@ -441,6 +445,9 @@ class WorkerService:
         if error is not None:
             raise error
         return value
+
+    def _calls(self, data: Buffer, call: Answering) -> bytes:
+        return json.dumps(self._task.log.kept()).encode()
 
     def _cleanup_graph(self, data: Buffer, call: Answering) -> bytes:
         step_id = worker_messages.CleanupGraphRequest.FromString(data).step_id

@@ -10,6 +10,7 @@ what happens once per session, and the announcement of a trace wait for their an
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from dtflab.cluster.link import Link
+    from dtflab.cluster.task import Kept
     from dtflab.graph.node import Node
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
@@ -240,15 +242,23 @@ class WorkerStub:
 
     def get_status(self, timeout: float = 5.0) -> list[DeviceAttributes]:
         """The worker's devices; UnavailableError if it does not answer in time."""
-        try:
-            data = self._call("GetStatus", worker_messages.GetStatusRequest(), timeout)
-        except errors.DeadlineExceededError:
-            where = f"Task {self.task} at {self._wire.address}" if self.task else self._wire.address
-            raise errors.UnavailableError.of(f"{where} did not answer in {timeout:g} s.") from None
+        data = self._state("GetStatus", timeout)
         devices = list(worker_messages.GetStatusResponse.FromString(data).device_attributes)
         if devices:
             self._wire.task = device_spec.task_name(devices[0].name)
         return devices
+
+    def calls(self, timeout: float = 5.0) -> list[Kept]:
+        """The messages that the task has kept (task.MessageLog); UnavailableError if it does not answer in time."""
+        kept: list[Kept] = json.loads(bytes(self._state("Calls", timeout)))
+        return kept
+
+    def _state(self, method: str, timeout: float) -> Buffer:
+        try:
+            return self._call(method, worker_messages.GetStatusRequest(), timeout)  # a message without fields
+        except errors.DeadlineExceededError:
+            where = f"Task {self.task} at {self._wire.address}" if self.task else self._wire.address
+            raise errors.UnavailableError.of(f"{where} did not answer in {timeout:g} s.") from None
 
     def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
         """Announce a session."""
@@ -365,9 +375,9 @@ class WorkerStub:
         """
         link = self._wire.link
         with self._lock:
-            if link is not None and link is not self._pushing and not self._asking:
+            if link is not None and link.is_known and link is not self._pushing and not self._asking:
                 self._pushing = link
-                link.push_to(self._source)
+                link.push_to_me()
                 link.on_lost(lambda why: inbox.fail_from(self.task, self._wire.lost(why)))
             if link is None or link is not self._pushing:
                 self._asking += 1

@@ -11,7 +11,7 @@ import re
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
@@ -36,24 +36,31 @@ if TYPE_CHECKING:
     from dtflab.protos.config_pb2 import ConfigProto
     from dtflab.runtime.transport import WorkerInterface
 
+Kept = tuple[float, str, str, str, int, str, bool]  # the fields of a Message
+
 
 class MessageLog:
-    """The latest messages from other tasks of this process to a task."""
+    """The latest messages from other tasks to a task."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[float, str, str, str, int, str]] = deque(maxlen=10_000)
+        self._kept: deque[Kept] = deque(maxlen=10_000)
 
     def on_message(self, message: Message) -> None:
         """Keep the message as a plain tuple, which the garbage collector does not track."""
-        at, method, source, target, nbytes, detail = message
-        self._kept.append((at, method, source, target, nbytes, detail))
+        at, method, source, target, nbytes, detail, pushed = message
+        self._kept.append((at, method, source, target, nbytes, detail, pushed))
 
-    def calls(self) -> list[Call]:
-        """The messages that were kept."""
-        return [
-            Call(at=at, method=method, source=source, target=target, nbytes=nbytes, detail=detail)
-            for at, method, source, target, nbytes, detail in list(self._kept)
-        ]
+    def kept(self) -> list[Kept]:
+        """The messages as they were kept, which can travel."""
+        return list(self._kept)
+
+
+def calls_of(kept: Iterable[Kept]) -> list[Call]:
+    """The messages that a log has kept. Nobody noted how long they took."""
+    return [
+        Call(at=at, method=method, source=source, target=target, nbytes=nbytes, detail=detail, ended=at, pushed=pushed)
+        for at, method, source, target, nbytes, detail, pushed in kept
+    ]
 
 
 class Task:
@@ -82,10 +89,14 @@ class Task:
         self.master = Master(self.worker, workers, clock, new_step, config)
         self._peers: dict[str, Peer | Absent | WorkerStub] = {}
         self.log = MessageLog()
-        self.heard = Instrument(self.log)  # listeners to what other tasks of this process ask of this one
+        self.heard = Instrument(self.log)  # listeners to what other tasks ask of this one
         self._helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
         self._helps_lock = threading.Lock()
         self.stopped = False
+
+    def at(self, address: str) -> str:
+        """The task of the cluster at an address; "" if there is none."""
+        return next((task for task, where in self._addresses.items() if where == address), "")
 
     def _peer(self, task: str) -> WorkerInterface:
         """The worker of another task, to pull from. Does not wait: if it is gone, the pull says so."""
@@ -134,6 +145,16 @@ class Task:
         from dtflab.cluster.grpc_transport import WorkerStub
 
         return WorkerStub(task, address, own=self)
+
+    def note(self, method: str, source: str, detail: str, value: object = None, pushed: bool = False) -> None:
+        """Report to the task's own listeners what another task asks of it, or the tensor that it gets."""
+        now = self.clock.now()
+        nbytes: int = getattr(value, "nbytes", 0)
+        message = Message(
+            at=now, method=method, source=source, target=self.name, nbytes=nbytes, detail=detail, pushed=pushed
+        )
+        for hear in self.heard.message:
+            hear(message)
 
     def help(self, step: Step) -> None:
         """Have a part in the step of another master in this process."""

@@ -108,7 +108,8 @@ def watch(listener: object = None) -> Watch:
         tf.viz.wire(seen)
 
     `seen.calls` are the calls between clients and tasks, `seen.queues` what happened at queues, both plain lists of
-    named tuples. What other processes do between themselves is not seen. Watches may be nested; each sees everything.
+    named tuples. What other processes do between themselves is not seen: `cluster.calls()` asks those of a cluster.
+    Watches may be nested; each sees everything.
     What waits already when a watch begins is seen when it goes on, and what still waits at its end as waiting.
 
     A `listener` gets each event as soon as it is known: a function, which gets all of them (so steps take longer, as

@@ -32,7 +32,7 @@ class _Rendezvous(Rendezvous):
         self._pushes = pushes
 
     def _kept(self, key: str, value: object) -> tuple[tuple[bool, object], Callable[[], SendOff] | None]:
-        push = self._pushes.get(_receiver(key)) if self._pushes else None
+        push = self._pushes.get(receiver(key)) if self._pushes else None
         if push is None:
             return (True, value), None
         return (True, PUSHED), lambda: push(self._step, key, value_of(value))
@@ -40,9 +40,7 @@ class _Rendezvous(Rendezvous):
     def push_what_is_there(self, task: str, push: Push) -> None:
         """Push the values for `task` that nobody has asked for; say that those that were pushed before are lost."""
         with self._lock:
-            ready = {
-                key: value for key, (is_value, value) in self._table.items() if is_value and _receiver(key) == task
-            }
+            ready = {key: value for key, (is_value, value) in self._table.items() if is_value and receiver(key) == task}
             self._table.update(dict.fromkeys(ready, (True, PUSHED)))
         for key, value in ready.items():
             push(self._step, key, value_of(value))()
@@ -66,7 +64,7 @@ class _Rendezvous(Rendezvous):
 
 
 @lru_cache(4096)
-def _receiver(key: str) -> str:
+def receiver(key: str) -> str:
     """The task of the device that a key's value is for."""
     return key.split(";", 3)[2].partition("/device:")[0]
 

@@ -130,6 +130,8 @@ class _Chart:
         text = f"{plural(len(self.calls), 'call')} between {plural(clients, 'client')} and "
         text += plural(len(parties) - clients, "task")
         text += f", {byte_size(sum(call.nbytes for call in self.calls))} of tensors"
+        if pushed := sum(call.pushed for call in self.calls):
+            text += f" ({pushed:,} of them pushed)"
         if len(self.rows) > MOST_ROWS:
             text += f" (the first {MOST_ROWS} of {len(self.rows)} arrows are drawn)"
         if len(self._named) > len(self._shown):
@@ -205,8 +207,9 @@ class _Chart:
             ends = {high: None}
         class_ = "call answer" if row.answer else "call"
         yield tag("path", d=f"M{number(low)} {number(y)}H{number(high)}", class_=class_, stroke=colour)
-        if low < source < high:  # it goes to both sides: a dot says from where
-            yield tag("circle", cx=source, cy=y, r=3.5, fill=colour)
+        for start in ends if row.answer else (source,):
+            if low < start < high:  # not at an end of the line: a dot says from where
+                yield tag("circle", cx=start, cy=y, r=3.5, fill=colour)
         for end in ends:
             tip, back = (source, end) if row.answer else (end, source)
             yield tag("path", d=arrow_head((tip, y), (back, y), 7), fill=colour)
@@ -226,12 +229,11 @@ class _Chart:
         nbytes = sum(each.nbytes - each.sent if row.answer else each.sent for each in row.calls)
         size = f"  {byte_size(nbytes)}" if nbytes else ""
         about = ", ".join(tensors) or ("" if many or row.answer else subject(call))
-        before, after = f"{call.method}{many}  ", size
-        if row.answer:
+        before = f"{'pushed' if call.pushed else call.method}{many}{'  ' * bool(about)}"
+        if row.answer and not call.pushed:
             before = "" if about else f"{call.method} ended{many}"
-            before = f"pushed{many}{'  ' * bool(about)}" if call.pushed else before
-            before, after = (f"{call.error}: {before}", "") if call.error else (before, size)
-        return f"{before}{shorten(about, max(_LEAST_NAME, space - text_width(before + after, 11)), 11)}{after}"
+            before, size = (f"{call.error}: {before}", "") if call.error else (before, size)
+        return f"{before}{shorten(about, max(_LEAST_NAME, space - text_width(before + size, 11)), 11)}{size}"
 
     def _tooltip(self, row: _Arrow) -> str:
         lines = [f"{_kind(c)} {subject(c)}, {party(c.source).label} → {party(c.target).label}" for c in row.calls[:8]]

@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
+import dtflab as tf
+from dtflab.cluster import negotiation
 from tests.cluster.one_file_cluster import LAST_STEP, WORKERS
+from tests.cluster.two_tasks import until
 from tests.house import ROOT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -118,3 +121,32 @@ with tf.Cluster(worker=1, engine="process") as cluster:
 def test_a_forked_child_leaves_its_parent_s_link_alone(tmp_path):
     (tmp_path / "program.py").write_text(LINKED)
     assert answer_of(str(tmp_path / "program.py")) == [0, 5.0, "", 1]
+
+
+HELD = """
+import os, sys
+import dtflab as tf
+
+with tf.Session(sys.argv[1]) as session:
+    assert session.run(tf.constant(2.0) + 3.0) == 5.0
+    if not os.fork():
+        sys.stdin.read()
+        os._exit(0)
+    print("up", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_forked_child_does_not_keep_the_link_of_a_parent_that_is_killed(tmp_path):
+    """The task at the other end must learn that nobody waits for its answers."""
+    (tmp_path / "program.py").write_text(HELD)
+    server = tf.train.Server.create_local_server()
+    command = [sys.executable, str(tmp_path / "program.py"), server.target]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as parent:
+        assert parent.stdout.readline() == "up\n"
+        links = [link for (own, _), link in negotiation._links.items() if own == server.task.address]
+        assert links
+        parent.kill()
+        until(lambda: all(link.lost for link in links), "the task knows")
+        parent.stdin.close()
+    server.stop()

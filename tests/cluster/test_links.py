@@ -12,6 +12,8 @@ import sys
 import threading
 import weakref
 from subprocess import PIPE
+from typing import ClassVar
+from unittest import mock
 
 import grpc
 import numpy as np
@@ -23,6 +25,7 @@ from dtflab.cluster import grpc_transport, link as links_module, negotiation, st
 from dtflab.cluster.addresses import free_addresses
 from dtflab.cluster.grpc_transport import WorkerStub
 from dtflab.cluster.link import Link
+from dtflab.cluster.outbox import Outbox
 from dtflab.protos.link_pb2 import OpenLinkRequest, OpenLinkResponse
 from dtflab.protos.worker_pb2 import CleanupGraphRequest
 from dtflab.runtime.pushing import PUSHED, PushingRendezvousMgr
@@ -39,7 +42,7 @@ def lab():
 def offered(lab, **request):
     """The answer of task 0 to a process that asks it for a link over gRPC."""
     with grpc.insecure_channel(lab.addresses[0]) as channel:
-        data = OpenLinkRequest(version=1, **request).SerializeToString()
+        data = OpenLinkRequest(version=2, **request).SerializeToString()
         return OpenLinkResponse.FromString(channel.unary_unary(negotiation.OPEN)(data, timeout=60))
 
 
@@ -91,6 +94,38 @@ def test_steps_go_on_when_the_port_of_the_task_that_opened_the_link_refuses_ever
             assert sess.run(update).tolist() == [3.0**n, 2 * 3.0**n]
 
 
+def test_a_task_whose_port_refuses_everything_is_asked_over_the_link_that_it_opened(ps_elsewhere):
+    server, spec = ps_elsewhere
+    with tf.device("/job:ps"):
+        w = tf.Variable([1.0, 2.0])
+    with tf.device("/job:worker"):
+        y = w * 2.0
+    with tf.Session(server.target) as sess:
+        sess.run(w.initializer)
+        until(lambda: link_to_ps(spec), "the link is up")
+    server._service._server.stop(None).wait()
+    with tf.watch() as seen, tf.Session(f"grpc://{spec['ps'][0]}") as sess:
+        assert [sess.run(y).tolist() for _ in range(3)] == [[2.0, 4.0]] * 3
+    assert [call.method for call in seen.calls if call.target == server.task.name].count("RunGraph") == 3
+
+
+def test_a_task_that_cannot_be_asked_whether_it_opened_a_link_pulls(ps_elsewhere):
+    """There is only the way to ps then, which does not know whom to push to; no step may wait for that."""
+    server, spec = ps_elsewhere
+    server._service._server.stop(None).wait()
+    with tf.device("/job:ps"):
+        w = tf.Variable([1.0, 2.0])
+    with tf.device("/job:worker"):
+        y = w * 2.0
+    with tf.Session(server.target) as sess:
+        sess.run(w.initializer)
+        until(lambda: link_to_ps(spec), "the link is up")
+        with tf.watch() as seen:
+            assert [sess.run(y).tolist() for _ in range(3)] == [[2.0, 4.0]] * 3
+        assert not link_to_ps(spec).is_known
+    assert {call.pushed for call in seen.calls if call.method == "RecvTensor"} == {False}
+
+
 @pytest.mark.parametrize("key", [b"", b"x" * 32, b"x" * 31])
 def test_without_the_key_nobody_gets_in(lab, key):
     for connection in ways_in(offered(lab)):
@@ -105,7 +140,7 @@ def test_a_key_opens_one_link(lab):
     first, *others = *ways_in(offer), *ways_in(offer)
     with first:
         first.sendall(offer.key)
-        assert first.recv(1) == b"\1"
+        assert first.recv(1) == b"\0"
         for connection in others:
             with connection:
                 connection.sendall(offer.key)
@@ -121,20 +156,32 @@ def test_a_claim_that_is_not_confirmed_gives_no_way_back(lab):
         connection = next(ways_in(offer))
         with connection:
             connection.sendall(offer.key)
-            assert connection.recv(1) == b"\1"
+            assert connection.recv(1) == b"\0"
             assert negotiation.between(lab.addresses[0], claimed) is before
+
+
+@pytest.mark.parametrize("kind", [links_module._PUSH, links_module._PUSH_TO_ME, links_module._LOSE])
+def test_a_client_neither_gets_tensors_nor_brings_any(lab, kind):
+    """Else a client could take away what a worker waits for."""
+    offer = offered(lab)
+    with next(ways_in(offer)) as connection:
+        connection.sendall(offer.key)
+        assert connection.recv(1) == b"\0"
+        connection.sendall(links_module._FRAME.pack(0, 1, len(KEY), kind) + KEY.encode())
+        assert connection.recv(1) == b""
+    assert lab.tasks[0].worker.rendezvous._pushes == {} and lab.steps() == 0
 
 
 def test_a_task_of_another_version_is_asked_over_grpc(lab):
     with grpc.insecure_channel(lab.addresses[0]) as channel, pytest.raises(grpc.RpcError) as refused:
-        channel.unary_unary(negotiation.OPEN)(OpenLinkRequest(version=2).SerializeToString(), timeout=60)
+        channel.unary_unary(negotiation.OPEN)(OpenLinkRequest(version=3).SerializeToString(), timeout=60)
     assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_keys_that_nobody_uses_are_forgotten(lab, monkeypatch):
     monkeypatch.setattr(negotiation, "_MOST_KEYS", 3)
     offers = [offered(lab) for _ in range(5)]
-    for offer, welcome in zip(offers, (b"", b"", b"\1", b"\1", b"\1"), strict=True):
+    for offer, welcome in zip(offers, (b"", b"", b"\0", b"\0", b"\0"), strict=True):
         connection = next(ways_in(offer))
         with connection:
             connection.sendall(offer.key)
@@ -162,6 +209,101 @@ def test_a_port_of_links_that_is_out_of_reach_is_tried_once(lab, monkeypatch):
     assert len(tried) == 1
 
 
+@pytest.mark.parametrize("error", [OSError(errno.EMFILE, "too many open files"), ConnectionResetError()])
+def test_a_link_that_fails_to_open_once_is_opened_with_the_next_call(error, lab, monkeypatch):
+    connected, failures = negotiation._connected, [error]
+
+    def fails_once(*arguments):
+        if failures:
+            raise failures.pop()
+        return connected(*arguments)
+
+    monkeypatch.setattr(negotiation, "_connected", fails_once)
+    stub = lab.worker(0)
+    assert not failures and stub._wire.link is None
+    assert stub.get_status() and stub._wire.link is not None
+
+
+def test_a_task_that_is_started_again_is_asked_for_a_link_again(lab, monkeypatch):
+    """Another program may be there."""
+    with monkeypatch.context() as patch:
+        patch.setattr(negotiation, "_connected", lambda *address: (_ for _ in ()).throw(TimeoutError("timed out")))
+        stub = lab.worker(0)
+    assert stub.get_status() and stub._wire.link is None
+    lab.serving[0].stop()
+    with pytest.raises(errors.UnavailableError):
+        stub.get_status()
+    lab.serving[0] = grpc_transport.serve(lab.tasks[0], lab.addresses[0])
+    until(lambda: is_there(stub), "it is there again")
+    assert stub._wire.link is not None
+
+
+def is_there(stub):
+    try:
+        return stub.get_status()
+    except errors.UnavailableError:
+        return False
+
+
+@pytest.mark.parametrize("own, welcome", [("here:1", b""), ("way:1", b"\1")])
+def test_of_two_tasks_that_open_links_to_each_other_one_goes_on(own, welcome, monkeypatch):
+    links = negotiation.Listener("127.0.0.1", own, Knowing(), lambda address: lambda path, request, seconds: b"")
+    monkeypatch.setitem(negotiation._opening, (own, "there:1"), b"token")
+    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2, address="there:1").SerializeToString()))
+    here, there = socket.socketpair()
+    with here:
+        here.sendall(offer.key)
+        links._admit(there)
+        assert here.recv(1) == welcome
+    links.close()
+    until(lambda: negotiation.between(own, "there:1") is None, "it is closed")
+
+
+def test_one_link_is_opened_at_a_time():
+    key = "", "there:1"
+    with mock.patch.dict(negotiation._opening, {key: b"token"}):
+        assert negotiation.open_to("there:1", None, Knowing(), "") is None
+
+
+def test_connections_that_bring_no_key_take_few_threads():
+    def admitting():
+        return sum(thread.name.startswith("admitting") for thread in threading.enumerate())
+
+    most = negotiation._pool.limit
+    links = listener(None)
+    port = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2).SerializeToString())).port
+    with contextlib.ExitStack() as connections:
+        for _ in range(most + 20):
+            connections.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+        until(lambda: admitting() == most and len(negotiation._pool._tasks) == 20, "the others wait")
+    links.close()
+    until(lambda: not negotiation._pool._tasks, "nobody waits any more")
+
+
+def test_links_that_end_together_share_the_time_to_settle(monkeypatch):
+    class Clock:
+        time = 0.0
+
+        def now(self):
+            return self.time
+
+    class Stuck:
+        given: ClassVar[list[float]] = []
+
+        def settle(self, seconds):
+            self.given.append(seconds)
+            clock.time += max(seconds, 0.0)
+
+        def close(self):
+            pass
+
+    clock = Clock()
+    monkeypatch.setattr(negotiation, "REAL", clock)
+    with mock.patch.dict(negotiation._links, {("stuck:1", str(n)): Stuck() for n in range(3)}):
+        negotiation.close("stuck:1", 1.0)
+    assert Stuck.given == [1.0, 0.0, 0.0]
+
+
 class Refusing:
     """A listening socket without a file to spare; the next connection comes; then it is closed."""
 
@@ -178,8 +320,15 @@ class Refusing:
         return event
 
 
-def listener(confirm):
-    return negotiation.Listener("127.0.0.1", "here:1", negotiation.Client(), lambda address: confirm)
+class Knowing(negotiation.Client):
+    """An end whose cluster has a task at each address."""
+
+    def knows(self, address):
+        return True
+
+
+def listener(confirm, host="127.0.0.1", end=None):
+    return negotiation.Listener(host, "here:1", end or Knowing(), lambda address: confirm)
 
 
 def test_links_are_taken_again_when_there_are_files_again(monkeypatch):
@@ -194,8 +343,8 @@ def test_links_are_taken_again_when_there_are_files_again(monkeypatch):
 
 
 def test_a_link_that_opens_while_its_server_stops_is_closed():
-    links = listener(lambda path, request: links.close())
-    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=1, address="there:1").SerializeToString()))
+    links = listener(lambda path, request, seconds: links.close())
+    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2, address="there:1").SerializeToString()))
     here, there = socket.socketpair()
     with here:
         here.settimeout(60)
@@ -203,6 +352,58 @@ def test_a_link_that_opens_while_its_server_stops_is_closed():
         links._admit(there)
         assert here.recv(9) == b"\1" and here.recv(1) == b""
     assert negotiation.between("here:1", "there:1") is None
+
+
+def test_a_key_may_come_in_pieces():
+    class Pieces:
+        left = [b"x" * 30, b"yy", b"rest"]
+        settimeout = staticmethod(lambda seconds: None)
+
+        def recv(self, size):
+            return self.left.pop(0)
+
+    assert negotiation._key_from(Pieces()) == b"x" * 30 + b"yy"
+
+
+def test_an_opener_that_cannot_be_asked_gets_its_link_while_it_waits_for_that():
+    asked = []
+
+    def confirm(path, request, seconds):
+        asked.append(seconds)
+        raise errors.DeadlineExceededError.of("no answer")
+
+    links = listener(confirm)
+    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2, address="there:1").SerializeToString()))
+    here, there = socket.socketpair()
+    with here:
+        here.sendall(offer.key)
+        links._admit(there)
+        assert here.recv(9) == b"\0" and asked[0] < negotiation._PATIENCE
+    links.close()
+    assert negotiation.between("here:1", "there:1") is None
+
+
+@pytest.mark.parametrize("end, welcome", [(Knowing(), b"\1"), (negotiation.Client(), b"\0")])
+def test_only_tasks_of_its_own_cluster_are_known_to_a_task(end, welcome):
+    """A value goes to a task by its name: one without a name would wait for it in vain."""
+    links = listener(lambda path, request, seconds: b"", end=end)
+    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2, address="there:1").SerializeToString()))
+    here, there = socket.socketpair()
+    with here:
+        here.sendall(offer.key)
+        links._admit(there)
+        assert here.recv(9) == welcome
+    links.close()
+    until(lambda: negotiation.between("here:1", "there:1") is None, "the link is closed")
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 on this system")
+def test_links_of_all_addresses_take_both_kinds_as_grpc_does():
+    links = listener(None, "::")
+    port = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2).SerializeToString())).port
+    for host in ("127.0.0.1", "::1"):
+        socket.create_connection((host, port), 60).close()
+    links.close()
 
 
 def test_links_end_with_the_server_that_opened_them_and_are_forgotten(lab):
@@ -215,7 +416,7 @@ def test_links_end_with_the_server_that_opened_them_and_are_forgotten(lab):
     lab.serving[1].stop()
     assert link.lost
     until(lambda: way_back.lost, "the other end knows")
-    assert not {link, way_back} & set(negotiation._links.values())
+    until(lambda: not {link, way_back} & set(negotiation._links.values()), "both are forgotten")
 
 
 def test_a_link_that_a_server_opens_while_it_stops_is_closed(lab, monkeypatch):
@@ -238,7 +439,7 @@ def test_what_is_no_frame_ends_that_link_alone(lab, noise):
         connection = next(ways_in(offer))
         with connection:
             connection.sendall(offer.key)
-            assert connection.recv(1) == b"\1"
+            assert connection.recv(1) == b"\0"
             connection.sendall(noise)
             connection.shutdown(socket.SHUT_WR)
             while connection.recv(1 << 16):
@@ -273,8 +474,10 @@ class Echo(negotiation.Client):
 
 
 @contextlib.contextmanager
-def two_ends(end, shares=True):
-    links = [Link(connection, end, name, shares) for connection, name in zip(socket.socketpair(), "ab", strict=True)]
+def two_ends(end, shares=True, peers="ab"):
+    links = [
+        Link(connection, end, name, shares=shares) for connection, name in zip(socket.socketpair(), "ab", strict=True)
+    ]
     for link in links:
         link.open()
     try:
@@ -300,13 +503,45 @@ def test_a_link_that_has_sent_a_part_is_lost(error):
 
     with two_ends(Echo()) as (link, _):
         assert link.ask("/echo", [b"x"]) == (0, "", b"x")
-        link._socket = Failing(link._socket)
+        link._outbox._socket = Failing(link._outbox._socket)
         if isinstance(error, OSError):
             assert link.ask("/echo", [b"x"], 60)[0] == errors.UNAVAILABLE
         else:
             with pytest.raises(KeyboardInterrupt):
                 link.ask("/echo", [b"x"])
         until(lambda: link.lost, "it is lost")
+
+
+@pytest.mark.parametrize("method", ["ask", "request"])
+def test_a_ctrl_c_while_a_request_is_sent_ends_it_at_the_other_end(method, monkeypatch):
+    """Else the step would go on there, and could take an element of a queue."""
+    ended, send_off = threading.Event(), Link.send_off
+
+    class Waiting(negotiation.Client):
+        def answer(self, path, request, call):
+            call.on_end(lambda error: ended.set())
+            ended.wait(60)
+            return 0, "", []
+
+    def interrupted(link):
+        send_off(link)
+        monkeypatch.setattr(Link, "send_off", send_off)
+        raise KeyboardInterrupt
+
+    with two_ends(Waiting()) as (link, _):
+        monkeypatch.setattr(Link, "send_off", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(link, method)("/wait", [b"x"], *([] if method == "ask" else [lambda *answer: None]))
+        assert ended.wait(60)
+
+
+def test_a_frame_of_an_unknown_kind_ends_the_link():
+    here, there = socket.socketpair()
+    link = Link(here, negotiation.Client(), "any")
+    link.open()
+    with there:
+        there.sendall(links_module._FRAME.pack(0, 1, 0, 99))
+        until(lambda: "a frame of kind 99" in link.lost, "it is lost")
 
 
 def test_a_name_of_any_length_crosses():
@@ -356,7 +591,7 @@ def test_a_server_with_credentials_has_no_links():
         assert negotiation.between("", address) is None
         channel = grpc.secure_channel(address, grpc.local_channel_credentials())
         with channel, pytest.raises(grpc.RpcError) as refused:
-            channel.unary_unary(negotiation.OPEN)(OpenLinkRequest(version=1).SerializeToString(), timeout=60)
+            channel.unary_unary(negotiation.OPEN)(OpenLinkRequest(version=2).SerializeToString(), timeout=60)
         assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
     finally:
         serving.stop()
@@ -382,6 +617,50 @@ def test_a_link_ends_with_its_server(lab):
     until(lambda: link.lost, "the link is closed")
     with pytest.raises(errors.UnavailableError):
         grpc_transport.WorkerStub("t", lab.addresses[0]).get_status()
+
+
+# ---- how many messages ----
+
+
+@pytest.fixture
+def frames(monkeypatch):
+    """The kinds of the frames that links put into their outboxes."""
+    kinds, put = [], Link._put
+    monkeypatch.setattr(Link, "_put", lambda link, kind, *rest: kinds.append(kind) or put(link, kind, *rest))
+    return kinds
+
+
+def test_a_step_of_a_client_on_its_own_task_is_one_round_trip(lab, frames):
+    x = tf.placeholder(tf.float32, [])
+    y = x + 1.0
+    with lab.session() as sess:
+        sess.run(y, {x: 1.0})
+        del frames[:]
+        assert [sess.run(y, {x: n}) for n in (2.0, 3.0)] == [3.0, 4.0]
+    assert frames[:4] == [links_module._REQUEST, links_module._ANSWER] * 2
+
+
+def test_tensors_that_are_ready_together_travel_in_one_system_call(lab, frames, monkeypatch):
+    """Twenty variables of another task; each sent by itself would wake a thread here."""
+    calls, sent = [], Outbox._sent
+    with tf.device("/job:lab/task:1"):
+        variables = [tf.Variable(float(n)) for n in range(20)]
+    with tf.device("/job:lab/task:0"):
+        total = tf.add_n([v + 0.0 for v in variables])
+    with lab.session() as sess:
+        sess.run([v.initializer for v in variables])
+        lab.worker(1, lab.tasks[0])
+        for _ in range(3):
+            sess.run(total)
+        del frames[:]
+        monkeypatch.setattr(
+            Outbox, "_sent", lambda box, pieces, *rest: calls.append(pieces) or sent(box, pieces, *rest)
+        )
+        assert sess.run(total) == 190.0
+        monkeypatch.setattr(Outbox, "_sent", sent)
+    assert frames.count(links_module._PUSH) == 20
+    kind = links_module._FRAME.size - 1
+    assert sum(any(bytes(piece[kind : kind + 6]) == b"\5/job:" for piece in pieces) for pieces in calls) == 1
 
 
 # ---- pushed tensors ----

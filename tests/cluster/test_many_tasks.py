@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import gc
+
 import dtflab as tf
 from dtflab.graph import device_spec
 from dtflab.graph.node import make_node
+from dtflab.machine import hosts
 from dtflab.machine.registry import Registry
 from dtflab.placement.colocation_graph import ColocationGraph
 
 
 def test_the_cards_of_a_cluster_are_published_once_at_its_start_and_once_at_its_end(monkeypatch):
+    gc.collect()  # a cluster of an earlier test that nobody stopped
+    others = set(hosts._cards)
     published: list[tuple[int, int]] = []
     monkeypatch.setattr(
-        Registry, "publish", lambda self, hosts, holdings: published.append((len(hosts), len(holdings)))
+        Registry,
+        "publish",
+        lambda self, known, holdings: published.append((len(known.keys() - others), len(holdings))),
     )
     with tf.Graph().as_default(), tf.Cluster(worker=5, gpus=1, clock="virtual") as cluster:
         assert published == [(5, 0)]

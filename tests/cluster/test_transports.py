@@ -14,7 +14,7 @@ from tests.runtime.ops import op
 from tests.runtime.test_frames import turns
 
 
-@pytest.fixture(params=["direct", "grpc", "link"])
+@pytest.fixture(params=["direct", "grpc", "link", "tcp"])
 def lab(request):
     with lab_over(request.param) as lab:
         yield lab

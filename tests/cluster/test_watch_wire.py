@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import queue
+import signal
+from functools import partial
+from unittest import mock
 
+import numpy as np
 import pytest
 
 import dtflab as tf
 from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
 from dtflab.cluster.stubs import ELSEWHERE
-from tests.cluster.two_tasks import cluster_over
+from tests.cluster.two_tasks import cluster_over, lab_over
 
 
 def test_a_client_of_another_process_sees_its_own_calls():
@@ -71,7 +76,7 @@ def test_the_bytes_of_a_matrix_are_counted_once_for_each_worker_and_step():
     assert "1.0 kB of tensors" in picture.sentence  # 2 × 8 × 64
 
 
-@pytest.fixture(params=["link", "socket", "grpc"])
+@pytest.fixture(params=["link", "socket", "tcp", "grpc"])
 def over_the_wire(request):
     """A cluster whose tasks are in this process and yet call each other over a wire."""
     with cluster_over(request.param, ps=1, worker=1) as cluster:
@@ -181,3 +186,59 @@ def test_half_the_bytes_take_half_the_time():
         return there - sent
 
     assert 1.9 < seconds(None) / seconds(SHORT) < 2.0  # the rest is latency
+
+
+def kept_in(cluster, steps):
+    """The calls that a cluster keeps of some steps with one tensor: their methods, ends, bytes, and who pushed."""
+    worker, ps = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0"
+    matrix, made = matrix_to("/job:worker")
+    with tf.Session(cluster.target) as sess:
+        sess.run(matrix.initializer)  # and the tasks know each other
+        before = len(cluster.calls())
+        for _ in range(steps):
+            sess.run(made)
+    calls = cluster.calls()[before:]
+    assert [call.ended for call in calls] == [call.at for call in calls] == sorted(call.at for call in calls)
+    assert {(call.source, call.target) for call in calls} == {(worker, ps)}
+    return [(call.method, call.nbytes, call.pushed) for call in calls], tf.viz.wire(calls)
+
+
+@pytest.mark.parametrize("wire, pushed", [("", True), ("grpc", False)])
+def test_the_processes_of_a_cluster_keep_their_calls(wire, pushed, monkeypatch):
+    monkeypatch.setenv("DTFLAB_WIRE", wire)
+    with tf.Cluster(ps=1, worker=1, engine="process") as cluster:
+        calls, picture = kept_in(cluster, 3)
+        cluster.kill("ps")
+        assert cluster.calls() == []  # the worker was not called
+    assert calls == [("RunGraph", 0, False), ("RecvTensor", 64, pushed)] * 3
+    assert ("pushed" in str(picture)) is ("pushed" in picture.svg) is pushed
+
+
+def test_calls_over_the_wire_are_kept_as_those_that_are_direct(over_the_wire):
+    calls, _ = kept_in(over_the_wire, 2)
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1) as cluster:
+        direct, _ = kept_in(cluster, 2)
+    assert [call[:2] for call in calls] == [call[:2] for call in direct] == [("RunGraph", 0), ("RecvTensor", 64)] * 2
+
+
+def test_a_pushed_tensor_is_kept_once_though_its_link_is_lost():
+    key, kept = "/a/device:CPU:0;1;/b/device:CPU:0;edge_0_x;0:0", []
+    with lab_over("link") as lab:
+        table = lab.tasks[0].worker.rendezvous
+        lab.tasks[0].note = lambda *what, pushed: kept.append((*what, pushed))
+        table.find(1).send(key, np.float32(5))
+        for _ in range(2):  # links
+            table.push_to("/b", partial(lab.serving[0]._push, "/b", mock.Mock()))
+    assert kept == [("RecvTensor", "/b", key, 5, True)]
+
+
+def test_a_process_that_does_not_say_what_it_kept_is_named(monkeypatch):
+    monkeypatch.setattr(WorkerStub.calls, "__defaults__", (0.1,))
+    with tf.Cluster(worker=1, engine="process") as cluster:
+        (task,) = cluster.tasks
+        os.kill(task.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(tf.errors.UnavailableError, match=f"Task {task.name} at .* (did|does) not answer"):
+                cluster.calls()
+        finally:
+            os.kill(task.pid, signal.SIGCONT)

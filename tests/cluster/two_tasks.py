@@ -8,13 +8,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
 import dtflab as tf
 from dtflab.base.thread_frames import current_frames
-from dtflab.cluster import grpc_transport, inprocess, negotiation
+from dtflab.cluster import grpc_transport, inprocess, negotiation, outbox
 from dtflab.cluster.addresses import free_addresses
 from dtflab.graph.apply_op import apply_op
 from dtflab.runtime import transport
@@ -38,6 +38,8 @@ class Task:
             f"/job:lab/replica:0/task:{n}": lambda n=n: self.worker if n == number else peer(n, self) for n in (0, 1)
         }
         self.master = Master(self.worker, workers)
+        self.at: Callable[[str], str] = lambda address: ""
+        self.note: Callable[..., None] = lambda *what, pushed=False: None
 
 
 class Lab:
@@ -76,6 +78,7 @@ class GrpcLab(Lab):
         self.addresses = free_addresses(len(self.tasks))  # theirs also between two lives of a task
         for task, address in zip(self.tasks, self.addresses, strict=True):
             task.address = address
+            task.at = dict(zip(self.addresses, (task.name for task in self.tasks), strict=True)).get
         self.serving = [grpc_transport.serve(*pair) for pair in zip(self.tasks, self.addresses, strict=True)]
         self._stubs: dict[tuple[int, Task | None], Any] = {}
 
@@ -109,9 +112,19 @@ def _connect(target: str, config: Any) -> Any:
 transport.register_scheme("lab", _connect)
 
 
-def using(wire: str) -> AbstractContextManager[Any]:
-    """In this block, connections that begin are of that kind: `link`, `socket` or `grpc`."""
-    return mock.patch.dict(os.environ, DTFLAB_WIRE="" if wire == "link" else wire)
+LOCAL = negotiation._HAS_NAMES, outbox._AT_ONCE  # of this system
+
+
+@contextmanager
+def using(wire: str) -> Iterator[None]:
+    """In this block, connections that begin are of that kind: `link`, `socket`, `grpc`, or `tcp`: a link on Windows."""
+    has_names, at_once = (False, None) if wire == "tcp" else LOCAL
+    with (
+        mock.patch.dict(os.environ, DTFLAB_WIRE=wire if wire in ("socket", "grpc") else ""),
+        mock.patch.object(negotiation, "_HAS_NAMES", has_names),
+        mock.patch.object(outbox, "_AT_ONCE", at_once),
+    ):
+        yield
 
 
 @contextmanager

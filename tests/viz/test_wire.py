@@ -55,6 +55,15 @@ def test_a_pushed_tensor_is_one_arrow_and_counts_like_a_pulled_one():
     assert "pushed  loss, loss  800 B" in texts(picture) and "RecvTensor (pushed) loss" in picture.svg
     assert not [word for word in texts(picture) if word.startswith("RecvTensor  ")]  # nobody asked
     assert "2 RecvTensor" in picture.sentence and fits(picture)
+    assert "804 B of tensors (2 of them pushed)" in picture.sentence
+    assert "pushed" not in tf.viz.wire(seen_of(pulled)).sentence
+
+
+def test_a_dot_marks_each_task_between_the_ends_that_an_arrow_starts_from():
+    pushed = [call(0.0, "RecvTensor", PS, task, 1.0, 100)._replace(pushed=True) for task in (W0, W1)]
+    dots = ET.fromstring(tf.viz.wire(pushed).svg).findall(f".//{SVG}circle")
+    assert len(dots) == 1 and "pushed × 2  200 B" in texts(tf.viz.wire(pushed))
+    assert not ET.fromstring(tf.viz.wire(pushed[:1]).svg).findall(f".//{SVG}circle")
 
 
 def test_many_pushed_tensors_are_an_arrow_apart_from_pulled_ones():
@@ -64,6 +73,7 @@ def test_many_pushed_tensors_are_an_arrow_apart_from_pulled_ones():
 
 
 def test_requests_and_answers_share_the_bytes_of_a_call():
+    assert "RunGraph  52 B" in texts(tf.viz.wire([call(0.0, "RunGraph", W0, PS, nbytes=52)._replace(sent=52)]))
     fed = call(0.0, "RunStep", "client", W0, 1.0, 24, "y:0")._replace(sent=16)
     words = texts(tf.viz.wire([fed]))
     assert "RunStep  y:0  16 B" in words and "RunStep ended  8 B" in words
