@@ -8,7 +8,7 @@ convolutions take it in a step that ends before the call does: their results nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.array_value import as_array
+from dtflab.graph.nested_values import leaves
 from dtflab.graph.operation import Tensor
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def checked_feeds(graph: Graph, feed_dict: object, copy: bool = True) -> dict[Te
     for key, value in feed_dict.items():
         for element, part in _pairs(key, value):
             tensor = _tensor(graph, element)
-            feeds[tensor] = _array(tensor, part, copy or not all(op.op_class.shards for op in tensor.consumers()))
+            feeds[tensor] = _array(tensor, part, copy or not all(op.op_class.shards for op in tensor._consumers))
     return feeds
 
 
@@ -84,21 +85,13 @@ def _pairs(key: Any, value: Any) -> list[tuple[Any, Any]]:
             return list(pairs(key, value))
     if not isinstance(key, tuple):
         return [(key, value)]
-    return _zipped(key, list(_leaves(key)), list(_leaves(value)))
+    return _zipped(key, list(leaves(key)), list(leaves(value)))
 
 
 def _zipped(key: Any, keys: Sequence[Any], values: Sequence[Any]) -> list[tuple[Any, Any]]:
     if len(keys) != len(values):
         raise ValueError(f"Could not feed {key} with {values!r}: {len(keys)} tensors, {len(values)} values.")
     return list(zip(keys, values, strict=True))
-
-
-def _leaves(structure: Any) -> Iterator[Any]:
-    if isinstance(structure, tuple | list):
-        for item in structure:
-            yield from _leaves(item)
-    else:
-        yield structure
 
 
 def _tensor(graph: Graph, key: Any) -> Tensor:

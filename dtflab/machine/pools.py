@@ -1,11 +1,11 @@
 """Pools: the threads of a device. Inter-op threads run whole kernels, intra-op threads the parts of one.
 
 Stands for `core/common_runtime/process_util.cc`, the thread pools of `direct_session.cc` and `local_device.cc`, and
-`core/util/work_sharder.cc` (Shard). Left out: pinning threads to cores, work stealing.
+`core/util/work_sharder.cc` (Shard). Left out: pinning threads to cores.
 
-Rules: a kernel is cut in parts by its size and the number of intra-op threads, never by what else is going on, and part
-i always goes to thread i, so a result is the same whatever happens next to it. Threads start when they are first
-needed, and end when they have had nothing to do for a while.
+Rules: a kernel is cut in parts by its size and the number of intra-op threads, never by what else is going on, so a
+result is the same whatever happens next to it. Part i is for thread i, unless that has not begun when the caller has
+nothing else to do. Threads start when they are first needed, and end when they have had nothing to do for a while.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from dtflab.machine.devices import Device
     from dtflab.protos.config_pb2 import ConfigProto, RunOptions, ThreadPoolOptionProto
 
-MIN_COST_PER_SHARD = 250_000  # nanoseconds: a part on another thread costs some 20, in the midst of a step 100 µs
+MIN_COST_PER_SHARD = 200_000  # nanoseconds
+HEAD_START = 60_000  # nanoseconds until another thread has begun and its results are seen; the first part is larger
 
 
 # -- inside one kernel ----------------------------------------------------------------------------------------
@@ -91,7 +92,7 @@ class IntraOpPool:
             work(0, total)
             return
         with self._all if parts == self.threads else _NOT_ALL:
-            _Shards(total, parts, work).run([self._worker(i) for i in range(1, parts)])
+            _Shards(total, parts, HEAD_START / cost_per_unit, work).run([self._worker(i) for i in range(1, parts)])
 
     def _worker(self, number: int) -> Pool:
         if number not in self._workers:
@@ -105,11 +106,12 @@ class IntraOpPool:
 
 
 class _Shards:
-    """The parts of one run of one kernel."""
+    """The parts of one run of one kernel; the first one is larger than each of the others by `late` units."""
 
-    def __init__(self, total: int, parts: int, work: Callable[[int, int], Any]) -> None:
-        self._bounds = [total * i // parts for i in range(parts + 1)]
+    def __init__(self, total: int, parts: int, late: float, work: Callable[[int, int], Any]) -> None:
+        self._bounds = [0, *(total - round((total - late) * (parts - i) / parts) for i in range(1, parts)), total]
         self._work = work
+        self._not_begun = set(range(parts))
         self._left = parts
         self._lock = threading.Lock()
         self._ended = REAL.event()
@@ -119,7 +121,8 @@ class _Shards:
     def run(self, workers: Sequence[Pool]) -> None:
         for i, worker in enumerate(workers, 1):
             worker.submit(functools.partial(self._part, i))
-        self._part(0)
+        for i in range(len(self._errors)):  # on busy cores, a thread may be late
+            self._part(i)
         self._ended.wait()
         del self._work  # and its arrays: the other threads may be slow to forget this
         if _here.parts is not None:
@@ -129,6 +132,11 @@ class _Shards:
                 raise error
 
     def _part(self, i: int) -> None:
+        """Do part i, unless another thread has begun it."""
+        with self._lock:
+            if i not in self._not_begun:
+                return
+            self._not_begun.remove(i)
         started = REAL.now()
         try:
             with np.errstate(all="ignore"):

@@ -205,10 +205,11 @@ class Iteration:
         self.ctx = ctx
         self.frame = frame
         self.number = number
-        self.inputs = executor.inputs.copy()
+        pattern: Executor | Iteration = executor if frame is None else frame.pattern
+        self.inputs: list[Any] = pattern.inputs.copy()
         for slot in executor.ctx_slots:
             self.inputs[slot] = ctx
-        self.pending = executor.pending.copy()
+        self.pending: list[int] = pattern.pending.copy()
         self.ready: deque[int] = deque()
         self.dead: set[int] = set()  # nodes with a dead input
         self.dead_counts: dict[int, int] = {}  # of Merge nodes

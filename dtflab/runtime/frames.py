@@ -38,7 +38,8 @@ class Frame:
         self.id = combine(parent.ctx.frame_id, combine(parent.number, hash64(name)))
         self.enters_to_come = enters
         self.parallel = max(1, parallel)
-        self.invariants: list[tuple[int, Any]] = []  # (Enter node, value) that every iteration gets
+        # What every iteration begins as: one that never runs, with the loop's constants on its edges.
+        self.pattern = type(parent)(parent.executor, parent.step, parent.ctx, None, -1)
         self.deferred: list[tuple[int, Any]] = []  # (NextIteration node, value) for the iteration after the newest
         self.dead_exits: list[int] = []
         self.started = 0
@@ -51,18 +52,18 @@ class Frame:
         # Which iteration it is matters to kernels that take the context only, and so to loops inside.
         ctx = parent.ctx.in_frame(self.id, self.started) if parent.executor.ctx_slots else parent.ctx
         iteration = type(parent)(parent.executor, parent.step, ctx, self, self.started)
+        iteration.ready += self.pattern.ready
+        iteration.dead |= self.pattern.dead
         self.started += 1
         self.alive.append(iteration)
         self.dead_exits.clear()
-        for enter, value in self.invariants:
-            _hand_in(iteration, enter, value)
         return iteration
 
     def enter(self, n: int, value: Any, is_constant: bool) -> None:
         """A value comes in from outside."""
         self.enters_to_come -= 1
         if is_constant:
-            self.invariants.append((n, value))
+            _hand_in(self.pattern, n, value)
         for iteration in self.alive if is_constant else [self.alive[0]]:
             _hand_in(iteration, n, value)
             iteration.enqueue()
@@ -165,8 +166,7 @@ def stops_death(iteration: Iteration, n: int) -> bool:
 def note_dead_exit(iteration: Iteration, n: int) -> None:
     """An Exit is dead in this turn; unless a later turn begins, what it gives is dead."""
     frame = iteration.frame
-    assert frame is not None
-    if iteration is frame.alive[-1]:
+    if frame is not None and iteration is frame.alive[-1]:
         frame.dead_exits.append(n)
 
 

@@ -23,7 +23,7 @@ FOLDED = frozenset(
 )
 
 # Ops whose last value is remembered: the shapes of a step are mostly those of the last one.
-_REMEMBERED = FOLDED - {"Const"} | set("Range Fill Tile RealDiv".split())
+_REMEMBERED = FOLDED - {"Const"} | set("Range Fill Tile RealDiv ConcatOffset".split())
 
 _SMALL = 1024  # bytes: what is larger is not kept
 
@@ -62,8 +62,10 @@ def _remembering(kernel: Callable[..., Any], inputs: int) -> Callable[..., Any]:
         if all(map(is_, args, last)):
             return value
         value = kernel(*args)
-        if value.nbytes <= _SMALL and not any(x.flags.writeable or x.nbytes > _SMALL for x in args):
-            seen = args, frozen(value)
+        values = value if isinstance(value, list) else [value]
+        if all(x.nbytes <= _SMALL for x in (*values, *args)) and not any(x.flags.writeable for x in args):
+            seen = args, value
+            list(map(frozen, values))
         return value
 
     return run

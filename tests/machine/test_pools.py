@@ -43,7 +43,22 @@ def test_size_and_threads_decide_how_many_parts_there_are(pool, total, cost, par
     assert [i for first, last in sorted(seen) for i in range(first, last)] == list(range(total))
 
 
-def test_a_part_always_has_the_same_thread_and_the_first_is_the_callers(pool):
+def test_the_first_part_is_larger_by_the_head_start(pool):
+    seen = []
+    pool.shard(990, PART / 100, lambda first, last: seen.append(last - first))
+    late = round(pools.HEAD_START / (PART / 100))
+    assert sorted(seen) == [(990 - late) // 3] * 2 + [(990 - late) // 3 + late]
+
+
+def test_the_caller_does_the_parts_that_no_thread_has_begun(pool):
+    released, names = threading.Event(), {}
+    pool._worker(1).submit(lambda: released.wait(30))
+    pool.shard(2, PART, lambda first, last: names.setdefault(first, threading.current_thread()))
+    released.set()
+    assert names == dict.fromkeys(range(2), threading.current_thread())
+
+
+def test_parts_at_work_at_once_have_a_thread_each_and_the_first_is_the_callers(pool):
     def who(first, last):
         together.wait(30)  # all parts are at work at once
         names[first] = threading.current_thread().name
@@ -110,13 +125,14 @@ def test_a_ctrl_c_in_the_callers_part_waits_for_the_others_that_still_write(pool
 
 
 def test_a_ctrl_c_while_the_caller_waits_for_a_part_does_not_wait(pool):
-    released, caller = threading.Event(), threading.get_ident()
+    released, caller, together = threading.Event(), threading.get_ident(), threading.Barrier(3)
 
     def waits():
         stack = traceback.walk_stack(current_frames()[caller])
         return any(frame.f_code.co_qualname == "_Event.wait" for frame, _ in stack)  # not that of a thread's start
 
     def work(first, last):
+        together.wait(30)
         if first == 1:
             until(waits, "the caller has done its part")
             signal.pthread_kill(caller, signal.SIGINT)
@@ -135,9 +151,10 @@ def test_a_part_warns_of_no_division(pool):
 
 
 def test_parts_are_noted_where_they_are_asked_for(pool):
+    together = threading.Barrier(3)
     pool.shard(3, PART, lambda first, last: None)
     with noted_parts() as parts:
-        pool.shard(3, PART, lambda first, last: None)
+        pool.shard(3, PART, lambda first, last: together.wait(30))
         pool.shard(1, PART, lambda first, last: None)  # in one piece
     pool.shard(3, PART, lambda first, last: None)
     names = [part.thread.name for part in parts]
@@ -269,7 +286,7 @@ def test_threads_of_a_session_end_with_it(monkeypatch):
 
 def test_pools_do_not_keep_the_interpreter_alive():
     pool = IntraOpPool("CPU:0", 2)
-    daemons = []
-    pool.shard(2, PART, lambda first, last: daemons.append(threading.current_thread().daemon))
+    daemons, together = [], threading.Barrier(2)
+    pool.shard(2, PART, lambda *part: daemons.append(together.wait(30) >= 0 and threading.current_thread().daemon))
     assert True in daemons
     pool.close()

@@ -142,6 +142,18 @@ def test_arithmetic_of_shapes_is_remembered_but_not_of_values(monkeypatch):
     assert [ran.count(name) for name in ("of_shapes", "of_values")] == [2, 4]
 
 
+def test_several_values_that_follow_from_shapes_are_remembered_together(monkeypatch):
+    ran = count_runs(monkeypatch, "ConcatOffset")
+    x = tf.placeholder(tf.float32, [None, 2])
+    offsets = apply_op("ConcatOffset", concat_dim=tf.constant(0), shape=[tf.shape(x), tf.shape(x)])
+    with tf.Session() as session:
+        for size in (2, 2, 3, 3):
+            starts = session.run(offsets, {x: np.zeros((size, 2))})
+            assert [start.tolist() for start in starts] == [[0, 0], [size, 0]]
+            starts[1][:] = 9  # a fetched value is the client's own
+    assert len(ran) == 2
+
+
 # -- costly kernels ---------------------------------------------------------------------------------------------
 
 

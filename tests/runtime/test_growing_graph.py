@@ -104,6 +104,17 @@ class Unwalked(dict[Any, Any]):
     keys = values = items = copy = __iter__
 
 
+class Watched(list[Any]):
+    """A list that counts those of its elements that somebody looked at."""
+
+    seen = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for element in super().__iter__():
+            self.seen += 1
+            yield element
+
+
 def unwalked(*things: object) -> None:
     """Let nobody walk over those dictionaries of some objects that have a variable's name as a key."""
     values = [value for thing in things for value in vars(thing).values() if type(value) is dict and "v" in value]
@@ -148,6 +159,15 @@ def test_an_extension_and_its_first_run_walk_over_nothing_that_is_there(session)
     grow(session, 2)
     with pytest.raises(AssertionError, match="walked"):
         list(master_session._nodes)
+
+
+def test_a_feed_costs_the_same_however_many_ops_take_it(session):
+    x = tf.placeholder(tf.float32, [])
+    doubled = [tf.add(x, x) for _ in range(100)]
+    session.run(doubled, {x: 1.0})
+    x._consumers = Watched(x._consumers)
+    assert session.run(doubled[-1], {x: 2.0}) == 4.0
+    assert x._consumers.seen <= 1  # an addition may keep what it is fed, and so decides it
 
 
 def test_an_extension_on_the_wire_is_checked_at_the_cost_of_its_own_nodes(fresh_graph):

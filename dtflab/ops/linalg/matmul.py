@@ -30,7 +30,7 @@ from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import FLOAT_COMPLEX
 
-ONE_BLOCK = 100_000_000  # multiplications times bytes of a number: with less, two parts are too short
+ONE_BLOCK = 80_000_000  # multiplications times bytes of a number: with less, two parts are too short
 
 
 def product_shape(op: Operation) -> list[TensorShape]:

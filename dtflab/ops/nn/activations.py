@@ -78,8 +78,10 @@ def _of_gradients(kernel: Callable[..., Any]) -> Any:
 
 
 def _relu(node: Node, xp: Any) -> Callable[..., Any]:
-    zero = _number(node)(0)
-    return lambda x, out=None: xp.maximum(x, zero, out=out)
+    num = _number(node)
+    if xp is np and num in (np.float32, np.float64):  # NumPy's `maximum` with a scalar takes three times as long
+        return lambda x, out=None: x.clip(num(0), num(np.inf), out=out)
+    return lambda x, out=None: xp.maximum(x, num(0), out=out)
 
 
 def _relu_back(xp: Any, dy: Any, x: Any, num: Any, out: Any = None) -> Any:

@@ -10,6 +10,7 @@ it rounds as there; where that has another order for rows, so has the formula: `
 
 from __future__ import annotations
 
+from operator import iadd, imul, isub, itruediv
 from typing import Any
 
 from dtflab.ops.messages import invalid
@@ -106,10 +107,10 @@ def adam(xp: Any, var: Any, m: Any, v: Any, /, beta1_power: Any, beta2_power: An
          beta1: Any, beta2: Any, epsilon: Any, grad: Any, *, use_nesterov: bool) -> None:  # fmt: skip
     """The moving mean of gradients over that of their sizes; `alpha` makes up for both beginning at zero."""
     alpha = lr * xp.sqrt(1 - beta2_power) / (1 - beta1_power)
-    m += (grad - m) * (1 - beta1)
-    v += (grad * grad - v) * (1 - beta2)
+    m += imul(grad - m, 1 - beta1)  # in the difference's own memory
+    v += imul(isub(grad * grad, v), 1 - beta2)
     ahead = grad * (1 - beta1) + beta1 * m if use_nesterov else m
-    var -= ahead * alpha / (xp.sqrt(v) + epsilon)
+    var -= itruediv(ahead * alpha, iadd(xp.sqrt(v), epsilon))
 
 
 # -- follow the regularized leader ------------------------------------------------------------------------------------
