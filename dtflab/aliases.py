@@ -36,7 +36,7 @@ _DEEPER = tuple(  # folders of modules
     f"{ROOT}.{folder}" for folder in ("core.lib.core", "python.lib.core", "python.lib.io", "python.summary.writer")
 )
 _SEVERAL = {  # of ours make one module of TensorFlow's
-    "basic_session_run_hooks": ("hooks", "hook_timer", "recording_hooks"),
+    "basic_session_run_hooks": ("hooks", "recording_hooks"),
     "control_flow_ops": ("control.functions", "control_flow_context", "cond", "case", "while_loop", "while_context"),
     "init_ops": ("initializers",),
     "input": ("input", "batching"),

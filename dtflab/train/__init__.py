@@ -56,11 +56,9 @@ from dtflab.train.replicas.device_setter import replica_device_setter
 from dtflab.train.replicas.staleness import StalenessOptimizer
 from dtflab.train.replicas.staleness_log import StalenessLog, read_staleness
 from dtflab.train.replicas.sync_replicas import SyncReplicasOptimizer, late_gradients
-from dtflab.train.sessions.basic_loops import basic_train_loop
 from dtflab.train.input.coordinator import Coordinator, LooperThread
-from dtflab.train.sessions.hook_timer import SecondOrStepTimer
 from dtflab.train.sessions.hooks import FeedFnHook, FinalOpsHook, GlobalStepWaiterHook, LoggingTensorHook
-from dtflab.train.sessions.hooks import NanLossDuringTrainingError, NanTensorHook, StopAtStepHook
+from dtflab.train.sessions.hooks import NanLossDuringTrainingError, NanTensorHook, SecondOrStepTimer, StopAtStepHook
 from dtflab.train.sessions.monitored_session import MonitoredSession, MonitoredTrainingSession, SingularMonitoredSession
 from dtflab.train.sessions.recording_hooks import CheckpointSaverHook, CheckpointSaverListener, ProfilerHook
 from dtflab.train.sessions.recording_hooks import StepCounterHook, SummarySaverHook
@@ -68,7 +66,7 @@ from dtflab.train.sessions.scaffold import Scaffold
 from dtflab.train.sessions.session_creator import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
 from dtflab.train.sessions.session_manager import SessionManager
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
-from dtflab.train.sessions.supervisor import Supervisor
+from dtflab.train.sessions.supervisor import Supervisor, basic_train_loop
 from dtflab.train.training_util import assert_global_step, create_global_step, get_global_step
 from dtflab.train.training_util import get_or_create_global_step, global_step
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.machine.pools import IntraOpPool
 from dtflab.python.client import timeline
 
 PS, WORKER = "/job:ps/task:0", "/job:worker/task:0"
@@ -71,7 +73,13 @@ def test_memory_is_what_the_tensors_take(step_stats):
     assert events_of(timeline.Timeline(step_stats).generate_chrome_trace_format(), "C") == []
 
 
-def test_lanes_are_those_of_threads_and_parts_take_no_arrows():
+def test_lanes_are_those_of_threads_and_parts_take_no_arrows(monkeypatch):
+    shard, together = IntraOpPool.shard, threading.Barrier(2)  # both parts of a product are at work at once
+
+    def at_once(self, total, cost, work):
+        shard(self, total, cost, lambda *part: (together.wait(30), work(*part)))
+
+    monkeypatch.setattr(IntraOpPool, "shard", at_once)
     x = np.ones((600, 600), np.float32)
     with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=2)) as sess:
         value = tf.placeholder(tf.float32, x.shape)

@@ -3,9 +3,9 @@
 `get("resnet50")` is a function of the batch size that builds a network; `build(function, batch)` makes one of any
 function that returns a loss.
 
-Pages: `model` (what a network is), `vision` (the parts of networks for images), `vgg` (large dense layers), `alexnet`
-(the first large network on GPUs), `resnet` (blocks that add their input), `inception` (branches side by side),
-`seq2seq` (an encoder and a decoder), `language_model` (the next word), `ranker` (large tables), `mlp` (the smallest).
+Pages: `model` (what a network is), `vision` (the parts of networks for images), `vgg` (large dense layers: VGG and
+AlexNet), `resnet` (blocks that add their input), `inception` (branches side by side), `seq2seq` (an encoder and a
+decoder), `language_model` (the next word), `ranker` (large tables), `mlp` (the smallest).
 
 Rule: what a network costs is said nowhere but in its graph.
 """
@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 from dtflab.graph.operation import Tensor
-from dtflab.sim.models.alexnet import alexnet
 from dtflab.sim.models.inception import googlenet, inception_v3
 from dtflab.sim.models.language_model import language_model
 from dtflab.sim.models.mlp import mlp
@@ -25,7 +24,7 @@ from dtflab.sim.models.model import Model, build, train_op
 from dtflab.sim.models.ranker import ranker
 from dtflab.sim.models.resnet import resnet
 from dtflab.sim.models.seq2seq import seq2seq
-from dtflab.sim.models.vgg import vgg
+from dtflab.sim.models.vgg import alexnet, vgg
 
 __all__ = ["Model", "build", "get", "names", "train_op"]
 

@@ -29,7 +29,7 @@ from dtflab.train import training_util
 from dtflab.train.checkpoints import checkpoint_management, meta_graph
 from dtflab.train.checkpoints.saver_builder import BaseSaverBuilder, BulkSaverBuilder
 
-__all__ = ["BaseSaverBuilder", "BulkSaverBuilder", "Saver", "get_saver_or_default"]
+__all__ = ["BaseSaverBuilder", "BulkSaverBuilder", "Saver", "collected_saver", "get_saver_or_default"]
 
 _NAMES = ("filename_tensor_name", "save_tensor_name", "restore_op_name")
 
@@ -325,21 +325,26 @@ def _explained(error: errors.OpError, cause: str) -> errors.OpError:
     )
 
 
-def get_saver_or_default() -> Saver:
-    """The saver in the collection of savers, or a new one there that saves everything, sharded.
-
-    RuntimeError if there are several.
-    """
+def collected_saver() -> Saver | None:
+    """The saver in the collection of savers, or None. RuntimeError if there are several."""
     savers = get_collection(GraphKeys.SAVERS)
     if len(savers) > 1:
         raise RuntimeError(
             f"More than one item in collection {GraphKeys.SAVERS}. "
             "Please indicate which one to use by passing it to the constructor."
         )
-    if savers:
-        return savers[0]
-    saver = Saver(sharded=True, allow_empty=True)
-    add_to_collection(GraphKeys.SAVERS, saver)
+    return savers[0] if savers else None
+
+
+def get_saver_or_default() -> Saver:
+    """The saver in the collection of savers, or a new one there that saves everything, sharded.
+
+    RuntimeError if there are several.
+    """
+    saver = collected_saver()
+    if saver is None:
+        saver = Saver(sharded=True, allow_empty=True)
+        add_to_collection(GraphKeys.SAVERS, saver)
     return saver
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dtflab.base import errors, tf_logging as logging
+from dtflab.base.grouping import grouped
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_collection
 from dtflab.ops.training.variable_saveables import op_list_to_dict
@@ -38,20 +39,20 @@ def warm_start(
             "warm_start with vocabularies is not written here; initialize such embeddings in a step of yours"
         )
     renamed = dict(var_name_to_prev_var_name or {})
-    grouped = _grouped(vars_to_warm_start)
-    variables = {name: group[0] if len(group) == 1 else group for name, group in grouped.items()}
+    parts = _parts(vars_to_warm_start)
+    variables = {name: own[0] if len(own) == 1 else own for name, own in parts.items()}
     pairs = [(renamed.get(name, name), variable) for name, variable in variables.items()]
     init_from_checkpoint(ckpt_to_initialize_from, pairs if vars_to_warm_start else [])
-    logging.info("Warm-started %d variables.", len(grouped))
-    unused = renamed.keys() - grouped.keys()
+    logging.info("Warm-started %d variables.", len(parts))
+    unused = renamed.keys() - parts.keys()
     if unused:
         raise ValueError(
             "You provided the following variables in var_name_to_prev_var_name that were not used: "
-            f"{unused}.  Perhaps you misspelled them?  Here is the list of viable variable names: {list(grouped)}"
+            f"{unused}.  Perhaps you misspelled them?  Here is the list of viable variable names: {list(parts)}"
         )
 
 
-def _grouped(chosen: Any) -> dict[str, list[Any]]:
+def _parts(chosen: Any) -> dict[str, list[Any]]:
     """Name in checkpoints → the variable, or the parts of it."""
     if chosen is None or isinstance(chosen, str):
         found = get_collection(GraphKeys.TRAINABLE_VARIABLES, chosen)
@@ -66,8 +67,4 @@ def _grouped(chosen: Any) -> dict[str, list[Any]]:
             "If `vars_to_warm_start` is a list, it must be all `Variable` or all `str`.  "
             f"Given types are {[type(item) for item in chosen]}"
         )
-    grouped: dict[str, list[Any]] = {}
-    for variable in found:
-        (name,) = op_list_to_dict([variable])
-        grouped.setdefault(name, []).append(variable)
-    return grouped
+    return grouped((name, variable) for variable in found for name in op_list_to_dict([variable]))

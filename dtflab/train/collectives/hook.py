@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dtflab.base import errors
+from dtflab.base.grouping import grouped
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Operation
 from dtflab.graph.scopes import device, name_scope
@@ -108,9 +109,7 @@ class AllReduceHook(SessionRunHook):
 
 def broadcast_variables(group: WorkerGroup, variables: Sequence[Any]) -> list[Operation]:
     """Operations that give this worker's `variables` the values that the first worker's have. One message per dtype."""
-    by_dtype: dict[Any, list[Any]] = {}
-    for variable in variables:
-        by_dtype.setdefault(variable.dtype.base_dtype, []).append(variable)
+    by_dtype = grouped((variable.dtype.base_dtype, variable) for variable in variables)
     return [op for dtype, alike in by_dtype.items() for op in _broadcast_alike(group, dtype.name, alike)]
 
 

@@ -5,7 +5,6 @@ Stands for `python/training/adadelta.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
@@ -16,6 +15,8 @@ class AdadeltaOptimizer(OneOpOptimizer):
 
     `accum` and `accum_update` are the moving means (by `rho`) of squared gradients and squared updates: the slots.
     """
+
+    _zeros = ("accum", "accum_update")
 
     def __init__(
         self,
@@ -30,11 +31,6 @@ class AdadeltaOptimizer(OneOpOptimizer):
         self._rho = rho
         self._epsilon = epsilon
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
-        for var in var_list:
-            self._zeros_slot(var, "accum", self._name)
-            self._zeros_slot(var, "accum_update", self._name)
-
     def _prepare(self) -> None:
         self._lr_t = self._setting(self._lr, "lr")
         self._rho_t = self._setting(self._rho, "rho")
@@ -44,7 +40,5 @@ class AdadeltaOptimizer(OneOpOptimizer):
         return "Adadelta", {
             "accum": self.get_slot(var, "accum"),
             "accum_update": self.get_slot(var, "accum_update"),
-            "lr": self._cast(self._lr_t, var),
-            "rho": self._cast(self._rho_t, var),
-            "epsilon": self._cast(self._epsilon_t, var),
+            **self._cast(var, lr=self._lr_t, rho=self._rho_t, epsilon=self._epsilon_t),
         }

@@ -54,7 +54,7 @@ class AdagradOptimizer(OneOpOptimizer):
     def _step(self, var: Any) -> tuple[str, dict[str, Any]]:
         return "Adagrad", {
             "accum": self.get_slot(var, "accumulator"),
-            "lr": self._cast(self._learning_rate_tensor, var),
+            **self._cast(var, lr=self._learning_rate_tensor),
         }
 
 
@@ -106,8 +106,7 @@ class AdagradDAOptimizer(OneOpOptimizer):
         return "AdagradDA", {
             "gradient_accumulator": self.get_slot(var, "gradient_accumulator"),
             "gradient_squared_accumulator": self.get_slot(var, "gradient_squared_accumulator"),
-            "lr": self._cast(self._learning_rate_tensor, var),
-            "l1": self._cast(self._l1_regularization_strength, var),
-            "l2": self._cast(self._l2_regularization_strength, var),
+            **self._cast(var, lr=self._learning_rate_tensor, l1=self._l1_regularization_strength),
+            **self._cast(var, l2=self._l2_regularization_strength),
             "global_step": global_step,
         }

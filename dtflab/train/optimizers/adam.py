@@ -26,6 +26,8 @@ class AdamOptimizer(OneOpOptimizer):
     all rows, as it would if the others were zero.
     """
 
+    _zeros = ("m", "v")
+
     def __init__(
         self,
         learning_rate: Any = 0.001,
@@ -51,9 +53,7 @@ class AdamOptimizer(OneOpOptimizer):
         first = min(var_list, key=lambda var: var.name)  # the same in every worker
         self._create_non_slot_variable(self._beta1, "beta1_power", first)
         self._create_non_slot_variable(self._beta2, "beta2_power", first)
-        for var in var_list:
-            self._zeros_slot(var, "m", self._name)
-            self._zeros_slot(var, "v", self._name)
+        super()._create_slots(var_list)
 
     def _prepare(self) -> None:
         self._lr_t = self._setting(self._lr, "learning_rate")
@@ -63,12 +63,12 @@ class AdamOptimizer(OneOpOptimizer):
 
     def _step(self, var: Any) -> tuple[str, dict[str, Any]]:
         beta1_power, beta2_power = self._get_beta_accumulators()
-        scalars = {
-            "beta1_power": beta1_power, "beta2_power": beta2_power, "lr": self._lr_t,
-            "beta1": self._beta1_t, "beta2": self._beta2_t, "epsilon": self._epsilon_t,
-        }  # fmt: skip
-        slots = {"m": self.get_slot(var, "m"), "v": self.get_slot(var, "v")}
-        return "Adam", {**slots, **{name: self._cast(value, var) for name, value in scalars.items()}}
+        return "Adam", {
+            "m": self.get_slot(var, "m"),
+            "v": self.get_slot(var, "v"),
+            **self._cast(var, beta1_power=beta1_power, beta2_power=beta2_power, lr=self._lr_t),
+            **self._cast(var, beta1=self._beta1_t, beta2=self._beta2_t, epsilon=self._epsilon_t),
+        }
 
     # No op does this for rows: `m` and `v` decay everywhere, and get their share of the gradient at some rows.
 

@@ -86,11 +86,9 @@ class FtrlOptimizer(OneOpOptimizer):
         inputs = {
             "accum": self.get_slot(var, "accum"),
             "linear": self.get_slot(var, "linear"),
-            "lr": self._cast(self._learning_rate_tensor, var),
-            "l1": self._cast(self._l1_tensor, var),
-            "l2": self._cast(self._l2_tensor, var),
+            **self._cast(var, lr=self._learning_rate_tensor, l1=self._l1_tensor, l2=self._l2_tensor),
         }
         if shrinks:
-            inputs["l2_shrinkage"] = self._cast(self._l2_shrinkage_tensor, var)
-        inputs["lr_power"] = self._cast(self._learning_rate_power_tensor, var)
+            inputs |= self._cast(var, l2_shrinkage=self._l2_shrinkage_tensor)
+        inputs |= self._cast(var, lr_power=self._learning_rate_power_tensor)
         return "FtrlV2" if shrinks else "Ftrl", inputs

@@ -5,7 +5,6 @@ Stands for `python/training/momentum.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
@@ -17,6 +16,8 @@ class MomentumOptimizer(OneOpOptimizer):
     With `use_nesterov` the step is along `gradient + momentum * accumulation`: where the ball is about to roll.
     Both settings are numbers, tensors, or functions that give one. Slot: `momentum`.
     """
+
+    _zeros = ("momentum",)
 
     def __init__(
         self,
@@ -31,10 +32,6 @@ class MomentumOptimizer(OneOpOptimizer):
         self._momentum = momentum
         self._use_nesterov = use_nesterov
 
-    def _create_slots(self, var_list: Sequence[Any]) -> None:
-        for var in var_list:
-            self._zeros_slot(var, "momentum", self._name)
-
     def _prepare(self) -> None:
         self._learning_rate_tensor = self._setting(self._learning_rate, "learning_rate")
         self._momentum_tensor = self._setting(self._momentum, "momentum")
@@ -42,7 +39,6 @@ class MomentumOptimizer(OneOpOptimizer):
     def _step(self, var: Any) -> tuple[str, dict[str, Any]]:
         return "Momentum", {
             "accum": self.get_slot(var, "momentum"),
-            "lr": self._cast(self._learning_rate_tensor, var),
-            "momentum": self._cast(self._momentum_tensor, var),
+            **self._cast(var, lr=self._learning_rate_tensor, momentum=self._momentum_tensor),
             "use_nesterov": self._use_nesterov,
         }

@@ -9,7 +9,8 @@ the form of it for the kind of variable and of gradient.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from dtflab.graph import dtypes, op_registry
 from dtflab.graph.apply_op import apply_op
@@ -23,6 +24,13 @@ from dtflab.train.optimizers.optimizer import Optimizer
 class OneOpOptimizer(Optimizer):
     """An optimizer with one formula."""
 
+    _zeros: ClassVar[tuple[str, ...]] = ()  # the slots that begin at zero
+
+    def _create_slots(self, var_list: Sequence[Any]) -> None:
+        for var in var_list:
+            for slot in self._zeros:
+                self._zeros_slot(var, slot, self._name)
+
     def _step(self, var: Any) -> tuple[str, dict[str, Any]]:
         """The formula's name, and its inputs by name: slots as variables, scalars of the variable's dtype."""
         raise NotImplementedError
@@ -31,8 +39,9 @@ class OneOpOptimizer(Optimizer):
         """The program's setting (a number, a tensor, or a function that gives one) as the tensor `name`."""
         return convert_to_tensor(self._call_if_callable(value), name=name)
 
-    def _cast(self, setting: Any, var: Any) -> Any:
-        return arrays.cast(setting, var.dtype.base_dtype)
+    def _cast(self, var: Any, **settings: Any) -> dict[str, Any]:
+        """The settings in the variable's dtype."""
+        return {name: arrays.cast(setting, var.dtype.base_dtype) for name, setting in settings.items()}
 
     def _apply(self, form: str, var: Any, grad: Tensor, **indices: Tensor) -> Any:
         rule, inputs = self._step(var)

@@ -29,8 +29,7 @@ class _ProximalOptimizer(OneOpOptimizer):
 
     def _scalars(self, rate: str, var: Any) -> dict[str, Any]:
         """The inputs other than slots; the op calls the learning rate `rate`."""
-        scalars = {rate: self._learning_rate_tensor, "l1": self._l1_tensor, "l2": self._l2_tensor}
-        return {name: self._cast(value, var) for name, value in scalars.items()}
+        return self._cast(var, **{rate: self._learning_rate_tensor}, l1=self._l1_tensor, l2=self._l2_tensor)
 
 
 class ProximalGradientDescentOptimizer(_ProximalOptimizer):

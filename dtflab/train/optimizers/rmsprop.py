@@ -58,8 +58,6 @@ class RMSPropOptimizer(OneOpOptimizer):
             slots["mg"] = self.get_slot(var, "mg")
         return "CenteredRMSProp" if self._centered else "RMSProp", {
             **slots,
-            "lr": self._cast(self._learning_rate_tensor, var),
-            "rho": self._cast(self._decay_tensor, var),
-            "momentum": self._cast(self._momentum_tensor, var),
-            "epsilon": self._cast(self._epsilon_tensor, var),
+            **self._cast(var, lr=self._learning_rate_tensor, rho=self._decay_tensor),
+            **self._cast(var, momentum=self._momentum_tensor, epsilon=self._epsilon_tensor),
         }

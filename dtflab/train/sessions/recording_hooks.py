@@ -16,16 +16,16 @@ from dtflab.files.gfile import GFile
 from dtflab.files.graph_io import write_graph
 from dtflab.files.timeline import Timeline
 from dtflab.graph.graph_keys import GraphKeys
-from dtflab.graph.scopes import get_collection, get_default_graph
+from dtflab.graph.scopes import get_default_graph
 from dtflab.protos.config_pb2 import RunOptions
 from dtflab.protos.event_pb2 import SessionLog
 from dtflab.protos.summary_pb2 import Summary
 from dtflab.runtime.session import Session
 from dtflab.train import training_util
 from dtflab.train.checkpoints.meta_graph import create_meta_graph_def
+from dtflab.train.checkpoints.saver import collected_saver
 from dtflab.train.input.coordinator import Coordinator
-from dtflab.train.sessions.hook_timer import SecondOrStepTimer
-from dtflab.train.sessions.hooks import global_step_read
+from dtflab.train.sessions.hooks import SecondOrStepTimer, global_step_read
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtflab.train.summaries.summary_writer import FileWriterCache
 
@@ -142,18 +142,12 @@ class CheckpointSaverHook(SessionRunHook):
         if self._saver is None and self._scaffold is not None:
             return self._scaffold.saver
         if self._saver is None:
-            savers = get_collection(GraphKeys.SAVERS)
-            if not savers:
+            self._saver = collected_saver()
+            if self._saver is None:
                 raise RuntimeError(
                     f"No items in collection {GraphKeys.SAVERS}. Please add a saver to the collection or provide a "
                     "saver or scaffold."
                 )
-            if len(savers) > 1:
-                raise RuntimeError(
-                    f"More than one item in collection {GraphKeys.SAVERS}. Please indicate which one to use by "
-                    "passing it to the constructor."
-                )
-            self._saver = savers[0]
         return self._saver
 
 

@@ -151,8 +151,7 @@ class SessionManager:
         Raises:
           DeadlineExceededError: the model is not ready after `max_wait_secs`; None waits forever.
         """
-        if max_wait_secs is None:
-            max_wait_secs = math.inf
+        max_wait_secs = math.inf if max_wait_secs is None else max_wait_secs
         found = self._wait(lambda: self._ready_session(master, config), max_wait_secs)
         if found is None:
             raise errors.DeadlineExceededError.of(f"Session was not ready after waiting {int(max_wait_secs)} secs.")

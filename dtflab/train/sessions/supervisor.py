@@ -1,6 +1,6 @@
 """Supervisor: a training program's session, and next to it threads that save checkpoints and summaries.
 
-Stands for `python/training/supervisor.py`. MonitoredTrainingSession came after it.
+Stands for `python/training/supervisor.py` and `basic_loops.py`. MonitoredTrainingSession came after it.
 
 Rule: one task is the chief. Its supervisor initializes or restores the model and runs the services; the others wait
 until the model is ready. Whatever is raised in the program or in a thread stops them all, and is raised again when
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dtflab.base import tf_logging as logging
+from dtflab.base import errors, tf_logging as logging
 from dtflab.files.graph_io import write_graph
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
@@ -349,3 +349,25 @@ def _default_global_step() -> Any:
         return step
     logging.warning("Found 'global_step' is not an int type: %s", step.dtype)
     return None
+
+
+def basic_train_loop(
+    supervisor: Any,
+    train_step_fn: Callable[..., Any],
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    master: str = "",
+) -> None:
+    """Call `train_step_fn(session, *args, **kwargs)` until `supervisor.should_stop()`.
+
+    The session is the supervisor's, on `master`. After an AbortedError, by which a server that was restarted
+    announces itself, a new session goes on; any other exception ends the loop and is raised.
+    """
+    while True:
+        try:
+            with supervisor.managed_session(master) as session:
+                while not supervisor.should_stop():
+                    train_step_fn(session, *(args or ()), **(kwargs or {}))
+            return
+        except errors.AbortedError:
+            continue

@@ -14,6 +14,7 @@ import weakref
 from typing import Any
 
 from dtflab.base import tf_logging
+from dtflab.base.closing import Closing
 from dtflab.files import gfile
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
@@ -31,7 +32,7 @@ from dtflab.train.summaries.plugin_asset import get_all_plugin_assets
 _PLUGINS_DIR = "plugins"
 
 
-class FileWriter:
+class FileWriter(Closing):
     """Writes a new event file in the folder `logdir`, which it makes if need be.
 
     >>> with tf.summary.FileWriter(logdir, session.graph) as writer:
@@ -62,12 +63,6 @@ class FileWriter:
             self.add_graph(graph=graph, graph_def=graph_def)
             plain = graph.as_graph_def(add_shapes=True) if isinstance(graph, Graph) else graph
             self.add_meta_graph(create_meta_graph_def(graph_def=graph_def or plain))
-
-    def __enter__(self) -> FileWriter:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.close()
 
     def get_logdir(self) -> str:
         """The folder of the event file."""
