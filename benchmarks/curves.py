@@ -35,7 +35,7 @@ class Curve:
     unit: str
     lines: Sequence[str]
     measure: Measure
-    in_tensorflow: float = math.inf  # the largest size at which TensorFlow runs the same program
+    in_tensorflow: float = math.inf  # the largest size that TensorFlow can run, or runs within a minute
     drawn: int = 0  # the first line of the picture; those before it are in the table only
 
 
@@ -206,7 +206,7 @@ def _crossing(tf: Any, target: str, to: int, count: int) -> float:
     "clients", (1, 2, 3, 4, 7, 8, 16, 32, 64), "steps per second", "all clients",
 )  # fmt: skip
 def clients(tf: Any, count: int) -> list[float]:
-    turns = max(4, 200 // count)
+    turns = max(40, 200 // count)  # few would measure how threads start
     together = in_threads([scalar_add(tf, _server_elsewhere(tf)) for _ in range(count)], turns)
     return [count * turns / median(together, 9)]
 
@@ -218,7 +218,7 @@ def clients(tf: Any, count: int) -> list[float]:
     "workers", (1, 2, 3, 4, 7, 8, 16), "global steps per second", "all workers",
 )  # fmt: skip
 def workers(tf: Any, count: int) -> list[float]:
-    turns = max(5, 50 // count)
+    turns = max(20, 50 // count)
     together = in_threads(ps_clients(tf, count), turns)
     return [count * turns / median(together, 9)]
 

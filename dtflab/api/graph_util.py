@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.grouping import grouped
 from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
@@ -164,12 +165,8 @@ def convert_variables_to_constants(
 
 
 def _consumers(graph_def: Any) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = defaultdict(list)
-    for node in graph_def.node:
-        for name in node.input:
-            if not name.startswith("^"):
-                found[_node_name(name)].append(node)
-    return found
+    reads = ((name, node) for node in graph_def.node for name in node.input if not name.startswith("^"))
+    return grouped((_node_name(name), node) for name, node in reads)
 
 
 _HANDING_ON = ("Enter", "Exit", "Identity", "NextIteration", "Switch")
@@ -179,7 +176,7 @@ def _reached(name: str, consumers: dict[str, list[Any]]) -> Iterator[Any]:
     """The nodes that a variable reaches, through those that hand it on."""
     todo, seen = [name], {name}
     while todo:
-        for node in consumers[todo.pop()]:
+        for node in consumers.get(todo.pop(), ()):
             if node.name not in seen:
                 seen.add(node.name)
                 if node.op in _HANDING_ON:

@@ -6,8 +6,9 @@
   `text_table` (text in columns), `page_parts` (generated parts of a Markdown page).
 - data: `nest` (structures), `grouping` (lists by key), `hashing` (TensorFlow's hash of names),
   `fingerprint` (hashes that never change), `varint` (protobuf's numbers).
-- Python: `ownership` (whether others hold an array), `garbage` (pauses of the collector), `brief_lock` (a lock
-  that many threads take all the time), `thread_frames` (what threads do), `redirect` (modules with names of their own).
+- Python: `naming` (of functions that functions make), `closing` (at the end of a block), `ownership` (whether others
+  hold an array), `garbage` (pauses of the collector), `brief_lock` (a lock that many threads take all the time),
+  `thread_frames` (what threads do), `redirect` (modules with names of their own).
 
 Design: docs/design/base.md
 """

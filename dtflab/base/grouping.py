@@ -9,9 +9,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Key → its values, both in the order in which the pairs come."""
-    found: dict[K, list[V]] = {}
+def grouped(pairs: Iterable[tuple[K, V]], keys: Iterable[K] = ()) -> dict[K, list[V]]:
+    """Key → its values, both in the order in which the pairs come; first of all `keys`, also those without values."""
+    found: dict[K, list[V]] = {key: [] for key in keys}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found

@@ -50,8 +50,7 @@ def read_data_sets(
         raise TypeError(f"Invalid image dtype {kind!r}, expected uint8 or float32")
     if fake_data:
         return Datasets(*(_fake(kind, reshape, one_hot) for _ in Datasets._fields))
-    if seed is None:
-        seed = get_default_graph().seed
+    seed = get_default_graph().seed if seed is None else seed
     parts = _from_files(train_dir, validation_size) or _from_digits(train_dir)
     return Datasets(
         *(Dataset(_pixels(images, kind, reshape), _targets(labels, one_hot), seed) for images, labels in parts)

@@ -24,6 +24,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
+from dtflab.base.closing import Closing
 from dtflab.base.varint import get_varint
 from dtflab.files.atomic import MARK
 from dtflab.files.crc import crc32c, unmask
@@ -68,7 +69,7 @@ class _Found(NamedTuple):
     tensor: SavedTensor
 
 
-class BundleReader:
+class BundleReader(Closing):
     """Reads a checkpoint; a context manager.
 
     Raises NotFoundError if it does not exist, DataLossError if it is damaged.
@@ -96,12 +97,6 @@ class BundleReader:
                 f"Checkpoint min consumer version {version.min_consumer} above current version {VERSION} for "
                 "dtflab. The program that wrote it says that older readers must not use it."
             )
-
-    def __enter__(self) -> BundleReader:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.close()
 
     def close(self) -> None:
         self._stack.close()

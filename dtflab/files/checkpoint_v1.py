@@ -18,6 +18,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
+from dtflab.base.closing import Closing
 from dtflab.files.atomic import make_parent, replacing
 from dtflab.files.bundle_writer import as_array
 from dtflab.files.gfile import glob
@@ -84,7 +85,7 @@ def _record(name: str, block: TensorSlice, array: Array) -> Any:
     return record
 
 
-class V1Reader:
+class V1Reader(Closing):
     """Reads the files that a pattern names; a context manager."""
 
     def __init__(self, file_pattern: str) -> None:
@@ -110,12 +111,6 @@ class V1Reader:
             if known is not found:
                 known.slices.extend(found.slices)
         self._tables.append(table)
-
-    def __enter__(self) -> V1Reader:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.close()
 
     def close(self) -> None:
         self._stack.close()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from dtflab.base import errors
+from dtflab.base.closing import Closing
 from dtflab.files.paths import local, reported
 from dtflab.files.patterns import glob as _glob
 
@@ -25,7 +26,7 @@ class FileStatistics(NamedTuple):
     is_directory: bool
 
 
-class GFile:
+class GFile(Closing):
     """A file. It is opened when it is first read or written, and errors are raised then.
 
     Reads and writes have a position each; a read flushes earlier writes first. Writing starts with an empty file, also
@@ -133,12 +134,6 @@ class GFile:
                 with reported(self._name):
                     file.close()
         self._reader = self._writer = None
-
-    def __enter__(self) -> GFile:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_writer"):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar
 
 from dtflab.base import errors
+from dtflab.base.closing import Closing
 from dtflab.files.compression import WINDOW_BITS, InflatingFile
 from dtflab.files.crc import crc32c, mask
 from dtflab.files.paths import local, open_for, reported
@@ -90,7 +91,7 @@ class TFRecordOptions:
         )
 
 
-class TFRecordWriter:
+class TFRecordWriter(Closing):
     """Writes records to a new file.
 
     >>> with tf.python_io.TFRecordWriter(path) as writer:
@@ -142,12 +143,6 @@ class TFRecordWriter:
                 self._file.write(self._compressor.flush())
             self._file.close()
             self._file = None
-
-    def __enter__(self) -> TFRecordWriter:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if getattr(self, "_file", None) is not None:

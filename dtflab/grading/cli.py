@@ -17,10 +17,10 @@ import importlib.util
 import json
 import os
 import sys
-from collections import defaultdict
 from collections.abc import Container, Sequence
 from pathlib import Path
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.grading import batch, mark_sheets as sheets
 from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder
@@ -163,11 +163,8 @@ def _options(options: argparse.Namespace) -> batch.Options:
 
 def _chosen(texts: Sequence[str]) -> Chosen:
     """The choice of `--questions`: `placement/q1` for all files, `part1=placement/q1,queues/q1` for those of a name."""
-    chosen: Chosen = defaultdict(list)
-    for text in texts:
-        name, _, ids = text.rpartition("=")
-        chosen[name] += [find(id) for id in ids.split(",")]
-    return chosen
+    named = (text.rpartition("=") for text in texts)
+    return grouped((name, find(id)) for name, _, ids in named for id in ids.split(","))
 
 
 def _tasks(
@@ -176,9 +173,7 @@ def _tasks(
     """The work on each file, and on which questions: the chosen ones, or those of its assignment."""
     known = {question.id: question for question in all_questions()}
     code, ids, why = _read(submissions, known)
-    together = defaultdict(list)
-    for submission in code:
-        together[submission.assignment].append(ids[submission])
+    together = grouped((submission.assignment, ids[submission]) for submission in code)
     of_all = {assignment: questions_of(all_ids) for assignment, all_ids in together.items()}
     tasks: list[batch.Task] = []
     for submission in submissions:

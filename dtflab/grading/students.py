@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from dtflab.base.grouping import grouped
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.submissions import Submission, same
 
@@ -41,13 +42,14 @@ def read_list(path: Path) -> list[str]:
 
 def choose(all_graded: Sequence[Graded]) -> None:
     """Say of files of one student that answer the same questions of an assignment which one counts."""
-    together = defaultdict(list)
-    for one in all_graded:
-        questions = tuple(report.question.id for report in one.reports)
-        together[one.submission.student, one.submission.assignment, questions].append(one)
-    for files in together.values():
+    for files in grouped((_answered(one), one) for one in all_graded).values():
         if len(files) > 1:
             _choose(files)
+
+
+def _answered(one: Graded) -> tuple[object, ...]:
+    questions = (report.question.id for report in one.reports)
+    return one.submission.student, one.submission.assignment, *questions
 
 
 def _choose(files: Sequence[Graded]) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dtflab.base.garbage import NO_COLLECTION
+from dtflab.base.grouping import grouped
 from dtflab.graph import dtypes, op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
@@ -326,9 +327,7 @@ class _Walk:
 
     def _add_by_device(self, grads: Sequence[Tensor]) -> Any:
         """Partial sums where the gradients are, then the sum of these."""
-        on_device: dict[str, list[Tensor]] = {}
-        for grad in grads:
-            on_device.setdefault(grad.device, []).append(grad)
+        on_device = grouped((grad.device, grad) for grad in grads)
         partial = []
         for device in sorted(on_device):
             with self.graph.colocate_with(on_device[device][0].op, ignore_existing=True):

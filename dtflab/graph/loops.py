@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Container, Sequence
 
 from dtflab.base import errors
+from dtflab.base.grouping import grouped
 from dtflab.graph import op_registry
 from dtflab.graph.node import Edge, Node, by_name
 
@@ -28,10 +29,7 @@ def frames_of(nodes: Sequence[Node]) -> dict[str, Frames]:
     if "enter" not in kinds.values():
         return frames
     graph = by_name(nodes)
-    consumers: dict[str, list[str]] = {node.name: [] for node in nodes}
-    for node in nodes:
-        for source in node.sources():
-            consumers[source].append(node.name)
+    consumers = grouped(((source, node.name) for node in nodes for source in node.sources()), kinds)
 
     def after(name: str) -> Frames:
         """The loops that a node's outputs are in."""

@@ -108,11 +108,8 @@ class Schedule:
     @cached_property
     def spans(self) -> dict[str, list[Span]]:
         """The tasks that took time, by device, in order of their start."""
-        found: dict[str, list[Span]] = {device: [] for device in self._fabric.devices}
-        for span in sorted(self.tasks.values(), key=lambda span: span.start):
-            if span.end > span.start:
-                found[span.device].append(span)
-        return found
+        spans = sorted(self.tasks.values(), key=lambda span: span.start)
+        return grouped(((span.device, span) for span in spans if span.end > span.start), self._fabric.devices)
 
     @cached_property
     def messages(self) -> list[Message]:

@@ -10,8 +10,9 @@ batch; `value` reads the variables. Being local, the variables belong to one tas
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
+from dtflab.base.naming import named
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
@@ -24,7 +25,6 @@ from dtflab.ops.variables.policies import VariableAggregation, VariableSynchroni
 from dtflab.ops.variables.variable import Variable
 from dtflab.ops.variables.variable_scope import variable_scope
 
-Made = TypeVar("Made", bound=Callable[..., Any])
 Metric = tuple[Any, Any]  # the value, and the operation that adds a batch
 
 
@@ -57,14 +57,7 @@ def label_metric(compute: Callable[[Any, Any, Any], Metric]) -> LabelMetric:
         with variable_scope(name, what, (predictions, labels, weights)):
             return published(*compute(labels, predictions, weights), metrics_collections, updates_collections)
 
-    return called(metric, what, compute.__doc__)
-
-
-def called(function: Made, name: str, doc: str | None) -> Made:
-    """`function`, which another function has made, with a name and a docstring."""
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return named(metric, what, compute.__doc__)
 
 
 def metric_variable(shape: Any, dtype: Any, name: str) -> Any:

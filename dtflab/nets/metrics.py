@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dtflab.base.naming import named
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
-from dtflab.nets.metric_variables import LabelMetric, Metric, as_vector, called, fitted, metric_variable, published
+from dtflab.nets.metric_variables import LabelMetric, Metric, as_vector, fitted, metric_variable, published
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import diag_part
 from dtflab.ops.indexing import functions as indexing
@@ -104,7 +105,7 @@ def _mean_of(elements: Callable[[Any, Any], Tensor]) -> LabelMetric:
         predictions, labels, weights = fitted(predictions, labels, weights)
         return mean(elements(labels, predictions), weights, metrics_collections, updates_collections, name or what)
 
-    return called(metric, what, elements.__doc__)
+    return named(metric, what, elements.__doc__)
 
 
 @_mean_of

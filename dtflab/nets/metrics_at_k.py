@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dtflab.base.naming import named
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
-from dtflab.nets.metric_variables import Metric, called, metric_variable, published
+from dtflab.nets.metric_variables import Metric, metric_variable, published
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
 from dtflab.ops.indexing import functions as indexing
@@ -56,7 +57,7 @@ def _at_top_k(what: str, others: str, summary: str) -> Callable[..., Metric]:
             update_op = math.divide(update_right, math.add(update_right, update_wrong), name="update")
             return published(value, update_op, metrics_collections, updates_collections)
 
-    return called(metric, f"{what}_at_top_k", f"{summary}, from their class numbers; `k` is only part of names.")
+    return named(metric, f"{what}_at_top_k", f"{summary}, from their class numbers; `k` is only part of names.")
 
 
 def _of_largest(what: str, at_top_k: Callable[..., Metric], summary: str) -> Callable[..., Metric]:
@@ -76,7 +77,7 @@ def _of_largest(what: str, at_top_k: Callable[..., Metric], summary: str) -> Cal
             _, first = top_k(predictions, k)
             return at_top_k(labels, first, k, class_id, weights, metrics_collections, updates_collections, scope)
 
-    return called(metric, f"{what}_at_k", f"{summary}.")
+    return named(metric, f"{what}_at_k", f"{summary}.")
 
 
 _PRECISION = "The part of the k classes with the largest predictions that is among the labels"

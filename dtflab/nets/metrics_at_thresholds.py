@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtflab.base import tf_logging
+from dtflab.base.naming import named
 from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
-from dtflab.nets.metric_variables import Metric, called, fitted, metric_variable, published
+from dtflab.nets.metric_variables import Metric, fitted, metric_variable, published
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
 from dtflab.ops.assertions import functions as assertions
@@ -88,8 +89,8 @@ def _conditions(
 # -- counts -------------------------------------------------------------------------------------------
 
 
-def _at_thresholds(what: str, keys: Sequence[str], value_of: ValueOf, summary: str) -> Callable[..., Metric]:
-    """The metric `…_at_thresholds` that needs the counts in `keys`."""
+def _of_counts(scope: str, keys: Sequence[str], value_of: ValueOf) -> Callable[..., Metric]:
+    """The metric that needs the counts in `keys`."""
 
     def metric(
         labels: Any,
@@ -105,9 +106,15 @@ def _at_thresholds(what: str, keys: Sequence[str], value_of: ValueOf, summary: s
             value, update_op = value_of(counts, "value"), value_of(updated, "update_op")
             return published(value, update_op, metrics_collections, updates_collections)
 
+    return metric
+
+
+def _at_thresholds(what: str, keys: Sequence[str], value_of: ValueOf, summary: str) -> Callable[..., Metric]:
+    """The metric `…_at_thresholds`, with a docstring."""
     full_name = f"{what}_at_thresholds"
     scope = what if len(keys) == 1 else full_name  # as in TensorFlow
-    return called(metric, full_name, f"For each threshold, {summary}; a prediction above the threshold is positive.")
+    metric = _of_counts(scope, keys, value_of)
+    return named(metric, full_name, f"For each threshold, {summary}; a prediction above the threshold is positive.")
 
 
 def _one_count(key: str, summary: str) -> Callable[..., Metric]:
@@ -164,12 +171,9 @@ def sensitivity_at_specificity(
         at = arrays.cast(reduce.argmin(math.abs(specificities - specificity), 0), dtypes.int32)
         return math.divide(tp[at], tp[at] + fn[at] + _EPSILON, name)
 
-    with variable_scope(name, "sensitivity_at_specificity", (predictions, labels, weights)):
-        thresholds = [0.0 - _EPSILON, *_evenly(num_thresholds), 1.0 + _EPSILON]
-        values, updates = _counts_at_thresholds(labels, predictions, thresholds, weights)
-        return published(
-            compute(values, "value"), compute(updates, "update_op"), metrics_collections, updates_collections
-        )
+    thresholds = [0.0 - _EPSILON, *_evenly(num_thresholds), 1.0 + _EPSILON]
+    metric = _of_counts("sensitivity_at_specificity", tuple(_NAMES), compute)
+    return metric(labels, predictions, thresholds, weights, metrics_collections, updates_collections, name)
 
 
 def specificity_at_sensitivity(
@@ -198,12 +202,9 @@ def specificity_at_sensitivity(
         at = arrays.cast(reduce.argmax(counted, 0), dtypes.int32)
         return math.divide(tn[at], tn[at] + fp[at] + _EPSILON, name)
 
-    with variable_scope(name, "specificity_at_sensitivity", (predictions, labels, weights)):
-        thresholds = [0.0 - _EPSILON, *_evenly(num_thresholds), 1.0 - _EPSILON]
-        values, updates = _counts_at_thresholds(labels, predictions, thresholds, weights)
-        return published(
-            compute(values, "value"), compute(updates, "update_op"), metrics_collections, updates_collections
-        )
+    thresholds = [0.0 - _EPSILON, *_evenly(num_thresholds), 1.0 - _EPSILON]
+    metric = _of_counts("specificity_at_sensitivity", tuple(_NAMES), compute)
+    return metric(labels, predictions, thresholds, weights, metrics_collections, updates_collections, name)
 
 
 def auc(

@@ -31,8 +31,7 @@ class FreeOp(Op):
 class StatefulOp(FreeOp):
     """Base of free ops whose kernels keep or find something between steps, with the help of the step's context."""
 
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
 
 
 def per_input(count: int, index: int = 0) -> Callable[..., int]:

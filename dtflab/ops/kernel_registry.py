@@ -15,6 +15,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.graph import dtypes, op_registry
 from dtflab.graph.dtypes import DType
 
@@ -75,11 +76,8 @@ def _table() -> dict[str, list[str]]:
     from pathlib import Path  # with what it needs of `urllib`, this takes 2 ms
 
     text = Path(__file__).with_name("gpu_kernels.txt").read_text(encoding="utf-8")
-    lines: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        op_name, _, rest = line.partition(" ")
-        lines.setdefault(op_name, []).append(rest)
-    return lines
+    lines = (line.partition(" ") for line in text.splitlines())
+    return grouped((op_name, rest) for op_name, _, rest in lines)
 
 
 def _parsed(line: str) -> Kernel:

@@ -69,8 +69,7 @@ class Recv(Op):
     On a GPU, _HostRecv is for a value that its reader needs in host memory.
     """
 
-    stateful = True
-    is_async = True
+    stateful = is_async = True
 
     def bind(node: Node, xp: Any) -> Any:
         key = rendezvous_key(node)

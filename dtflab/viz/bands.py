@@ -8,10 +8,11 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from dtflab.base.grouping import grouped
 from dtflab.graph.node_names import readable
 from dtflab.viz.data.step_trace import MOVED, Event, Trace, Transfer
 from dtflab.viz.drawing import marks
@@ -139,10 +140,9 @@ class Bands:
 
     def _find_makers(self) -> dict[int, Event]:
         """The event that made each transfer's tensor: in a loop, that of the same turn."""
-        made: defaultdict[tuple[str, str], list[Event]] = defaultdict(list)
-        for event in sorted((e for band in self.bands for row in band.rows for e in row.events), key=lambda e: e.end):
-            if not event.part and event.op not in MOVED.values():
-                made[event.device, event.name].append(event)
+        events = sorted((e for band in self.bands for row in band.rows for e in row.events), key=lambda e: e.end)
+        own = (event for event in events if not event.part and event.op not in MOVED.values())
+        made = grouped(((event.device, event.name), event) for event in own)
         ends = {key: [event.end for event in events] for key, events in made.items()}
         makers, turns = {}, Counter[tuple[str, str]]()
         for transfer in sorted(self.trace.transfers, key=lambda t: t.end):

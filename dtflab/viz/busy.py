@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtflab.base.events import Happened
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.device_spec import matches
 from dtflab.virtual.event_log import EventLog
@@ -79,9 +80,7 @@ def _kernels(log: EventLog | Sequence[Happened], since: float) -> list[Happened]
 
 def _rows(ran: Sequence[Happened], since: float, until: float) -> list[_Row]:
     """A row for each device, with what overlaps or touches put together."""
-    own: dict[str, list[tuple[float, float]]] = {}
-    for kernel in ran:
-        own.setdefault(kernel.where, []).append((max(kernel.started, since), min(kernel.ended, until)))
+    own = grouped((kernel.where, (max(kernel.started, since), min(kernel.ended, until))) for kernel in ran)
     return [_Row(device, _joined(own[device]), len(own[device])) for device in in_order(own)]
 
 

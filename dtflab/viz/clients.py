@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.device_spec import task_name
 from dtflab.machine.watch import Watch
@@ -126,12 +127,8 @@ class _System:
 
 def _merged(ways: Sequence[_Way]) -> list[_Way]:
     """The ways, with things as one that lie in one task and are used alike, if there are more than three of them."""
-    users: dict[Thing, list[tuple[str, str]]] = {}
-    for way in ways:
-        users.setdefault(way.thing, []).append((way.client, way.does))
-    alike: dict[tuple[object, ...], list[Thing]] = {}
-    for thing, own in users.items():
-        alike.setdefault((thing.task, thing.kind, *sorted(own)), []).append(thing)
+    users = grouped((way.thing, (way.client, way.does)) for way in ways)
+    alike = grouped(((thing.task, thing.kind, *sorted(own)), thing) for thing, own in users.items())
     stands = {
         thing: own[0]._replace(others=len(own) - 1) if len(own) > 3 else thing
         for own in alike.values()

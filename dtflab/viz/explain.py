@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dtflab.base.grouping import grouped
 from dtflab.base.nest import leaves
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph import default_stacks, scopes
@@ -131,10 +132,11 @@ def _listed(names: Iterable[str], most: int | None = MOST_NAMES) -> str:
 def tables(s: Story, names: int | None, by_scope: bool) -> list[Table]:
     """Order, ops, crossings; at most `names` names in a cell, with `by_scope` many ops are summed up by scope."""
     with together(op.device for op in s.ops):
+        device_of = {op.name: op.device for op in s.ops}
         order = [
             [number, look(device).label, _listed(group, names)]
             for number, ready in enumerate(s.sets, 1)
-            for device, group in _by_device(ready, {op.name: op.device for op in s.ops})
+            for device, group in grouped((device_of[name], name) for name in ready).items()
         ]
         crossings = [[readable(c.tensor), look(c.source).label, look(c.target).label, _size(c)] for c in s.crossings]
         heads, ops = _op_rows(s.ops, by_scope)
@@ -154,13 +156,6 @@ def _size(crossing: Any) -> str:
     return "shape unknown" if crossing.nbytes is None else byte_size(crossing.nbytes)
 
 
-def _by_device(names: Iterable[str], device: Mapping[str, str]) -> Iterable[tuple[str, list[str]]]:
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(device[name], []).append(name)
-    return groups.items()
-
-
 def _op_rows(ops: Sequence[StepOp], by_scope: bool) -> tuple[tuple[str, ...], list[list[Any]]]:
     if not by_scope or len(ops) <= MOST_ROWS:
         rows = [[look(o.device).label, readable(o.name), o.op, o.waits_for, o.set or "?", o.reason] for o in ops]
@@ -171,9 +166,7 @@ def _op_rows(ops: Sequence[StepOp], by_scope: bool) -> tuple[tuple[str, ...], li
 def _scopes(ops: Sequence[StepOp]) -> Iterable[tuple[tuple[str, str], list[StepOp]]]:
     """The ops by device and scope; scopes are as deep as the table has room for."""
     for depth in (3, 2, 1):
-        groups: dict[tuple[str, str], list[StepOp]] = {}
-        for op in ops:
-            groups.setdefault((op.device, "/".join(readable(op.name).split("/")[:-1][:depth])), []).append(op)
+        groups = grouped(((op.device, "/".join(readable(op.name).split("/")[:-1][:depth])), op) for op in ops)
         if len(groups) <= MOST_ROWS:
             break
     return groups.items()

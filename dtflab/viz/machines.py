@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dtflab.base import errors
 from dtflab.base.events import Call
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
 from dtflab.machine.watch import Watch
@@ -111,9 +112,7 @@ class _Drawing:
         self._left = width * 0.32 if sessions else 0.0
         self._wide = width - self._left
         self._masters: dict[str, float] = {}
-        hosts: dict[str, list[_Task]] = {}
-        for task in tasks[:MOST_TASKS]:
-            hosts.setdefault(task.host, []).append(task)
+        hosts = grouped((task.host, task) for task in tasks[:MOST_TASKS])
         y = head.height + 12
         boxes: list[Markup] = []
         for host, own in hosts.items():

@@ -24,6 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from dtflab.base.grouping import grouped
 from dtflab.viz.data.graph_ops import Op, ops_of
 
 PHASES = ("input", "forward", "loss", "backward", "update", "other")
@@ -54,10 +55,8 @@ class _Phases:
     def __init__(self, ops: Sequence[Op]) -> None:
         self.ops = {op.name: op for op in ops}
         self.before = {op.name: [n for n in (*_names(op.inputs), *op.controls) if n in self.ops] for op in ops}
-        self.after: dict[str, list[str]] = {op.name: [] for op in ops}
-        for name, sources in self.before.items():
-            for source in sources:
-                self.after[source].append(name)
+        edges = ((source, name) for name, sources in self.before.items() for source in sources)
+        self.after = grouped(edges, self.ops)
         self.found: dict[str, str] = {}
         differentiated = self._backward()
         ends = (name for name in differentiated if not any(after in differentiated for after in self.after[name]))

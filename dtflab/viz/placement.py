@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.base.nest import leaves
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.graph import Graph
@@ -161,11 +162,8 @@ class _View:
         self.devices = in_order(self.by_device)
         self.seen = {block.key: self._seen(block) for block in root.visible()}
         home = {name: block.key for block in root.visible() for name in block.ops}
-        self.bundles: dict[tuple[str, str], list[Edge]] = {}
-        for edge in self.edges:
-            a, b = home[edge.source], home[edge.target]
-            if a != b:
-                self.bundles.setdefault((a, b), []).append(edge)
+        between = (((home[edge.source], home[edge.target]), edge) for edge in self.edges)
+        self.bundles = grouped((ends, edge) for ends, edge in between if ends[0] != ends[1])
         self.titles: dict[str, tuple[str, Block]] = {}
         self.layout: Layout = layout(self._cluster(root), self.bundles, self.width)
 
@@ -377,9 +375,7 @@ def _text(view: _View) -> str:
 
 def _reasons(view: _View) -> str:
     """The placer's reasons, the most frequent first."""
-    named: dict[str, list[str]] = {}
-    for op in filter(lambda op: op.why, view.ops.values()):
-        named.setdefault(op.why, []).append(op.name)
+    named = grouped((op.why, op.name) for op in view.ops.values() if op.why)
     if not named:
         return ""
     often = sorted(named, key=lambda why: -len(named[why]))

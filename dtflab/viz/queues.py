@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dtflab.base.events import QueueEvent
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.machine.watch import Watch
 from dtflab.viz.data.queue_history import QueueHistory, Wait, queue_histories
@@ -63,9 +64,7 @@ class _Band:
         self._start, self._seconds = start, (end - start) or 1e-6
         self.left, self.right = min(212.0, max(width * 0.32, 172.0)), width - 16
         self.bottom = y + _HEAD + _PLOT
-        by_who: dict[tuple[str, str, str], list[Wait]] = {}
-        for wait in history.waits:
-            by_who.setdefault((wait.client, wait.op, wait.wants), []).append(wait)
+        by_who = grouped(((wait.client, wait.op, wait.wants), wait) for wait in history.waits)
         longest = sorted(by_who.items(), key=lambda item: -sum(wait.seconds for wait in item[1]))
         self.lanes, self._more = longest[:_MOST_LANES], longest[_MOST_LANES:]
         self._note = self._left_out()
@@ -225,10 +224,7 @@ def _thinned(points: list[Point], apart: float = 0.5) -> list[Point]:
     if len(points) < 4000:
         return points
     kept: list[Point] = []
-    columns: dict[int, list[Point]] = {}
-    for point in points:
-        columns.setdefault(int(point[0] / apart), []).append(point)
-    for column in columns.values():
+    for column in grouped((int(point[0] / apart), point) for point in points).values():
         low, high = min(column, key=lambda p: p[1]), max(column, key=lambda p: p[1])
         kept += [column[0], low, high, column[-1]]
     return kept

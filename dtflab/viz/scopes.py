@@ -13,6 +13,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from dtflab.base.grouping import grouped
 from dtflab.viz.layout import ranks
 
 LOOP_KINDS = ("Enter", "Merge", "Switch", "Identity", "NextIteration", "Exit")  # one for each variable of a loop
@@ -41,9 +42,7 @@ def blocks(
     names: Sequence[str], edges: Iterable[tuple[str, str]], most: int, kind_of: Mapping[str, str] | None = None
 ) -> Block:
     """The tree of blocks over the ops, open down to about `most` visible boxes; of mixed kinds first."""
-    after: dict[str, list[str]] = {name: [] for name in names}
-    for source, target in dict.fromkeys(edges):
-        after[source].append(target)
+    after = grouped(dict.fromkeys(edges), names)
     onward = {a: [] if _kind(a.rpartition("/")[2]) == "NextIteration" else targets for a, targets in after.items()}
     closing = ranks.back_edges(names, onward)
     forward = {a: [b for b in targets if (a, b) not in closing] for a, targets in onward.items()}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.node_names import readable
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
@@ -87,9 +88,7 @@ class _Looks(NamedTuple):
 
     def counted(self, step: Trace) -> list[tuple[Look, str]]:
         """Each look, in the order of the legend, with how many ops have it and how long they took."""
-        own: dict[Look, list[Event]] = {}
-        for event in step.events:
-            own.setdefault(self.of(event), []).append(event)
+        own = grouped((self.of(event), event) for event in step.events)
         return [
             (one, f"{_count(own[one])}, {duration(sum(event.duration for event in own[one]))}")
             for one in self.way.order(own)

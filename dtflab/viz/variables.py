@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.resources_held import HeldVariable, variables_of
@@ -36,9 +37,7 @@ def variables(
     found = held_by(held)
     if not found:
         raise ValueError("No variable exists yet; each is created when its initializer runs.")
-    by_device: dict[str, list[HeldVariable]] = {device: [] for device in in_order(v.device for v in found)}
-    for variable in found:
-        by_device[variable.device].append(variable)
+    by_device = grouped(((v.device, v) for v in found), in_order(v.device for v in found))
     with together(by_device):
         inner = room(width)
         most = sorted(by_device, key=lambda device: -_bytes(by_device[device]))[:MOST_DEVICES]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,6 +53,16 @@ MISUSES = {
     ),
     "a folder for the page": (["a.py", "--questions=placement/q1", "--html", "empty"], "it is a folder"),
 }
+
+
+def test_windows_is_refused_in_one_line(monkeypatch, capsys):
+    from dtflab.__main__ import main
+    from dtflab.grading import cli
+
+    monkeypatch.setattr(cli, "os", SimpleNamespace(name="nt", cpu_count=os.cpu_count))
+    with pytest.raises(SystemExit):
+        main(["grade", "a.py"])
+    assert "it needs Linux or macOS (on Windows: WSL)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", MISUSES)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from dtflab.grading import isolation, watchdog
+from dtflab.grading import isolation, meter, watchdog
 from tests.cluster.two_tasks import until
 from tests.grading.classroom import own_seconds, sleepers
 from tests.house import ROOT
@@ -56,6 +56,15 @@ LIMITS = {
 def test_a_limit_is_a_sentence(name, tmp_path):
     code, limits, message = LIMITS[name]
     assert run(code, tmp_path, limits).error.startswith(message)
+
+
+@pytest.mark.parametrize("name", ["time", "status", "signal"])
+def test_without_proc_these_limits_hold_too(name, tmp_path, monkeypatch):
+    """Limits hold where nothing is known of memory and processors, as on macOS."""
+    monkeypatch.setattr(meter, "PROC", tmp_path / "proc")
+    code, limits, message = LIMITS[name]
+    assert run(code, tmp_path, limits).error.startswith(message)
+    assert meter.processes() == {}
 
 
 def test_a_caller_can_stop_it(tmp_path):

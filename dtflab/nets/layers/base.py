@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, Protocol
 import numpy as np
 
 from dtflab.base import nest
+from dtflab.base.naming import named
 from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
@@ -338,6 +339,5 @@ def as_function(layer_class: Callable[_Own, Layer], name: str, reusable: bool = 
     last = [inspect.Parameter("reuse", kind, default=None)] if reusable else []
     signature = inspect.Signature([inspect.Parameter("inputs", kind), *own, *last])
     function.__signature__ = signature  # type: ignore[attr-defined]
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The outputs of a new `{layer_class.__name__}` for `inputs`.\n\n{inspect.getdoc(layer_class)}"
-    return function
+    doc = f"The outputs of a new `{layer_class.__name__}` for `inputs`.\n\n{inspect.getdoc(layer_class)}"
+    return named(function, name, doc)

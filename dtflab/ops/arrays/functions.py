@@ -11,10 +11,11 @@ import builtins
 import numbers
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from dtflab.base.naming import Function, named
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor, register_tensor_conversion_function
@@ -26,14 +27,10 @@ from dtflab.graph.tensor_shape import Dimension, TensorShape, broadcast_shape
 from dtflab.ops.messages import renamed
 from dtflab.ops.sparse.sparse_tensor import SparseTensor, is_sparse
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 
 def described(function: Function, op_name: str, summary: str) -> Function:
     """The function of an op, named as in `squared_difference` for SquaredDifference, with a docstring."""
-    function.__name__ = function.__qualname__ = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", op_name).lower()
-    function.__doc__ = summary
-    return function
+    return named(function, re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", op_name).lower(), summary)
 
 
 # -- what is written in the graph or fed into it ----------------------------------------------------------

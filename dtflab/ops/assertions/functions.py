@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.base.naming import named
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
@@ -106,13 +107,12 @@ def _comparison(opname: str, sign: str, condition: Condition, static: Condition)
                 raise errors.InvalidArgumentError.of("\n".join(map(_shown, data)))
             return Assert(holds, data, summarize=summarize)
 
-    check.__name__ = check.__qualname__ = opname
-    check.__doc__ = f"""An operation that fails unless `x {sign} y` for all elements, which are broadcast.
+    doc = f"""An operation that fails unless `x {sign} y` for all elements, which are broadcast.
 
     Shows `message` and `data`, by default both tensors, as many elements of each as `summarize` says (3). Raises
     InvalidArgumentError at once if both are known.
     """
-    return check
+    return named(check, opname, doc)
 
 
 def _shown(item: Any) -> str:
@@ -172,9 +172,8 @@ def _signed(opname: str, sign: str, check: Callable[..., Operation], zero_first:
             zero = convert_to_tensor(0, dtype=x.dtype)
             return check(*((zero, x) if zero_first else (x, zero)), data=data, summarize=summarize)
 
-    assertion.__name__ = assertion.__qualname__ = opname
-    assertion.__doc__ = f"An operation that fails unless `x {sign} 0` for all elements; see `assert_equal`."
-    return assertion
+    doc = f"An operation that fails unless `x {sign} 0` for all elements; see `assert_equal`."
+    return named(assertion, opname, doc)
 
 
 assert_negative = _signed("assert_negative", "<", assert_less, zero_first=False)
@@ -229,9 +228,8 @@ def _rank_assertion(opname: str, words: str, static: Condition, dynamic: Conditi
         with name_scope(name, opname, [x, rank, *(data or ())]):
             return _assert_ranks(_sparse_or_tensor(x), [rank], words, static, dynamic, data, summarize, message)
 
-    assertion.__name__ = assertion.__qualname__ = opname
-    assertion.__doc__ = f"An operation that fails unless `x` has {words} `rank`; ValueError if that is known."
-    return assertion
+    doc = f"An operation that fails unless `x` has {words} `rank`; ValueError if that is known."
+    return named(assertion, opname, doc)
 
 
 assert_rank = _rank_assertion("assert_rank", "rank", operator.eq, math.equal)

@@ -105,8 +105,7 @@ class MutexV2(StatefulOp):
 
 @op("MutexLock(mutex: resource) -> (mutex_lock: variant)")
 class MutexLock(FreeOp):
-    stateful = True
-    is_async = True
+    stateful = is_async = True
     infer = shapes.scalar
 
     def kernel(node, xp, ctx, handle, done):

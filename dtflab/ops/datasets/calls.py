@@ -216,8 +216,7 @@ class _Generated(Iterating):
        init_func: func, next_func: func, finalize_func: func, Tinit_func_args: list(type) >= 0
        Tnext_func_args: list(type) >= 0, Tfinalize_func_args: list(type) >= 0{OUTPUTS}{METADATA}""")
 class GeneratorDataset(DatasetOp):
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
 
     def make(node, ctx, *inputs):
         functions = captured_functions(ctx, node, ("init", "next", "finalize"), "T{}_func_args", inputs)

@@ -82,8 +82,7 @@ _NEXT = f"(iterator: resource) -> (components: output_types){OUTPUTS}"
 
 @op(f"IteratorGetNext{_NEXT}", f"IteratorGetNextSync{_NEXT}")
 class IteratorGetNext(FreeOp):
-    stateful = True
-    is_async = True
+    stateful = is_async = True
     infer = _declared_shapes
 
     def kernel(node: Node, xp: Any, ctx: Any, handle: Any, done: Any) -> None:
@@ -133,8 +132,7 @@ class IteratorFromStringHandle(StatefulOp):
 class _Whole(FreeOp):
     """Gives a result of all elements of a data set."""
 
-    stateful = True
-    is_async = True
+    stateful = is_async = True
     infer = _declared_shapes
 
     run: Callable[..., Any]  # of (node, ctx, dataset, inputs, run)

@@ -30,7 +30,7 @@ class Request:
     def __init__(self, ctx: Any, done: Done) -> None:
         self._done: Done | None = done
         self._lock = threading.Lock()
-        self._forget = ctx.on_cancel(lambda error: self.finish(None, _cancelled()))
+        self._forget = ctx.on_cancel(lambda error: self.finish(None, errors.CancelledError.of("GetNext was cancelled")))
 
     @property
     def over(self) -> bool:
@@ -45,14 +45,6 @@ class Request:
         self._forget()
         done(element, error)
         return True
-
-
-def _cancelled() -> errors.CancelledError:
-    return errors.CancelledError.of("GetNext was cancelled")
-
-
-def _end() -> errors.OutOfRangeError:
-    return errors.OutOfRangeError.of("End of sequence")
 
 
 class Iteration:
@@ -108,7 +100,7 @@ class Iteration:
         if self._run.closed:
             return None, closed()
         element, error = next_outcome(self._elements)
-        return element, _end() if isinstance(error, StopIteration) else error
+        return element, errors.OutOfRangeError.of("End of sequence") if isinstance(error, StopIteration) else error
 
     def close(self) -> None:
         """End the iteration: no more elements will be asked for."""

@@ -48,8 +48,7 @@ def strided_slice(
 
     A slice of the variable `var` has a method `assign(value)`, which writes that part of the variable.
     """
-    if strides is None:
-        strides = arrays.ones_like(begin)
+    strides = arrays.ones_like(begin) if strides is None else strides
     masks = zip(MASKS, (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask))
     where = {"begin": begin, "end": end, "strides": strides, **dict(masks)}
     result: Tensor = apply_op("StridedSlice", name, input=input_, **where)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.grouping import grouped
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
@@ -30,10 +31,7 @@ def levenshtein(truth: Sequence[Any], hypothesis: Sequence[Any]) -> int:
 
 def _sequences(indices: Any, values: Any) -> dict[tuple[int, ...], list[Any]]:
     """The sequences by their place; inside of each the values stand in order."""
-    found: dict[tuple[int, ...], list[Any]] = {}
-    for place, value in zip(indices[:, :-1].tolist(), values.tolist()):
-        found.setdefault(tuple(place), []).append(value)
-    return found
+    return grouped(zip(map(tuple, indices[:, :-1].tolist()), values.tolist()))
 
 
 @op("""EditDistance(hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape: int64, truth_indices: int64,

@@ -9,7 +9,7 @@ logit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,45 +33,38 @@ from dtflab.ops.variables.partitioned_variables import PartitionedVariable
 # ---- candidate samplers ----
 
 
-def uniform_candidate_sampler(
-    true_classes: Any,
-    num_true: int,
-    num_sampled: int,
-    unique: bool,
-    range_max: int,
-    seed: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Classes of [0, range_max), all equally likely: (samples, expected counts of the true classes, and of those)."""
-    return _sampled("Uniform", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
+def _sampler(how: str, summary: str, largest: float = np.inf) -> Callable[..., Any]:
+    """The function of an op that draws from the classes [0, range_max), of which there are at most `largest`."""
+
+    def function(
+        true_classes: Any,
+        num_true: int,
+        num_sampled: int,
+        unique: bool,
+        range_max: int,
+        seed: Any = None,
+        name: str | None = None,
+    ) -> Any:
+        if range_max > largest:
+            raise ValueError(f"Value of range_max:{range_max} is too large to handle")
+        return _sampled(how, true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
+
+    return arrays.described(function, f"{how}CandidateSampler", summary)
 
 
-def log_uniform_candidate_sampler(
-    true_classes: Any,
-    num_true: int,
-    num_sampled: int,
-    unique: bool,
-    range_max: int,
-    seed: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Classes by Zipf's law: for words that are numbered by how often they occur, the most frequent first."""
-    return _sampled("LogUniform", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
-
-
-def learned_unigram_candidate_sampler(
-    true_classes: Any,
-    num_true: int,
-    num_sampled: int,
-    unique: bool,
-    range_max: int,
-    seed: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Classes by how often they were among the `true_classes` of earlier steps."""
-    if range_max > np.iinfo(np.int32).max:
-        raise ValueError(f"Value of range_max:{range_max} is too large to handle")
-    return _sampled("LearnedUnigram", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
+uniform_candidate_sampler = _sampler(
+    "Uniform",
+    "Classes of [0, range_max), all equally likely: (samples, expected counts of the true classes, and of those).",
+)
+log_uniform_candidate_sampler = _sampler(
+    "LogUniform",
+    "Classes by Zipf's law: for words that are numbered by how often they occur, the most frequent first.",
+)
+learned_unigram_candidate_sampler = _sampler(
+    "LearnedUnigram",
+    "Classes by how often they were among the `true_classes` of earlier steps.",
+    np.iinfo(np.int32).max,
+)
 
 
 def fixed_unigram_candidate_sampler(

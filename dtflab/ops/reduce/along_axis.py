@@ -110,14 +110,6 @@ def _scan(accumulate: Accumulate, start: float) -> Callable[[Any, Any], Callable
     return bind
 
 
-def _sums(xp: Any, x: Any, dtype: Any) -> Any:
-    return xp.add.accumulate(x, -1, dtype)
-
-
-def _products(xp: Any, x: Any, dtype: Any) -> Any:
-    return xp.multiply.accumulate(x, -1, dtype)
-
-
 def _log_sums(xp: Any, x: Any, dtype: Any) -> Any:
     """CuPy's ufunc can't accumulate, so there the steps double."""
     x = x.astype(np.float32) if x.dtype.itemsize == 2 else x
@@ -156,8 +148,8 @@ def _log_sums_grad(op: Operation, dy: Any) -> list[Any]:
 
 
 _SCANS = {
-    "Cumsum": (NUMBER, _scan(_sums, 0), _cumsum_grad),
-    "Cumprod": (NUMBER, _scan(_products, 1), _cumprod_grad),
+    "Cumsum": (NUMBER, _scan(lambda xp, x, dtype: xp.add.accumulate(x, -1, dtype), 0), _cumsum_grad),
+    "Cumprod": (NUMBER, _scan(lambda xp, x, dtype: xp.multiply.accumulate(x, -1, dtype), 1), _cumprod_grad),
     "CumulativeLogsumexp": (FLOAT, _scan(_log_sums, -np.inf), _log_sums_grad),
 }
 

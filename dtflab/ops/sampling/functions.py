@@ -7,6 +7,7 @@ Rule: graph seed and op seed become the two of a kernel by `random_seed.get_seed
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,39 +34,29 @@ def shape_tensor(shape: Any) -> Tensor:
 # ---- uniform and normal numbers ----
 
 
-def random_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Normal numbers of that mean and standard deviation."""
-    return _normal("random_normal", "RandomStandardNormal", shape, mean, stddev, dtype, seed, name)
+def _normal(what: str, op_type: str, summary: str) -> Callable[..., Tensor]:
+    def function(
+        shape: Any,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        dtype: Any = dtypes.float32,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Tensor:
+        with name_scope(name, what, [shape, mean, stddev]) as scope:
+            sizes_ = shape_tensor(shape)
+            mean, stddev = convert_to_tensor(mean, dtype, name="mean"), convert_to_tensor(stddev, dtype, name="stddev")
+            seed1, seed2 = random_seed.get_seed(seed)
+            numbers = apply_op(op_type, shape=sizes_, dtype=dtype, seed=seed1, seed2=seed2)
+            return apply_op("AddV2", scope, x=apply_op("Mul", "mul", x=numbers, y=stddev), y=mean)
+
+    return arrays.described(function, what, summary)
 
 
-def truncated_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Normal numbers, those more than two deviations from the mean drawn again."""
-    return _normal("truncated_normal", "TruncatedNormal", shape, mean, stddev, dtype, seed, name)
-
-
-def _normal(
-    what: str, op_type: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: int | None, name: str | None
-) -> Tensor:
-    with name_scope(name, what, [shape, mean, stddev]) as scope:
-        sizes_ = shape_tensor(shape)
-        mean, stddev = convert_to_tensor(mean, dtype, name="mean"), convert_to_tensor(stddev, dtype, name="stddev")
-        seed1, seed2 = random_seed.get_seed(seed)
-        numbers = apply_op(op_type, shape=sizes_, dtype=dtype, seed=seed1, seed2=seed2)
-        return apply_op("AddV2", scope, x=apply_op("Mul", "mul", x=numbers, y=stddev), y=mean)
+random_normal = _normal("random_normal", "RandomStandardNormal", "Normal numbers of that mean and standard deviation.")
+truncated_normal = _normal(
+    "truncated_normal", "TruncatedNormal", "Normal numbers, those more than two deviations from the mean drawn again."
+)
 
 
 _FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
@@ -220,41 +211,33 @@ def stateless_random_uniform(
         return math.add(numbers * (high - low), low, name=scope)
 
 
-def stateless_random_normal(
-    shape: Any,
-    seed: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
-    name: str | None = None,
-    alg: Any = "auto_select",
-) -> Tensor:
-    """Normal numbers that depend on the seed alone."""
-    return _stateless_normal("StatelessRandomNormal", shape, seed, mean, stddev, dtype, name, alg)
+def _stateless_normal(what: str, op_type: str, summary: str) -> Callable[..., Tensor]:
+    def function(
+        shape: Any,
+        seed: Any,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        dtype: Any = dtypes.float32,
+        name: str | None = None,
+        alg: Any = "auto_select",
+    ) -> Tensor:
+        with name_scope(name, what, [shape, seed, mean, stddev]) as scope:
+            shape = shape_tensor(shape)
+            mean, stddev = convert_to_tensor(mean, dtype, name="mean"), convert_to_tensor(stddev, dtype, name="stddev")
+            numbers = apply_op(op_type, shape=shape, **_place(seed, alg), dtype=dtypes.as_dtype(dtype))
+            return math.add(numbers * stddev, mean, name=scope)
+
+    return arrays.described(function, what, summary)
 
 
-def stateless_truncated_normal(
-    shape: Any,
-    seed: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
-    name: str | None = None,
-    alg: Any = "auto_select",
-) -> Tensor:
-    """Normal numbers within two deviations of the mean that depend on the seed alone."""
-    return _stateless_normal("StatelessTruncatedNormal", shape, seed, mean, stddev, dtype, name, alg)
-
-
-def _stateless_normal(
-    kind: str, shape: Any, seed: Any, mean: Any, stddev: Any, dtype: Any, name: Any, alg: Any
-) -> Tensor:
-    scope_name = "stateless_random_normal" if "Random" in kind else "stateless_truncated_normal"
-    with name_scope(name, scope_name, [shape, seed, mean, stddev]) as scope:
-        shape = shape_tensor(shape)
-        mean, stddev = convert_to_tensor(mean, dtype, name="mean"), convert_to_tensor(stddev, dtype, name="stddev")
-        numbers = apply_op(f"{kind}V2", shape=shape, **_place(seed, alg), dtype=dtypes.as_dtype(dtype))
-        return math.add(numbers * stddev, mean, name=scope)
+stateless_random_normal = _stateless_normal(
+    "stateless_random_normal", "StatelessRandomNormalV2", "Normal numbers that depend on the seed alone."
+)
+stateless_truncated_normal = _stateless_normal(
+    "stateless_truncated_normal",
+    "StatelessTruncatedNormalV2",
+    "Normal numbers within two deviations of the mean that depend on the seed alone.",
+)
 
 
 def stateless_random_gamma(

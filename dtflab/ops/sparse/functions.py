@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.naming import named
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
@@ -416,9 +417,8 @@ def _reduce(how: str, sparse: bool) -> Callable[..., Any]:
         result = apply_op(op_type, None, **parts_of(sp_input, "input_"), reduction_axes=axis, keep_dims=bool(keep))
         return SparseTensor(*result) if sparse else result
 
-    function.__name__ = f"sparse_reduce_{how}{'_sparse' if sparse else ''}"
-    function.__doc__ = f"The {how} over the elements along `axis` (all), as a {'sparse' if sparse else 'dense'} tensor."
-    return function
+    doc = f"The {how} over the elements along `axis` (all), as a {'sparse' if sparse else 'dense'} tensor."
+    return named(function, f"sparse_reduce_{how}{'_sparse' if sparse else ''}", doc)
 
 
 sparse_reduce_sum = _reduce("sum", False)
@@ -442,9 +442,8 @@ def _either(how: str) -> Callable[..., SparseTensor]:
             indices, values = apply_op(op_type, scope, **parts_of(sp_a, "a_"), **parts_of(sp_b, "b_"))
         return SparseTensor(indices, values, sp_a.dense_shape)
 
-    function.__name__ = f"sparse_{how}"
-    function.__doc__ = f"The {how} at all places where one of the two has an element; what is missing is zero."
-    return function
+    doc = f"The {how} at all places where one of the two has an element; what is missing is zero."
+    return named(function, f"sparse_{how}", doc)
 
 
 sparse_maximum = _either("maximum")
@@ -496,9 +495,8 @@ def _segments(how: str, python_name: str) -> Callable[..., Tensor]:
             return apply_op(f"SparseSegment{how}", name, **arguments)
         return apply_op(f"SparseSegment{how}WithNumSegments", name, **arguments, num_segments=num_segments)
 
-    function.__name__ = f"sparse_segment_{python_name}"
-    function.__doc__ = f"The {python_name} of the rows data[indices[i]] whose `segment_ids[i]` are equal."
-    return function
+    doc = f"The {python_name} of the rows data[indices[i]] whose `segment_ids[i]` are equal."
+    return named(function, f"sparse_segment_{python_name}", doc)
 
 
 sparse_segment_sum = _segments("Sum", "sum")

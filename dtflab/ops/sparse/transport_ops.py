@@ -192,8 +192,7 @@ def _map_of(ctx: Any, node: Node) -> SparseTensorsMap:
 
 
 class _UsesMap(Op):
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
     flops = free
 
 

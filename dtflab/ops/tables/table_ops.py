@@ -35,8 +35,7 @@ _ROWS = f"{_ATTRS}\n       value_shape: shape = []"
 class _NewTable(Op):
     """Gives the handle of a table. The first op that names a table makes it."""
 
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
     infer = shapes.scalar
     grad = no_gradient
     flops = free
@@ -101,8 +100,7 @@ class MutableDenseHashTableV2(_NewTable):
 
 
 class _UsesTable(Op):
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
     flops = free
 
 

@@ -99,9 +99,8 @@ def _scatter(kind: str, way: str) -> Callable[..., Any]:
         written = {target: ref.handle, "indices": indices, "updates": updates}
         return ref._lazy_read(apply_op(f"Resource{kind}{way}", name, **written))
 
-    function.__name__ = f"{kind.lower().replace('nd', '_nd')}_{way.lower()}"
-    function.__doc__ = f"Update ({way.lower()}) the {what} `indices` of a variable by `updates`."
-    return function
+    doc = f"Update ({way.lower()}) the {what} `indices` of a variable by `updates`."
+    return arrays.described(function, kind + way, doc)
 
 
 scatter_update = _scatter("Scatter", "Update")
@@ -155,9 +154,8 @@ def _on_tensor(way: str) -> Callable[..., Tensor]:
         given = {"indices": indices, "updates": updates, "bad_indices_policy": bad_indices_policy}
         return apply_op(f"TensorScatter{way}", name, tensor=tensor, **given)
 
-    function.__name__ = f"tensor_scatter_{way.lower()}"
-    function.__doc__ = f"A copy of `tensor`, its slices at `indices` written ({way.lower()}) with `updates`."
-    return function
+    doc = f"A copy of `tensor`, its slices at `indices` written ({way.lower()}) with `updates`."
+    return arrays.described(function, f"TensorScatter{way}", doc)
 
 
 tensor_scatter_add = _on_tensor("Add")

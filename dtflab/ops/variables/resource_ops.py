@@ -32,8 +32,7 @@ from dtflab.ops.variables.reference_ops import Change, ReferenceUpdate, counter,
 class ResourceUpdate(ReferenceUpdate):
     """Base of the ops that change a part or all of the variable that a handle names."""
 
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
 
     @classmethod
     def bind(cls, node: Node, xp: Any) -> Callable[..., None]:
@@ -229,8 +228,7 @@ class AssignAddOrSubVariableOp(ResourceUpdate):
 
 @op("ResourceCountUpTo(resource: resource) -> (output: T) where limit: int, T: {int32, int64}")
 class ResourceCountUpTo(Op):
-    stateful = True
-    needs_ctx = True
+    stateful = needs_ctx = True
     infer = shapes.scalar
 
     def bind(node, xp):

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from dtflab.base.naming import named
 from dtflab.graph.convert import register_tensor_conversion_function
 from dtflab.graph.dtypes import DType
 from dtflab.graph.fetches import register_fetch_expansion
@@ -102,9 +103,7 @@ def _scatter(function: Callable[..., Any]) -> Callable[..., Any]:
         with self._in_order():
             return function(self._written(), sparse_delta.indices, sparse_delta.values, use_locking, name)
 
-    method.__name__ = function.__name__
-    method.__doc__ = f"As `tf.{function.__name__}`, for IndexedSlices."
-    return method
+    return named(method, function.__name__, f"As `tf.{function.__name__}`, for IndexedSlices.")
 
 
 def _scatter_nd(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,9 +111,7 @@ def _scatter_nd(function: Callable[..., Any]) -> Callable[..., Any]:
         with self._in_order():
             return function(self._written(), indices, updates, use_locking=True, name=name)
 
-    method.__name__ = function.__name__
-    method.__doc__ = f"As `tf.{function.__name__}`."
-    return method
+    return named(method, function.__name__, f"As `tf.{function.__name__}`.")
 
 
 for _function in functions.SCATTERS:

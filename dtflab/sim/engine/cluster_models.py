@@ -103,11 +103,8 @@ def rebuilt(machines: Machines, change: Callable[[Host], Host], network: Network
 def inhabitants(machines: Machines) -> tuple[dict[str, str], dict[str, list[int]]]:
     """For each task the name of its host, and the cards that it sees there."""
     homes = {task: machines.place(f"{task}/device:CPU:0").host.name for task in machines.tasks}
-    shown: dict[str, list[int]] = {task: [] for task in machines.tasks}
-    for device in machines.devices:
-        if (card := machines.place(device).card) is not None:
-            shown[device.rpartition("/")[0]].append(card)
-    return homes, shown
+    cards = ((device.rpartition("/")[0], machines.place(device).card) for device in machines.devices)
+    return homes, grouped(((task, card) for task, card in cards if card is not None), machines.tasks)
 
 
 def without_trees(machines: Machines) -> Machines:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dtflab.base.events import Call
+from dtflab.base.grouping import grouped
 from dtflab.machine.watch import Watch
 from dtflab.viz.data.queue_history import QueueHistory, queue_histories
 
@@ -80,11 +81,9 @@ def pipeline(seen: Watch) -> Pipeline:
     """The stages and queues of a watch; ValueError if nothing happened at a queue."""
     queues = queue_histories(seen)
     steps = _steps(queues, seen.calls)
-    kinds: dict[tuple[Places, Places], list[_Step]] = {}
-    for step in steps.values():
-        if step.takes or step.puts:
-            kinds.setdefault((frozenset(step.takes), frozenset(step.puts)), []).append(step)
-    moments = [moment for own in kinds.values() for step in own for moment in step.moments]
+    at_queues = [step for step in steps.values() if step.takes or step.puts]
+    kinds = grouped(((frozenset(step.takes), frozenset(step.puts)), step) for step in at_queues)
+    moments = [moment for step in at_queues for moment in step.moments]
     stages = [_stage(*places, own) for places, own in _joined(kinds).items()]
     return Pipeline(_in_order(stages), queues, max(moments) - min(moments) if moments else 0.0)
 

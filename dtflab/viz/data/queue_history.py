@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from dtflab.base.events import QueueEvent
+from dtflab.base.grouping import grouped
 from dtflab.machine.watch import Watch
 from dtflab.ops.resource_mgr import plain_name
 
@@ -80,9 +81,7 @@ def queue_histories(seen: Watch | Sequence[QueueEvent]) -> list[QueueHistory]:
     if not events:
         raise ValueError("Nothing happened at a queue while this was watched. Run something that puts or takes in it.")
     end = seen.end_after(events[-1].at) if isinstance(seen, Watch) else events[-1].at
-    by_queue: dict[tuple[str, str], list[QueueEvent]] = {}
-    for event in events:
-        by_queue.setdefault((event.device, event.queue), []).append(event)
+    by_queue = grouped(((event.device, event.queue), event) for event in events)
     return [
         QueueHistory(device, plain_name(name), own[-1].capacity, own, _waits(own, end))
         for (device, name), own in by_queue.items()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.graph import op_registry
 from dtflab.graph.device_spec import task_name
 from dtflab.graph.fetches import Fetches
@@ -181,10 +182,8 @@ class _Paper:
         self._counts = {node.name: count for e in executors for node, count in zip(e.nodes, e.pending, strict=True)}
         nodes = [node for e in executors for node in e.nodes]
         self._kinds = {node.name: node.op for node in nodes}
-        self._consumers: dict[str, list[str]] = {node.name: [] for node in nodes}
-        for node in nodes:
-            for source in [name for name, _ in node.inputs] + node.controls:
-                self._consumers[source].append(node.name)
+        edges = ((name, node.name) for node in nodes for name in [name for name, _ in node.inputs] + node.controls)
+        self._consumers = grouped(edges, self._kinds)
         self._ran: set[str] = set()
 
     def run(self, name: str) -> list[str]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.graph import dtypes
 from dtflab.viz.data import step_trace as trace
 from dtflab.viz.data.graph_ops import Op
@@ -132,10 +133,7 @@ class _Readers:
     def __init__(self, ops: Iterable[Op], events: Iterable[trace.Event], nodes: Iterable[Any]) -> None:
         self.ends = {event.name: event.end for event in events}
         self.own = {node.node_name for node in nodes if node.memory}
-        self.readers: dict[str, list[str]] = {}
-        for op in ops:
-            for name, _ in op.inputs if op.name in self.ends else ():
-                self.readers.setdefault(name, []).append(op.name)
+        self.readers = grouped((name, op.name) for op in ops if op.name in self.ends for name, _ in op.inputs)
 
     def last(self, name: str) -> str:
         """The last op to need what `name` made, or what was fed for it; empty if none is known."""
