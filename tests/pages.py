@@ -30,6 +30,7 @@ _PYTHON = re.compile(r"(?<![\w/*….-])[\w/*.-]*[\w*]\.py\b(?!\.)")
 _MARKDOWN = re.compile(r"(?<![\w/*….-])[\w/*-]*[\w*]\.md\b(?!\.)")
 _FOLDER = re.compile(r"(?<![\w/*….<>{}$~-])[\w*.-]+(?:/[\w*.-]+)*/(?![\w*<{…])")
 _MAKE = re.compile(r"^(?:[A-Z]+=\S+ )*make ([a-z][\w-]*)")
+_BENCH = re.compile(r"(?:python -m benchmarks(?:\.(\w+))?|make bench(?:-(gpu))?\s.*?ARGS=|`ARGS=)([^`\n]*)")
 _ROOMS = "|".join(sorted(path.parent.name for path in house.PACKAGE.glob("*/__init__.py")))
 _IN_A_ROOM = re.compile(
     rf"(?<![\w/.-])((?:{_ROOMS})/(?!q\d)[a-z_/0-9]*[a-z_0-9])(?![\w./*(])"
@@ -101,6 +102,17 @@ def unknown_names(page: Path) -> list[str]:
     unknown = unknown_files([*mentioned(text), *_MARKDOWN.findall(prose)])
     unknown += sorted(f"{name}/" for name in folders if not fnmatch.filter(_names_of_folders(), name))
     return unknown + sorted(f"make {target}" for target in made - {*there})
+
+
+def unknown_flags(page: Path) -> list[str]:
+    """The flags that a page gives to a benchmark that has no such flag; `ARGS=--flag` alone is for `make bench`."""
+    folder = house.ROOT / "benchmarks"
+    unknown = []
+    for module, gpu, typed in _BENCH.findall(page.read_text(encoding="utf-8")):
+        files = f"{module or gpu or '__main__'}.py", "measured.py"
+        code = "".join((folder / file).read_text(encoding="utf-8") for file in files)
+        unknown += [flag for flag in re.findall(r"(?<!\S)--[\w-]+", typed) if f'"{flag}"' not in code]
+    return unknown
 
 
 def unknown_in_prose(code: str) -> list[str]:

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from dtflab.cluster import link
 from tests import house, pages
 from tests.house import PACKAGE, ROOT
 
@@ -23,6 +24,11 @@ def test_links_lead_to_files_and_headings(page):
 @pytest.mark.parametrize("page", [page for page in pages.pages() if page.name != "plan.md"], ids=house.name)
 def test_what_a_page_names_exists(page):
     assert pages.unknown_names(page) == []
+
+
+@pytest.mark.parametrize("page", pages.pages(), ids=house.name)
+def test_a_benchmark_has_the_flags_that_a_page_gives_it(page):
+    assert pages.unknown_flags(page) == []
 
 
 def test_files_that_docstrings_and_comments_name_exist():
@@ -65,6 +71,15 @@ def test_names_that_a_page_invents_are_found(tmp_path):
     assert pages.unknown_names(page) == [
         "away/gone_1.py", "docs/gone_2.md", "dtflab/ops/gone_4/", "make gone-5", "make gone-7", "make gone_6",
     ]  # fmt: skip
+
+
+def test_flags_that_a_benchmark_does_not_have_are_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "`make bench ARGS=--write`, `ARGS=--gone-1`, `make quick ARGS=--x`, `python -m benchmarks --only a --sizes`\n"
+        "`python -m benchmarks.gpu --sizes 8 --only`\n```\nmake bench-gpu  # ARGS=--rounds\n```\n"
+    )
+    assert pages.unknown_flags(page) == ["--gone-1", "--sizes", "--only", "--rounds"]
 
 
 def test_a_row_of_a_table_is_one_line():
@@ -129,3 +144,13 @@ def test_words_of_the_glossary_are_in_use(word, file):
     text = (ROOT / file.strip("`")).read_text(encoding="utf-8")
     for one in re.sub(r" \(.*?\)", "", word).split(", "):
         assert re.search(one.replace(" ", r"[\s_]+"), text, re.I), f"{file} does not say {one!r}"
+
+
+def test_frames_of_a_link_are_those_of_its_design():
+    page = (ROOT / "docs" / "design" / "cluster.md").read_text()
+    rows = re.findall(r"^  \| (`[A-Z_`, ]+`) \|", page, re.MULTILINE)
+    stated = re.findall(r"`(\w+)`", " ".join(rows))
+    code = (ROOT / "dtflab" / "cluster" / "link.py").read_text()
+    (kinds,) = re.findall(r"^\((_REQUEST, [\w, ]+)\) = range", code, re.MULTILINE)
+    assert sorted(stated) == sorted(kind.removeprefix("_") for kind in kinds.split(", "))
+    assert f"head of {link._FRAME.size} bytes" in page and f"{link._SHARED} is added to the kind" in page

@@ -57,6 +57,11 @@ def test_program_in_virtual_time_takes_the_seconds_that_are_printed(tmp_path):
     assert took == pytest.approx(printed, rel=0.1) and len(took) == 3
 
 
+def test_bfloat16_between_tasks_is_switched_on_as_printed():
+    (config,) = re.findall(r"`(tf\.ConfigProto\(graph_options.*?)`", TOUR)
+    assert eval(config, {"tf": dtflab}).graph_options.enable_bfloat16_sendrecv  # noqa: S307, our own page
+
+
 def test_network_learns_the_digits(tmp_path):
     done = subprocess.run([sys.executable, "-c", NETWORK], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")

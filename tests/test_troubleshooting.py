@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import socket
 
@@ -10,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import dtflab as tf
+from dtflab.cluster import shared_memory
 from dtflab.grading.catalogue import find
 from dtflab.grading.grade import grade, grade_all
 from dtflab.notebook.magics import DtfMagics
@@ -96,6 +99,13 @@ def too_few_tasks():
     tf.train.Server({"worker": ["host-b:1"]}, "worker", 1)
 
 
+def no_shared_memory():
+    shared_memory._told.clear()
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        shared_memory.Leaving("no Unix socket joins the two processes").offer(1)
+    raise AssertionError(said.getvalue())
+
+
 def end_of_data():
     queue, sess = tf.FIFOQueue(1, tf.float32), tf.Session()
     sess.run(queue.close())
@@ -142,8 +152,8 @@ def no_session():
 
 PROGRAMS = [
     uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
-    nobody, address_taken, task_gone, too_few_tasks, end_of_data, nobody_fills, deadlock, no_checkpoint, contrib,
-    unwritten, no_question, no_session,
+    nobody, address_taken, task_gone, too_few_tasks, no_shared_memory, end_of_data, nobody_fills,
+    deadlock, no_checkpoint, contrib, unwritten, no_question, no_session,
 ]  # fmt: skip
 
 
