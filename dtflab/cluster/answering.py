@@ -35,6 +35,7 @@ class ServerCall:
         self._lock = threading.Lock()
         self._why: errors.OpError | None = None
         self._over = False
+        self.is_gone = False
 
     def on_end(self, callback: Callable[[errors.OpError], object]) -> None:
         with self._lock:
@@ -47,9 +48,10 @@ class ServerCall:
         elif first and not self._notice(self.gone):
             self.gone()
 
-    def gone(self) -> None:
-        """Nobody waits for the answer."""
-        self.end(errors.CancelledError.of("The caller has cancelled the call, or is gone."))
+    def gone(self, why: errors.OpError | None = None) -> None:
+        """Note that nobody waits for the answer any more, and end the call."""
+        self.is_gone = True
+        self.end(why or errors.CancelledError.of("The caller has cancelled the call, or is gone."))
 
     def end(self, why: errors.OpError) -> None:
         """Wake the thread that works for this call, unless the call is answered."""

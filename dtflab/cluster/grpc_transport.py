@@ -109,7 +109,7 @@ class _Connection:
     def open_link(self) -> None:
         """Agree on a link, now that the task at this address has answered; over gRPC it answers in any case."""
         serving = None if self.own is None else _serving.get(self.own)
-        if not self.may_link or self.link is not None or (self.own is not None and serving is None):
+        if not self.may_link or self.link is not None or (self.own is not None and not (serving and serving.may_link)):
             return
         try:
             link = negotiation.open_to(self.address, self.ask, serving or _CLIENT, self._own_address)
@@ -344,13 +344,15 @@ class Serving:
             for prefix, service in ((_MASTER, MasterService(task)), (_WORKER, WorkerService(task)))
             for name, method in service.methods().items()
         }
+        # Over a link the other end may call whatever is served here: not in plain text, whichever end opens it.
+        self.may_link = credentials is None and negotiation.are_on()
         self._listener: negotiation.Listener | None = None
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             path: grpc.unary_unary_rpc_method_handler(self._handler(path)) for path in self._methods
         }
-        if credentials is None and negotiation.are_on():
+        if self.may_link:
             handlers[negotiation.OPEN] = _of_links("Open", self._open_link)
-            handlers[negotiation.CONFIRM] = _of_links("Confirm", negotiation.confirm)
+            handlers[negotiation.CONFIRM] = _of_links("Confirm", lambda data: negotiation.confirm(data, task.address))
         executor = _Executor(task.master.clock)
         self._server = grpc.server(executor, [_Handlers(handlers)], options=_SERVER_OPTIONS)  # type: ignore[arg-type]
         self.port = self._bind(address, credentials)

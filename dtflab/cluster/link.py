@@ -4,8 +4,9 @@ Stands for nothing in TensorFlow, where each direction has a gRPC channel of its
 
 Rules: what crosses are the messages that gRPC would carry, by the same names; the answer to a RecvTensor may come
 without having been asked for, if each end knows which task the other one is. The thread that reads waits for nothing
-else: it hands answers on; a request it answers itself, after another thread has taken its place. A large body lies in
-shared memory, if both ends have that. A lost connection ends every call that it carried.
+else: it hands answers on; a request it answers itself, and before it waits for something, or when that takes long,
+another thread takes its place. A large body lies in shared memory, if both ends have that. A lost connection ends every
+call that it carried.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import os
 import socket
 import struct
 import threading
@@ -26,7 +28,7 @@ from dtflab.cluster.answering import Answer, ServerCall
 from dtflab.cluster.outbox import FD, Handed, Outbox
 from dtflab.cluster.shared_memory import LARGE, Arriving, Leaving, close_file
 from dtflab.cluster.tensor_codec import Buffer
-from dtflab.machine.clock import REAL, Pool
+from dtflab.machine.clock import REAL, Pool, before_waiting
 
 Answered = Callable[[int, str, Buffer], object]  # with a code of `errors` (0: well), its text, the answer
 
@@ -38,6 +40,8 @@ _ROOM = getattr(socket, "CMSG_LEN", int)(FD.size)  # for the file that comes wit
 _PLENTY = 1 << 20  # bytes; as much as that does not wait for more
 _CODE = struct.Struct("<I")  # at the beginning of an error, before its text
 _BUFFER = 1 << 16
+_LONG = 0.005  # seconds
+_QUIET = 100
 
 _pool = Pool(REAL, name="link")
 
@@ -194,20 +198,28 @@ class Link:
     # -- reading ------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        """Read until a request comes; this thread answers it, and another one goes on to read."""
-        answers: Callable[[], None] | None = None
+        """Read and answer what is asked, until another thread has taken this one's place."""
+        is_mine = True
+        while is_mine and (answers := self._next_request()) is not None:
+            with _Place(self._listen) as place:
+                answers()
+            del answers  # and the request, while nothing comes
+            is_mine = place.is_mine
+
+    def _next_request(self) -> Callable[[], None] | None:
+        """Take note of what comes, up to the next request. The result answers that; None: the connection has ended."""
         try:
-            while answers is None:
+            while True:
                 answers = self._arrived(*self._next_frame())
+                if answers is not None:
+                    return answers
         except EOFError:
             self._end_reading("the connection was closed")
         except OSError as error:
             self._end_reading(f"the connection was lost: {error}")
         except Exception as error:  # whatever a broken or malicious end can cause
             self._end_reading(f"what came can't be read: {error!r}")
-        else:
-            _pool.submit(self._listen)
-            answers()
+        return None
 
     def _end_reading(self, why: str) -> None:
         self.close(why)
@@ -322,10 +334,81 @@ class Link:
         self._outbox.cut()
         for done in asked:
             done(errors.UNAVAILABLE, why, b"")
-        for call in answering:
-            call.gone()
+        for call in answering:  # to a task in the same step, that is a lost task and not a step that was cancelled
+            call.gone(errors.UnavailableError.of(f"The connection of the caller is lost: {why}"))
         for callback in on_lost:
             callback(why)
+
+
+class _Place:
+    """The place of the thread that reads a link, while it answers a request: another thread reads once it is given up.
+
+    That happens before the thread waits, and after `_LONG` seconds. Waking another thread for each request costs more
+    than a short step.
+    """
+
+    def __init__(self, listen: Callable[[], None]) -> None:
+        self._tokens = [listen]  # one; the thread that takes it out has decided who reads on
+        self.is_mine = False  # once the request is answered: this thread reads on
+
+    def __enter__(self) -> _Place:
+        before_waiting(self.give_up)
+        _watch.add(self)
+        return self
+
+    def give_up(self) -> None:
+        """Let another thread read, unless one does; called by any thread."""
+        with contextlib.suppress(IndexError):
+            _pool.submit(self._tokens.pop())
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        before_waiting(None)
+        _watch.discard(self)
+        if kind is not None:
+            self.give_up()
+        elif self._tokens:
+            with contextlib.suppress(IndexError):  # the watch was faster
+                self._tokens.pop()
+                self.is_mine = True
+
+
+class _Watch:
+    """A thread that gives up places after `_LONG` seconds; it runs while there are some."""
+
+    def __init__(self) -> None:
+        self._places: dict[_Place, None] = {}
+        self._runs_in = 0  # the process that has the thread: a forked child has none
+        self._lock = threading.Lock()
+
+    def add(self, place: _Place) -> None:
+        self._places[place] = None
+        if self._runs_in != os.getpid():
+            self._begin()
+
+    def discard(self, place: _Place) -> None:
+        self._places.pop(place, None)
+
+    def _begin(self) -> None:
+        with self._lock:
+            begins, self._runs_in = self._runs_in != os.getpid(), os.getpid()
+        if begins:
+            _pool.submit(self._run)
+
+    def _run(self) -> None:
+        quiet = 0  # looks at which there was nothing
+        while quiet < _QUIET:
+            places = list(self._places)
+            REAL.sleep(_LONG)
+            for place in places:
+                if place in self._places:
+                    place.give_up()
+            quiet = 0 if places else quiet + 1
+        self._runs_in = 0
+        if self._places:  # meanwhile
+            self._begin()
+
+
+_watch = _Watch()
 
 
 def hands_over_files(connection: socket.socket) -> bool:

@@ -27,7 +27,7 @@ from dtflab.protos.link_pb2 import ConfirmLinkRequest, OpenLinkRequest, OpenLink
 OPEN, CONFIRM = "/dtflab.Links/Open", "/dtflab.Links/Confirm"
 Ask = Callable[[str, bytes, float], bytes]  # (path, request, seconds) over gRPC; raises a class of `errors`
 
-_VERSION = 2
+_VERSION = 3
 _KEY = 32  # bytes
 _KNOWN, _UNKNOWN = b"\1", b"\0"  # the welcome: whether it is clear which task opened the link
 _PATIENCE = 5.0  # seconds for one end to connect and say its key
@@ -147,10 +147,14 @@ class Client:
         """Do nothing: no step here waits for it."""
 
 
-def confirm(data: bytes) -> bytes:
-    """Answer a task that was asked for a link; NotFoundError if this process did not ask."""
-    if ConfirmLinkRequest.FromString(data).token not in _opening.values():
-        raise errors.NotFoundError.of("This process is not opening that link.")
+def confirm(data: bytes, own: str) -> bytes:
+    """Answer a task that was asked for a link by the one at `own`; NotFoundError if that did not ask it.
+
+    A token is good for one link: the server of another cluster, which also gets one, could else claim to be this task.
+    """
+    request = ConfirmLinkRequest.FromString(data)
+    if not secrets.compare_digest(_opening.get((own, request.address), b""), request.token or b"none"):
+        raise errors.NotFoundError.of(f"{own} is not opening that link.")
     return b""
 
 
@@ -225,7 +229,7 @@ class Listener:
         if not self._end.knows(opener.address):
             return False
         try:
-            request = ConfirmLinkRequest(token=opener.token).SerializeToString()
+            request = ConfirmLinkRequest(token=opener.token, address=self._own).SerializeToString()
             self._ask(opener.address)(CONFIRM, request, _TO_CONFIRM)
         except errors.OpError:
             return False

@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 
 
 class Answering(Protocol):
-    """A call that is being answered."""
+    """A call that is being answered. Its caller may be gone; then nobody waits for the answer."""
+
+    is_gone: bool
 
     def on_end(self, callback: Callable[[errors.OpError], object]) -> None:
         """Call `callback(why)` if the caller gives up or the task stops; at once if that has happened."""
@@ -255,6 +257,7 @@ class WorkerService:
         self._lock = threading.Lock()
         self._sessions: dict[str, _WorkerSession] = {}
         self._partial: dict[int, _PartialStep] = {}  # by step id
+        self._steps: dict[int, str] = {}  # those that have begun here and are not over → their sessions
 
     def methods(self) -> Mapping[str, Method]:
         """Method name → its function."""
@@ -302,9 +305,15 @@ class WorkerService:
     def _delete(self, handle: str) -> None:
         with self._lock:
             session = self._sessions.pop(handle, None)
+        for step_id in [step_id for step_id, owner in list(self._steps.items()) if owner == handle]:
+            self._abandon(step_id)
         for graph_handle in session.graphs if session is not None else ():
             self._worker.deregister_graph(handle, graph_handle)
         self._worker.delete_worker_session(handle)
+
+    def _abandon(self, step_id: int) -> None:
+        self._steps.pop(step_id, None)
+        self._worker.abandon_graph(step_id, errors.AbortedError.of(f"The master of step {step_id} is gone."))
 
     def _session(
         self, request: worker_messages.RegisterGraphRequest | worker_messages.DeregisterGraphRequest | RunGraphRequest
@@ -335,6 +344,7 @@ class WorkerService:
         response = RunGraphResponse()
         try:
             self._task.note("RunGraph", self._session(request).master, request.graph_handle)
+            self._steps[request.step_id] = request.session_handle
             received = (self._go_on if request.is_partial else self._drive)(request, sent, response, call)
         except errors.OpError as error:
             if not request.store_errors_in_response_body:
@@ -357,6 +367,9 @@ class WorkerService:
         except errors.OpError as error:  # requests for its tensors from now on fail, too
             self._worker.rendezvous.find(request.step_id).abort(error)
             raise
+        finally:
+            if call.is_gone:  # and cleans up nothing
+                self._abandon(request.step_id)
         if trace is not None and trace.wanted:
             trace.write(response.step_stats)
         if request.exec_opts.record_partition_graphs:
@@ -453,6 +466,7 @@ class WorkerService:
         step_id = worker_messages.CleanupGraphRequest.FromString(data).step_id
         self._worker.cleanup_graph(step_id)
         self._partial.pop(step_id, None)
+        self._steps.pop(step_id, None)
         return worker_messages.CleanupGraphResponse().SerializeToString()
 
     def _cleanup_all(self, data: Buffer, call: Answering) -> bytes:

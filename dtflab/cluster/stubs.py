@@ -91,6 +91,7 @@ class MasterStub:
         self._wire = wire
         self._versions: dict[str, int] = {}
         self._timeouts: dict[str, int] = {}  # operation_timeout_in_ms of each session
+        self._unanswered: dict[str, int] = {}  # nodes of the extension that a Ctrl-C has cut off from its answer
 
     @property
     def task(self) -> str:
@@ -122,12 +123,28 @@ class MasterStub:
         return handle
 
     def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
-        """Add nodes to the session's graph."""
+        """Add nodes to the session's graph. The first may be there, if a Ctrl-C ended the call before."""
+        first = self._unanswered.get(handle, 0)
+        if first:
+            try:
+                self._add(handle, nodes[:first])
+            except errors.AbortedError:  # of another version: they are
+                self._versions[handle] += 1
+        if nodes[first:] or not first:
+            self._add(handle, nodes[first:])
+
+    def _add(self, handle: str, nodes: Sequence[Node]) -> None:
         request = master_messages.ExtendSessionRequest(
             session_handle=handle, graph_def=nodes_to_proto(nodes), current_graph_version=self._versions.get(handle, 0)
         )
-        response = master_messages.ExtendSessionResponse.FromString(self._call("ExtendSession", request))
-        self._versions[handle] = response.new_graph_version
+        self._unanswered[handle] = len(nodes)
+        try:
+            data = self._call("ExtendSession", request)
+        except errors.OpError:
+            del self._unanswered[handle]
+            raise
+        self._versions[handle] = master_messages.ExtendSessionResponse.FromString(data).new_graph_version
+        del self._unanswered[handle]
 
     def run_step(
         self,
@@ -177,8 +194,8 @@ class MasterStub:
 
     def close_session(self, handle: str) -> None:
         """Release the session there, if it still exists (TensorFlow raises if not, and so hides why)."""
-        self._versions.pop(handle, None)
-        self._timeouts.pop(handle, None)
+        for known in (self._versions, self._timeouts, self._unanswered):
+            known.pop(handle, None)
         with contextlib.suppress(errors.AbortedError, errors.UnavailableError):
             self._call("CloseSession", master_messages.CloseSessionRequest(session_handle=handle))
 

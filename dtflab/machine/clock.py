@@ -102,6 +102,8 @@ class _Event:
         """True once the event is set; False after `timeout` seconds."""
         if self._is_set:
             return True
+        if (call := getattr(_of_thread, "before_wait", None)) is not None:
+            call()
         lock = threading.Lock()
         lock.acquire()
         self._waiting[lock] = None
@@ -109,6 +111,11 @@ class _Event:
             return self._is_set or _comes(lock, timeout)  # set before it could see the lock, or from now on
         finally:
             self._waiting.pop(lock, None)
+
+
+def before_waiting(call: Callable[[], object] | None) -> None:
+    """Call `call()` whenever this thread is about to wait for a real event; None: no longer."""
+    _of_thread.before_wait = call
 
 
 def _comes(lock: threading.Lock, timeout: float | None) -> bool:

@@ -25,7 +25,9 @@ class OpenLinkResponse(_message.Message):
     def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., key: _Optional[bytes] = ...) -> None: ...
 
 class ConfirmLinkRequest(_message.Message):
-    __slots__ = ("token",)
+    __slots__ = ("token", "address")
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     token: bytes
-    def __init__(self, token: _Optional[bytes] = ...) -> None: ...
+    address: str
+    def __init__(self, token: _Optional[bytes] = ..., address: _Optional[str] = ...) -> None: ...

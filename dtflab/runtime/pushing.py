@@ -24,24 +24,34 @@ PUSHED = Failed(
 class _Rendezvous(Rendezvous):
     """The table of one step; `pushes` maps tasks to what takes the values for them."""
 
-    __slots__ = ("_pushes", "_step")
+    __slots__ = ("_over", "_pushes", "_step")
 
     def __init__(self, step_id: int, pushes: Mapping[str, Push]) -> None:
         super().__init__()
         self._step = step_id
         self._pushes = pushes
+        self._over: dict[str, Push] = {}  # key of a value that was pushed → over which connection
 
     def _kept(self, key: str, value: object) -> tuple[tuple[bool, object], Callable[[], SendOff] | None]:
         push = self._pushes.get(receiver(key)) if self._pushes else None
         if push is None:
             return (True, value), None
+        self._over[key] = push
         return (True, PUSHED), lambda: push(self._step, key, value_of(value))
 
     def push_what_is_there(self, task: str, push: Push) -> None:
-        """Push the values for `task` that nobody has asked for; say that those that were pushed before are lost."""
+        """Push the values for `task` that nobody has asked for.
+
+        Say that those are lost that were pushed over an earlier connection; a step may just now push over this one.
+        """
         with self._lock:
-            ready = {key: value for key, (is_value, value) in self._table.items() if is_value and receiver(key) == task}
+            ready = {
+                key: value
+                for key, (is_value, value) in self._table.items()
+                if is_value and receiver(key) == task and self._over.get(key) is not push
+            }
             self._table.update(dict.fromkeys(ready, (True, PUSHED)))
+            self._over.update(dict.fromkeys(ready, push))
         for key, value in ready.items():
             push(self._step, key, value_of(value))()
 
@@ -53,6 +63,11 @@ class _Rendezvous(Rendezvous):
                 del self._table[key]
         if not is_value:
             hand_over(PUSHED, done)
+
+    def receivers(self) -> set[str]:
+        """The tasks to which values were pushed."""
+        with self._lock:
+            return {receiver(key) for key in self._over}
 
     def fail_from(self, task: str, error: Exception) -> None:
         """Every consumer that waits for a value of `task` gets `error`."""
@@ -94,6 +109,12 @@ class PushingRendezvousMgr(RendezvousMgr):
         """A task that pushed to this one is out of reach; consumers that wait for a value of it get `error`."""
         for table in self._tables():
             table.fail_from(task, error)
+
+    def pushed_to(self, step_id: int) -> set[str]:
+        """The tasks to which values of a step were pushed."""
+        with self._lock:
+            table = self._steps.get(step_id)
+        return table.receivers() if isinstance(table, _Rendezvous) else set()
 
     def lose(self, step_id: int, key: str) -> None:
         """A value for a step that runs here, or will, may have been pushed, and does not come again."""

@@ -122,6 +122,13 @@ class Worker:
         """The step is over, or failed with `error`, which ends every wait in it."""
         self.rendezvous.cleanup(step_id, error)
 
+    def abandon_graph(self, step_id: int, why: Exception) -> None:
+        """The master of a step is gone: it is over, also at the tasks to which values were pushed from here."""
+        others = self.rendezvous.pushed_to(step_id)
+        self.cleanup_graph(step_id, why)
+        for task in others:
+            self._peers(task).cleanup_graph(step_id, why)
+
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers on all devices."""
         for device in self.devices:

@@ -11,6 +11,7 @@ from dtflab.cluster.tensor_codec import parse, parse_named
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from tests.cluster.raw_client import a_graph, a_session
+from tests.cluster.two_tasks import interrupt_extensions
 
 
 def test_versions_of_a_graph(raw, fresh_graph):
@@ -141,3 +142,9 @@ def test_values_sent_with_a_graph_and_asked_back(lab, raw, fresh_graph):
     data = raw.wire.call(raw.path("RunGraph"), [request.SerializeToString()])
     _, received = parse_named(worker_messages.RunGraphResponse, data, "recv")
     assert received == [(key % "out", 42.0)]
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_session_outlives_a_ctrl_c_while_its_graph_grows(arrives, lab):
+    with lab.session() as sess:
+        interrupt_extensions(sess, arrives)

@@ -26,11 +26,13 @@ from dtflab.cluster.addresses import free_addresses
 from dtflab.cluster.grpc_transport import WorkerStub
 from dtflab.cluster.link import Link
 from dtflab.cluster.outbox import Outbox
+from dtflab.graph import op_registry
+from dtflab.machine.clock import REAL
 from dtflab.protos.link_pb2 import OpenLinkRequest, OpenLinkResponse
 from dtflab.protos.worker_pb2 import CleanupGraphRequest
 from dtflab.runtime.pushing import PUSHED, PushingRendezvousMgr
 from dtflab.runtime.runner import Step
-from tests.cluster.two_tasks import Lab, edge_key, lab_over, never, until
+from tests.cluster.two_tasks import THERE, Lab, edge_key, lab_over, never, until
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def lab():
 def offered(lab, **request):
     """The answer of task 0 to a process that asks it for a link over gRPC."""
     with grpc.insecure_channel(lab.addresses[0]) as channel:
-        data = OpenLinkRequest(version=2, **request).SerializeToString()
+        data = OpenLinkRequest(version=negotiation._VERSION, **request).SerializeToString()
         return OpenLinkResponse.FromString(channel.unary_unary(negotiation.OPEN)(data, timeout=60))
 
 
@@ -160,6 +162,29 @@ def test_a_claim_that_is_not_confirmed_gives_no_way_back(lab):
             assert negotiation.between(lab.addresses[0], claimed) is before
 
 
+def test_a_server_that_is_asked_for_a_link_cannot_take_its_clients_place_at_another_one(lab, monkeypatch):
+    """A token that confirmed more than one link would let it claim to be this task, and be pushed what is for it."""
+    claims = []
+
+    def claim(host, offer):
+        other = lab.addresses[1]
+        (token,) = negotiation._opening.values()
+        with next(ways_in(offered(lab, address=other, token=token))) as connection:
+            connection.sendall(offered(lab, address=other, token=token).key)
+            claims.append(connection.recv(1))
+        raise ConnectionRefusedError(host)
+
+    (elsewhere,) = free_addresses(1)
+    serving = grpc_transport.serve(Lab().tasks[0], elsewhere, None)
+    monkeypatch.setattr(negotiation, "_connected", claim)
+    try:
+        for own in (lab.tasks[1], None):
+            assert WorkerStub("", elsewhere, own=own).get_status()
+    finally:
+        serving.stop()
+    assert claims == [b"\0", b"\0"]
+
+
 @pytest.mark.parametrize("kind", [links_module._PUSH, links_module._PUSH_TO_ME, links_module._LOSE])
 def test_a_client_neither_gets_tensors_nor_brings_any(lab, kind):
     """Else a client could take away what a worker waits for."""
@@ -174,7 +199,9 @@ def test_a_client_neither_gets_tensors_nor_brings_any(lab, kind):
 
 def test_a_task_of_another_version_is_asked_over_grpc(lab):
     with grpc.insecure_channel(lab.addresses[0]) as channel, pytest.raises(grpc.RpcError) as refused:
-        channel.unary_unary(negotiation.OPEN)(OpenLinkRequest(version=3).SerializeToString(), timeout=60)
+        channel.unary_unary(negotiation.OPEN)(
+            OpenLinkRequest(version=negotiation._VERSION + 1).SerializeToString(), timeout=60
+        )
     assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -249,7 +276,9 @@ def is_there(stub):
 def test_of_two_tasks_that_open_links_to_each_other_one_goes_on(own, welcome, monkeypatch):
     links = negotiation.Listener("127.0.0.1", own, Knowing(), lambda address: lambda path, request, seconds: b"")
     monkeypatch.setitem(negotiation._opening, (own, "there:1"), b"token")
-    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2, address="there:1").SerializeToString()))
+    offer = OpenLinkResponse.FromString(
+        links.open(OpenLinkRequest(version=negotiation._VERSION, address="there:1").SerializeToString())
+    )
     here, there = socket.socketpair()
     with here:
         here.sendall(offer.key)
@@ -271,7 +300,9 @@ def test_connections_that_bring_no_key_take_few_threads():
 
     most = negotiation._pool.limit
     links = listener(None)
-    port = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2).SerializeToString())).port
+    port = OpenLinkResponse.FromString(
+        links.open(OpenLinkRequest(version=negotiation._VERSION).SerializeToString())
+    ).port
     with contextlib.ExitStack() as connections:
         for _ in range(most + 20):
             connections.enter_context(socket.create_connection(("127.0.0.1", port), 60))
@@ -344,7 +375,9 @@ def test_links_are_taken_again_when_there_are_files_again(monkeypatch):
 
 def test_a_link_that_opens_while_its_server_stops_is_closed():
     links = listener(lambda path, request, seconds: links.close())
-    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2, address="there:1").SerializeToString()))
+    offer = OpenLinkResponse.FromString(
+        links.open(OpenLinkRequest(version=negotiation._VERSION, address="there:1").SerializeToString())
+    )
     here, there = socket.socketpair()
     with here:
         here.settimeout(60)
@@ -373,7 +406,9 @@ def test_an_opener_that_cannot_be_asked_gets_its_link_while_it_waits_for_that():
         raise errors.DeadlineExceededError.of("no answer")
 
     links = listener(confirm)
-    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2, address="there:1").SerializeToString()))
+    offer = OpenLinkResponse.FromString(
+        links.open(OpenLinkRequest(version=negotiation._VERSION, address="there:1").SerializeToString())
+    )
     here, there = socket.socketpair()
     with here:
         here.sendall(offer.key)
@@ -387,7 +422,9 @@ def test_an_opener_that_cannot_be_asked_gets_its_link_while_it_waits_for_that():
 def test_only_tasks_of_its_own_cluster_are_known_to_a_task(end, welcome):
     """A value goes to a task by its name: one without a name would wait for it in vain."""
     links = listener(lambda path, request, seconds: b"", end=end)
-    offer = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2, address="there:1").SerializeToString()))
+    offer = OpenLinkResponse.FromString(
+        links.open(OpenLinkRequest(version=negotiation._VERSION, address="there:1").SerializeToString())
+    )
     here, there = socket.socketpair()
     with here:
         here.sendall(offer.key)
@@ -400,7 +437,9 @@ def test_only_tasks_of_its_own_cluster_are_known_to_a_task(end, welcome):
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 on this system")
 def test_links_of_all_addresses_take_both_kinds_as_grpc_does():
     links = listener(None, "::")
-    port = OpenLinkResponse.FromString(links.open(OpenLinkRequest(version=2).SerializeToString())).port
+    port = OpenLinkResponse.FromString(
+        links.open(OpenLinkRequest(version=negotiation._VERSION).SerializeToString())
+    ).port
     for host in ("127.0.0.1", "::1"):
         socket.create_connection((host, port), 60).close()
     links.close()
@@ -563,6 +602,96 @@ def test_nobody_waits_for_what_a_request_does_that_comes_as_the_link_is_closed()
     assert [type(error) for error in ended] == [errors.CancelledError]
 
 
+def test_a_request_whose_link_is_lost_ends_as_unavailable_and_not_as_cancelled():
+    """Another task of its step may hear of that first, and a training loop recovers from a lost task alone."""
+    ended, begun = [], threading.Event()
+
+    class Noting(negotiation.Client):
+        def answer(self, path, request, call):
+            call.on_end(ended.append)
+            begun.set()
+            return (until(lambda: ended, "it has ended") and 0), "", []
+
+    with two_ends(Noting()) as (link, _):
+        link.request("/any", [b""], lambda *answer: None)
+        assert begun.wait(60)
+        link.close()
+        until(lambda: ended, "it ends")
+    assert [type(error) for error in ended] == [errors.UnavailableError]
+
+
+# ---- the place of the thread that reads ----
+
+
+class Meeting(negotiation.Client):
+    """`/wait` is answered once `/go` was: by waiting for an event of this kind."""
+
+    def __init__(self, event):
+        self.gone = event
+        self.threads = []
+
+    def answer(self, path, request, call):
+        self.threads.append(threading.get_ident())
+        if path == "/go":
+            self.gone.set()
+        elif path == "/wait":
+            assert self.gone.wait(60)
+        return 0, "", []
+
+
+def meet(link):
+    answers, both = [], threading.Event()
+
+    def answered(*answer):
+        answers.append(answer)
+        if len(answers) == 2:
+            both.set()
+
+    for path in ("/wait", "/go"):
+        link.request(path, [b""], answered)
+    assert both.wait(60)
+    return answers
+
+
+def test_requests_that_take_no_time_are_answered_by_the_thread_that_reads(monkeypatch):
+    monkeypatch.setattr(links_module, "_LONG", 60.0)
+    end = Meeting(REAL.event())
+    with two_ends(end) as (link, _):
+        for _ in range(20):
+            assert link.ask("/short", [b""]) == (0, "", b"")
+    assert len(set(end.threads)) == 1
+
+
+def test_a_request_that_waits_keeps_no_other_one_waiting(monkeypatch):
+    monkeypatch.setattr(links_module, "_LONG", 60.0)
+    with two_ends(Meeting(REAL.event())) as (link, _):
+        for _ in range(3):
+            assert meet(link) == [(0, "", b"")] * 2
+
+
+def test_a_request_that_takes_long_keeps_no_other_one_waiting():
+    """Whatever it does, as computing: here it waits in a way that nobody notices."""
+    with two_ends(Meeting(threading.Event())) as (link, _):
+        for _ in range(3):
+            assert meet(link) == [(0, "", b"")] * 2
+
+
+def test_a_request_whose_answer_fails_leaves_the_link_readable(monkeypatch):
+    failed = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+
+    class Failing(Echo):
+        def answer(self, path, request, call):
+            if path == "/fail":
+                raise RuntimeError("a defect")
+            return super().answer(path, request, call)
+
+    with two_ends(Failing()) as (link, _):
+        link.request("/fail", [b""], lambda *answer: None)
+        assert link.ask("/echo", [b"x"], 60) == (0, "", b"x")
+    assert len(failed) == 1
+
+
 @pytest.mark.parametrize("shares", [True, False])
 def test_both_ends_send_much_at_once(shares):
     """Neither waits for the other to read."""
@@ -591,8 +720,24 @@ def test_a_server_with_credentials_has_no_links():
         assert negotiation.between("", address) is None
         channel = grpc.secure_channel(address, grpc.local_channel_credentials())
         with channel, pytest.raises(grpc.RpcError) as refused:
-            channel.unary_unary(negotiation.OPEN)(OpenLinkRequest(version=2).SerializeToString(), timeout=60)
+            channel.unary_unary(negotiation.OPEN)(
+                OpenLinkRequest(version=negotiation._VERSION).SerializeToString(), timeout=60
+            )
         assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    finally:
+        serving.stop()
+
+
+def test_a_server_with_credentials_opens_no_links(lab):
+    """Over a link it would answer in plain text, whichever end opened it."""
+    (_, task), (address,) = Lab().tasks, free_addresses(1)
+    task.address = address
+    serving = grpc_transport.serve(task, address, grpc.local_server_credentials())
+    try:
+        stub = WorkerStub(lab.tasks[0].name, lab.addresses[0], own=task)
+        for _ in range(2):
+            assert stub.get_status()
+        assert stub._wire.link is None and negotiation.between(address, lab.addresses[0]) is None
     finally:
         serving.stop()
 
@@ -642,6 +787,7 @@ def test_a_step_of_a_client_on_its_own_task_is_one_round_trip(lab, frames):
 
 def test_tensors_that_are_ready_together_travel_in_one_system_call(lab, frames, monkeypatch):
     """Twenty variables of another task; each sent by itself would wake a thread here."""
+    monkeypatch.setattr(Step, "HELD_FOR", 60.0)
     calls, sent = [], Outbox._sent
     with tf.device("/job:lab/task:1"):
         variables = [tf.Variable(float(n)) for n in range(20)]
@@ -664,6 +810,44 @@ def test_tensors_that_are_ready_together_travel_in_one_system_call(lab, frames, 
 
 
 # ---- pushed tensors ----
+
+
+@pytest.mark.parametrize("kind", ["small operations", "a function of the program"])
+def test_a_tensor_that_is_ready_leaves_before_what_takes_long(kind, lab, monkeypatch):
+    """Else the other task would wait for what this one does next."""
+    monkeypatch.setattr(Step, "HELD_FOR", 0.0 if kind == "small operations" else 60.0)
+    arrived, in_time = threading.Event(), []
+    received = lab.serving[0].pushed
+    monkeypatch.setattr(lab.serving[0], "pushed", lambda *push: (received(*push), arrived.set()))
+
+    def wait(x):
+        in_time.append(arrived.wait(30))
+        return x
+
+    negative = op_registry.get("Neg").bind
+
+    def slow_negative(*node):
+        kernel = negative(*node)
+        return lambda *args: wait(kernel(*args))
+
+    with tf.device("/job:lab/task:1"):
+        x = tf.Variable(1.0) + 1.0
+        if kind == "small operations":
+            monkeypatch.setattr(op_registry.get("Neg"), "bind", staticmethod(slow_negative))
+            late = tf.negative(tf.Variable(2.0) * x)
+        else:
+            with tf.control_dependencies([x]):
+                late = tf.py_func(wait, [tf.constant(1.0)], tf.float32)
+    with tf.device("/job:lab/task:0"):
+        y = x + 0.0
+    with lab.session() as sess:
+        sess.run(tf.global_variables_initializer())
+        lab.worker(1, lab.tasks[0])
+        sess.run(y)
+        arrived.clear()
+        del in_time[:]
+        assert sess.run([y, late.op])[0] == 2.0
+    assert in_time == [True]
 
 
 def test_a_tensor_comes_without_being_asked_for(ps_elsewhere):
@@ -833,6 +1017,15 @@ def test_what_is_sent_before_and_after_is_pushed_once():
     assert got(table, OWN) == [(6, None)] and got(table, OWN, 2) == [(8, None)]
 
 
+def test_a_value_that_is_sent_while_a_task_asks_for_pushes_is_pushed_once_and_not_lost(monkeypatch):
+    """The step's thread may be faster than the one that looks for what is there already."""
+    table = PushingRendezvousMgr()
+    tables = table._tables
+    table.find(1)
+    monkeypatch.setattr(table, "_tables", lambda: table.find(1).send(KEY, 5) and tables())
+    assert pushed_by(table) == [(1, KEY, 5)]
+
+
 def test_who_asked_before_gets_the_answer_and_no_push():
     table = PushingRendezvousMgr()
     answers = got(table)
@@ -867,3 +1060,46 @@ def test_a_task_out_of_reach_fails_those_who_wait_for_it_alone():
     waits, other = got(table), got(table, "/c" + KEY[2:])
     table.fail_from("/a", errors.UnavailableError.of("gone"))
     assert isinstance(waits[0][1], errors.UnavailableError) and other == []
+
+
+# ---- a master that is gone ----
+
+
+def test_a_step_whose_caller_is_lost_is_over_there_and_where_it_pushed_to(lab):
+    """A master that was killed cleans up nothing."""
+    here, there = lab.tasks
+    stub = lab.worker(1, here)
+    stub.create_worker_session("session", here.name, 1)
+    graph = tf.Graph()
+    with graph.as_default():
+        never(THERE)
+    step = Step(7)
+    stub.run_graph("session", stub.register_graph("session", nodes_on(graph, there)), step)
+    until(lambda: there.worker.rendezvous.waiting(), "it waits")
+    there.worker.rendezvous.push_to(here.name, lambda *push: lambda: None)
+    to_here = edge_key(there).replace("/task:1/device:CPU:0;edge", "/task:0/device:CPU:0;edge")
+    there.worker.rendezvous.find(7).send(to_here, 5)
+    here.worker.rendezvous.find(7)  # where it came
+    assert lab.steps() == 2
+    negotiation.between(lab.addresses[0], lab.addresses[1]).close("the master was killed")
+    until(lambda: not lab.steps(), "nothing is left")
+
+
+def test_the_steps_of_a_master_that_has_restarted_are_over(lab):
+    here, there = lab.tasks
+    stub = lab.worker(1, here)
+    stub.create_worker_session("old", here.name, 1)
+    graph = tf.Graph()
+    with graph.as_default(), tf.device(THERE):
+        tf.constant(1.0)
+    step = Step(7)
+    stub.run_graph("old", stub.register_graph("old", nodes_on(graph, there)), step)
+    step.drive()
+    there.worker.rendezvous.find(7)
+    stub.create_worker_session("new", here.name, 2)
+    assert lab.steps() == 0
+
+
+def nodes_on(graph, task):
+    """The nodes of a graph, each on the CPU of a task, as a master registers them."""
+    return [node.replace(device=task.worker.devices[0].name) for node in graph.nodes()]

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+import pytest
+
 import dtflab as tf
 from dtflab.base.thread_frames import current_frames
 from dtflab.cluster import grpc_transport, inprocess, negotiation, outbox
@@ -216,3 +218,28 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     for thread in threads:
         thread.join(_SETTLE)
     return results
+
+
+def interrupt_extensions(session: tf.Session, arrives: bool) -> None:
+    """Send a Ctrl-C while new nodes are on their way to a session's master: whether they arrive must not matter."""
+    a = tf.constant(1.0)
+    assert session.run(a) == 1.0
+    call, stub = session._master._call, session._master
+
+    def interrupted(method: str, request: Any, timeout: float | None = None) -> Any:
+        if arrives or method != "ExtendSession":
+            call(method, request, timeout)
+        raise KeyboardInterrupt
+
+    for n in range(3):
+        b = tf.add(a, n)
+        with mock.patch.object(stub, "_call", interrupted), pytest.raises(KeyboardInterrupt):
+            session.run(b)
+        if n:  # once without other new nodes, then with more
+            b = tf.add(b, 0.0)
+        assert session.run([a, b]) == [1.0, 1.0 + n]
+    with tf.device("/job:nowhere"):
+        bad = tf.constant(2.0)
+    for _ in range(2):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="nowhere"):
+            session.run(bad)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from tests.cluster.two_tasks import never
+from tests.cluster.two_tasks import interrupt_extensions, never
 from tests.interop.peer import addresses
 from tests.interop.programs import calls
 
@@ -168,3 +168,9 @@ def test_a_trace(target):
 @pytest.mark.parametrize("here, there", [(PS, WORKER), (PS, PS)])
 def test_partial_runs(target, here, there):
     assert calls.in_parts(tf, target, here, there) == [2, 6, 4, 20]
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_session_outlives_a_ctrl_c_while_its_graph_grows(target, arrives):
+    with tf.Session(target) as sess:
+        interrupt_extensions(sess, arrives)
