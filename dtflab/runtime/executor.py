@@ -263,6 +263,7 @@ class Iteration:
         kernel, slots, empty, mode, _, _ = self.executor.items[n]
         if self.step.careful and self.step.holds_back(self, n):
             return _DELIVERED
+        self.step.send_off_in_time()
         args = self.inputs[slots]
         if n in self.dead:
             if not mode & TRANSFER:

@@ -55,9 +55,8 @@ class Step:
     _deadline: float | None = None
     _abandoned = False
     _cancelled_by: Exception | None = None
-    HELD_FOR = 0.0003  # seconds that something may be held while nodes run
+    HELD_FOR = 0.001  # seconds that something may be held while products and loops run
     _held_since = 0.0
-    _was_careful = False
 
     def __init__(
         self, step_id: int, clock: Clock = REAL, timeout: float | None = None, trace: StepStatsCollector | None = None
@@ -104,19 +103,18 @@ class Step:
     def hold(self, send_off: Callable[[], object]) -> None:
         """Call `send_off` before this thread waits or is busy for long: what is ready together travels together."""
         if not self._held:
-            self._held_since, self._was_careful = self.clock.now(), self.careful
-            self.careful = True
+            self._held_since = self.clock.now()
         self._held[send_off] = None
 
     def send_off(self) -> None:
         """Send off what is held."""
-        if not self._held:
-            return
         while self._held:
             self._held.popitem()[0]()
-        self.careful = self._was_careful
-        if self._cancelled_by is not None:  # perhaps just now, by another thread
-            self.careful = True
+
+    def send_off_in_time(self) -> None:
+        """Send off what has been held for long; asked before each node that is not a plain kernel."""
+        if self._held and self.clock.now() - self._held_since > self.HELD_FOR:
+            self.send_off()
 
     def expect(self) -> None:
         """Expect one more post."""
@@ -185,8 +183,6 @@ class Step:
 
     def holds_back(self, work: Work, n: int) -> bool:
         """True if ready node `n` of `work` may not run. A careful step is asked before each node."""
-        if self._held and self.clock.now() - self._held_since > self.HELD_FOR:
-            self.send_off()
         if self.must_stop():
             work.ready.clear()
             return True

@@ -812,10 +812,10 @@ def test_tensors_that_are_ready_together_travel_in_one_system_call(lab, frames, 
 # ---- pushed tensors ----
 
 
-@pytest.mark.parametrize("kind", ["small operations", "a function of the program"])
+@pytest.mark.parametrize("kind", ["small products", "a function of the program"])
 def test_a_tensor_that_is_ready_leaves_before_what_takes_long(kind, lab, monkeypatch):
     """Else the other task would wait for what this one does next."""
-    monkeypatch.setattr(Step, "HELD_FOR", 0.0 if kind == "small operations" else 60.0)
+    monkeypatch.setattr(Step, "HELD_FOR", 0.0 if kind == "small products" else 60.0)
     arrived, in_time = threading.Event(), []
     received = lab.serving[0].pushed
     monkeypatch.setattr(lab.serving[0], "pushed", lambda *push: (received(*push), arrived.set()))
@@ -824,17 +824,17 @@ def test_a_tensor_that_is_ready_leaves_before_what_takes_long(kind, lab, monkeyp
         in_time.append(arrived.wait(30))
         return x
 
-    negative = op_registry.get("Neg").bind
+    product = op_registry.get("MatMul").bind
 
-    def slow_negative(*node):
-        kernel = negative(*node)
+    def slow_product(*node):
+        kernel = product(*node)
         return lambda *args: wait(kernel(*args))
 
     with tf.device("/job:lab/task:1"):
         x = tf.Variable(1.0) + 1.0
-        if kind == "small operations":
-            monkeypatch.setattr(op_registry.get("Neg"), "bind", staticmethod(slow_negative))
-            late = tf.negative(tf.Variable(2.0) * x)
+        if kind == "small products":
+            monkeypatch.setattr(op_registry.get("MatMul"), "bind", staticmethod(slow_product))
+            late = tf.matmul([[2.0]], [[x]])
         else:
             with tf.control_dependencies([x]):
                 late = tf.py_func(wait, [tf.constant(1.0)], tf.float32)
