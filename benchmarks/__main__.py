@@ -40,7 +40,8 @@ def main() -> None:
     arguments.add_argument("--rounds", metavar="N", type=int, help="turns per workload instead of its own number")
     options = arguments.parse_args()
     report = Report("bench")
-    report.print(f"{machine()}\n{_HOW}\n\n{_line('', *MODULES, '÷ TensorFlow', '÷ bare', '   bar')}")
+    report.print(f"{machine()}\n{load()} at the beginning\n{_HOW}")
+    report.print("\n" + _line("", *MODULES, "÷ TensorFlow", "÷ bare", "   bar"))
     results = []
     with contextlib.ExitStack() as closing:
         players = {library: closing.enter_context(contextlib.closing(Player(library))) for library in MODULES}
@@ -50,7 +51,8 @@ def main() -> None:
                 report.print(_line(row["row"], *_cells(row, workload.empty is not None)))
                 results.append(row)
     verdicts = collections.Counter(row["verdict"] for row in results if row["verdict"])
-    report.print(f"\n{load()}; bars: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}")
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    report.print(f"\n{load()} at the end; bars: {counted}")
     if options.write:
         report.write()
     if options.json:

@@ -31,11 +31,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--largest", metavar="N", type=int, default=math.inf, help="leave out what is larger")
     options = parser.parse_args(arguments)
     report = Report("scaling")
-    report.print(machine())
+    report.print(f"{machine()}\n{load()} at the beginning")
     for name in options.only or CURVES:
         if sizes := [size for size in CURVES[name].sizes if size <= options.largest]:
             show(CURVES[name], sizes, report)
-    report.print(load())
+    report.print(f"{load()} at the end")
     if options.write:
         report.write()
 

@@ -34,7 +34,7 @@ def scalar_local(tf: Any) -> Measure:
 
 
 _SERVER_ROWS = {
-    "same over gRPC, server in this process": Row("µs", 0.25),
+    "same on a server of this process": Row("µs", 0.25),
     "same, by an address that is not its": Row("µs"),
 }
 
