@@ -429,7 +429,7 @@ class Serving:
             self.task.worker.rendezvous.find(step_id).send(key, value)
 
     def lose(self, step_id: int, key: str) -> None:
-        """A tensor that was pushed over an earlier link does not come again (link.End)."""
+        """Fail the consumer of a tensor that was pushed over an earlier link (link.End)."""
         self.task.worker.rendezvous.lose(step_id, key)
 
     def _open_link(self, data: bytes) -> bytes:

@@ -62,7 +62,7 @@ class End(Protocol):
         """Keep a tensor (`tensor_codec.framed`) for the consumer of that key."""
 
     def lose(self, step_id: int, key: str) -> None:
-        """That tensor was pushed over an earlier link, and does not come again."""
+        """Fail the consumer of a tensor that was pushed over an earlier link, and does not come again."""
 
 
 class Link:

@@ -56,7 +56,7 @@ class _Rendezvous(Rendezvous):
             push(self._step, key, value_of(value))()
 
     def lose(self, key: str) -> None:
-        """A value that may have been pushed to here will not come again."""
+        """Fail the consumer of a value that may have been pushed to here, and will not come again."""
         with self._lock:
             is_value, done = self._table.setdefault(key, (True, PUSHED))
             if not is_value:
@@ -106,7 +106,7 @@ class PushingRendezvousMgr(RendezvousMgr):
         return lambda: self._pushes.pop(task) if self._pushes.get(task) is push else None
 
     def fail_from(self, task: str, error: Exception) -> None:
-        """A task that pushed to this one is out of reach; consumers that wait for a value of it get `error`."""
+        """Fail with `error` what waits for a value of a task that pushed to this one, and is out of reach."""
         for table in self._tables():
             table.fail_from(task, error)
 
@@ -117,7 +117,7 @@ class PushingRendezvousMgr(RendezvousMgr):
         return table.receivers() if isinstance(table, _Rendezvous) else set()
 
     def lose(self, step_id: int, key: str) -> None:
-        """A value for a step that runs here, or will, may have been pushed, and does not come again."""
+        """Fail the consumer of a value that may have been pushed, for a step that runs here, or will."""
         table = self.find(step_id)
         if isinstance(table, _Rendezvous):
             table.lose(key)
