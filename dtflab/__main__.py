@@ -1,5 +1,6 @@
 """`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab.
 
+`dtflab serve`: one task of a cluster.
 `dtflab smi`: the GPUs and the programs that use them. `dtflab sim …`: what simulated hardware would do.
 `dtflab notebooks DIR`: the course, to work in.
 `dtflab grade FOLDER`: the marks of many submissions. `dtflab export --otter DIR`: the questions for otter-grader.
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import dtflab
 from dtflab import aliases, course
+from dtflab.cluster import serve
 from dtflab.grading import cli as grading
 from dtflab.machine.console import show
 from dtflab.sim import cli
@@ -29,6 +31,8 @@ def main(argv: list[str] | None = None) -> None:
     run = commands.add_parser("run", help="run a TF1 program: its `import tensorflow` gets dtflab")
     run.add_argument("script", help="the program, a .py file")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its own arguments")
+    task = commands.add_parser("serve", help="serve one task of a cluster, also for other machines")
+    serve.add_arguments(task)
     smi = commands.add_parser("smi", help="show all simulated GPUs of this machine's processes, and their users")
     smi.add_argument("--period", type=float, default=0.5, help="seconds in which GPU-Util is measured (default: 0.5)")
     simulate = commands.add_parser("sim", help="predict how training scales, from a model of the hardware")
@@ -39,6 +43,8 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.command == "sim":
         cli.main(options)
+    elif options.command == "serve":
+        serve.main(task, options)
     elif options.command == "notebooks":
         course.main(options)
     elif options.command == "grade":

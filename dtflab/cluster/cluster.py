@@ -28,9 +28,10 @@ from dtflab.cluster.clients import Client, Clients
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
 from dtflab.cluster.process import ProcessTask
-from dtflab.cluster.resources_held import HeldQueue, HeldVariable, queues_on, variables_on
+from dtflab.cluster.resources_held import HeldQueue, HeldVariable
 from dtflab.cluster.server import Server
 from dtflab.cluster.task import calls_of
+from dtflab.cluster.views import VIEWS
 from dtflab.cluster.virtual_time import begin_world, check_options, hardware_text, name_of_gpu
 from dtflab.graph import device_spec
 from dtflab.hardware.machines import Machines
@@ -38,11 +39,8 @@ from dtflab.hardware.parts import Processor
 from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
-from dtflab.machine.devices import Device
 from dtflab.machine.hosts import Home, definition_of, published_once
 from dtflab.machine.registry import HostCards
-from dtflab.ops.queues.shared_accumulator import Accumulator
-from dtflab.ops.queues.shared_queue import Queue
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
@@ -63,7 +61,7 @@ class RunningTask(Protocol):
     @property
     def state(self) -> str: ...
     def devices(self) -> list[Any]: ...
-    def calls(self) -> list[Call]: ...
+    def view(self, name: str) -> Sequence[Any]: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...
 
@@ -98,9 +96,9 @@ class InProcessTask:
         """DeviceAttributes of its devices."""
         return self.server.task.worker.get_status()
 
-    def calls(self) -> list[Call]:
-        """The calls that it has kept."""
-        return calls_of(self.server.task.log.kept())
+    def view(self, name: str) -> Sequence[Any]:
+        """The rows of a view of the task (views.VIEWS)."""
+        return VIEWS[name](self.server.task)
 
     kill = stop
 
@@ -379,45 +377,35 @@ class Cluster:
         return [(task.name, task.address, task.state) for task in self.tasks]
 
     def waits(self) -> list[str]:
-        """Describe everything that waits now: for GPUs of the cluster, for tensors and queues of in-process tasks.
+        """Describe everything that waits now: for GPUs of the cluster, for tensors and queues of its tasks.
 
-        Tasks in processes of their own are not asked. One line says so, if there are any.
+        One line each, also for a task that does not answer.
         """
         lines = self._manager.waiting()
         for task in self.tasks:
-            if isinstance(task, InProcessTask):
-                worker = task.server.task.worker
-                for step_id, key in worker.rendezvous.waiting():
-                    _, _, receiver, tensor, _ = key.split(";")
-                    lines.append(f"{receiver} waits for {tensor}, which {task.name} owes it (step {step_id})")
-                for device in worker.devices:
-                    lined_up = [r for _, _, r in device.resources.items() if isinstance(r, Queue | Accumulator)]
-                    lines += [f"{device.name}: {line}" for resource in lined_up for line in resource.waits()]
-        unasked = [task.name for task in self.tasks if not isinstance(task, InProcessTask) and task.state == "running"]
-        if unasked:
-            lines.append(f"In processes of their own, which are not asked for what they wait: {', '.join(unasked)}")
+            try:
+                lines += task.view("Waits")
+            except errors.UnavailableError as silent:
+                lines.append(silent.message)
         return lines
 
     def variables(self) -> list[HeldVariable]:
         """Every variable with its holder: task, device, container, name, dtype, shape, bytes.
 
-        Tasks in processes of their own do not report theirs: NotImplementedError if there is no other.
+        UnavailableError names a task that does not answer within 5 s.
         """
-        return variables_on(self.local_devices("variables"))
+        return [HeldVariable.of(row) for row in self._rows("Variables")]
 
     def queues(self) -> list[HeldQueue]:
-        """The queues of its tasks as they are now: level, capacity, waiting ops; only of tasks in this process."""
-        return queues_on(self.local_devices("queues"))
+        """The queues of its tasks as they are now: level, capacity, waiting ops.
 
-    def local_devices(self, what: str) -> list[Device]:
-        """The devices of its tasks in this process; NotImplementedError if it has none there."""
-        own = [task for task in self.tasks if isinstance(task, InProcessTask)]
-        if not own:
-            raise NotImplementedError(
-                f"The tasks of {self.name} are processes of their own, which do not report their {what}. Look at "
-                "them in a cluster with engine='inprocess'."
-            )
-        return [device for task in own if task.state == "running" for device in task.server.task.devices]
+        UnavailableError names a task that does not answer within 5 s.
+        """
+        return [HeldQueue.of(row) for row in self._rows("Queues")]
+
+    def _rows(self, view: str) -> list[Any]:
+        """The rows of a view of each running task."""
+        return [row for task in self.tasks if task.state == "running" for row in task.view(view)]
 
     def calls(self) -> list[Call]:
         """The latest calls between its tasks, as a wire carries them, oldest first: parts of steps, and tensors.
@@ -425,7 +413,7 @@ class Cluster:
         Each is listed once, as the task noted it that was called; a tensor `pushed` was not asked for. What a process
         that has ended had noted is gone; UnavailableError names one that does not answer within 5 s.
         """
-        return sorted(itertools.chain.from_iterable(task.calls() for task in self.tasks))
+        return sorted(itertools.chain.from_iterable(calls_of(task.view("Calls")) for task in self.tasks))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)

@@ -14,14 +14,12 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
-from dtflab.base.events import Call
 from dtflab.cluster.cluster_spec import ClusterSpec
-from dtflab.cluster.task import calls_of
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
 from dtflab.protos.config_pb2 import ConfigProto
@@ -105,12 +103,12 @@ class ProcessTask:
                 self._devices = stub.get_status()
         return self._devices
 
-    def calls(self) -> list[Call]:
-        """The calls that it has kept, asked over the wire; none once it has ended."""
+    def view(self, name: str) -> Sequence[Any]:
+        """The rows of a view of the task (views.VIEWS), asked over the wire; none once it has ended."""
         if self.state != "running":
             return []
         with self._asked() as stub:
-            return calls_of(stub.calls())
+            return stub.view(name)
 
     def _asked(self) -> contextlib.closing[WorkerStub]:
         from dtflab.cluster.grpc_transport import WorkerStub

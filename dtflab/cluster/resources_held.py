@@ -7,8 +7,8 @@ Rule: nothing is run and nothing is locked for long; a variable that is written 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.base import events
 from dtflab.graph.device_spec import task_name
@@ -33,6 +33,12 @@ class HeldVariable(NamedTuple):
     nbytes: int
     initialized: bool
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> HeldVariable:
+        """The variable that a row of a view describes."""
+        found = cls(*row)
+        return found._replace(shape=tuple(found.shape))
+
 
 class HeldQueue(NamedTuple):
     """A queue as it is now. `capacity` is 0 for no limit; `waiting` are (op, `put`, `take` or `close`, client)."""
@@ -45,6 +51,12 @@ class HeldQueue(NamedTuple):
     capacity: int
     closed: bool
     waiting: tuple[tuple[str, str, str], ...]
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> HeldQueue:
+        """The queue that a row of a view describes."""
+        found = cls(*row)
+        return found._replace(waiting=tuple((op, does, client) for op, does, client in found.waiting))
 
 
 def variables_of(session: BaseSession) -> list[HeldVariable]:

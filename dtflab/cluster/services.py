@@ -15,6 +15,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
@@ -31,6 +32,7 @@ from dtflab.cluster.tensor_codec import (
     serialize,
     serialize_named,
 )
+from dtflab.cluster.views import VIEWS, View
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.graph.node import Node, by_name
@@ -89,6 +91,8 @@ class MasterService:
             "MakeCallable": self._make_callable,
             "RunCallable": self._run_callable,
             "ReleaseCallable": self._release_callable,
+            "Placed": self._placed,  # dtflab's own
+            "Reasons": self._reasons,
         }
 
     def _create_session(self, data: Buffer, call: Answering) -> bytes:
@@ -98,6 +102,15 @@ class MasterService:
         self._graphs[handle] = _Growing(nodes)
         call.on_end(lambda why: self._forget(handle))  # nobody will ever know the handle
         return master_messages.CreateSessionResponse(session_handle=handle, graph_version=0).SerializeToString()
+
+    def _placed(self, data: Buffer, call: Answering) -> bytes:
+        request = master_messages.RunStepRequest.FromString(data)
+        nodes = self._master.placed(request.session_handle, list(request.fetch), list(request.target))
+        return nodes_to_proto(nodes).SerializeToString()
+
+    def _reasons(self, data: Buffer, call: Answering) -> bytes:
+        handle = master_messages.ListDevicesRequest.FromString(data).session_handle
+        return json.dumps(self._master.reasons(handle)).encode()
 
     def _extend_session(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.ExtendSessionRequest.FromString(data)
@@ -273,7 +286,7 @@ class WorkerService:
             "RecvTensor": self._recv_tensor,
             "MarkRecvFinished": _nothing(worker_messages.MarkRecvFinishedResponse()),
             "Logging": _nothing(worker_messages.LoggingResponse()),
-            "Calls": self._calls,  # dtflab's own, of `Cluster.calls()`
+            **{name: partial(self._view, view) for name, view in VIEWS.items()},  # dtflab's own
             "Tracing": _unimplemented("Tracing: run a step with RunOptions.FULL_TRACE instead."),
             "RecvBuf": _unimplemented(_NO_COLLECTIVES),
             "CompleteGroup": _unimplemented(_NO_COLLECTIVES),
@@ -459,8 +472,8 @@ class WorkerService:
             raise error
         return value
 
-    def _calls(self, data: Buffer, call: Answering) -> bytes:
-        return json.dumps(self._task.log.kept()).encode()
+    def _view(self, view: View, data: Buffer, call: Answering) -> bytes:
+        return json.dumps(view(self._task)).encode()
 
     def _cleanup_graph(self, data: Buffer, call: Answering) -> bytes:
         step_id = worker_messages.CleanupGraphRequest.FromString(data).step_id

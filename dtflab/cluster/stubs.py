@@ -21,17 +21,18 @@ from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, OpenCall
+from dtflab.cluster.incoming import nodes_of
 from dtflab.cluster.tensor_codec import NO_HEADER, Buffer, Pieces, parse, parse_named, serialize_named, unframed
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
+from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.runtime.rendezvous import DEAD, Done
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from dtflab.cluster.link import Link
-    from dtflab.cluster.task import Kept
     from dtflab.graph.node import Node
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
@@ -209,6 +210,26 @@ class MasterStub:
         response = master_messages.ListDevicesResponse.FromString(data)
         return [*response.local_device, *response.remote_device]
 
+    def placed(self, handle: str, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
+        """The placed graph; NotImplementedError if the master does not report it, as TensorFlow's."""
+        request = master_messages.RunStepRequest(session_handle=handle, fetch=fetches, target=targets)
+        return nodes_of(GraphDef.FromString(self._report("Placed", request)))
+
+    def reasons(self, handle: str) -> dict[str, str]:
+        """Why each node is where it is; NotImplementedError if the master does not report it, as TensorFlow's."""
+        request = master_messages.ListDevicesRequest(session_handle=handle)
+        found: dict[str, str] = json.loads(bytes(self._report("Reasons", request)))
+        return found
+
+    def _report(self, method: str, request: Message) -> Buffer:
+        try:
+            return self._call(method, request)
+        except errors.UnimplementedError:
+            raise NotImplementedError(
+                f"The master at {self._wire.address} does not report its placement: it is not one of dtflab. Trace a "
+                "run instead."
+            ) from None
+
     def close(self) -> None:
         """Let the wire go; later calls raise CancelledError."""
         self._wire.close()
@@ -265,10 +286,10 @@ class WorkerStub:
             self._wire.task = device_spec.task_name(devices[0].name)
         return devices
 
-    def calls(self, timeout: float = 5.0) -> list[Kept]:
-        """The messages that the task has kept (task.MessageLog); UnavailableError if it does not answer in time."""
-        kept: list[Kept] = json.loads(bytes(self._state("Calls", timeout)))
-        return kept
+    def view(self, name: str, timeout: float = 5.0) -> list[object]:
+        """The rows of one of `views.VIEWS`; UnavailableError if the task does not answer in time."""
+        rows: list[object] = json.loads(bytes(self._state(name, timeout)))
+        return rows
 
     def _state(self, method: str, timeout: float) -> Buffer:
         try:

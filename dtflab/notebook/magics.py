@@ -171,9 +171,8 @@ class DtfMagics(Magics):
         %dtf_placement train --color-by phase             input, forward, loss, backward, update
         %dtf_placement train --color-by time --feed {x: 1.0}    runs it once, traced, to know how long each op takes
 
-        A master in another process (`--engine process`, a real TensorFlow server) does not report where ops are. Then
-        they are placed here, by the rules that dtflab's masters follow. With `--feed` the fetches are run once,
-        and the partitions of that run say where they are.
+        A real TensorFlow server does not report where ops are. Then they are placed here, by the rules that dtflab's
+        masters follow. With `--feed` the fetches are run once, and the partitions of that run say where they are.
         """
         example = "%dtf_placement loss"
         texts = arguments.split(line, ("feed", "session", "scope", "color-by"), example)
@@ -473,7 +472,7 @@ def _placed(session: BaseSession, fetches: Any, feed: Any) -> tuple[Any, Mapping
     except NotImplementedError:
         if fetches is not None and feed is not None:
             return _placed_by_running(session, fetches, feed)
-    print("The master is in another process: this is where dtflab's rules place ops. With --feed, the master is asked.")
+    print("The master is TensorFlow's: this is where dtflab's rules place ops. With --feed, the master is asked.")
     return session.graph if fetches is None else fetches, placement_of(session)
 
 

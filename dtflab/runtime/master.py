@@ -180,6 +180,14 @@ class Master:
         """The devices of a session."""
         return self.session(handle).devices
 
+    def placed(self, handle: str, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
+        """The placed graph of a session; see MasterInterface."""
+        return self.session(handle).placed(fetches, targets)
+
+    def reasons(self, handle: str) -> dict[str, str]:
+        """Why each node of a session is where it is."""
+        return dict(self.session(handle).reasons)
+
 
 def _passes(task: str, own_task: str, config: ConfigProto) -> bool:
     """True if the session's device filters leave `task` in; the master's own task always stays."""

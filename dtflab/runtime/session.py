@@ -288,17 +288,20 @@ class BaseSession:
     def placed_nodes(self, fetches: object = None) -> list[Node]:
         """The nodes of the session's graph with the devices they were placed on; only those of `fetches` if given.
 
-        `placement_reasons` says why. NotImplementedError for a master in another process, which does not report it.
+        `placement_reasons` says why. NotImplementedError for a master of TensorFlow, which does not report it.
         """
-        session = self.master_session()
-        if fetches is None:
-            return session.placed()
-        wanted = self._resolve(fetches)
-        return session.placed(wanted.fetch_names, wanted.target_names)
+        wanted = None if fetches is None else self._resolve(fetches)
+        names = ([], []) if wanted is None else (wanted.fetch_names, wanted.target_names)
+        master = self._opened()
+        placed = master.placed(self._handle, *names)
+        if master.local() is not None:
+            return placed
+        lines = {node.name: node.line for node in self._graph.nodes()}  # of the program, which did not travel
+        return [node.replace(line=lines.get(node.name)) for node in placed]
 
     def placement_reasons(self) -> dict[str, str]:
         """Why each node of the session's graph is where `placed_nodes` says, in a sentence; by name."""
-        return dict(self.master_session().reasons)
+        return self._opened().reasons(self._handle)
 
     def master_session(self) -> MasterSession:
         """The master's side of the session; NotImplementedError if the master is in another process."""

@@ -68,6 +68,12 @@ class MasterInterface(Protocol):
     def list_devices(self, handle: str) -> list[DeviceAttributes]:
         """The devices of the session."""
 
+    def placed(self, handle: str, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
+        """The placed graph, or the part of it that `fetches` and `targets` need."""
+
+    def reasons(self, handle: str) -> dict[str, str]:
+        """Why each node of the placed graph is where it is, in a sentence; by name."""
+
     def local(self) -> LocalMaster | None:
         """This master with all that it can do, if it is in this process; None for one elsewhere."""
 

@@ -94,6 +94,14 @@ class WatchedMaster:
         """The devices of the session; not reported, because pictures ask while they watch."""
         return self._master.list_devices(handle)
 
+    def placed(self, handle: str, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
+        """The placed graph; not reported."""
+        return self._master.placed(handle, fetches, targets)
+
+    def reasons(self, handle: str) -> dict[str, str]:
+        """Why each node is where it is; not reported."""
+        return self._master.reasons(handle)
+
 
 class _ClientCall(OpenCall):
     """A call of the client to its master."""

@@ -107,7 +107,7 @@ def remarks(s: Story) -> list[str]:
     lines += [f"Longest chain, {plural(len(s.critical_path), 'node')}: {chain}." if s.critical_path else ""]
     lines += ["Loops are shown as one turn: each turn has counters of its own." if s.loops else ""]
     lines += ["Both branches of a conditional are shown; a run takes one, the other is dead." if s.branches else ""]
-    lines += ["" if s.from_master else "The master is in another process: devices are those that dtflab's rules give."]
+    lines += ["" if s.from_master else "The master is TensorFlow's: devices are those that dtflab's rules give."]
     return [line for line in lines if line]
 
 

@@ -24,8 +24,8 @@ def queues_now(
 ) -> Picture:
     """Picture how full the queues of a cluster, of a session's tasks, or of `cluster.queues()` are, and which ops wait.
 
-    ValueError if there is none yet: a queue is created when an op of it first runs. NotImplementedError for tasks in
-    processes of their own, which do not report them.
+    ValueError if there is none yet: a queue is created when an op of it first runs. NotImplementedError for a session
+    whose master is in another process: give its cluster.
     """
     found = held.queues() if isinstance(held, Cluster) else _of(held)
     if not found:

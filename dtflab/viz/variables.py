@@ -31,8 +31,8 @@ def variables(
     """Picture who holds which variable, with bytes per device.
 
     `held` is a cluster, a session (then the tasks that it reaches), or what `cluster.variables()` gave. ValueError if
-    no variable exists yet: each is created when its initializer runs. NotImplementedError for tasks in processes
-    of their own, which do not report them.
+    no variable exists yet: each is created when its initializer runs. NotImplementedError for a session whose
+    master is in another process: give its cluster.
     """
     found = held_by(held)
     if not found:

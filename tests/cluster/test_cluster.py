@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster import inprocess
+from dtflab.cluster import inprocess, stubs
 from dtflab.cluster.addresses import free_addresses
 from dtflab.machine.clock import REAL
 from tests.cluster.two_tasks import never, until
@@ -334,14 +335,76 @@ def error_class(session, fetch):
     return caught.type
 
 
-def test_waits_says_that_it_does_not_ask_processes():
+def looked_at(engine):
+    """The views of a cluster while one of its ops waits at a queue, and another for a tensor of that."""
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, engine=engine) as cluster:
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", initializer=[[1.0, 2.0]])
+            queue = tf.FIFOQueue(3, [tf.float32], [[2]], shared_name="rows")
+            row = queue.dequeue(name="row")
+        with tf.device("/job:worker/task:0"):
+            doubled = tf.multiply(row, 2.0, name="doubled")
+            tf.get_variable("unset", [3], tf.int64)
+        with tf.Session(cluster.target) as session:
+            session.run(w.initializer)
+            with tf.Session(cluster.target) as other:
+                thread = threading.Thread(target=other.run, args=(doubled,), daemon=True)
+                thread.start()
+                until(lambda: any("row waits" in line for line in cluster.waits()), "it waits")
+                waits = [re.sub(r"\(step \d+\)", "(step)", line) for line in cluster.waits()]
+                found = [cluster.variables(), cluster.queues(), waits]
+                session.run(queue.enqueue(w[0]))
+                thread.join(60)
+        until(lambda: not cluster.waits(), "nothing waits")
+        found.append({(call.method, call.source, call.target) for call in cluster.calls()})
+        return found
+
+
+def test_a_cluster_of_processes_can_be_looked_at_like_one_in_this_process():
+    variables, queues, waits, calls = looked_at("process")
+    expected = looked_at("inprocess")
+    assert variables == expected[0] and [(one.name, one.shape) for one in variables] == [("w", (1, 2))]
+    assert queues == expected[1] and queues[0].waiting[0][:2] == ("row", "take")
+    assert (
+        [line for line in waits if "row waits" in line] == [line for line in expected[2] if "row waits" in line] != []
+    )
+    assert calls == expected[3] != set()
+
+
+def placed_in(engine):
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=2, engine=engine) as cluster:
+        with tf.device("/job:ps/task:0"):
+            w = tf.get_variable("w", [2, 2])
+        with tf.device("/job:worker/task:1"):
+            y = tf.matmul(w, w, name="y")
+        loss = tf.reduce_sum(y, name="loss")
+        with tf.Session(cluster.target) as session:
+            nodes, few = session.placed_nodes(), session.placed_nodes(y)
+            assert {"y", "w"} <= {node.name for node in few} < {node.name for node in nodes}
+            drawn = tf.viz.placement(
+                loss, {node.name: node.device for node in nodes}, reasons=session.placement_reasons()
+            )
+            return [(n.name, n.op, n.inputs, n.device) for n in nodes], session.placement_reasons(), drawn.sentence
+
+
+def test_the_master_of_another_process_reports_its_placement():
+    assert placed_in("process") == placed_in("inprocess")
+
+
+def test_waits_names_a_process_that_does_not_answer(monkeypatch):
     with tf.Cluster(ps=1, worker=1, engine="process") as cluster:
-        (line,) = cluster.waits()
-        assert line.startswith("In processes of their own, which are not asked")
-        assert line.endswith(": /job:ps/replica:0/task:0, /job:worker/replica:0/task:0")
-        cluster.kill("ps", 0)
-        assert cluster.waits()[0].endswith(": /job:worker/replica:0/task:0")
-    assert cluster.waits() == []
+        ps = cluster.task("ps")
+        os.kill(ps.pid, signal.SIGSTOP)
+        monkeypatch.setattr(stubs.WorkerStub.view, "__defaults__", (0.5,))
+        try:
+            (line,) = cluster.waits()
+            assert re.search(f"{ps.name} at .* (does|did) not answer", line)
+            with pytest.raises(errors.UnavailableError, match=f"{ps.name} at .* (does|did) not answer"):
+                cluster.variables()
+        finally:
+            os.kill(ps.pid, signal.SIGCONT)
+        cluster.kill("ps")
+        assert cluster.waits() == [] and cluster.variables() == []
 
 
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "exit", "exception"])

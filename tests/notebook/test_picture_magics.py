@@ -7,6 +7,8 @@ import re
 import pytest
 from IPython.core.error import UsageError
 
+from dtflab.base import errors
+from dtflab.cluster import stubs
 from dtflab.notebook import arguments
 from dtflab.viz import Picture
 from tests.notebook.cells import MODEL, cell, magic
@@ -32,7 +34,26 @@ def test_timeline(model):
     assert magic(model, "%dtf_memory traced", "picture").sentence.startswith("Memory of one step")
 
 
-def test_asking_another_process(shell):
+def test_placement_in_another_process(shell):
+    magic(shell, "%dtf_cluster --ps 1 --worker 2 --engine process", "cluster")
+    shell.run_cell(MODEL).raise_error()
+    for line in ("%dtf_placement", "%dtf_placement y"):
+        text = magic(shell, line, "picture").text
+        assert re.search(r"/job:ps/replica:0/task:0/device:CPU:0 .*v/read", text)
+        assert re.search(r"/job:worker/replica:0/task:1/device:CPU:0 .*x, y", text)
+        assert ("v/Assign" in text) == (line == "%dtf_placement")
+
+
+def test_asking_a_master_of_tensorflow(shell, monkeypatch):
+    """Here, one of dtflab that does not know the questions either."""
+    call = stubs.MasterStub._call
+
+    def of_tensorflow(stub, method, *rest):
+        if method in ("Placed", "Reasons"):
+            raise errors.UnimplementedError.of(method)
+        return call(stub, method, *rest)
+
+    monkeypatch.setattr(stubs.MasterStub, "_call", of_tensorflow)
     magic(shell, "%dtf_cluster --ps 1 --worker 2 --engine process", "cluster")
     shell.run_cell(MODEL).raise_error()
     for line in ("%dtf_placement", "%dtf_placement y"):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import dtflab as tf
+from dtflab.cluster import stubs
 from dtflab.viz.explain import MOST_ROWS
 from tests.graphs import build, recipes
 from tests.viz.programs import PS, worker
@@ -98,11 +99,20 @@ def test_loops_and_branches_are_told_once():
     assert all(op.set for op in story.ops)
 
 
-def test_a_master_in_another_process():
+@pytest.mark.parametrize("reports", [True, False])
+def test_a_master_in_another_process(reports, monkeypatch):
+    """One of TensorFlow does not report where nodes are."""
+
+    def unknown(*request):
+        raise NotImplementedError
+
+    if not reports:
+        monkeypatch.setattr(stubs.MasterStub, "placed", unknown)
     with tf.Cluster(worker=1, engine="process") as cluster, tf.Session(cluster.target) as session:
         story = tf.explain(tf.negative(tf.constant(1.0), name="n"), session=session)
-    assert not story.from_master and "dtflab's rules" in repr(story)
+    assert story.from_master == reports and ("dtflab's rules" in repr(story)) != reports
     assert {op.device for op in story.ops} == {"/job:worker/replica:0/task:0/device:CPU:0"}
+    assert "test_explain.py" in next(op.line for op in story.ops if op.name == "n")
 
 
 def test_fetches_that_are_not_there():

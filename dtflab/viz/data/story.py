@@ -112,7 +112,7 @@ def _placed(session: BaseSession, devices: Sequence[str], task: str) -> tuple[li
     """The graph on its devices, why each node is there, and whether the master said so itself."""
     try:
         return session.placed_nodes(), session.placement_reasons(), True
-    except NotImplementedError:  # the master is in another process
+    except NotImplementedError:  # the master is TensorFlow's
         where = placed_by_rules(session, devices, task)
         return [node.replace(device=where[node.name]) for node in session.graph.nodes()], where.reasons, False
 

@@ -1,0 +1,52 @@
+"""Views of a task: its calls, what waits at it, its variables and its queues, as rows that can travel.
+
+Stands for nothing in TensorFlow, whose servers do not report them.
+
+Rule: a view is JSON (numbers, texts, lists), so a cluster asks a task in another process as one in its own. It is read
+without running anything, and without holding a lock for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from dtflab.cluster.resources_held import queues_on, variables_on
+from dtflab.ops.queues.shared_accumulator import Accumulator
+from dtflab.ops.queues.shared_queue import Queue
+
+if TYPE_CHECKING:
+    from dtflab.cluster.task import Task
+
+View = Callable[["Task"], Sequence[object]]
+
+
+def _waits(task: Task) -> list[str]:
+    """A line for each tensor that was asked for and is not there, and for each op that waits at a queue."""
+    lines = []
+    for step_id, key in task.worker.rendezvous.waiting():
+        _, _, receiver, tensor, _ = key.split(";")
+        lines.append(f"{receiver} waits for {tensor}, which {task.name} owes it (step {step_id})")
+    for device in task.worker.devices:
+        lined_up = [r for _, _, r in device.resources.items() if isinstance(r, Queue | Accumulator)]
+        lines += [f"{device.name}: {line}" for resource in lined_up for line in resource.waits()]
+    return lines
+
+
+def _calls(task: Task) -> Sequence[object]:
+    return task.log.kept()
+
+
+def _variables(task: Task) -> Sequence[object]:
+    return variables_on(task.worker.devices)
+
+
+def _queues(task: Task) -> Sequence[object]:
+    return queues_on(task.worker.devices)
+
+
+# The name of each, which is also that of its method on the wire.
+VIEWS: Mapping[str, View] = MappingProxyType(
+    {"Calls": _calls, "Waits": _waits, "Variables": _variables, "Queues": _queues}
+)
