@@ -92,6 +92,31 @@ def test_an_optimizer_makes_the_step_that_it_makes_on_a_cpu(cupy, name):
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_a_convolution_and_its_gradients_are_those_of_a_cpu(cupy, padding):
+    random = np.random.default_rng(6)
+    images, filters = random.normal(size=(3, 9, 8, 2)), random.normal(size=(3, 2, 2, 5))
+    found = []
+    for place in (GPU, "/cpu:0"):
+        with tf.Graph().as_default(), tf.device(place):
+            x, w = (tf.constant(value.astype(np.float32)) for value in (images, filters))
+            y = tf.nn.max_pool(
+                tf.nn.relu(tf.nn.conv2d(x, w, [1, 2, 1, 1], padding)), [1, 2, 2, 1], [1, 2, 2, 1], "SAME"
+            )
+            with session() as sess:
+                found.append(sess.run([y, *tf.gradients(y * y, [x, w])]))
+    for on_card, on_cpu in zip(*found, strict=True):
+        np.testing.assert_allclose(on_card, on_cpu, rtol=1e-3, atol=1e-4)  # a card may compute in TF32
+
+
+def test_a_large_product_is_that_of_a_cpu(cupy):
+    a, b = np.random.default_rng(7).normal(size=(2, 300, 300)).astype(np.float32)
+    with tf.device(GPU):
+        product = tf.matmul(a, b, transpose_b=True)
+    with session() as sess:
+        np.testing.assert_allclose(sess.run(product), a @ b.T, rtol=1e-3, atol=0.05)
+
+
 def test_cuda_numbers_its_cards_itself_and_a_ps_task_sees_none(cupy, monkeypatch):
     def gpus(job):
         server = tf.train.Server({job: ["localhost:0"]}, job, 0)
