@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
 from dtflab.cluster.incoming import nodes_of
+from dtflab.cluster.stepping import Stepping
 from dtflab.cluster.tensor_codec import (
     NO_HEADER,
     Buffer,
@@ -77,10 +78,12 @@ class MasterService:
         self._graphs: dict[str, _Growing] = {}  # by session
         self._callables: dict[tuple[str, int], CallableOptions] = {}
         self._numbers = itertools.count(1)
+        self._stepping = Stepping(task.master)
 
     def methods(self) -> Mapping[str, Method]:
         """Method name → its function."""
         return {
+            **self._stepping.methods(),
             "CreateSession": self._create_session,
             "ExtendSession": self._extend_session,
             "PartialRunSetup": self._partial_run_setup,
@@ -178,6 +181,7 @@ class MasterService:
 
     def _forget(self, handle: str) -> None:
         self._graphs.pop(handle, None)
+        self._stepping.forget(handle)
         for key in [key for key in list(self._callables) if key[0] == handle]:
             self._callables.pop(key, None)
         self._master.close_session(handle)

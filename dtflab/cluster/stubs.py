@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, OpenCall
 from dtflab.cluster.incoming import nodes_of
+from dtflab.cluster.stepping import RemoteSteps
 from dtflab.cluster.tensor_codec import NO_HEADER, Buffer, Pieces, parse, parse_named, serialize_named, unframed
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from dtflab.protos.step_stats_pb2 import StepStats
     from dtflab.runtime.pushing import PushingRendezvousMgr
     from dtflab.runtime.runner import Step
-    from dtflab.runtime.transport import Feeds
+    from dtflab.runtime.steps import Steps
+    from dtflab.runtime.transport import Explain, Feeds
 
 Answered = Callable[[Buffer, errors.OpError | None], object]  # with the answer, or its error
 _SLACK = 0.5  # seconds that a master has to answer that time is up, before its client stops waiting
@@ -192,6 +194,20 @@ class MasterStub:
         _raise_stored(response)
         values = dict(tensors)
         return response, [values[name] for name in request.fetch]
+
+    def step_through(
+        self,
+        handle: str,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: RunOptions | None,
+        metadata: RunMetadata | None,
+        rebuild: Callable[[list[object]], object],
+        explain: Explain,
+    ) -> Steps:
+        """Begin a step that stands still there before each set; UnimplementedError if the master is TensorFlow's."""
+        return RemoteSteps(self._call, handle, feeds, fetches, targets, options, metadata, rebuild, explain)
 
     def close_session(self, handle: str) -> None:
         """Release the session there, if it still exists (TensorFlow raises if not, and so hides why)."""

@@ -255,17 +255,13 @@ class BaseSession:
     ) -> Steps:
         """Begin a step that is run by hand: `next()` runs the nodes that are ready, `finish()` gives what `run` gives.
 
-        The arguments are those of `run`. NotImplementedError for a master in another process.
+        The arguments are those of `run`. NotImplementedError for a master of TensorFlow.
         """
         self._check_usable()
         feeds = checked_feeds(self._graph, feed_dict or {})
         wanted = self._resolve(fetches, feeds)
-        master = self._local_master(
-            f"The master of {self._target} is in another process and runs its steps in one go. Step through a session "
-            "of this process: tf.Session(), or tf.Session(cluster.target) of a tf.Cluster(…) in it."
-        )
         try:
-            return master.step_through(
+            return self._opened().step_through(
                 self._handle,
                 list(zip(wanted.feed_names, feeds.values(), strict=True)),
                 wanted.fetch_names,
@@ -275,6 +271,11 @@ class BaseSession:
                 rebuild=lambda values: wanted.rebuild(values, self, feeds),
                 explain=lambda error: explained(error, self._graph),
             )
+        except errors.UnimplementedError:
+            raise NotImplementedError(
+                f"The master of {self._target} is not one of dtflab: it runs its steps in one go. Step through a "
+                "session of dtflab: tf.Session(), or tf.Session(cluster.target) of a tf.Cluster(…)."
+            ) from None
         except (errors.OpError, KeyboardInterrupt) as error:
             raise explained(error, self._graph) from None
 

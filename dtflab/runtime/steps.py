@@ -225,6 +225,11 @@ class Steps:
         self._run()
 
     @property
+    def error(self) -> BaseException | None:
+        """Why the step has failed."""
+        return self._step.error
+
+    @property
     def ready(self) -> list[str]:
         """The nodes that the next set runs. In a loop, `name[2]` is the node in the third turn."""
         return [name_of(*place) for place in self._step.held]
@@ -264,7 +269,7 @@ class Steps:
         If none is ready, because all wait for something outside, a `patient` call waits for that; another one says that
         nothing ran, and `next` may be called again. Raises the error of the step, and RuntimeError when it is over.
         """
-        if self.over and self._step.error is None:
+        if self.over and self.error is None:
             raise RuntimeError("The step is over; finish() gives its values.")
         return self._run(patient)
 
@@ -272,8 +277,8 @@ class Steps:
         """Run what is left, and return the values of the fetches; as `Session.run`, it waits as long as that takes."""
         for _ in self:
             pass
-        if self._step.error is not None:
-            raise self._step.error
+        if self.error is not None:
+            raise self.error
         return self._collect() if not self._values else self._values[0]
 
     def printed(self) -> object:
@@ -339,7 +344,7 @@ class Steps:
         self.close()
 
     def __repr__(self) -> str:
-        if (error := self._step.error) is not None:
+        if (error := self.error) is not None:
             return f"step failed after set {len(self.records)}: {getattr(error, 'message', error)}"
         counts = [(readable(name), count) for name, count in self.counts.items()]
         head = f"step after set {len(self.records)}" if self.records else "step, not begun"

@@ -74,6 +74,19 @@ class MasterInterface(Protocol):
     def reasons(self, handle: str) -> dict[str, str]:
         """Why each node of the placed graph is where it is, in a sentence; by name."""
 
+    def step_through(
+        self,
+        handle: str,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: RunOptions | None,
+        metadata: RunMetadata | None,
+        rebuild: Callable[[list[object]], object],
+        explain: Explain,
+    ) -> Steps:
+        """Begin a step that stands still before each set; its values go through `rebuild`, its errors `explain`."""
+
     def local(self) -> LocalMaster | None:
         """This master with all that it can do, if it is in this process; None for one elsewhere."""
 
@@ -95,19 +108,6 @@ class LocalMaster(MasterInterface, Protocol):
         watch: Callable[[Step], object] | None = None,
     ) -> list[object]:
         """Run one step. `watch(step)` is called before it begins, so that the caller can cancel it."""
-
-    def step_through(
-        self,
-        handle: str,
-        feeds: Feeds,
-        fetches: Sequence[str],
-        targets: Sequence[str],
-        options: RunOptions | None,
-        metadata: RunMetadata | None,
-        rebuild: Callable[[list[object]], object],
-        explain: Explain,
-    ) -> Steps:
-        """Begin a step that stands still before each set; its values go through `rebuild`, its errors `explain`."""
 
 
 Explain = Callable[[errors.OpError | KeyboardInterrupt], BaseException]  # the error as its user should see it

@@ -7,7 +7,7 @@ Rule: it is made for a call, and only if somebody watches then; other methods of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
     from dtflab.runtime.master import MasterSession
     from dtflab.runtime.runner import Step
-    from dtflab.runtime.transport import Feeds, LocalMaster, MasterInterface
+    from dtflab.runtime.steps import Steps
+    from dtflab.runtime.transport import Explain, Feeds, LocalMaster, MasterInterface
 
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 
@@ -80,6 +81,20 @@ class WatchedMaster:
         """Feed and fetch part of a partial run."""
         with _ClientCall(self._master, "PartialRun", ", ".join(fetches), feeds) as call:
             return call.answer(self._master.partial_run(handle, partial_handle, feeds, fetches))
+
+    def step_through(
+        self,
+        handle: str,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: RunOptions | None,
+        metadata: RunMetadata | None,
+        rebuild: Callable[[list[object]], object],
+        explain: Explain,
+    ) -> Steps:
+        """Begin a step that is run by hand; not reported, as TensorFlow has no such call."""
+        return self._master.step_through(handle, feeds, fetches, targets, options, metadata, rebuild, explain)
 
     def close_session(self, handle: str) -> None:
         """Release the session."""

@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given, settings
 
 import dtflab as tf
+from dtflab.base import errors
+from dtflab.cluster import stubs
 from dtflab.graph.apply_op import apply_op
+from tests.cluster.two_tasks import until
 from tests.graphs import build, recipes, run, run_in_steps
 from tests.runtime.ops import op
 
@@ -419,10 +422,82 @@ def test_a_trace_of_a_step_through():
     assert "n" in {node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats}
 
 
-def test_a_master_in_another_process_says_what_to_do():
-    with (
-        tf.Cluster(worker=1, engine="process") as cluster,
-        tf.Session(cluster.target) as session,
-        pytest.raises(NotImplementedError, match=r"in another process.*tf\.Session\(\)"),
-    ):
-        session.step_through(tf.constant(1.0))
+def test_a_master_of_tensorflow_says_what_to_do(monkeypatch):
+    def unknown(stub, method, request, timeout=None):
+        raise errors.UnimplementedError.of(method)
+
+    with tf.Cluster(worker=1, engine="process") as cluster, tf.Session(cluster.target) as session:
+        one = tf.constant(1.0)
+        assert session.run(one) == 1.0
+        monkeypatch.setattr(stubs.MasterStub, "_call", unknown)
+        with pytest.raises(NotImplementedError, match=r"is not one of dtflab.*tf\.Session\(\)"):
+            session.step_through(one)
+        monkeypatch.undo()
+
+
+# -- in another process ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    with tf.Cluster(ps=1, worker=1, engine="process") as cluster:
+        yield cluster
+
+
+def stepped(cluster):
+    """Everything that a step through shows: its start, its sets, the nodes after each, and the values."""
+    x = tf.placeholder(tf.float32, [None], name="x")
+    with tf.device("/job:worker/task:0"):
+        doubled = tf.multiply(x, 2.0, name="doubled")
+        turns, total = tf.while_loop(
+            lambda i, s: i < 2, lambda i, s: (i + 1, s + tf.reduce_sum(doubled)), [0, 0.0], name="loop"
+        )
+    with tf.Session(cluster.target) as session, session.step_through([total, {"n": turns}], {x: [1.0, 2.0]}) as steps:
+        seen = [steps.ready, steps.counts, [repr(steps)]]
+        while not steps.over:
+            record = steps.next(patient=True)
+            seen.append([record, steps.ready, steps.waiting, steps.counts, steps.nodes])
+        seen.append(steps.finish())
+        with pytest.raises(RuntimeError, match="The step is over"):
+            steps.next()
+        assert len(steps.records) > 5
+        return seen, repr(steps)
+
+
+def test_a_step_of_another_process_shows_what_one_of_this_process_shows(elsewhere):
+    with tf.Cluster(ps=1, worker=1) as here:
+        expected = stepped(here)
+    with tf.Graph().as_default():
+        assert stepped(elsewhere) == expected
+    assert expected[0][-1] == [12.0, {"n": 2}]
+
+
+def test_an_error_in_a_step_of_another_process_names_the_users_line(elsewhere):
+    x = tf.placeholder(tf.float32, [], name="x")
+    checked = tf.check_numerics(x, "not a number")
+    with tf.Session(elsewhere.target) as session:
+        steps = session.step_through(checked, {x: np.nan})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="not a number") as caught:
+            steps.finish()
+        assert "test_step_through.py" in str(caught.value) and steps.over and "failed" in repr(steps)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            steps.finish()
+        traced = tf.RunMetadata()
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        assert session.step_through(checked, {x: 1.0}, options, traced).finish() == 1.0
+        assert "CheckNumerics" in {
+            node.node_name for device in traced.step_stats.dev_stats for node in device.node_stats
+        }
+
+
+def test_a_step_of_another_process_that_waits_can_be_given_up(elsewhere):
+    queue = tf.FIFOQueue(1, [tf.float32], [[]], shared_name="empty")
+    row = queue.dequeue(name="row")
+    with tf.Session(elsewhere.target) as session:
+        steps = session.step_through(row)
+        until(lambda: steps.next() and steps.waiting == ["row"], "it waits")
+        steps.close()
+        assert steps.over and "closed" in repr(steps)
+        until(lambda: not [line for line in elsewhere.waits() if "row" in line], "nothing waits")
+        session.run(queue.enqueue(1.0))
+        assert session.step_through(row).finish() == 1.0
