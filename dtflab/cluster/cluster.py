@@ -27,7 +27,7 @@ from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceMan
 from dtflab.cluster.clients import Client, Clients
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
-from dtflab.cluster.process import ProcessTask
+from dtflab.cluster.process import KINDS, ProcessTask
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable, queues_on, variables_on
 from dtflab.cluster.server import Server
 from dtflab.cluster.task import calls_of
@@ -49,6 +49,7 @@ from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
 from dtflab.virtual.world import World
 
+ENGINES = ("inprocess", *KINDS)
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
 
@@ -109,8 +110,9 @@ class Cluster:
     """Tasks of a distributed TensorFlow program: `Cluster(ps=1, worker=2)` or `Cluster({"ps": [...], ...})`.
 
     A job is a number of tasks or a list of addresses. `engine` says where tasks live: "inprocess", objects of this
-    process whose addresses are only names (`listen=True` binds loopback ports too), or "process", one OS process each.
-    `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
+    process whose addresses are only names (`listen=True` binds loopback ports too); "process", one OS process each;
+    "tensorflow", the same with TensorFlow's own servers (`pip install dtflab[tensorflow]`), which listen on all
+    networks. `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
 
     `gpus=2` puts as many simulated GPUs into each host: `gpu="K40"` is their model, `gpu_memory="4GiB"` what each has.
     A job's tasks have a host each if only their number is given; else tasks with the same host part of their addresses
@@ -149,15 +151,17 @@ class Cluster:
             "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
         }  # fmt: skip
         check_options(clock, engine, listen, options)
-        if engine not in ("inprocess", "process"):
-            raise ValueError(f"Unknown engine {engine!r}: choose 'inprocess' or 'process'.")
-        self.engine = engine
+        if engine not in ENGINES:
+            raise ValueError(f"Unknown engine {engine!r}: choose one of {', '.join(ENGINES)}.")
+        self.engine, self._kind = engine, KINDS.get(engine)
+        if self._kind is not None:
+            self._kind.check(engine, simulates=gpus is not None)
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
         self.world: World | None = None
-        self.spec = addresses.spec_of(spec, jobs, self.name, with_ports=listen or engine == "process")
-        if engine == "process":
-            addresses.check_loopback(self.spec)
+        self.spec = addresses.spec_of(spec, jobs, self.name, with_ports=listen or self._kind is not None)
+        if self._kind is not None:
+            addresses.check_loopback(self.spec, engine)
         if gpus is None and gpu is not None and clock == "virtual":
             gpus = 1
         self._homes = Homes(
@@ -193,8 +197,8 @@ class Cluster:
         _alive.add(self)
 
     def _new_task(self, job: str, index: int) -> RunningTask:
-        if self.engine == "process":
-            return ProcessTask(self.spec, job, index, self._config, self._homes.environment(job, index))
+        if self._kind is not None:
+            return ProcessTask(self.spec, job, index, self._config, self._homes.environment(job, index), self.engine)
         return InProcessTask(self.spec, job, index, self._config, self._listen, self.clock, self._homes.of(job, index))
 
     def _await_ready(self, task: RunningTask) -> None:
@@ -381,7 +385,7 @@ class Cluster:
     def waits(self) -> list[str]:
         """Describe everything that waits now: for GPUs of the cluster, for tensors and queues of in-process tasks.
 
-        Tasks in processes of their own are not asked. One line says so, if there are any.
+        Tasks in processes of their own do not report it. One line says so, if there are any.
         """
         lines = self._manager.waiting()
         for task in self.tasks:
@@ -393,9 +397,8 @@ class Cluster:
                 for device in worker.devices:
                     lined_up = [r for _, _, r in device.resources.items() if isinstance(r, Queue | Accumulator)]
                     lines += [f"{device.name}: {line}" for resource in lined_up for line in resource.waits()]
-        unasked = [task.name for task in self.tasks if not isinstance(task, InProcessTask) and task.state == "running"]
-        if unasked:
-            lines.append(f"In processes of their own, which are not asked for what they wait: {', '.join(unasked)}")
+        if self._kind and (silent := [task.name for task in self.tasks if task.state == "running"]):
+            lines.append(f"In {self._kind.are}, which do not report what they wait for: {', '.join(silent)}")
         return lines
 
     def variables(self) -> list[HeldVariable]:
@@ -411,20 +414,20 @@ class Cluster:
 
     def local_devices(self, what: str) -> list[Device]:
         """The devices of its tasks in this process; NotImplementedError if it has none there."""
-        own = [task for task in self.tasks if isinstance(task, InProcessTask)]
-        if not own:
-            raise NotImplementedError(
-                f"The tasks of {self.name} are processes of their own, which do not report their {what}. Look at "
-                "them in a cluster with engine='inprocess'."
-            )
-        return [device for task in own if task.state == "running" for device in task.server.task.devices]
+        if self._kind is not None:
+            raise self._kind.not_reported(self.name, what)
+        own = [task for task in self.tasks if isinstance(task, InProcessTask) and task.state == "running"]
+        return [device for task in own for device in task.server.task.devices]
 
     def calls(self) -> list[Call]:
         """The latest calls between its tasks, as a wire carries them, oldest first: parts of steps, and tensors.
 
         Each is listed once, as the task noted it that was called; a tensor `pushed` was not asked for. What a process
-        that has ended had noted is gone; UnavailableError names one that does not answer within 5 s.
+        that has ended had noted is gone; UnavailableError names one that does not answer within 5 s. TensorFlow servers
+        note none: NotImplementedError.
         """
+        if self._kind is not None and not self._kind.is_dtflab:
+            raise self._kind.not_reported(self.name, "calls")
         return sorted(itertools.chain.from_iterable(task.calls() for task in self.tasks))
 
     def __repr__(self) -> str:

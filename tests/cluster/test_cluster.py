@@ -139,7 +139,7 @@ def test_an_exception_leaves_nothing_running(engine):
             "a:1 occurs twice.*: /job:ps/task:0 and /job:worker",
         ),
         ({"worker": ["a:1", "b:1", "a:1"]}, ValueError, "/job:worker/task:0 and /job:worker/task:2 have it. Give each"),
-        ({"worker": 1, "engine": "cloud"}, ValueError, "'inprocess' or 'process'"),
+        ({"worker": 1, "engine": "cloud"}, ValueError, "one of inprocess, process, tensorflow"),
     ],
 )
 def test_arguments_that_are_refused(arguments, error, text):
@@ -334,10 +334,10 @@ def error_class(session, fetch):
     return caught.type
 
 
-def test_waits_says_that_it_does_not_ask_processes():
+def test_waits_says_that_processes_do_not_report_theirs():
     with tf.Cluster(ps=1, worker=1, engine="process") as cluster:
         (line,) = cluster.waits()
-        assert line.startswith("In processes of their own, which are not asked")
+        assert line.startswith("In processes of their own, which do not report what they wait for")
         assert line.endswith(": /job:ps/replica:0/task:0, /job:worker/replica:0/task:0")
         cluster.kill("ps", 0)
         assert cluster.waits()[0].endswith(": /job:worker/replica:0/task:0")
