@@ -3,7 +3,8 @@
 Read `cluster` (many tasks at once), `cluster_spec` (jobs and addresses), `task` (devices, worker and master of one),
 `server` (how others reach it), `connect` (from a session's target to its master).
 How tasks start: `addresses` (where they are), `hosts_of_tasks` (their hosts and cards), `inprocess` (in this process),
-`process` (in processes of their own), `serve` (as a program on any machine), `virtual_time` (in a simulated world).
+`process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as a program on any machine), `virtual_time`
+(in a simulated world).
 How they reach each other: `services` (messages become calls), `answering` (errors and callers that give up), `stubs`
 (calls become messages), `grpc_transport` (the wire that TensorFlow knows, too), `link` (a faster one between processes
 of dtflab), `outbox` (what one end of it has to send), `negotiation` (how two of them agree on it), `shared_memory`

@@ -73,12 +73,12 @@ def counted(jobs: dict[str, Any]) -> set[str]:
     return {job for job, tasks in jobs.items() if isinstance(tasks, int)}
 
 
-def check_loopback(spec: ClusterSpec) -> None:
-    """The process engine starts its tasks on this machine, where only loopback is bound."""
+def check_loopback(spec: ClusterSpec, engine: str) -> None:
+    """An engine that starts processes starts them on this machine, where only loopback is bound."""
     for job, index, address in members(spec):
         if not is_loopback(address):
             raise ValueError(
-                f"engine='process' needs loopback addresses, but /job:{job}/task:{index} is at {address!r}. Use "
+                f"engine={engine!r} needs loopback addresses, but /job:{job}/task:{index} is at {address!r}. Use "
                 "'localhost:<port>', numbers of tasks (ps=1, worker=2), or engine='inprocess', where it is a name."
             )
 

@@ -27,7 +27,7 @@ from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceMan
 from dtflab.cluster.clients import Client, Clients
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
-from dtflab.cluster.process import ProcessTask
+from dtflab.cluster.process import KINDS, ProcessTask
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable
 from dtflab.cluster.server import Server
 from dtflab.cluster.task import calls_of
@@ -47,6 +47,7 @@ from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
 from dtflab.virtual.world import World
 
+ENGINES = ("inprocess", *KINDS)
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
 
@@ -107,8 +108,9 @@ class Cluster:
     """Tasks of a distributed TensorFlow program: `Cluster(ps=1, worker=2)` or `Cluster({"ps": [...], ...})`.
 
     A job is a number of tasks or a list of addresses. `engine` says where tasks live: "inprocess", objects of this
-    process whose addresses are only names (`listen=True` binds loopback ports too), or "process", one OS process each.
-    `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
+    process whose addresses are only names (`listen=True` binds loopback ports too); "process", one OS process each;
+    "tensorflow", the same with TensorFlow's own servers (`pip install dtflab[tensorflow]`), which listen on all
+    networks. `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
 
     `gpus=2` puts as many simulated GPUs into each host: `gpu="K40"` is their model, `gpu_memory="4GiB"` what each has.
     A job's tasks have a host each if only their number is given; else tasks with the same host part of their addresses
@@ -147,15 +149,17 @@ class Cluster:
             "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
         }  # fmt: skip
         check_options(clock, engine, listen, options)
-        if engine not in ("inprocess", "process"):
-            raise ValueError(f"Unknown engine {engine!r}: choose 'inprocess' or 'process'.")
-        self.engine = engine
+        if engine not in ENGINES:
+            raise ValueError(f"Unknown engine {engine!r}: choose one of {', '.join(ENGINES)}.")
+        self.engine, self._kind = engine, KINDS.get(engine)
+        if self._kind is not None:
+            self._kind.check(engine, simulates=gpus is not None)
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
         self.world: World | None = None
-        self.spec = addresses.spec_of(spec, jobs, self.name, with_ports=listen or engine == "process")
-        if engine == "process":
-            addresses.check_loopback(self.spec)
+        self.spec = addresses.spec_of(spec, jobs, self.name, with_ports=listen or self._kind is not None)
+        if self._kind is not None:
+            addresses.check_loopback(self.spec, engine)
         if gpus is None and gpu is not None and clock == "virtual":
             gpus = 1
         self._homes = Homes(
@@ -191,8 +195,8 @@ class Cluster:
         _alive.add(self)
 
     def _new_task(self, job: str, index: int) -> RunningTask:
-        if self.engine == "process":
-            return ProcessTask(self.spec, job, index, self._config, self._homes.environment(job, index))
+        if self._kind is not None:
+            return ProcessTask(self.spec, job, index, self._config, self._homes.environment(job, index), self.engine)
         return InProcessTask(self.spec, job, index, self._config, self._listen, self.clock, self._homes.of(job, index))
 
     def _await_ready(self, task: RunningTask) -> None:
@@ -379,14 +383,18 @@ class Cluster:
     def waits(self) -> list[str]:
         """Describe everything that waits now: for GPUs of the cluster, for tensors and queues of its tasks.
 
-        One line each, also for a task that does not answer.
+        One line each, also for a task that does not answer, and for TensorFlow servers, which do not report it.
         """
         lines = self._manager.waiting()
+        if self._kind is not None and not self._kind.is_dtflab:
+            silent = [task.name for task in self.tasks if task.state == "running"]
+            names = ", ".join(silent)
+            return lines + [f"In {self._kind.are}, which do not report what they wait for: {names}"] * bool(silent)
         for task in self.tasks:
             try:
                 lines += task.view("Waits")
-            except errors.UnavailableError as silent:
-                lines.append(silent.message)
+            except errors.UnavailableError as unavailable:
+                lines.append(unavailable.message)
         return lines
 
     def variables(self) -> list[HeldVariable]:
@@ -404,16 +412,19 @@ class Cluster:
         return [HeldQueue.of(row) for row in self._rows("Queues")]
 
     def _rows(self, view: str) -> list[Any]:
-        """The rows of a view of each running task."""
-        return [row for task in self.tasks if task.state == "running" for row in task.view(view)]
+        """The rows of a view of each task; NotImplementedError if the tasks do not report it."""
+        if self._kind is not None and not self._kind.is_dtflab:
+            raise self._kind.not_reported(self.name, view.lower())
+        return [row for task in self.tasks for row in task.view(view)]
 
     def calls(self) -> list[Call]:
         """The latest calls between its tasks, as a wire carries them, oldest first: parts of steps, and tensors.
 
         Each is listed once, as the task noted it that was called; a tensor `pushed` was not asked for. What a process
-        that has ended had noted is gone; UnavailableError names one that does not answer within 5 s.
+        that has ended had noted is gone; UnavailableError names one that does not answer within 5 s. TensorFlow servers
+        note none: NotImplementedError.
         """
-        return sorted(itertools.chain.from_iterable(calls_of(task.view("Calls")) for task in self.tasks))
+        return sorted(calls_of(self._rows("Calls")))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)

@@ -1,25 +1,30 @@
-"""The process engine: one operating system process per task, gRPC on loopback.
+"""The engines that start one operating system process per task, gRPC on loopback: dtflab's servers, or TensorFlow's.
 
 A child lives as long as its standard input is open. So it ends with its parent whatever happens to that: `stop`, an
 exception, the end of a kernel, a kill.
 
-Run as `python -m dtflab.cluster.process`, this module is the child.
+Run as `python -m dtflab.cluster.process ENGINE DEFINITION`, this module is the child.
+
+Rule: what the engines differ in is a row of `KINDS`.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import importlib
+import importlib.util
 import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.base import errors
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.task import await_task
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
 from dtflab.protos.config_pb2 import ConfigProto
@@ -30,10 +35,68 @@ if TYPE_CHECKING:
 
 _READY = "dtflab task is ready"
 _GRACE_S = 2.0  # for a process to end by itself
+_ANSWER_S = 5.0  # for a task that serves to answer
+
+
+class Kind(NamedTuple):
+    """A kind of server for children, with all that its cluster must know of it."""
+
+    are: str  # what its tasks are, for messages
+    serve: Callable[[ServerDef], Any]  # starts the server, in the child
+    stop: Callable[[Any], object]  # ends it
+    package: str = ""  # which it needs, and the name of the extra that installs it
+    environment: Mapping[str, str] = MappingProxyType({})  # where the parent's says nothing else
+    is_dtflab: bool = True  # has simulated GPUs, and keeps the calls that it got
+
+    def check(self, engine: str, simulates: bool) -> None:
+        """Raise FailedPreconditionError if the package is missing, ValueError for GPUs that it can't simulate."""
+        if self.package and importlib.util.find_spec(self.package) is None:
+            raise errors.FailedPreconditionError.of(
+                f"engine={engine!r} needs the package {self.package}, which is not installed. Install it "
+                f"(pip install 'dtflab[{self.package}]'), or choose engine='process'."
+            )
+        if simulates and not self.is_dtflab:
+            raise ValueError(
+                f"gpus=… simulates GPUs, which {self.are} can't have. Leave it out, or choose engine='process'."
+            )
+
+    def not_reported(self, cluster: str, what: str) -> NotImplementedError:
+        """The error of a question that no task of the cluster answers."""
+        return NotImplementedError(
+            f"The tasks of {cluster} are {self.are}, which do not report their {what}. Look at them in a cluster with "
+            "engine='inprocess'."
+        )
+
+
+def _dtflab_server(definition: ServerDef) -> Any:
+    from dtflab.cluster.server import Server
+
+    return Server(definition)
+
+
+def _tensorflow_server(definition: ServerDef) -> Any:
+    train = importlib.import_module("tensorflow.compat.v1").train
+    return train.Server(train.ServerDef.FromString(definition.SerializeToString()))
+
+
+KINDS: Mapping[str, Kind] = {
+    "process": Kind("processes of their own", _dtflab_server, lambda server: server.stop()),
+    "tensorflow": Kind(
+        "TensorFlow servers",
+        _tensorflow_server,
+        lambda server: os._exit(0),  # it can't be stopped
+        package="tensorflow",
+        environment={"TF_CPP_MIN_LOG_LEVEL": "1"},
+        is_dtflab=False,
+    ),
+}
 
 
 class ProcessTask:
-    """A task in a process of its own, whose environment is this one's with `environment` on it (None takes away)."""
+    """A task in a process of its own, whose environment is this one's with `environment` on it (None takes away).
+
+    `engine` is one of `KINDS`.
+    """
 
     def __init__(
         self,
@@ -42,6 +105,7 @@ class ProcessTask:
         index: int,
         config: ConfigProto | None = None,
         environment: Mapping[str, str | None] = MappingProxyType({}),
+        engine: str = "process",
     ) -> None:
         self.name = f"/job:{job}/replica:0/task:{index}"
         self.address = spec.task_address(job, index)
@@ -52,15 +116,16 @@ class ProcessTask:
         definition.cluster.CopyFrom(spec.as_cluster_def())
         self._ready = REAL.event()  # it serves, or has ended
         self._serves = False
+        encoded = base64.b64encode(definition.SerializeToString()).decode()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "dtflab.cluster.process", base64.b64encode(definition.SerializeToString()).decode()],
+            [sys.executable, "-m", "dtflab.cluster.process", engine, encoded],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
             start_new_session=True,  # Ctrl-C is the parent's: it reaches all processes of a session
-            env=_environment(environment),
+            env=_environment(KINDS[engine], environment),
         )
         self._deadline = 0.0  # the moment at which it is made to end, once it has been asked
         try:
@@ -97,10 +162,16 @@ class ProcessTask:
         return "running" if self._process.poll() is None else f"ended ({self._process.returncode})"
 
     def devices(self) -> list[Any]:
-        """DeviceAttributes of its devices, asked over the wire once."""
+        """DeviceAttributes of its devices, asked over the wire once; none if it has ended.
+
+        A client's connection to a task that was lost takes up to a second to notice that it has restarted.
+        """
         if not self._devices:
             with self._asked() as stub:
-                self._devices = stub.get_status()
+                await_task(
+                    lambda: self._devices.extend(stub.get_status()), self.name, self.address, REAL, _ANSWER_S,
+                    lambda: self.state != "running",
+                )  # fmt: skip
         return self._devices
 
     def view(self, name: str) -> Sequence[Any]:
@@ -150,24 +221,22 @@ class ProcessTask:
         self._process.stdout.close()
 
 
-def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
+def _environment(kind: Kind, changes: Mapping[str, str | None]) -> dict[str, str]:
     """The child's environment: this process's variables and modules, its timeouts, and the changes."""
     own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
-    merged = {**os.environ, **timeouts.as_environment(), **own, **changes}
+    merged = {**kind.environment, **os.environ, **timeouts.as_environment(), **own, **changes}
     return {name: value for name, value in merged.items() if value is not None}
 
 
-def _main(encoded: str) -> Any:
+def _main(engine: str, encoded: str) -> None:
     """Be the task that the encoded ServerDef describes, until standard input ends."""
-    from dtflab.cluster.server import Server
-
     definition = ServerDef.FromString(base64.b64decode(encoded))
     sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
-    server = Server(definition)
-    print(_READY, flush=True)
+    server = KINDS[engine].serve(definition)
+    print(f"{_READY}\n", end="", flush=True)  # one write, so no line of another thread's gets into it
     sys.stdin.read()
     REAL.spawn(_end_anyway)
-    server.stop()
+    KINDS[engine].stop(server)
 
 
 def _end_anyway() -> None:
@@ -177,4 +246,4 @@ def _end_anyway() -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    _main(*sys.argv[1:])

@@ -15,7 +15,11 @@ from dtflab.cluster.cluster import Cluster, RunningTask, device_label
 from dtflab.graph import device_spec
 from dtflab.viz.drawing.palette import look, together
 
-_WHERE = {"inprocess": "in this process", "process": "each in a process of its own"}
+_WHERE = {
+    "inprocess": "in this process",
+    "process": "each in a process of its own",
+    "tensorflow": "each a TensorFlow server in a process of its own, which listens on all networks",
+}
 _CELL = "text-align:left;padding:3px 16px 3px 0;white-space:nowrap"
 _BADGE = (
     "display:inline-block;min-width:20px;padding:0 3px;margin-right:6px;border-radius:4px;text-align:center;"

@@ -14,7 +14,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from dtflab import viz
 from dtflab.base import errors
 from dtflab.base.nest import leaves
-from dtflab.cluster.cluster import Cluster
+from dtflab.cluster.cluster import ENGINES, Cluster
 from dtflab.grading import choices, grade
 from dtflab.grading.catalogue import all_questions
 from dtflab.graph import default_stacks, scopes
@@ -31,7 +31,6 @@ from dtflab.viz.explain import Explanation, explain
 
 _EXAMPLE = hardware.EXAMPLE
 _VERBS = ("start", "status", "stop", "restart")
-_ENGINES = ("inprocess", "process")
 
 # What Tab offers: everything at once, or, of lines that hold Python, the options next to --feed and --session.
 _NEXT: dict[str, Callable[[], list[str]]] = {
@@ -65,7 +64,7 @@ class DtfMagics(Magics):
     @argument("--ps", type=int, default=0, help="number of parameter servers")
     @argument("--worker", type=int, default=0, help="number of workers")
     @argument("--job", action="append", default=[], metavar="NAME=N", help="any other job, NAME=N; may be repeated")
-    @argument("--engine", default="inprocess", help="inprocess (default) or process: one OS process per task")
+    @argument("--engine", default="inprocess", help="inprocess (default), process, or tensorflow: its own servers")
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
     @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
     @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
@@ -86,6 +85,7 @@ class DtfMagics(Magics):
         %dtf_cluster --ps 1 --worker 2               one parameter server and two workers in this process
         cluster = %dtf_cluster --ps 1 --worker 2     the same, kept for cluster.target, cluster.run(…)
         %dtf_cluster --worker 4 --engine process     four workers, each in an operating system process of its own
+        %dtf_cluster --worker 4 --engine tensorflow  the same with TensorFlow's own servers
         %dtf_cluster --ps 1 --worker 2 --gpus 2 --gpu K40 --gpu-memory 4GiB    two simulated GPUs for each worker
         %dtf_cluster --ps 1 --worker 50 --clock virtual --gpu K40 --network 10Gb/s --seed 1    in virtual time
         %dtf_cluster status                          show it again
@@ -111,8 +111,9 @@ class DtfMagics(Magics):
             raise UsageError(f"--{fewer} must be 0 or more tasks, not {jobs[fewer]}. For example: {_EXAMPLE}")
         if not any(jobs.values()):
             raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
-        if args.engine not in _ENGINES:
-            raise UsageError(f"--engine must be {' or '.join(_ENGINES)}, not {args.engine!r}. For example: {_EXAMPLE}")
+        if args.engine not in ENGINES:
+            known = ", ".join(ENGINES)
+            raise UsageError(f"--engine must be one of {known}, not {args.engine!r}. For example: {_EXAMPLE}")
         machines = hardware.options(args, [job for job, count in jobs.items() if count])
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
@@ -442,7 +443,7 @@ class DtfMagics(Magics):
         return ["--feed", "--session", *_OWN_OPTIONS.get(name, ())] if event.symbol.startswith("-") else []
 
     def _complete_cluster(self, before: str, begins: bool, option: bool) -> list[str]:
-        values = {"--engine": _ENGINES, "--name": tuple(self.clusters), **hardware.choices()}
+        values = {"--engine": ENGINES, "--name": tuple(self.clusters), **hardware.choices()}
         if before in values:
             return list(values[before])
         verbs = _VERBS if begins and not option else ()

@@ -140,7 +140,7 @@ def test_an_exception_leaves_nothing_running(engine):
             "a:1 occurs twice.*: /job:ps/task:0 and /job:worker",
         ),
         ({"worker": ["a:1", "b:1", "a:1"]}, ValueError, "/job:worker/task:0 and /job:worker/task:2 have it. Give each"),
-        ({"worker": 1, "engine": "cloud"}, ValueError, "'inprocess' or 'process'"),
+        ({"worker": 1, "engine": "cloud"}, ValueError, "one of inprocess, process, tensorflow"),
     ],
 )
 def test_arguments_that_are_refused(arguments, error, text):

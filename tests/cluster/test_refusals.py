@@ -8,6 +8,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.cluster import process
 from dtflab.cluster.timeouts import Timeouts
 
 
@@ -20,8 +21,26 @@ def test_an_occupied_port_is_an_error_each_time():
 
 
 def test_processes_need_loopback_addresses():
-    with pytest.raises(ValueError, match=r"needs loopback addresses.*machine-a\.example\.com:2222"):
+    with pytest.raises(ValueError, match=r"engine='process' needs loopback addresses.*machine-a\.example\.com:2222"):
         tf.Cluster({"ps": ["machine-a.example.com:2222"]}, engine="process")
+
+
+def test_tensorflow_that_is_not_installed_is_named_with_the_extra(monkeypatch):
+    monkeypatch.setattr(process.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(errors.FailedPreconditionError) as caught:
+        tf.Cluster(worker=1, engine="tensorflow")
+    assert caught.value.message == (
+        "engine='tensorflow' needs the package tensorflow, which is not installed. Install it "
+        "(pip install 'dtflab[tensorflow]'), or choose engine='process'."
+    )
+
+
+def test_tensorflow_has_neither_simulated_gpus_nor_virtual_time(monkeypatch):
+    monkeypatch.setattr(process.importlib.util, "find_spec", lambda name: True)
+    with pytest.raises(ValueError, match="gpus=… simulates GPUs, which TensorFlow servers can't have"):
+        tf.Cluster(worker=1, gpus=2, engine="tensorflow")
+    with pytest.raises(ValueError, match="needs all tasks in this process"):
+        tf.Cluster(worker=1, clock="virtual", engine="tensorflow")
 
 
 def test_a_stopped_server_stays_stopped():

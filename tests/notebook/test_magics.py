@@ -55,7 +55,7 @@ def test_help_shows_an_example_and_all_options(shell, name):
         ("%dtf_cluster --w", {"--worker"}),
         ("%dtf_cluster ", {"status", "stop", "--ps", "--engine"}),
         ("%dtf_cluster st", {"start", "status", "stop"}),
-        ("%dtf_cluster --engine ", {"inprocess", "process"}),
+        ("%dtf_cluster --engine ", {"inprocess", "process", "tensorflow"}),
         ("%dtf_cluster --gpu ", {"K40", "P100"}),
         ("%dtf_cluster --gpu", {"--gpus", "--gpu-memory"}),
         ("%dtf_cluster --clock ", {"real", "virtual"}),
