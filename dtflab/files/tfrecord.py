@@ -20,7 +20,8 @@ from dtflab.base import errors
 from dtflab.base.closing import Closing
 from dtflab.files.compression import WINDOW_BITS, InflatingFile
 from dtflab.files.crc import crc32c, mask
-from dtflab.files.paths import local, open_for, reported
+from dtflab.files.env import DEFAULT, Env
+from dtflab.files.paths import local, reported
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
@@ -152,11 +153,11 @@ class TFRecordWriter(Closing):
 class RecordReader:
     """The records of a file, one after another. After a damaged record, each call raises its error again."""
 
-    def __init__(self, path: Any, compression: str = "") -> None:
+    def __init__(self, path: Any, compression: str = "", env: Env = DEFAULT) -> None:
         """Open the file; `compression` is '', 'ZLIB' or 'GZIP'."""
         self.offset = 0  # of the next record, uncompressed
         self._damage: errors.DataLossError | None = None
-        self._file: Any = open_for(self, path, 1 << 18)
+        self._file: Any = env.open_for(self, path, 1 << 18)
         if compression:
             self._file = InflatingFile(self._file, WINDOW_BITS[compression])
 
