@@ -62,10 +62,12 @@ class BundleWriter:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        if error[0] is not None:
+            self._stack.__exit__(*error)  # which reports an error of the file system as TensorFlow's
+            return
         with self._stack:
-            if error[0] is None:
-                self._file.close()
-                _publish(self._prefix, [self._file.name], self._entries)
+            self._file.close()
+            _publish(self._prefix, [self._file.name], self._entries)
 
     def add(self, name: str, value: Any) -> None:
         """Add a whole tensor."""

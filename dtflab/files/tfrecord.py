@@ -105,6 +105,7 @@ class TFRecordWriter(Closing):
             options = TFRecordOptions(compression_type=options)
         self._compressor = options.compressor()
         self._flush_mode = options.flush_mode
+        self._path = path
         self._file: BinaryIO | None = None
         with reported(path):
             self._file = open(local(path), "wb")  # noqa: SIM115 - `close` closes it
@@ -123,7 +124,8 @@ class TFRecordWriter(Closing):
             data = self._compressor.compress(data)
             if self._flush_mode:
                 data += self._compressor.flush(self._flush_mode)
-        file.write(data)
+        with reported(self._path):
+            file.write(data)
 
     def _opened(self) -> BinaryIO:
         if self._file is None:
@@ -133,17 +135,18 @@ class TFRecordWriter(Closing):
     def flush(self) -> None:
         """Let other processes see what has been written."""
         file = self._opened()
-        if self._compressor is not None:
-            file.write(self._compressor.flush(zlib.Z_PARTIAL_FLUSH))
-        file.flush()
+        with reported(self._path):
+            if self._compressor is not None:
+                file.write(self._compressor.flush(zlib.Z_PARTIAL_FLUSH))
+            file.flush()
 
     def close(self) -> None:
         """Finish the file."""
         if self._file is not None:
-            if self._compressor is not None:
-                self._file.write(self._compressor.flush())
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            with reported(self._path), file:
+                if self._compressor is not None:
+                    file.write(self._compressor.flush())
 
     def __del__(self) -> None:
         if getattr(self, "_file", None) is not None:
