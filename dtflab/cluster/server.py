@@ -78,7 +78,15 @@ class Server:
         if start:
             self.start()
         else:
-            self.task.address = with_port(self.task.address)
+            self._choose_port()
+
+    def _choose_port(self) -> None:
+        """In place of port 0, take the port that will be bound, so that the target names it from now on."""
+        host, _, port = self.task.address.rpartition(":")
+        if not int(port):
+            wanted = with_port(self._bind or self.task.address)
+            self.task.address = f"{host}:{wanted.rpartition(':')[2]}"
+            self._bind = self._bind and wanted
 
     def _make_task(self, home: Home | None) -> Task:
         spec, config = ClusterSpec(self._server_def.cluster), self._server_def.default_session_config
