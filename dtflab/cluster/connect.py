@@ -35,6 +35,11 @@ def master_at(target: str, config: ConfigProto | None) -> MasterInterface:
     _check_all_there(target, address, config)
     if (task := inprocess.find(address)) is not None:
         return task.master
+    if (port := address.rpartition(":")[2]).isdecimal() and not int(port):
+        raise errors.UnavailableError.of(
+            f"Nobody can listen at port 0, as in {target}: in a cluster spec it stands for any free port. "
+            "`server.target` says which one it is."
+        )
     from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
 
     worker = WorkerStub("", address)

@@ -4,7 +4,8 @@ Stands for `python/training/server_lib.py` and `grpc_server_lib.cc`.
 
 Rules: an address on this machine's loopback is bound at once, so that other processes can join. Any other address is a
 name inside this process, said in one line, unless `insecure=True` or TLS `credentials` are given: nothing listens to
-the world by accident. Port 0 picks a free one, of a name, too, and the target names it from the beginning.
+the world by accident. A server that other machines can reach opens no files for its steps but those in `allow_files`.
+Port 0 picks a free one, of a name, too, and the target names it from the beginning.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dtflab.cluster import inprocess
 from dtflab.cluster.addresses import with_port
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.task import Task
+from dtflab.files.env import GuardedEnv
 from dtflab.machine import host_memory
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
@@ -36,7 +38,10 @@ class Server:
     """One task of a cluster: its master and worker services, its devices, its variables.
 
     `server_or_cluster_def` is a ServerDef, ClusterDef, ClusterSpec or dict. `bind` is the address to listen on when it
-    is not the task's own; `credentials` are grpc server credentials, `insecure=True` allows plain text off loopback.
+    is not the task's own; `credentials` are grpc server credentials, `insecure=True` allows plain text off loopback:
+    then anybody who reaches the port runs graphs here, reads and changes all variables and queues, and can use up
+    memory and processor (docs/security.md). `allow_files` is a folder: steps here open only files in it. Without it,
+    they open what the server's user may, or no file at all if the server listens beyond loopback.
     The server sees the cards of its address's host; of a loopback address, those of this process. A `ps` sees none.
     Raises ValueError for a job or task that the cluster does not have, UnknownError for an address in use.
     """
@@ -52,6 +57,7 @@ class Server:
         *,
         bind: str | None = None,
         insecure: bool = False,
+        allow_files: Any = None,
         credentials: ServerCredentials = None,
         listen: bool = True,
         clock: Clock = REAL,
@@ -66,10 +72,21 @@ class Server:
         self._published = False
         self._stopped = clock.event()
         self.task = self._make_task(home)
+        if allow_files is not None:
+            self.task.open_only(GuardedEnv(self.task.name, allow_files))
+        self._allows_files = allow_files is not None
         if start:
             self.start()
         else:
-            self.task.address = with_port(self.task.address)
+            self._choose_port()
+
+    def _choose_port(self) -> None:
+        """In place of port 0, take the port that will be bound, so that the target names it from now on."""
+        host, _, port = self.task.address.rpartition(":")
+        if not int(port):
+            wanted = with_port(self._bind or self.task.address)
+            self.task.address = f"{host}:{wanted.rpartition(':')[2]}"
+            self._bind = self._bind and wanted
 
     def _make_task(self, home: Home | None) -> Task:
         spec, config = ClusterSpec(self._server_def.cluster), self._server_def.default_session_config
@@ -84,6 +101,8 @@ class Server:
         address = self.task.address
         wanted = self._bind or address
         binds = self._listen and (is_loopback(wanted) or self._insecure or self._credentials is not None)
+        if binds and not is_loopback(wanted) and not self._allows_files:
+            self.task.open_only(GuardedEnv(self.task.name))
         address = self.task.address = self._serve(wanted, address) if binds else with_port(address)
         if self._listen and not binds:
             say(

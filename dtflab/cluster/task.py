@@ -33,6 +33,7 @@ from dtflab.virtual.worker import VirtualWorker
 
 if TYPE_CHECKING:
     from dtflab.cluster.grpc_transport import WorkerStub
+    from dtflab.files.env import Env
     from dtflab.protos.config_pb2 import ConfigProto
     from dtflab.runtime.transport import WorkerInterface
 
@@ -155,6 +156,11 @@ class Task:
         )
         for hear in self.heard.message:
             hear(message)
+
+    def open_only(self, env: Env) -> None:
+        """Let steps here open the files of `env` alone, also those of clients in this process."""
+        for device in self.devices:
+            device.env = env
 
     def help(self, step: Step) -> None:
         """Have a part in the step of another master in this process."""

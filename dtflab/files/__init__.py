@@ -1,7 +1,7 @@
 """Files: file system, checksums, record files, checkpoint tables, event files. No graph, no session.
 
-File system: `gfile` (TensorFlow's interface), `paths` (their names and errors), `patterns` (`*` and `?`), `atomic`
-(written whole or not at all).
+File system: `gfile` (TensorFlow's interface), `paths` (their names and errors), `patterns` (`*` and `?`), `env` (what
+a task's steps may open), `atomic` (written whole or not at all).
 Records: `tfrecord` (byte strings with checksums), `crc` (the checksums), `compression` (deflated streams), `sources`
 (records of a reader's file), `events` (what TensorBoard reads).
 Checkpoints: `checkpoint_reader` (either format), `table` (sorted keys and values), `bundle` (reading V2),

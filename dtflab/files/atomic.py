@@ -1,4 +1,4 @@
-"""Atomic files: written under a temporary name, renamed when they are complete.
+"""Atomic files: written under a temporary name, renamed when they are complete. A full disk leaves the earlier ones.
 
 Stands for `atomic_write_string_to_file` of `python/lib/io/file_io.py` and the temporary files of checkpoints.
 

@@ -28,7 +28,8 @@ from dtflab.base.closing import Closing
 from dtflab.base.varint import get_varint
 from dtflab.files.atomic import MARK
 from dtflab.files.crc import crc32c, unmask
-from dtflab.files.paths import local, reported
+from dtflab.files.env import DEFAULT, Env
+from dtflab.files.paths import reported
 from dtflab.files.table import Table
 from dtflab.files.tensor_slice import SavedTensor, TensorSlice, assemble
 from dtflab.graph import dtypes
@@ -70,19 +71,19 @@ class _Found(NamedTuple):
 
 
 class BundleReader(Closing):
-    """Reads a checkpoint; a context manager.
+    """Reads a checkpoint among the files of `env`; a context manager.
 
     Raises NotFoundError if it does not exist, DataLossError if it is damaged.
     """
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = local(prefix)
+    def __init__(self, prefix: str, env: Env = DEFAULT) -> None:
+        self._env, self._prefix = env, env.prefix(prefix)
         self._stack = contextlib.ExitStack()
         self._shards: dict[int, tuple[BinaryIO, int]] = {}  # files and their sizes
         self._latest: tuple[bytes, _Found | None] = HEADER_KEY, None
         path = index_path(self._prefix)
         with reported(path), contextlib.ExitStack() as stack:
-            self._index = stack.enter_context(open(path, "rb"))
+            self._index = stack.enter_context(env.open(path))
             self._table = Table(self._index)
             header = _parsed(BundleHeaderProto, HEADER_KEY, self._table.get(HEADER_KEY), path)
             self._stack = stack.pop_all()
@@ -188,12 +189,10 @@ class BundleReader(Closing):
 
     def _shard(self, shard: int) -> tuple[BinaryIO, int]:
         if shard not in self._shards:
-            path = self.data_file(shard)
-            with reported(path):
-                try:
-                    file = open(path, "rb")  # noqa: SIM115 - it stays open as long as the reader
-                except FileNotFoundError:  # the writer has renamed it meanwhile
-                    file = open(data_path(self._prefix, shard, self.num_shards), "rb")  # noqa: SIM115
+            try:
+                file = self._env.open(self.data_file(shard))  # it stays open as long as the reader
+            except errors.NotFoundError:  # the writer has renamed it meanwhile
+                file = self._env.open(data_path(self._prefix, shard, self.num_shards))
             self._shards[shard] = self._stack.enter_context(file), os.fstat(file.fileno()).st_size
         return self._shards[shard]
 

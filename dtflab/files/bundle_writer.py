@@ -30,7 +30,8 @@ from dtflab.base.varint import put_varint
 from dtflab.files.atomic import held, make_parent, new_file, remove_leftovers
 from dtflab.files.bundle import ENDING, HEADER_KEY, VERSION, Array, BundleReader, data_path, index_path, side_mark
 from dtflab.files.crc import crc32c, mask
-from dtflab.files.paths import local, reported
+from dtflab.files.env import DEFAULT, Env
+from dtflab.files.paths import reported
 from dtflab.files.table import write_table
 from dtflab.files.tensor_slice import TensorSlice
 from dtflab.graph import dtypes
@@ -41,14 +42,16 @@ _invalid = errors.InvalidArgumentError.of
 
 
 class BundleWriter:
-    """Writes a checkpoint of one shard; a context manager, which finishes it unless there was an error.
+    """Writes a checkpoint of one shard among the files of `env`; a context manager.
+
+    It finishes the checkpoint at its end unless there was an error.
 
     >>> with BundleWriter("/tmp/model") as writer:
     ...     writer.add("weights", array)
     """
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = local(prefix)
+    def __init__(self, prefix: str, env: Env = DEFAULT) -> None:
+        self._prefix = env.prefix(prefix)
         self._entries: dict[bytes, BundleEntryProto] = {}
         self._stack = contextlib.ExitStack()
         self._offset = 0
@@ -59,10 +62,12 @@ class BundleWriter:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        if error[0] is not None:
+            self._stack.__exit__(*error)  # which reports an error of the file system as TensorFlow's
+            return
         with self._stack:
-            if error[0] is None:
-                self._file.close()
-                _publish(self._prefix, [self._file.name], self._entries)
+            self._file.close()
+            _publish(self._prefix, [self._file.name], self._entries)
 
     def add(self, name: str, value: Any) -> None:
         """Add a whole tensor."""
@@ -144,19 +149,21 @@ def _publish(prefix: str, data: Sequence[str], entries: dict[bytes, BundleEntryP
 # -- merging ------------------------------------------------------------------------------------------------
 
 
-def merge_bundles(prefixes: Iterable[str], destination: str, allow_missing_files: bool = False) -> None:
+def merge_bundles(
+    prefixes: Iterable[str], destination: str, allow_missing_files: bool = False, env: Env = DEFAULT
+) -> None:
     """Make one checkpoint of several: their data files are renamed, their indices become one."""
-    destination = local(destination)
+    destination = env.prefix(destination)
     entries: dict[bytes, BundleEntryProto] = {}
     make_parent(destination)
     data: list[str] = []
     indices: list[str] = []
-    for prefix in map(local, prefixes):
+    for prefix in map(env.prefix, prefixes):
         if not os.path.exists(index_path(prefix)):
             if allow_missing_files:
                 continue
             raise _invalid(f"allow_missing_files was set to false and {prefix} did not exist.")
-        with BundleReader(prefix) as reader:
+        with BundleReader(prefix, env) as reader:
             for key, entry in reader.entries():
                 entry.shard_id += len(data)
                 _merge_entry(entries, key, entry, prefix)

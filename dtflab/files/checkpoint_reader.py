@@ -13,18 +13,18 @@ from typing import Any
 from dtflab.base import errors
 from dtflab.files.bundle import BundleReader, index_path
 from dtflab.files.checkpoint_v1 import V1Reader
-from dtflab.files.paths import local
+from dtflab.files.env import DEFAULT, Env
 from dtflab.files.tensor_slice import SavedTensor, brackets
 from dtflab.graph.dtypes import DType
 from dtflab.protos.types_pb2 import DataType
 
 
-def open_checkpoint(prefix: str) -> BundleReader | V1Reader:
-    """The reader for the checkpoint with this prefix, a context manager.
+def open_checkpoint(prefix: str, env: Env = DEFAULT) -> BundleReader | V1Reader:
+    """The reader for the checkpoint with this prefix among the files of `env`, a context manager.
 
     Raises NotFoundError if it does not exist, DataLossError if it is damaged.
     """
-    return BundleReader(prefix) if os.path.exists(index_path(local(prefix))) else V1Reader(prefix)
+    return (BundleReader if os.path.exists(index_path(env.prefix(prefix))) else V1Reader)(prefix, env)
 
 
 class CheckpointReader:

@@ -21,7 +21,7 @@ from dtflab.base import errors
 from dtflab.base.closing import Closing
 from dtflab.files.atomic import make_parent, replacing
 from dtflab.files.bundle_writer import as_array
-from dtflab.files.gfile import glob
+from dtflab.files.env import DEFAULT, Env
 from dtflab.files.paths import local, reported
 from dtflab.files.table import Table, write_table
 from dtflab.files.tensor_slice import SavedTensor, TensorSlice, assemble
@@ -41,9 +41,9 @@ _FLOATS = {dtypes.float16, dtypes.float32, dtypes.float64, dtypes.complex64, dty
 _DTYPES = _INTEGERS | _FLOATS | {dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.bool, dtypes.string}
 
 
-def write_v1(path: str, parts: Sequence[Part]) -> None:
+def write_v1(path: str, parts: Sequence[Part], env: Env = DEFAULT) -> None:
     """Write a checkpoint of one file. Raises UnimplementedError for dtypes that the format does not have."""
-    path = local(path)
+    path = env.prefix(path)
     make_parent(path)
     everything = SavedTensorSlices()
     everything.meta.versions.producer = VERSION
@@ -86,21 +86,21 @@ def _record(name: str, block: TensorSlice, array: Array) -> Any:
 
 
 class V1Reader(Closing):
-    """Reads the files that a pattern names; a context manager."""
+    """Reads the files of `env` that a pattern names; a context manager."""
 
-    def __init__(self, file_pattern: str) -> None:
+    def __init__(self, file_pattern: str, env: Env = DEFAULT) -> None:
         self.file_pattern = file_pattern
         self._stack = contextlib.ExitStack()
         self._tensors: dict[str, SavedTensor] = {}
         self._tables: list[Table] = []
-        paths = glob(local(file_pattern))
+        paths = env.glob([local(file_pattern)])
         if not paths:
             raise errors.NotFoundError.of(
                 f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {file_pattern}"
             )
         with contextlib.ExitStack() as stack:
             for path in paths:
-                self._add(path, _open_table(path, stack))
+                self._add(path, _open_table(path, env, stack))
             self._stack = stack.pop_all()
 
     def _add(self, path: str, table: Table) -> None:
@@ -142,10 +142,11 @@ class V1Reader(Closing):
         return values.reshape(shape)
 
 
-def _open_table(path: str, stack: contextlib.ExitStack) -> Table:
+def _open_table(path: str, env: Env, stack: contextlib.ExitStack) -> Table:
+    path = env.path(path)  # else an error of its own, that it may not be opened
     try:
         with reported(path):
-            return Table(stack.enter_context(open(path, "rb")))
+            return Table(stack.enter_context(env.open(path)))
     except errors.OpError as error:
         raise _lost(
             f"Unable to open table file {path}: {error.message}: perhaps your file is in a different file format and "

@@ -96,7 +96,8 @@ class GFile(Closing):
         file = self._writing()
         if not isinstance(file_content, str | bytes | bytearray):
             raise TypeError(f"Expected binary or unicode string, got {file_content!r}")
-        file.write(file_content.encode() if isinstance(file_content, str) else file_content)
+        with reported(self._name):
+            file.write(file_content.encode() if isinstance(file_content, str) else file_content)
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
         """Read next at `offset` from the start (`whence` 0), the current position (1) or the end (2)."""

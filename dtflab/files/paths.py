@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import weakref
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 from dtflab.base import errors
 
@@ -30,12 +29,17 @@ _CLASS_OF_ERRNO = {getattr(errno, name): kind for kind, names in _ERRNOS.items()
 
 
 def local(path: Any) -> str:
-    """The path of a local file. Raises UnimplementedError for a scheme other than `file://`."""
+    """The path of a local file.
+
+    Raises UnimplementedError for a scheme other than `file://`, InvalidArgumentError for a zero byte.
+    """
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if isinstance(name, bytes):
         name = os.fsdecode(name)
     if not isinstance(name, str):
         raise TypeError(f"Expected binary or unicode string, got {path!r}")
+    if "\0" in name:  # TensorFlow takes what is before it
+        raise errors.InvalidArgumentError.of(f"{name!r} is not a path: no name of a file has a zero byte in it.")
     scheme, separator, rest = name.partition("://")
     if not separator or not scheme.isalnum():
         return name
@@ -54,15 +58,8 @@ def reported(path: Any) -> Iterator[None]:
         yield
     except OSError as error:
         kind = _CLASS_OF_ERRNO.get(error.errno or 0, errors.UnknownError)
-        raise kind.of(f"{path}; {os.strerror(error.errno) if error.errno else error}") from None
+        hint = _FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise kind.of(f"{path}; {os.strerror(error.errno) if error.errno else error}{hint}") from None
 
 
-def open_for(owner: object, path: Any, buffering: int) -> BinaryIO:
-    """Open a file to read, and close it when its owner is garbage.
-
-    `__del__` of the owner would not do: of garbage in a cycle, the file may be finalized first, with a ResourceWarning.
-    """
-    with reported(path):
-        file = open(local(path), "rb", buffering=buffering)  # noqa: SIM115
-    weakref.finalize(owner, file.close)
-    return file
+_FULL = "\nWhat to do: free some space in that file system, or write to another one."

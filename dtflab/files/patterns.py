@@ -8,25 +8,34 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
+from typing import Any
 
 from dtflab.files.paths import local
 
 _SPECIAL = re.compile(r"[*?\[\\]")
 
 
-def glob(pattern: str) -> list[str]:
-    """The existing paths that match, sorted; below `./` if the first name of a relative pattern is not plain."""
+def glob(pattern: str, may_look: Callable[[str], Any] = lambda path: None) -> list[str]:
+    """The existing paths that match, sorted; below `./` if the first name of a relative pattern is not plain.
+
+    `may_look(path)` raises an error for a file or folder at which nobody may look.
+    """
     path = local(pattern)
     prefix = pattern[: len(pattern) - len(path)]
     if not _SPECIAL.search(path):
+        may_look(path)
         return [pattern] if path and os.path.exists(path) else []
     plain = path[: _SPECIAL.search(path).start()]  # type: ignore[union-attr]
     folder, slash, _ = plain.rpartition("/")
     found = [folder + slash or "./"]
     names = path[len(folder + slash) :].split("/")
-    for name in names[:-1]:
-        found = [match + "/" for start in found for match in _children(start, name) if os.path.isdir(match)]
-    return [prefix + match for start in found for match in _children(start, names[-1])]
+    for name in names:
+        for start in found:
+            may_look(start)
+        matches = [match for start in found for match in _children(start, name)]
+        found = [match + "/" for match in matches if os.path.isdir(match)]
+    return [prefix + match for match in matches]
 
 
 def _children(folder: str, pattern: str) -> list[str]:

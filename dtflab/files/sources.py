@@ -14,17 +14,18 @@ from typing import Any, BinaryIO
 
 from dtflab.base import errors
 from dtflab.files.compression import WINDOW_BITS, InflatingFile, inflating
-from dtflab.files.paths import open_for, reported
+from dtflab.files.env import DEFAULT, Env
+from dtflab.files.paths import reported
 from dtflab.files.tfrecord import RecordReader
 
 Record = tuple[bytes, bytes]  # key, value
 
 
 class Source:
-    """The records of one unit of work, whose name is `work`."""
+    """The records of one unit of work, whose name is `work`; a file of `env`, if it is one."""
 
-    def __init__(self, work: bytes) -> None:
-        self.work = work
+    def __init__(self, work: bytes, env: Env = DEFAULT) -> None:
+        self.work, self._env = work, env
         self.ended = False  # no records are left
         self._file: Any = None
 
@@ -47,14 +48,14 @@ class Source:
             self._file.close()
 
     def _open(self) -> BinaryIO:
-        return open_for(self, os.fsdecode(self.work), 1 << 17)
+        return self._env.open_for(self, os.fsdecode(self.work), 1 << 17)
 
 
 class Lines(Source):
     r"""The lines of a text, without `\n` or `\r\n`; keys are `file:number`, from 1, counting what is skipped."""
 
-    def __init__(self, work: bytes, skip_header_lines: int = 0, compression: str = "") -> None:
-        super().__init__(work)
+    def __init__(self, work: bytes, skip_header_lines: int = 0, compression: str = "", env: Env = DEFAULT) -> None:
+        super().__init__(work, env)
         file = self._open()
         self._file = inflating(file, WINDOW_BITS[compression]) if compression else file
         self._number = len(list(islice(self._file, skip_header_lines)))
@@ -99,8 +100,10 @@ class FixedLengthRecords(Source):
     Keys are `file:number`, from 0. `encoding` is '', 'GZIP' or 'ZLIB'.
     """
 
-    def __init__(self, work: bytes, record: int, header: int, footer: int, hop: int, encoding: str) -> None:
-        super().__init__(work)
+    def __init__(
+        self, work: bytes, record: int, header: int, footer: int, hop: int, encoding: str, env: Env = DEFAULT
+    ) -> None:
+        super().__init__(work, env)
         self._record, self._hop = record, hop or record
         self._number = 0
         file = self._open()
@@ -128,9 +131,9 @@ class FixedLengthRecords(Source):
 class Records(Source):
     """The records of a TFRecord file; keys are `file:offset`, in bytes before compression."""
 
-    def __init__(self, work: bytes, compression: str = "") -> None:
-        super().__init__(work)
-        self._file = RecordReader(os.fsdecode(work), compression)
+    def __init__(self, work: bytes, compression: str = "", env: Env = DEFAULT) -> None:
+        super().__init__(work, env)
+        self._file = RecordReader(os.fsdecode(work), compression, env)
 
     def next(self) -> Record | None:
         offset = self._file.offset

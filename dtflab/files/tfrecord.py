@@ -20,7 +20,8 @@ from dtflab.base import errors
 from dtflab.base.closing import Closing
 from dtflab.files.compression import WINDOW_BITS, InflatingFile
 from dtflab.files.crc import crc32c, mask
-from dtflab.files.paths import local, open_for, reported
+from dtflab.files.env import DEFAULT, Env
+from dtflab.files.paths import local, reported
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
@@ -104,6 +105,7 @@ class TFRecordWriter(Closing):
             options = TFRecordOptions(compression_type=options)
         self._compressor = options.compressor()
         self._flush_mode = options.flush_mode
+        self._path = path
         self._file: BinaryIO | None = None
         with reported(path):
             self._file = open(local(path), "wb")  # noqa: SIM115 - `close` closes it
@@ -122,7 +124,8 @@ class TFRecordWriter(Closing):
             data = self._compressor.compress(data)
             if self._flush_mode:
                 data += self._compressor.flush(self._flush_mode)
-        file.write(data)
+        with reported(self._path):
+            file.write(data)
 
     def _opened(self) -> BinaryIO:
         if self._file is None:
@@ -132,17 +135,18 @@ class TFRecordWriter(Closing):
     def flush(self) -> None:
         """Let other processes see what has been written."""
         file = self._opened()
-        if self._compressor is not None:
-            file.write(self._compressor.flush(zlib.Z_PARTIAL_FLUSH))
-        file.flush()
+        with reported(self._path):
+            if self._compressor is not None:
+                file.write(self._compressor.flush(zlib.Z_PARTIAL_FLUSH))
+            file.flush()
 
     def close(self) -> None:
         """Finish the file."""
         if self._file is not None:
-            if self._compressor is not None:
-                self._file.write(self._compressor.flush())
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            with reported(self._path), file:
+                if self._compressor is not None:
+                    file.write(self._compressor.flush())
 
     def __del__(self) -> None:
         if getattr(self, "_file", None) is not None:
@@ -152,11 +156,11 @@ class TFRecordWriter(Closing):
 class RecordReader:
     """The records of a file, one after another. After a damaged record, each call raises its error again."""
 
-    def __init__(self, path: Any, compression: str = "") -> None:
+    def __init__(self, path: Any, compression: str = "", env: Env = DEFAULT) -> None:
         """Open the file; `compression` is '', 'ZLIB' or 'GZIP'."""
         self.offset = 0  # of the next record, uncompressed
         self._damage: errors.DataLossError | None = None
-        self._file: Any = open_for(self, path, 1 << 18)
+        self._file: Any = env.open_for(self, path, 1 << 18)
         if compression:
             self._file = InflatingFile(self._file, WINDOW_BITS[compression])
 

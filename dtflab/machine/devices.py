@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.files.env import DEFAULT
 from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.machine.clock import REAL, Clock, Pool
@@ -42,6 +43,7 @@ class Device:
         self.clock = clock
         self.xp = np
         self.resources = ResourceMgr()
+        self.env = DEFAULT  # or what a server lets steps open
         label = f"{self.type}:{self.index}"
         self._pool = Pool(clock, f"{label} inter-op", limit=inter_op_threads(config))
         self.inter_op = [self._pool]  # or others, in whose place a session puts its own

@@ -18,6 +18,7 @@ import contextlib
 import json
 import mmap
 import os
+import stat
 import struct
 import sys
 import threading
@@ -305,7 +306,10 @@ def _bury(life: Path) -> None:
 
 
 def _private(folder: Path) -> None:
-    """Make the folder; PermissionError if it is somebody else's, OSError if it can't be."""
+    """Make the folder; OSError if it can't be made, PermissionError if anybody else could change it.
+
+    A link is refused, too: in the folder for temporary files anybody may make one that leads to a folder of yours.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -313,8 +317,20 @@ def _private(folder: Path) -> None:
             f"{folder}, the registry of simulated GPUs, can't be created ({error.strerror}). Set DTFLAB_REGISTRY "
             "to another folder."
         ) from None
-    if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+    if not hasattr(os, "getuid"):
+        return
+    found = folder.lstat()
+    if found.st_uid != os.getuid():
         raise PermissionError(f"The registry folder {folder} is not yours. Set DTFLAB_REGISTRY to a folder that is.")
+    if stat.S_ISLNK(found.st_mode):
+        raise PermissionError(
+            f"The registry folder {folder} is a link. Remove it, or set DTFLAB_REGISTRY to the folder itself."
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(
+            f"Other users may write in the registry folder {folder} (mode {stat.S_IMODE(found.st_mode):o}). Take that "
+            f"right away (chmod 700 {folder}), or set DTFLAB_REGISTRY to another folder."
+        )
 
 
 def command_line() -> str:

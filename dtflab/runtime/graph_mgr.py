@@ -42,6 +42,7 @@ class StepContext:
         self._device = device
         self.device = device.name
         self.resources = device.resources
+        self.env = device.env
         self.args = args
         self.results = results
         self.frame_id = 0

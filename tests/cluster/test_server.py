@@ -174,6 +174,24 @@ def test_port_0_and_another_address_to_bind(serve):
     assert answers(f"127.0.0.1:{port}") and one_plus_one(server.target) == 2
 
 
+@pytest.mark.parametrize("port", [0, None])
+def test_a_server_that_is_started_later_listens_at_the_port_of_its_target(serve, port):
+    """Also if it is reached by another name than the one that it binds."""
+    bind = f"127.0.0.1:{free_addresses(1)[0].rpartition(':')[2] if port is None else port}"
+    server = serve({"worker": ["some.name.invalid:0"]}, bind=bind, start=False)
+    target = server.target
+    server.start()
+    port = server.target.rpartition(":")[2]
+    assert server.target == target and server._service.port == int(port) > 0 and answers(f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("port", ["0", "00"])
+def test_port_0_is_not_a_target(port):
+    said = pytest.raises(errors.UnavailableError, match=r"Nobody can listen at port 0.*server\.target")
+    with tf.Session(f"grpc://localhost:{port}") as session, said:
+        session.run(tf.constant(1.0))
+
+
 @pytest.mark.parametrize("host", ["localhost", "machine-a.example.com"])
 def test_what_a_stopped_server_says_names_its_port(serve, host):
     server = serve({"worker": [f"{host}:0"]})

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import dtflab as tf
+from dtflab.files.env import DEFAULT
 from dtflab.machine.clock import REAL
 from dtflab.ops.datasets.dataset import Run
 from dtflab.ops.datasets.threads import Calls, Prefetched, ShortCalls
@@ -35,7 +36,7 @@ class Source:
 
 @pytest.fixture
 def run():
-    run = Run(SimpleNamespace(step=Step(1, REAL)))
+    run = Run(SimpleNamespace(step=Step(1, REAL), env=DEFAULT))
     yield run
     run.close()
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from dtflab.base import errors
 from dtflab.base.varint import get_varint, put_varint
-from dtflab.files import bundle, table as tables
+from dtflab.files import env, table as tables
 from dtflab.files.bundle import BundleReader
 from dtflab.files.bundle_writer import BundleWriter, merge_bundles
 from dtflab.files.checkpoint_reader import CheckpointReader
@@ -287,7 +287,7 @@ def test_a_reader_opens_each_file_once(tmp_path, monkeypatch):
         opened.append(open(path, *args))  # noqa: SIM115 - who asked closes it
         return opened[-1]
 
-    monkeypatch.setattr(bundle, "open", counting, raising=False)
+    monkeypatch.setattr(env, "open", counting, raising=False)
     reader = CheckpointReader(str(tmp_path / "m"))
     for name in reader.get_variable_to_shape_map():
         assert reader.get_tensor(name).tolist() == [0.0] * 3

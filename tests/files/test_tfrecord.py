@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dtflab.base import errors
-from dtflab.files import crc, paths, sources
+from dtflab.files import crc, env, sources
 from dtflab.files.tfrecord import RecordReader, TFRecordWriter, tf_record_iterator
 
 RECORDS = st.lists(st.binary(max_size=300), max_size=5)
@@ -76,7 +76,7 @@ def test_a_reader_in_a_cycle_closes_its_file_though_the_file_is_the_older_garbag
     path = tmp_path / "records"
     path.write_bytes(b"")
     kept = [open(path, "rb")]  # noqa: SIM115 - before its owner, so that the collector comes to it first
-    monkeypatch.setattr(paths, "open", lambda *_, **__: kept.pop(), raising=False)
+    monkeypatch.setattr(env, "open", lambda *_, **__: kept.pop(), raising=False)
     cycle = [make(path)]
     cycle.append(cycle)
     del cycle

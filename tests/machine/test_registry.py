@@ -229,6 +229,27 @@ def test_a_folder_of_somebody_else_is_refused(own_folder, monkeypatch):
         hosts.simulate_gpus(1)
 
 
+def test_a_link_in_place_of_the_folder_is_refused(own_folder):
+    """In /tmp, another user of the machine can make one that leads to any folder of yours."""
+    (mine := own_folder.with_name("mine")).mkdir()
+    own_folder.symlink_to(mine)
+    with pytest.raises(PermissionError, match=r"is a link. Remove it, or set DTFLAB_REGISTRY to the folder itself"):
+        hosts.simulate_gpus(1)
+    assert list(mine.iterdir()) == []
+    own_folder.unlink()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, 0o1777])
+def test_a_folder_that_others_may_write_is_refused(own_folder, mode):
+    own_folder.mkdir()
+    own_folder.chmod(mode)
+    with pytest.raises(PermissionError, match=rf"Other users may write in .* \(mode {mode:o}\)\. Take .*chmod 700"):
+        hosts.simulate_gpus(1)
+    assert list(own_folder.iterdir()) == []
+    own_folder.chmod(0o755)
+    hosts.simulate_gpus(1)
+
+
 def test_by_default_it_is_in_the_folder_for_temporary_files(monkeypatch):
     monkeypatch.delenv("DTFLAB_REGISTRY")
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "somewhere")

@@ -41,7 +41,7 @@ class Run:
 
     def __init__(self, ctx: Any) -> None:
         self.clock = ctx.step.clock
-        self.ctx = SimpleNamespace(step=type(ctx.step)(ctx.step.step_id, self.clock))
+        self.ctx = SimpleNamespace(step=type(ctx.step)(ctx.step.step_id, self.clock), env=ctx.env)
         self.closed = False
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.files.compression import WINDOW_BITS
-from dtflab.files.paths import local
+from dtflab.files.env import Env
 from dtflab.files.sources import FixedLengthRecords, Lines, Records, Source
 from dtflab.graph.op_registry import op
 from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, number
@@ -123,20 +123,20 @@ class RangeDataset(DatasetOp):
 # -- files -------------------------------------------------------------------------------------------
 
 
-Opener = Callable[[bytes], Source]
+Opener = Callable[[bytes, Env], Source]
 
 
 def _files(filenames: Any, start: Opener) -> Dataset:
-    """The records of some files, one file after the other; `start` opens one."""
+    """The records of some files, one file after the other; `start(name, env)` opens one."""
     if filenames.ndim > 1:
         raise invalid("`filenames` must be a scalar or a vector.")
     names: list[bytes] = filenames.ravel().tolist()
-    return Dataset(lambda run: _Records(names, start))
+    return Dataset(lambda run: _Records(names, start, run.ctx.env))
 
 
 class _Records(Iterating):
-    def __init__(self, names: list[bytes], start: Opener) -> None:
-        self._names, self._start = names, start
+    def __init__(self, names: list[bytes], start: Opener, env: Env) -> None:
+        self._names, self._start, self._env = names, start, env
         self._at = 0
         self._source: Source | None = None
 
@@ -159,7 +159,7 @@ class _Records(Iterating):
         if self._at == len(self._names):
             raise StopIteration
         if self._source is None:
-            self._source = self._start(self._names[self._at])
+            self._source = self._start(self._names[self._at], self._env)
         try:
             found = self._source.next() if count is None else self._source.next_many(count)
         except errors.OpError:
@@ -193,14 +193,14 @@ class _FilesOp(DatasetOp):
 class TextLineDataset(_FilesOp):
     def make(node, filenames, compression_type, buffer_size):
         kind = _compression(compression_type)
-        return _files(filenames, lambda name: Lines(name, compression=kind))
+        return _files(filenames, lambda name, env: Lines(name, compression=kind, env=env))
 
 
 @op(f"TFRecordDataset{_FILES}")
 class TFRecordDataset(_FilesOp):
     def make(node, filenames, compression_type, buffer_size):
         kind = _compression(compression_type)
-        return _files(filenames, lambda name: Records(name, kind))
+        return _files(filenames, lambda name, env: Records(name, kind, env))
 
 
 def _fixed_length(filenames: Any, header: Any, record: Any, footer: Any, kind: str) -> Dataset:
@@ -209,18 +209,17 @@ def _fixed_length(filenames: Any, header: Any, record: Any, footer: Any, kind: s
         if value < least:
             raise invalid(f"`{name}` must be {'> 0' if least else '>= 0'}")
 
-    def start(name: bytes) -> Source:
+    def start(name: bytes, env: Env) -> Source:
         if not kind:
-            _check_body(name, head, size, foot)
-        return FixedLengthRecords(name, size, head, foot, 0, kind)
+            _check_body(env.path(os.fsdecode(name)), head, size, foot)
+        return FixedLengthRecords(name, size, head, foot, 0, kind, env)
 
     return _files(filenames, start)
 
 
-def _check_body(name: bytes, header: int, record: int, footer: int) -> None:
+def _check_body(path: str, header: int, record: int, footer: int) -> None:
     """Raise InvalidArgumentError unless whole records lie between header and footer."""
-    path = os.fsdecode(name)
-    body = os.path.getsize(local(path)) - header - footer if os.path.isfile(local(path)) else 0
+    body = os.path.getsize(path) - header - footer if os.path.isfile(path) else 0
     if body % record:
         raise invalid(
             f'Excluding the header ({header} bytes) and footer ({footer} bytes), input file "{path}" has body '

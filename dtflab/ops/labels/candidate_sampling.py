@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.files.paths import local, reported
+from dtflab.files.env import Env
+from dtflab.files.paths import reported
 from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Operation
@@ -30,9 +31,9 @@ _COUNTERS_PER_SAMPLE = 2048 // 4  # what TensorFlow sets aside for each sample, 
 class _State:
     """The state that a kernel keeps from step to step: its random numbers, and its sampler, which may count."""
 
-    def __init__(self, node: Node, make: Callable[[Any], Any]) -> None:
+    def __init__(self, node: Node, make: Callable[[Node, Env], Any], env: Env) -> None:
         self._stream = PhiloxStream(node["seed"], node["seed2"])
-        self._sampler = make(node)
+        self._sampler = make(node, env)
         self._lock = threading.Lock()
 
     def draw(self, true_classes: Any, count: int, unique: bool) -> tuple[Any, Any, Any]:
@@ -69,10 +70,10 @@ def _check_true_classes(true_classes: Any, num_true: int) -> None:
 
 
 class _CandidateSampler(Op):
-    """Base of the samplers; `sampler(node)` makes the one that draws."""
+    """Base of the samplers; `sampler(node, env)` makes the one that draws."""
 
     stateful = needs_ctx = True
-    sampler: Callable[[Any], Any]
+    sampler: Callable[[Any, Any], Any]
 
     def infer(op: Operation) -> list[TensorShape]:
         true_classes = op.inputs[0].shape.with_rank(2)
@@ -85,7 +86,7 @@ class _CandidateSampler(Op):
 
         def kernel(ctx: Any, true_classes: Any) -> Any:
             _check_true_classes(true_classes, num_true)
-            return ctx.state(node.name, lambda: _State(node, make)).draw(true_classes, count, unique)
+            return ctx.state(node.name, lambda: _State(node, make, ctx.env)).draw(true_classes, count, unique)
 
         return kernel
 
@@ -97,11 +98,11 @@ _SEEDS = "seed: int = 0, seed2: int = 0"
 _IN_RANGE = f"{_OUTPUTS}\nrange_max: int >= 1\n{_SEEDS}"
 
 
-def _of_range(sampler: Callable[[int], Any]) -> Callable[[Any], Any]:
-    return lambda node: sampler(node["range_max"])
+def _of_range(sampler: Callable[[int], Any]) -> Callable[[Any, Any], Any]:
+    return lambda node, env: sampler(node["range_max"])
 
 
-def _unigram(node: Node) -> range_samplers.UnigramSampler:
+def _unigram(node: Node, env: Env) -> range_samplers.UnigramSampler:
     limit = np.iinfo(np.int32).max
     if node["range_max"] >= limit:
         raise invalid(f"range_max must be less than {limit} for unigram samplers, got {node['range_max']}")
@@ -128,13 +129,13 @@ for _how, _sampler in {
        unigrams: list(float) = []
        {_SEEDS}""")
 class FixedUnigramCandidateSampler(_CandidateSampler):
-    def sampler(node):
+    def sampler(node, env):
         path, unigrams = node["vocab_file"], node["unigrams"]
         if not path and not unigrams:
             raise invalid("Must provide either vocab_file or unigrams.")
         if path and unigrams:
             raise invalid("Must only provide one of vocab_file and unigrams.")
-        counts = _last_fields(path.decode()) if path else unigrams
+        counts = _last_fields(env, path.decode()) if path else unigrams
         ways = [node[name] for name in ("distortion", "num_reserved_ids", "num_shards", "shard")]
         weights = range_samplers.unigram_weights(counts, *ways)
         if len(weights) != node["range_max"]:
@@ -142,10 +143,10 @@ class FixedUnigramCandidateSampler(_CandidateSampler):
         return range_samplers.FixedUnigramSampler(weights)
 
 
-def _last_fields(path: str) -> list[float]:
+def _last_fields(env: Env, path: str) -> list[float]:
     """The numbers at the ends of the lines of a table."""
-    with reported(path), open(local(path), encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    with reported(path), env.open(path) as file:
+        lines = file.read().decode().splitlines()
     counts = []
     for line in lines:
         try:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.files import sources
+from dtflab.files.env import Env
 from dtflab.files.sources import Source
 from dtflab.graph import dtypes
 from dtflab.graph.node import Node
@@ -28,7 +29,7 @@ from dtflab.ops.queues.shared_queue import Queue
 from dtflab.ops.queues.shared_reader import Reader, Request
 
 READER_TYPE = "tensorflow::ReaderInterface"
-Opener = Callable[[bytes], Source]  # opens a unit of work
+Opener = Callable[[bytes, Env], Source]  # opens a unit of work
 
 # -- making readers -----------------------------------------------------------------------------------
 
@@ -44,11 +45,16 @@ class _NewReader(StatefulOp):
     def bind(cls, node, xp):
         own_name = node["shared_name"].decode() or node.name
         kind, start = node.op.removesuffix("V2"), cls.opener(node)
-        return new_or_shared(node, Reader, READER_TYPE, lambda ctx, name: Reader(own_name, kind, start, cls.serializes))
+
+        def make(ctx: Any, name: str) -> Reader:
+            env = ctx.env  # of the device, on which the reader stays: it must not keep this step
+            return Reader(own_name, kind, lambda work: start(work, env), cls.serializes)
+
+        return new_or_shared(node, Reader, READER_TYPE, make)
 
 
 def _lines(node: Node) -> Opener:
-    return lambda work: sources.Lines(work, node["skip_header_lines"])
+    return lambda work, env: sources.Lines(work, node["skip_header_lines"], env=env)
 
 
 def _fixed_length_records(node: Node) -> Opener:
@@ -57,11 +63,11 @@ def _fixed_length_records(node: Node) -> Opener:
             raise invalid(f"{what}_bytes must be >= 0 not {node[f'{what}_bytes']}")
     record, header, footer, hop = (node[f"{what}_bytes"] for what in ("record", "header", "footer", "hop"))
     encoding = node.attrs.get("encoding", b"").decode()
-    return lambda work: sources.FixedLengthRecords(work, record, header, footer, hop, encoding)
+    return lambda work, env: sources.FixedLengthRecords(work, record, header, footer, hop, encoding, env)
 
 
 def _records(node: Node) -> Opener:
-    return lambda work: sources.Records(work, node["compression_type"].decode())
+    return lambda work, env: sources.Records(work, node["compression_type"].decode(), env)
 
 
 _SIZES = "\n       header_bytes: int = 0, record_bytes: int, footer_bytes: int = 0, hop_bytes: int = 0"

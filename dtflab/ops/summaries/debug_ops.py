@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.files.paths import reported
 from dtflab.graph.node import Node
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.ops import shapes
@@ -80,8 +81,8 @@ def _write(ctx: Any, stream: str, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     elif stream.startswith("file://"):
-        with open(stream[len("file://") :], "a", encoding="utf-8") as file:
-            file.write(text)
+        with reported(stream), ctx.env.open(stream, "ab") as file:
+            file.write(text.encode())
     else:  # stderr and the levels of TensorFlow's log, which goes there too
         ctx.print(text.removesuffix("\n"))
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.base import errors
-from dtflab.files.paths import local, reported
+from dtflab.files.env import Env
+from dtflab.files.paths import reported
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType, dtype_text
 from dtflab.ops.messages import invalid, shape_text
@@ -207,12 +208,14 @@ class Columns(NamedTuple):
     offset: int  # added to numbers of lines
 
 
-def pairs_of_file(filename: Any, columns: Columns, key_dtype: DType, value_dtype: DType) -> Iterator[tuple[Any, Any]]:
-    """The (key, value) of each line of a text; errors name the file and the line."""
+def pairs_of_file(
+    env: Env, filename: Any, columns: Columns, key_dtype: DType, value_dtype: DType
+) -> Iterator[tuple[Any, Any]]:
+    """The (key, value) of each line of a text in `env`; errors name the file and the line."""
     path = os.fsdecode(filename)
     if len(columns.delimiter) != 1:
         raise invalid("delimiter should be only 1 char")
-    with reported(path), open(local(path), "rb") as file:
+    with reported(path), env.open(path) as file:
         text = file.read().replace(b"\r", b"")
     lines = text.removesuffix(b"\n").split(b"\n") if text else []
     if columns.vocab_size > len(lines):

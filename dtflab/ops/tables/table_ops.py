@@ -106,8 +106,12 @@ class _UsesTable(Op):
 
 def _kernel(node: Node, use: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel that gives `use(table, *inputs)`, of a table with the dtypes that the node declares."""
-    dtypes = [node[attr.name] for attr in op_registry.get(node.op).op_def.attrs.values() if attr.type == "type"]
+    dtypes = _dtypes(node)
     return lambda ctx, handle, *inputs: use(_table(ctx, handle, dtypes), *inputs)
+
+
+def _dtypes(node: Node) -> list[Any]:
+    return [node[attr.name] for attr in op_registry.get(node.op).op_def.attrs.values() if attr.type == "type"]
 
 
 def _table(ctx: Any, handle: Any, dtypes: Any) -> Table:
@@ -230,12 +234,15 @@ class InitializeTableFromTextFileV2(_UsesTable):
 
     def bind(node, xp):
         columns = Columns(*(node[a] for a in ("key_index", "value_index", "delimiter", "vocab_size", "offset")))
+        dtypes = _dtypes(node)
 
-        def fill(table, filename):
+        def fill(ctx, handle, filename):
+            table = _table(ctx, handle, dtypes)
             check_rank(filename, 0, "filename should be a single string, but got {}")
             if not isinstance(table, StaticTable):
                 raise invalid("This table changes; only a static table (HashTableV2) can be filled from a file.")
             if not table.filled:
-                table.fill_once(pairs_of_file(filename.item(), columns, table.key_dtype, table.value_dtype))
+                pairs = pairs_of_file(ctx.env, filename.item(), columns, table.key_dtype, table.value_dtype)
+                table.fill_once(pairs)
 
-        return _kernel(node, fill)
+        return fill

@@ -20,7 +20,6 @@ from dtflab.files.bundle import BundleReader
 from dtflab.files.bundle_writer import BundleWriter, as_array, merge_bundles
 from dtflab.files.checkpoint_reader import open_checkpoint
 from dtflab.files.checkpoint_v1 import V1Reader, write_v1
-from dtflab.files.paths import local
 from dtflab.files.tensor_slice import TensorSlice, parse_shape_and_slice
 from dtflab.graph.dtypes import DType
 from dtflab.graph.node import Node
@@ -33,7 +32,7 @@ from dtflab.ops.messages import dtype_text, invalid, shape_text
 
 
 class _FileOp(Op):
-    stateful = True
+    stateful = needs_ctx = True
     flops = free
 
 
@@ -78,8 +77,8 @@ class SaveV2(_FileOp):
         _check_counts(operation, len(operation.get_attr("dtypes")))
         return []
 
-    def kernel(node, xp, prefix, names, slices, *tensors):
-        with BundleWriter(text(prefix)) as writer:
+    def kernel(node, xp, ctx, prefix, names, slices, *tensors):
+        with BundleWriter(text(prefix), ctx.env) as writer:
             for name, block, value in zip(texts(names), texts(slices), tensors, strict=True):
                 writer.add_slice(name, *_part(block, value), value)
 
@@ -95,8 +94,8 @@ class RestoreV2(_FileOp):
             return [TensorShape(None)] * count
         return list(map(_block_shape, texts(slices)))
 
-    def kernel(node, xp, prefix, names, slices):
-        with open_checkpoint(text(prefix)) as reader:
+    def kernel(node, xp, ctx, prefix, names, slices):
+        with open_checkpoint(text(prefix), ctx.env) as reader:
             wanted = zip(texts(names), texts(slices), node["dtypes"], strict=True)
             return [_restore(reader, *what) for what in wanted]
 
@@ -142,11 +141,11 @@ class MergeV2Checkpoints(_FileOp):
         destination.with_rank(0)
         return []
 
-    def kernel(node, xp, prefixes, destination):
-        merge_bundles(texts(prefixes), text(destination), node["allow_missing_files"])
+    def kernel(node, xp, ctx, prefixes, destination):
+        merge_bundles(texts(prefixes), text(destination), node["allow_missing_files"], ctx.env)
         if node["delete_old_dirs"]:
-            emptied = {os.path.dirname(local(prefix)) for prefix in texts(prefixes)}
-            _remove_empty(emptied - {os.path.dirname(local(text(destination)))})
+            emptied = {os.path.dirname(ctx.env.prefix(prefix)) for prefix in texts(prefixes)}
+            _remove_empty(emptied - {os.path.dirname(ctx.env.prefix(text(destination)))})
 
 
 def _remove_empty(directories: set[str]) -> None:
@@ -170,11 +169,11 @@ class SaveV1(_FileOp):
         _check_counts(operation, len(operation.get_attr("T")), vectors=len(operation.op_def.inputs) - 2)
         return []
 
-    def kernel(node: Node, xp: Any, filename: Any, names: Any, *rest: Any) -> None:
+    def kernel(node: Node, xp: Any, ctx: Any, filename: Any, names: Any, *rest: Any) -> None:
         with_slices = node.op == "SaveSlices"
         slices, tensors = (texts(rest[0]), rest[1:]) if with_slices else ([""] * len(rest), rest)
         parts = sorted(zip(texts(names), slices, tensors, strict=True), key=lambda part: part[0])
-        write_v1(text(filename), [(name, *_part(block, value), value) for name, block, value in parts])
+        write_v1(text(filename), [(name, *_part(block, value), value) for name, block, value in parts], ctx.env)
 
 
 def _part(block: str, value: Any) -> tuple[tuple[int, ...], TensorSlice]:
@@ -193,8 +192,8 @@ def _part(block: str, value: Any) -> tuple[tuple[int, ...], TensorSlice]:
 
 @op("Restore(file_pattern: string, tensor_name: string) -> (tensor: dt) where dt: type, preferred_shard: int = -1")
 class Restore(_FileOp):
-    def kernel(node: Node, xp: Any, pattern: Any, name: Any, block: Any = b"") -> Any:
-        with V1Reader(text(pattern)) as reader:
+    def kernel(node: Node, xp: Any, ctx: Any, pattern: Any, name: Any, block: Any = b"") -> Any:
+        with V1Reader(text(pattern), ctx.env) as reader:
             return _restore(reader, text(name), text(block), node["dt"])
 
 
