@@ -1,7 +1,7 @@
 """The process engine: one operating system process per task, gRPC on loopback.
 
-A child lives as long as its standard input is open. So it ends with its parent whatever happens to that: `stop`, an
-exception, the end of a kernel, a kill.
+A child reads its credentials from its standard input, and lives as long as that is open. So no table of processes
+shows them, and it ends with its parent whatever happens to that: `stop`, an exception, the end of a kernel, a kill.
 
 Run as `python -m dtflab.cluster.process`, this module is the child.
 """
@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from dtflab.base import errors
+from dtflab.base import credentials as the_credentials, errors
+from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.base.events import Call
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import calls_of
@@ -44,6 +47,7 @@ class ProcessTask:
         index: int,
         config: ConfigProto | None = None,
         environment: Mapping[str, str | None] = MappingProxyType({}),
+        credentials: Credentials = PLAIN,
     ) -> None:
         self.name = f"/job:{job}/replica:0/task:{index}"
         self.address = spec.task_address(job, index)
@@ -64,13 +68,22 @@ class ProcessTask:
             start_new_session=True,  # Ctrl-C is the parent's: it reaches all processes of a session
             env=_environment(environment),
         )
+        self._credentials = credentials
+        the_credentials.remember(self.address, credentials)
         self._deadline = 0.0  # the moment at which it is made to end, once it has been asked
         try:
+            self._give(credentials)
             self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
         except BaseException:  # Ctrl-C, before any cluster knows the process
             with self._process:
                 self._process.kill()
             raise
+
+    def _give(self, credentials: Credentials) -> None:
+        """Write the credentials into the child's standard input; a pipe holds more than they are."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended already, which `wait_ready` says
+            print(json.dumps(asdict(credentials)), file=self._process.stdin, flush=True)
 
     def _read(self) -> None:
         """Keep what the child prints; the last line ends it."""
@@ -115,7 +128,7 @@ class ProcessTask:
     def _asked(self) -> contextlib.closing[WorkerStub]:
         from dtflab.cluster.grpc_transport import WorkerStub
 
-        return contextlib.closing(WorkerStub(self.name, self.address))
+        return contextlib.closing(WorkerStub(self.name, self.address, self._credentials))
 
     @property
     def pid(self) -> int:
@@ -140,6 +153,7 @@ class ProcessTask:
         finally:  # also at a second Ctrl-C
             self.kill()
             self._close()
+            the_credentials.forget(self.address, self._credentials)
 
     def kill(self) -> None:
         """End the process at once, as a crash would; nothing happens if it has ended."""
@@ -165,7 +179,7 @@ def _main(encoded: str) -> Any:
 
     definition = ServerDef.FromString(base64.b64decode(encoded))
     sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
-    server = Server(definition)
+    server = Server(definition, credentials=Credentials(**json.loads(sys.stdin.readline())))
     print(_READY, flush=True)
     sys.stdin.read()
     REAL.spawn(_end_anyway)
