@@ -1,9 +1,10 @@
 """dtflab: TensorFlow 1.x's distributed graph runtime, small enough to read and open enough to look inside.
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
-(`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `watch`, `variables_of`, `check`, `grade`,
-`predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`, `grading`, `notebook`, `extend`)
-are the lab's own. What `dir(tf)` shows is public, and what these modules show in turn; the rest may move.
+(`Cluster`, `Credentials`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `watch`, `variables_of`,
+`check`, `grade`, `predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`, `grading`,
+`notebook`, `extend`) are the lab's own. What `dir(tf)` shows is public, and what these modules show in turn; the rest
+may move.
 
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `base` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` <
@@ -189,6 +190,7 @@ if _TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
         signal, sparse, spectral, strings, summary, test, version,
     )
     from dtflab.api.version import COMPILER_VERSION, GIT_VERSION
+    from dtflab.base.credentials import Credentials
     from dtflab.base.errors import OpError
     from dtflab.base.tf_logging import get_logger
     from dtflab.cluster.cluster import Cluster
@@ -235,6 +237,7 @@ _LAZY = {
     "MetaGraphDef": "dtflab.protos.meta_graph_pb2",
     "NodeDef": "dtflab.protos.node_def_pb2",
     "Cluster": "dtflab.cluster.cluster",
+    "Credentials": "dtflab.base.credentials",
     "timeouts": "dtflab.cluster.timeouts",
     "watch": "dtflab.machine.watch",
     "variables_of": "dtflab.cluster.resources_held",
@@ -286,18 +289,22 @@ def _module_of(path: str) -> str | None:
 _sys.meta_path.append(_Redirect(_module_of))  # after what finds the files of the package
 
 
-def _local_master(target: str, config: ConfigProto | None) -> _transport.MasterInterface:
+def _local_master(
+    target: str, config: ConfigProto | None, credentials: Credentials | None = None
+) -> _transport.MasterInterface:
     """The master behind a session without a target; what runs steps is loaded by the first one."""
     from dtflab.runtime.local import DirectMaster
 
     return DirectMaster(config)
 
 
-def _cluster_master(target: str, config: ConfigProto | None) -> _transport.MasterInterface:
+def _cluster_master(
+    target: str, config: ConfigProto | None, credentials: Credentials | None = None
+) -> _transport.MasterInterface:
     """The master behind `grpc://…`; the rooms that know of clusters are loaded by the first such session."""
     from dtflab.cluster.connect import master_at
 
-    return master_at(target, config)
+    return master_at(target, config, credentials)
 
 
 _transport.register_scheme("", _local_master)

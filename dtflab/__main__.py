@@ -2,7 +2,7 @@
 
 `dtflab serve`: one task of a cluster.
 `dtflab smi`: the GPUs and the programs that use them. `dtflab sim …`: what simulated hardware would do.
-`dtflab notebooks DIR`: the course, to work in.
+`dtflab notebooks DIR`: the course, to work in. `dtflab certs DIR`: certificates for TLS.
 `dtflab grade FOLDER`: the marks of many submissions. `dtflab export --otter DIR`: the questions for otter-grader.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import dtflab
 from dtflab import aliases, course
-from dtflab.cluster import serve
+from dtflab.cluster import certs, serve
 from dtflab.grading import cli as grading
 from dtflab.machine.console import show
 from dtflab.sim import cli
@@ -38,6 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     simulate = commands.add_parser("sim", help="predict how training scales, from a model of the hardware")
     cli.add_arguments(simulate)
     course.add_arguments(commands.add_parser("notebooks", help="copy the lessons and exercises into a folder"))
+    certs.add_arguments(commands.add_parser("certs", help="make an authority, and certificates for TLS"))
     grading.add_grade_arguments(commands.add_parser("grade", help="grade notebooks and percent files, each isolated"))
     grading.add_export_arguments(commands.add_parser("export", help="write the course's questions for another grader"))
     options = parser.parse_args(argv)
@@ -47,6 +48,8 @@ def main(argv: list[str] | None = None) -> None:
         serve.main(task, options)
     elif options.command == "notebooks":
         course.main(options)
+    elif options.command == "certs":
+        certs.main(options)
     elif options.command == "grade":
         sys.exit(grading.grade(options, course.exercises()))
     elif options.command == "export":

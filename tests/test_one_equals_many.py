@@ -153,7 +153,7 @@ def test_tasks_in_processes_of_their_own(processes, recipe):
     assert_same(one_device(recipe), on_cluster(processes, recipe))
 
 
-def seeded_master(target, config):
+def seeded_master(target, config, credentials=None):
     """A local master whose steps pick the next ready node by the seed in `seeded://7`."""
     master = local.DirectMaster(config)
     master.new_step = functools.partial(SeededStep, seed=int(target.partition("://")[2]))

@@ -6,17 +6,19 @@ import contextlib
 import io
 import re
 import socket
+from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import dtflab as tf
-from dtflab.cluster import shared_memory
+from dtflab.cluster import certs, shared_memory
 from dtflab.grading.catalogue import find
 from dtflab.grading.grade import grade, grade_all
 from dtflab.notebook.magics import DtfMagics
 from dtflab.runtime.session import open_sessions
+from tests.cluster.two_tasks import cluster_over
 from tests.house import ROOT
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
@@ -80,6 +82,17 @@ def nobody():
     with socket.socket() as reserved:  # bound, and nobody listens
         reserved.bind(("127.0.0.1", 0))
         tf.Session(f"grpc://localhost:{reserved.getsockname()[1]}").run(tf.constant(1))
+
+
+def no_certificates():
+    certs.make(Path("certs"))
+    with cluster_over("grpc", worker=1, credentials=tf.Credentials.load("certs/server")) as cluster:
+        tf.Session(cluster.target).run(tf.constant(1))
+
+
+def no_token():
+    with cluster_over("grpc", worker=1, credentials=tf.Credentials(token="a-token-of-the-test")) as cluster:
+        tf.Session(cluster.target).run(tf.constant(1))
 
 
 def address_taken():
@@ -152,8 +165,8 @@ def no_session():
 
 PROGRAMS = [
     uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
-    nobody, address_taken, task_gone, too_few_tasks, no_shared_memory, end_of_data, nobody_fills,
-    deadlock, no_checkpoint, contrib, unwritten, no_question, no_session,
+    nobody, no_certificates, no_token, address_taken, task_gone, too_few_tasks, no_shared_memory, end_of_data,
+    nobody_fills, deadlock, no_checkpoint, contrib, unwritten, no_question, no_session,
 ]  # fmt: skip
 
 
@@ -165,6 +178,8 @@ def test_each_has_a_program():
 def test_the_error_has_these_words(heading, program, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tf.timeouts, "connect", 0.1)
+    if program is no_certificates:
+        pytest.importorskip("cryptography")
     with pytest.raises(BaseException) as caught:
         program()
     assert heading in str(caught.value), f"{type(caught.value).__name__}: {caught.value}"

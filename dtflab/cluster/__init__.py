@@ -6,10 +6,11 @@ How tasks start: `addresses` (where they are), `hosts_of_tasks` (their hosts and
 `process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as a program on any machine), `virtual_time`
 (in a simulated world).
 How they reach each other: `services` (messages become calls), `answering` (errors and callers that give up), `stubs`
-(calls become messages), `grpc_transport` (the wire that TensorFlow knows, too), `link` (a faster one between processes
-of dtflab), `outbox` (what one end of it has to send), `negotiation` (how two of them agree on it), `shared_memory`
-(large messages that it need not copy), `incoming` (graphs that came over a wire), `tensor_codec` (tensors on it),
-`variant_codec` (lists and optional values on it), `timeouts` (how long a program waits).
+(calls become messages), `grpc_transport` (the wire that TensorFlow knows, too), `handshake` (why TLS fails on it),
+`certs` (certificates for TLS), `link` (a faster one between processes of dtflab), `outbox` (what one end of it has to
+send), `negotiation` (how two of them agree on it), `shared_memory` (large messages that it need not copy), `incoming`
+(graphs that came over a wire), `tensor_codec` (tensors on it), `variant_codec` (lists and optional values on it),
+`timeouts` (how long a program waits).
 For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
 variable or queue), `views` (what a task reports of itself), `stepping` (stepping
 through a step in another process).

@@ -17,9 +17,11 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
-from dtflab.base import errors
+from dtflab.base import credentials as the_credentials, errors
+from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.base.events import Call
 from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
@@ -79,8 +81,11 @@ class InProcessTask:
         listen: bool,
         clock: Clock,
         home: Home,
+        credentials: Credentials,
     ) -> None:
-        self.server = Server(spec, job, index, config=config, listen=listen, clock=clock, home=home)
+        self.server = Server(
+            spec, job, index, config=config, credentials=credentials, listen=listen, clock=clock, home=home
+        )
         self.name = self.server.task.name
         self.address = self.server.task.address
         self.target = self.server.target
@@ -112,6 +117,10 @@ class Cluster:
     "tensorflow", the same with TensorFlow's own servers (`pip install dtflab[tensorflow]`), which listen on all
     networks. `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
 
+    `credentials`, a dtflab.Credentials, are what the tasks ask for and show each other. Without any, tasks in processes
+    of their own get a new token, so that only sessions of this program, and what has `cluster.credentials`, can call
+    them. `token` is another one; `token=None` admits everybody on this machine, TensorFlow's programs too.
+
     `gpus=2` puts as many simulated GPUs into each host: `gpu="K40"` is their model, `gpu_memory="4GiB"` what each has.
     A job's tasks have a host each if only their number is given; else tasks with the same host part of their addresses
     share its cards. A `ps` sees none, other tasks see all; `visible_devices={"ps": "0", "worker": ["0,1", "2"]}`, texts
@@ -132,6 +141,8 @@ class Cluster:
         listen: bool = False,
         name: str | None = None,
         timeout: float = 60.0,
+        credentials: Credentials | None = None,
+        token: str | None = "new",
         gpus: int | None = None,
         gpu: str | Processor | None = None,
         gpu_memory: int | str | None = None,
@@ -152,8 +163,9 @@ class Cluster:
         if engine not in ENGINES:
             raise ValueError(f"Unknown engine {engine!r}: choose one of {', '.join(ENGINES)}.")
         self.engine, self._kind = engine, KINDS.get(engine)
+        self.credentials = _credentials(credentials, token, engine)
         if self._kind is not None:
-            self._kind.check(engine, simulates=gpus is not None)
+            self._kind.check(engine, gpus is not None, self.credentials)
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
         self.world: World | None = None
@@ -196,8 +208,10 @@ class Cluster:
 
     def _new_task(self, job: str, index: int) -> RunningTask:
         if self._kind is not None:
-            return ProcessTask(self.spec, job, index, self._config, self._homes.environment(job, index), self.engine)
-        return InProcessTask(self.spec, job, index, self._config, self._listen, self.clock, self._homes.of(job, index))
+            environment = self._homes.environment(job, index)
+            return ProcessTask(self.spec, job, index, self._config, environment, self.engine, self.credentials)
+        home = self._homes.of(job, index)
+        return InProcessTask(self.spec, job, index, self._config, self._listen, self.clock, home, self.credentials)
 
     def _await_ready(self, task: RunningTask) -> None:
         if isinstance(task, ProcessTask):
@@ -452,6 +466,15 @@ class Cluster:
     def _repr_html_(self) -> str:
         rows = html_table(("task", "address", "state"), self.rows())
         return f"<p><b>{html.escape(self.name)}</b> ({html.escape(self.how)})</p>{rows}"
+
+
+def _credentials(given: Credentials | None, token: str | None, engine: str) -> Credentials:
+    """Choose those given, those in DTFLAB_CREDENTIALS, or a new token; then put another token in, if one is given."""
+    found = the_credentials.own(given)
+    if token == "new":
+        is_new = engine == "process" and found == PLAIN
+        return Credentials(token=the_credentials.new_token()) if is_new else found
+    return replace(found, token=token or "")
 
 
 def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostCards | None:

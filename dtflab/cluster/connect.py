@@ -12,6 +12,7 @@ from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
+    from dtflab.base.credentials import Credentials
     from dtflab.protos.config_pb2 import ConfigProto
     from dtflab.runtime.transport import MasterInterface
 
@@ -26,10 +27,11 @@ def _check_all_there(target: str, address: str, config: ConfigProto | None) -> N
         )
 
 
-def master_at(target: str, config: ConfigProto | None) -> MasterInterface:
+def master_at(target: str, config: ConfigProto | None, credentials: Credentials | None = None) -> MasterInterface:
     """The master behind `grpc://address`; UnavailableError when nobody answers there within `timeouts.connect`.
 
-    If the config's `operation_timeout_in_ms` ends before, it is a DeadlineExceededError.
+    If the config's `operation_timeout_in_ms` ends before, it is a DeadlineExceededError. UnauthenticatedError if the
+    server does not take the credentials; without any, `base/credentials.py` finds those for the address.
     """
     address = target.partition("://")[2]
     _check_all_there(target, address, config)
@@ -42,13 +44,13 @@ def master_at(target: str, config: ConfigProto | None) -> MasterInterface:
         )
     from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
 
-    worker = WorkerStub("", address)
+    worker = WorkerStub("", address, credentials)
     limit = config.operation_timeout_in_ms / 1000 if config is not None else 0.0
     seconds = min(limit or timeouts.connect, timeouts.connect)
     try:
         await_task(worker.get_status, "", address, REAL, seconds, lambda: inprocess.find(address))
     except errors.UnavailableError as error:
         raise errors.DeadlineExceededError.of(error.message) if seconds == limit else error from None
-    master = task.master if (task := inprocess.find(address)) is not None else MasterStub(address)
+    master = task.master if (task := inprocess.find(address)) is not None else MasterStub(address, credentials)
     worker.close()  # after the stub has the connection, which knows by now whose it is
     return master

@@ -3,7 +3,8 @@
 Stands for `rpc/grpc_channel.cc`, `grpc_util.h` and `grpc_server_lib.cc` of `core/distributed_runtime`. Left
 out: response caching, compression.
 
-Rules: this is the only file that imports grpc. A message is as large as it needs to be. A call that is
+Rules: this is the only file that imports grpc. A message is as large as it needs to be. A server that has a token
+answers nobody without it, whatever the method. A call that is
 answered here has a thread of its own, and there is always another one. An error crosses as TensorFlow's:
 canonical code and text; one that is only the connection's says whose.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import socket
 import threading
 import weakref
@@ -27,9 +29,10 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 import grpc
 from google.protobuf.message import DecodeError
 
-from dtflab.base import errors
+from dtflab.base import credentials as the_credentials, errors
+from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.base.events import PROCESS, OpenCall
-from dtflab.cluster import negotiation, stubs
+from dtflab.cluster import handshake, negotiation, stubs
 from dtflab.cluster.answering import Answer, ServerCall, answer, status_of
 from dtflab.cluster.link import Link
 from dtflab.cluster.services import MasterService, Method, WorkerService, pushed_tensor, recv_tensor_response
@@ -44,8 +47,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Credentials = grpc.ChannelCredentials | None  # None: plain text
-ServerCredentials = grpc.ServerCredentials | None
+Metadata = tuple[tuple[str, str], ...]
 
 _MASTER, _WORKER = "/tensorflow.MasterService/", "/tensorflow.WorkerService/"
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
@@ -60,8 +62,15 @@ _CHANNEL_OPTIONS = [
     ("grpc.max_reconnect_backoff_ms", 1000),
 ]
 _SERVER_OPTIONS = [*_UNLIMITED, ("grpc.so_reuseport", 0)]  # a port has one owner
-_METADATA = (("tf-rpc", "1"),)
+_METADATA: Metadata = (("tf-rpc", "1"),)
+_TOKEN = "authorization"
 _NEVER_SENT = "failed to connect"  # gRPC's words for that
+_NO_USE = (
+    "Socket closed",
+    "reset by peer",
+    "handshake failed",
+    "verification check failed",
+)  # and for a connection that was made before
 _CUT_OFF = "CANCELLED"  # its word for a call that meets a server as it stops; a caller that gives up says more
 _pool = Pool(REAL, name="opening links")
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
@@ -78,10 +87,16 @@ class _Connection:
         self.task = ""  # who lives there, once it has said so
         self.credentials = credentials
         self.own = own  # the task here that asks; None: a client
-        if credentials is None:
-            self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+        if credentials.is_tls:
+            self._channel = grpc.secure_channel(
+                address, grpc.ssl_channel_credentials(*_for_grpc(credentials)), _CHANNEL_OPTIONS
+            )
         else:
-            self._channel = grpc.secure_channel(address, credentials, _CHANNEL_OPTIONS)
+            self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+        self.metadata = _METADATA
+        if credentials.token:
+            self.metadata += ((_TOKEN, f"Bearer {credentials.token}"),)
+        self._opened: Link | None = None  # by this client
         self._methods: dict[str, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {}
         self.may_link = self.could_link()
         # Not at the end of the process: until then its servers answer calls, for which they may have to ask others.
@@ -89,7 +104,7 @@ class _Connection:
 
     def could_link(self) -> bool:
         """Whether the task at this address is worth asking for a link, as long as nothing is known of it."""
-        return self.credentials is None and negotiation.are_on()
+        return not self.credentials.is_tls and negotiation.are_on()
 
     def method(self, path: str) -> grpc.UnaryUnaryMultiCallable[bytes, bytes]:
         """The callable of one method, bytes to bytes."""
@@ -99,8 +114,9 @@ class _Connection:
 
     @property
     def link(self) -> Link | None:
-        """The link to this address, if there is one."""
-        return negotiation.between(self._own_address, self.address) if self.may_link else None
+        """The link to this address, if there is one; a client's is for those with the same credentials."""
+        found = negotiation.between(self._own_address, self.address) if self.may_link else None
+        return found if self.own is not None or found is self._opened else None
 
     @property
     def _own_address(self) -> str:
@@ -117,6 +133,7 @@ class _Connection:
             self.may_link = False
             return
         if link is not None and self.own is None:
+            self._opened = link
             weakref.finalize(self, link.close).atexit = False
         elif link is not None and self.own is not None and _serving.get(self.own) is not serving:
             link.close()  # the task was stopped meanwhile
@@ -124,7 +141,7 @@ class _Connection:
     def ask(self, path: str, request: bytes, seconds: float) -> bytes:
         """Call a method over gRPC; raises a class of `errors`."""
         try:
-            return self.method(path)(request, timeout=seconds)
+            return self.method(path)(request, timeout=seconds, metadata=self.metadata)
         except grpc.RpcError as error:
             raise errors.from_code(error.code().value[0], error.details() or "") from None
 
@@ -175,7 +192,7 @@ class _Wire:
                 raise self._failed(code, text)
             return answer
         try:
-            answer = connection.method(path)(b"".join(request), timeout=timeout, metadata=_METADATA)
+            answer = connection.method(path)(b"".join(request), timeout=timeout, metadata=connection.metadata)
         except grpc.RpcError as error:
             raise self._error(error) from None
         connection.open_link()
@@ -219,6 +236,9 @@ class _Wire:
             code, text = errors.UNAVAILABLE, "it ended while the call was on its way"
         if code == errors.UNAVAILABLE and self._connection is not None:
             self._connection.may_link = self._connection.could_link()  # another program may come up there
+            was_made = _NEVER_SENT in text and any(words in text for words in _NO_USE)
+            if was_made and (why := handshake.mismatch(self.address, self._connection.credentials)):
+                return errors.UnauthenticatedError.of(f"{self._peer()} can't be used: {why}")
         return self._failed(code, text)
 
     def _failed(self, code: int, text: str) -> errors.OpError:
@@ -262,7 +282,7 @@ class _Started:
 
     def _ask(self, connection: _Connection, ended: Callable[[grpc.Future[bytes]], None]) -> None:
         self._connection = connection
-        self._call = connection.method(self._path).future(self._request)
+        self._call = connection.method(self._path).future(self._request, metadata=connection.metadata)
         # Always a callback: a call that nobody refers to is cancelled by its destructor.
         self._call.add_done_callback(ended)
 
@@ -290,15 +310,17 @@ class _Started:
 class MasterStub(stubs.MasterStub):
     """The master at an address, for a client of another process."""
 
-    def __init__(self, address: str, credentials: Credentials = None) -> None:
-        super().__init__(_Wire(address, credentials))
+    def __init__(self, address: str, credentials: Credentials | None = None) -> None:
+        super().__init__(_Wire(address, the_credentials.at(address, credentials)))
 
 
 class WorkerStub(stubs.WorkerStub):
     """The worker `task` at an address, for the task `own` of another process, or for a client that looks for it."""
 
-    def __init__(self, task: str, address: str, credentials: Credentials = None, own: Task | None = None) -> None:
-        wire = _Wire(address, credentials, task, own)
+    def __init__(
+        self, task: str, address: str, credentials: Credentials | None = None, own: Task | None = None
+    ) -> None:
+        wire = _Wire(address, the_credentials.at(address, credentials), task, own)
         if own is None:
             super().__init__(task, wire)
         else:
@@ -335,7 +357,7 @@ class _Executor(futures.Executor):
 class Serving:
     """A task's services on a port, from `serve` until `stop`."""
 
-    def __init__(self, task: Task, address: str, credentials: ServerCredentials) -> None:
+    def __init__(self, task: Task, address: str, credentials: Credentials) -> None:
         self.task = task
         self.address = address
         self._calls: set[ServerCall] = set()
@@ -345,7 +367,8 @@ class Serving:
             for name, method in service.methods().items()
         }
         # Over a link the other end may call whatever is served here: not in plain text, whichever end opens it.
-        self.may_link = credentials is None and negotiation.are_on()
+        self.may_link = not credentials.is_tls and negotiation.are_on()
+        self._credentials = credentials
         self._listener: negotiation.Listener | None = None
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             path: grpc.unary_unary_rpc_method_handler(self._handler(path)) for path in self._methods
@@ -354,22 +377,26 @@ class Serving:
             handlers[negotiation.OPEN] = _of_links("Open", self._open_link)
             handlers[negotiation.CONFIRM] = _of_links("Confirm", lambda data: negotiation.confirm(data, task.address))
         executor = _Executor(task.master.clock)
-        self._server = grpc.server(executor, [_Handlers(handlers)], options=_SERVER_OPTIONS)  # type: ignore[arg-type]
-        self.port = self._bind(address, credentials)
+        answering = _Handlers(handlers, task.name, credentials.token)
+        self._server = grpc.server(executor, [answering], options=_SERVER_OPTIONS)  # type: ignore[arg-type]
+        self.port = self._bind(address)
         self._host = address.rpartition(":")[0]
         self.address = f"{self._host}:{self.port}"
         self._server.start()
         _serving[task] = self
 
-    def _bind(self, address: str, credentials: ServerCredentials) -> int:
+    def _bind(self, address: str) -> int:
         host, _, port = address.rpartition(":")
         if host == "localhost":  # one family: else a busy port of the other goes unnoticed
             address = f"127.0.0.1:{port}"
+        bind = self._server.add_insecure_port
+        if self._credentials.is_tls:
+            ca, key, certificate = _for_grpc(self._credentials)
+            secured = grpc.ssl_server_credentials([(key, certificate)], ca, require_client_auth=True)
+            bind = partial(self._server.add_secure_port, server_credentials=secured)
         try:
             _probe(host.strip("[]"), int(port))
-            if credentials is not None:
-                return self._server.add_secure_port(address, credentials)
-            return self._server.add_insecure_port(address)
+            return bind(address)
         except (RuntimeError, OSError):
             raise errors.UnknownError.of(
                 f"Could not start gRPC server: {self.task.name} can't have {self.address}. Is another "
@@ -439,7 +466,7 @@ class Serving:
             if self._listener is None:
                 host = "127.0.0.1" if self._host == "localhost" else self._host.strip("[]")
                 self._listener = negotiation.Listener(
-                    host, self.task.address, self, lambda address: _connect(address, None).ask
+                    host, self.task.address, self, lambda address: _connect(address, self._credentials).ask
                 )
         return self._listener.open(data)
 
@@ -485,15 +512,50 @@ def _of_links(name: str, method: Callable[[bytes], bytes]) -> grpc.RpcMethodHand
 
 
 class _Handlers(grpc.GenericRpcHandler):
-    """Path → handler."""
+    """Path → handler, for callers that have the token, if there is one."""
 
-    def __init__(self, handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]]) -> None:
+    def __init__(self, handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]], task: str, token: str) -> None:
         self._handlers = handlers
+        self._task = task
+        self._token = f"Bearer {token}".encode() if token else b""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
+        if self._token:
+            shown = [value for name, value in handler_call_details.invocation_metadata or () if name == _TOKEN]
+            if not (shown and secrets.compare_digest(_bytes(shown[0]), self._token)):
+                return _refusal(self._task, "another" if shown else "none")
         return self._handlers.get(handler_call_details.method)
 
 
-def serve(task: Task, address: str, credentials: grpc.ServerCredentials | None = None) -> Serving:
-    """Answer for `task` at `address`, over TLS if credentials are given; UnknownError if it is in use."""
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _refusal(task: str, found: str) -> grpc.RpcMethodHandler[bytes, bytes]:
+    """Refuse a call whatever it is for."""
+
+    def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
+        context.set_code(grpc.StatusCode.UNAUTHENTICATED)
+        context.set_details(
+            f"Task {task} asks each caller for its token, and this call has {found}. Sessions of the program that "
+            "started the cluster have it. Another program gives tf.Session(target, credentials=…), or names a folder "
+            "in DTFLAB_CREDENTIALS that cluster.credentials.save(folder) has written. A program of TensorFlow has no "
+            "token: dtflab.Cluster(…, token=None) admits it."
+        )
+        return b""
+
+    return grpc.unary_unary_rpc_method_handler(handle)
+
+
+def _for_grpc(credentials: Credentials) -> tuple[bytes, bytes, bytes]:
+    """The authority, key and certificate; ValueError for those of which gRPC would only say that a connection fails."""
+    handshake.context_of(credentials)
+    return credentials.ca.encode(), credentials.key.encode(), credentials.certificate.encode()
+
+
+def serve(task: Task, address: str, credentials: Credentials = PLAIN) -> Serving:
+    """Answer for `task` at `address`, over TLS and to those with the token if credentials have them.
+
+    Raises UnknownError if the address is in use.
+    """
     return Serving(task, address, credentials)

@@ -1,7 +1,7 @@
 """The engines that start one operating system process per task, gRPC on loopback: dtflab's servers, or TensorFlow's.
 
-A child lives as long as its standard input is open. So it ends with its parent whatever happens to that: `stop`, an
-exception, the end of a kernel, a kill.
+A child reads its credentials from its standard input, and lives as long as that is open. So no table of processes
+shows them, and it ends with its parent whatever happens to that: `stop`, an exception, the end of a kernel, a kill.
 
 Run as `python -m dtflab.cluster.process ENGINE DEFINITION`, this module is the child.
 
@@ -14,15 +14,18 @@ import base64
 import contextlib
 import importlib
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dtflab.base import errors
+from dtflab.base import credentials as the_credentials, errors
+from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import await_task
 from dtflab.cluster.timeouts import timeouts
@@ -42,14 +45,14 @@ class Kind(NamedTuple):
     """A kind of server for children, with all that its cluster must know of it."""
 
     are: str  # what its tasks are, for messages
-    serve: Callable[[ServerDef], Any]  # starts the server, in the child
+    serve: Callable[[ServerDef, Credentials], Any]  # starts the server, in the child
     stop: Callable[[Any], object]  # ends it
     package: str = ""  # which it needs, and the name of the extra that installs it
     environment: Mapping[str, str] = MappingProxyType({})  # where the parent's says nothing else
     is_dtflab: bool = True  # has simulated GPUs, and keeps the calls that it got
 
-    def check(self, engine: str, simulates: bool) -> None:
-        """Raise FailedPreconditionError if the package is missing, ValueError for GPUs that it can't simulate."""
+    def check(self, engine: str, simulates: bool, credentials: Credentials) -> None:
+        """Raise FailedPreconditionError if the package is missing, ValueError for what its servers can't have."""
         if self.package and importlib.util.find_spec(self.package) is None:
             raise errors.FailedPreconditionError.of(
                 f"engine={engine!r} needs the package {self.package}, which is not installed. Install it "
@@ -59,6 +62,8 @@ class Kind(NamedTuple):
             raise ValueError(
                 f"gpus=… simulates GPUs, which {self.are} can't have. Leave it out, or choose engine='process'."
             )
+        if credentials != PLAIN and not self.is_dtflab:
+            raise ValueError(f"{self.are} know neither TLS nor tokens: leave credentials, or choose engine='process'.")
 
     def not_reported(self, cluster: str, what: str) -> NotImplementedError:
         """The error of a question that no task of the cluster answers."""
@@ -68,13 +73,13 @@ class Kind(NamedTuple):
         )
 
 
-def _dtflab_server(definition: ServerDef) -> Any:
+def _dtflab_server(definition: ServerDef, credentials: Credentials) -> Any:
     from dtflab.cluster.server import Server
 
-    return Server(definition)
+    return Server(definition, credentials=credentials)
 
 
-def _tensorflow_server(definition: ServerDef) -> Any:
+def _tensorflow_server(definition: ServerDef, credentials: Credentials) -> Any:
     train = importlib.import_module("tensorflow.compat.v1").train
     return train.Server(train.ServerDef.FromString(definition.SerializeToString()))
 
@@ -106,6 +111,7 @@ class ProcessTask:
         config: ConfigProto | None = None,
         environment: Mapping[str, str | None] = MappingProxyType({}),
         engine: str = "process",
+        credentials: Credentials = PLAIN,
     ) -> None:
         self.name = f"/job:{job}/replica:0/task:{index}"
         self.address = spec.task_address(job, index)
@@ -127,13 +133,22 @@ class ProcessTask:
             start_new_session=True,  # Ctrl-C is the parent's: it reaches all processes of a session
             env=_environment(KINDS[engine], environment),
         )
+        self._credentials = credentials
+        the_credentials.remember(self.address, credentials)
         self._deadline = 0.0  # the moment at which it is made to end, once it has been asked
         try:
+            self._give(credentials)
             self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
         except BaseException:  # Ctrl-C, before any cluster knows the process
             with self._process:
                 self._process.kill()
             raise
+
+    def _give(self, credentials: Credentials) -> None:
+        """Write the credentials into the child's standard input; a pipe holds more than they are."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended already, which `wait_ready` says
+            print(json.dumps(asdict(credentials)), file=self._process.stdin, flush=True)
 
     def _read(self) -> None:
         """Keep what the child prints; the last line ends it."""
@@ -184,7 +199,7 @@ class ProcessTask:
     def _asked(self) -> contextlib.closing[WorkerStub]:
         from dtflab.cluster.grpc_transport import WorkerStub
 
-        return contextlib.closing(WorkerStub(self.name, self.address))
+        return contextlib.closing(WorkerStub(self.name, self.address, self._credentials))
 
     @property
     def pid(self) -> int:
@@ -209,6 +224,7 @@ class ProcessTask:
         finally:  # also at a second Ctrl-C
             self.kill()
             self._close()
+            the_credentials.forget(self.address, self._credentials)
 
     def kill(self) -> None:
         """End the process at once, as a crash would; nothing happens if it has ended."""
@@ -232,7 +248,7 @@ def _main(engine: str, encoded: str) -> None:
     """Be the task that the encoded ServerDef describes, until standard input ends."""
     definition = ServerDef.FromString(base64.b64decode(encoded))
     sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
-    server = KINDS[engine].serve(definition)
+    server = KINDS[engine].serve(definition, Credentials(**json.loads(sys.stdin.readline())))
     print(f"{_READY}\n", end="", flush=True)  # one write, so no line of another thread's gets into it
     sys.stdin.read()
     REAL.spawn(_end_anyway)

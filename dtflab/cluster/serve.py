@@ -17,6 +17,7 @@ import sys
 from typing import Any
 
 from dtflab.base import errors
+from dtflab.base.credentials import Credentials, own
 from dtflab.cluster.server import Server
 from dtflab.machine.console import show
 from dtflab.machine.hosts import is_loopback
@@ -31,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", type=int, default=0, metavar="N", help="its number in the job (default: 0)")
     parser.add_argument("--bind", metavar="HOST:PORT", help="listen there instead of at the task's own address")
     parser.add_argument("--insecure", action="store_true", help="listen beyond this machine, in plain text")
+    parser.add_argument("--credentials", metavar="FOLDER", help="speak TLS, with the certificates of `dtflab certs`")
+    parser.add_argument("--allow-files", metavar="FOLDER", help="let steps open the files in it, and no others")
 
 
 def main(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -51,11 +54,17 @@ def main(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
 
 
 def _started(options: argparse.Namespace) -> Server:
-    where = {"bind": options.bind, "insecure": options.insecure}
-    server = Server(_spec(options.cluster), options.job, options.task, start=False, **where)
+    credentials = own(Credentials.load(options.credentials) if options.credentials else None)
+    server = Server(
+        _spec(options.cluster), options.job, options.task, start=False, bind=options.bind, insecure=options.insecure,
+        credentials=credentials, allow_files=options.allow_files,
+    )  # fmt: skip
     address = options.bind or server.task.address
-    if not (options.insecure or is_loopback(address)):
-        raise ValueError(f"{address} is beyond this machine: add --insecure to listen there in plain text.")
+    if not (options.insecure or credentials.is_tls or is_loopback(address)):
+        raise ValueError(
+            f"{address} is beyond this machine: add --credentials FOLDER (dtflab certs makes one) to listen there with "
+            "TLS, or --insecure for plain text."
+        )
     server.start()
     return server
 

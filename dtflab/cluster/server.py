@@ -3,9 +3,9 @@
 Stands for `python/training/server_lib.py` and `grpc_server_lib.cc`.
 
 Rules: an address on this machine's loopback is bound at once, so that other processes can join. Any other address is a
-name inside this process, said in one line, unless `insecure=True` or TLS `credentials` are given: nothing listens to
-the world by accident. A server that other machines can reach opens no files for its steps but those in `allow_files`.
-Port 0 picks a free one, of a name, too, and the target names it from the beginning.
+name inside this process, said in one line, unless `insecure=True` or `credentials` for TLS are given: nothing listens
+to the world by accident. A server that other machines can reach opens no files for its steps but those in
+`allow_files`. Port 0 picks a free one, of a name, too, and the target names it from the beginning.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import atexit
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from dtflab.base import errors
+from dtflab.base import credentials as the_credentials, errors
+from dtflab.base.credentials import Credentials
 from dtflab.cluster import inprocess
 from dtflab.cluster.addresses import with_port
 from dtflab.cluster.cluster_spec import ClusterSpec, members
@@ -29,7 +30,7 @@ from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
 
 if TYPE_CHECKING:
-    from dtflab.cluster.grpc_transport import ServerCredentials, Serving
+    from dtflab.cluster.grpc_transport import Serving
 
 _running: weakref.WeakSet[Server] = weakref.WeakSet()
 
@@ -38,10 +39,11 @@ class Server:
     """One task of a cluster: its master and worker services, its devices, its variables.
 
     `server_or_cluster_def` is a ServerDef, ClusterDef, ClusterSpec or dict. `bind` is the address to listen on when it
-    is not the task's own; `credentials` are grpc server credentials, `insecure=True` allows plain text off loopback:
-    then anybody who reaches the port runs graphs here, reads and changes all variables and queues, and can use up
-    memory and processor (docs/security.md). `allow_files` is a folder: steps here open only files in it. Without it,
-    they open what the server's user may, or no file at all if the server listens beyond loopback.
+    is not the task's own; `insecure=True` allows plain text off loopback: then anybody who reaches the port runs graphs
+    here, reads and changes all variables and queues, and can use up memory and processor (docs/security.md).
+    `credentials` are a dtflab.Credentials, or those of the folder that DTFLAB_CREDENTIALS names: for callers, and for
+    what this task calls. `allow_files` is a folder: steps here open only files in it. Without it, they open what the
+    server's user may, or no file at all if the server listens beyond loopback.
     The server sees the cards of its address's host; of a loopback address, those of this process. A `ps` sees none.
     Raises ValueError for a job or task that the cluster does not have, UnknownError for an address in use.
     """
@@ -58,7 +60,7 @@ class Server:
         bind: str | None = None,
         insecure: bool = False,
         allow_files: Any = None,
-        credentials: ServerCredentials = None,
+        credentials: Credentials | None = None,
         listen: bool = True,
         clock: Clock = REAL,
         home: Home | None = None,
@@ -67,7 +69,8 @@ class Server:
         definition = self._server_def
         self._job, self._index = definition.job_name, definition.task_index
         self._clock = clock
-        self._bind, self._insecure, self._credentials, self._listen = bind, insecure, credentials, listen
+        self._bind, self._insecure, self._listen = bind, insecure, listen
+        self._credentials = the_credentials.own(credentials)
         self._service: Serving | None = None
         self._published = False
         self._stopped = clock.event()
@@ -90,7 +93,7 @@ class Server:
 
     def _make_task(self, home: Home | None) -> Task:
         spec, config = ClusterSpec(self._server_def.cluster), self._server_def.default_session_config
-        return Task(spec, self._job, self._index, config, self._clock, home)
+        return Task(spec, self._job, self._index, config, self._clock, home, self._credentials)
 
     def start(self) -> None:
         """Begin to serve; a started server stays as it is."""
@@ -100,7 +103,7 @@ class Server:
             return
         address = self.task.address
         wanted = self._bind or address
-        binds = self._listen and (is_loopback(wanted) or self._insecure or self._credentials is not None)
+        binds = self._listen and (is_loopback(wanted) or self._insecure or self._credentials.is_tls)
         if binds and not is_loopback(wanted) and not self._allows_files:
             self.task.open_only(GuardedEnv(self.task.name))
         address = self.task.address = self._serve(wanted, address) if binds else with_port(address)

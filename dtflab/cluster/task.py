@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
+from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.base.events import Call, Instrument, Message
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec, members
@@ -75,8 +76,10 @@ class Task:
         config: ConfigProto | None = None,
         clock: Clock = REAL,
         home: Home | None = None,
+        credentials: Credentials = PLAIN,
     ) -> None:
         self.spec = spec
+        self.credentials = credentials  # for the other tasks
         self.name = _name(job, index)
         self.clock = clock
         self.address = spec.task_address(job, index)
@@ -145,7 +148,7 @@ class Task:
             return Absent(task, address)
         from dtflab.cluster.grpc_transport import WorkerStub
 
-        return WorkerStub(task, address, own=self)
+        return WorkerStub(task, address, self.credentials, self)
 
     def note(self, method: str, source: str, detail: str, value: object = None, pushed: bool = False) -> None:
         """Report to the task's own listeners what another task asks of it, or the tensor that it gets."""

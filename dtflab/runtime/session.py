@@ -32,6 +32,7 @@ from dtflab.runtime.steps import Steps
 from dtflab.runtime.watched_master import WatchedMaster
 
 if TYPE_CHECKING:
+    from dtflab.base.credentials import Credentials
     from dtflab.machine.devices import Device
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import CallableOptions, ConfigProto, RunMetadata, RunOptions
@@ -65,13 +66,15 @@ class BaseSession:
         config: ConfigProto | None = None,
         placer: Placer | str | None = None,
         step_through: bool = False,
+        credentials: Credentials | None = None,
     ) -> None:
         """Connect to `target`: '' for this process, `grpc://host:port` or `server.target` for a cluster.
 
         `placer(nodes, devices, default_task, allow_soft_placement=…, placed=…)` replaces the
         simple placer (docs/placers.md); it returns the device of each node by name. "dynamic" is one that goes by time.
         Placers work where the master is in this process; else the first run raises ValueError. With `step_through`,
-        each `run` prints what it does, one set of ready nodes after the other.
+        each `run` prints what it does, one set of ready nodes after the other. `credentials` are what the server asks
+        for; a cluster of this process and DTFLAB_CREDENTIALS have theirs.
         Raises NotFoundError for an unknown kind of target, TypeError for arguments of another type.
         """
         target = checked_target(target, graph, config)
@@ -84,6 +87,7 @@ class BaseSession:
         self._resolved: dict[object, Fetches] = {}
         self._contexts: list[contextlib.AbstractContextManager[object]] = []
         self._connect = transport.connection_to(target)
+        self._credentials = credentials
         self._placer = placer_named(placer)
         self._in_steps = step_through
         self._master: MasterInterface | None = None
@@ -221,7 +225,7 @@ class BaseSession:
         """Send the nodes added since the last run, or none; before the first one, connect and open the session."""
         with self._lock:
             nodes = [] if empty else self._graph.nodes(self._sent)
-            master = self._master = self._master or self._connect(self._target, self.config)
+            master = self._master = self._master or self._connect(self._target, self.config, self._credentials)
             asked = WatchedMaster(master) if PROCESS.call else master
             if not self._handle:
                 self._handle = asked.create_session(nodes, self.config, self._placer)
@@ -357,10 +361,15 @@ class Session(BaseSession):
         close_after(error, self.close)
 
     @staticmethod
-    def reset(target: str, containers: Sequence[str] | None = None, config: ConfigProto | None = None) -> None:
+    def reset(
+        target: str,
+        containers: Sequence[str] | None = None,
+        config: ConfigProto | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
         """Empty resource containers (all if none is named) on the cluster of `target`, and close its sessions."""
         target = checked_target(target)
-        transport.connection_to(target)(target, config).reset(list(containers or ()))
+        transport.connection_to(target)(target, config, credentials).reset(list(containers or ()))
 
 
 class InteractiveSession(BaseSession):
@@ -372,9 +381,10 @@ class InteractiveSession(BaseSession):
         graph: Graph | None = None,
         config: ConfigProto | None = None,
         step_through: bool = False,
+        credentials: Credentials | None = None,
     ) -> None:
         warn_of_another(InteractiveSession)
-        super().__init__(target, graph, config, step_through=step_through)
+        super().__init__(target, graph, config, step_through=step_through, credentials=credentials)
         self._contexts = [self._graph.as_default(), self.as_default()][graph is None :]
         for context in self._contexts:
             context.__enter__()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from dtflab.base import errors
 
 if TYPE_CHECKING:
+    from dtflab.base.credentials import Credentials
     from dtflab.graph.node import Node
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
@@ -154,12 +155,12 @@ class WorkerInterface(Protocol):
         """The worker itself, if it is in this process; None for one elsewhere."""
 
 
-Connect = Callable[[str, "ConfigProto | None"], MasterInterface]
+Connect = Callable[[str, "ConfigProto | None", "Credentials | None"], MasterInterface]
 _schemes: dict[str, Connect] = {}
 
 
 def register_scheme(scheme: str, connect: Connect) -> None:
-    """Sessions whose target begins with `scheme://` get their master from `connect(target, config)`."""
+    """Sessions whose target begins with `scheme://` get their master from `connect(target, config, credentials)`."""
     _schemes[scheme] = connect
 
 

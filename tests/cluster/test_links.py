@@ -175,7 +175,7 @@ def test_a_server_that_is_asked_for_a_link_cannot_take_its_clients_place_at_anot
         raise ConnectionRefusedError(host)
 
     (elsewhere,) = free_addresses(1)
-    serving = grpc_transport.serve(Lab().tasks[0], elsewhere, None)
+    serving = grpc_transport.serve(Lab().tasks[0], elsewhere)
     monkeypatch.setattr(negotiation, "_connected", claim)
     try:
         for own in (lab.tasks[1], None):
@@ -711,14 +711,14 @@ def test_both_ends_send_much_at_once(shares):
     assert set(answers.values()) == {(0, 8 << 20)}
 
 
-def test_a_server_with_credentials_has_no_links():
+def test_a_server_with_tls_has_no_links(tls):
     """Links are plain text."""
     (task, _), (address,) = Lab().tasks, free_addresses(1)
-    serving = grpc_transport.serve(task, address, grpc.local_server_credentials())
+    serving = grpc_transport.serve(task, address, tls.server)
     try:
-        assert WorkerStub(task.name, address, grpc.local_channel_credentials()).get_status()
+        assert WorkerStub(task.name, address, tls.client).get_status()
         assert negotiation.between("", address) is None
-        channel = grpc.secure_channel(address, grpc.local_channel_credentials())
+        channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(*grpc_transport._for_grpc(tls.client)))
         with channel, pytest.raises(grpc.RpcError) as refused:
             channel.unary_unary(negotiation.OPEN)(
                 OpenLinkRequest(version=negotiation._VERSION).SerializeToString(), timeout=60
@@ -728,11 +728,11 @@ def test_a_server_with_credentials_has_no_links():
         serving.stop()
 
 
-def test_a_server_with_credentials_opens_no_links(lab):
+def test_a_server_with_tls_opens_no_links(lab, tls):
     """Over a link it would answer in plain text, whichever end opened it."""
     (_, task), (address,) = Lab().tasks, free_addresses(1)
     task.address = address
-    serving = grpc_transport.serve(task, address, grpc.local_server_credentials())
+    serving = grpc_transport.serve(task, address, tls.server)
     try:
         stub = WorkerStub(lab.tasks[0].name, lab.addresses[0], own=task)
         for _ in range(2):

@@ -106,7 +106,7 @@ class GrpcLab(Lab):
 _labs: dict[int, Lab] = {}
 
 
-def _connect(target: str, config: Any) -> Any:
+def _connect(target: str, config: Any, credentials: Any = None) -> Any:
     lab, _, number = target.partition("://")[2].partition("/")
     return _labs[int(lab)].master(int(number))
 

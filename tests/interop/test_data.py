@@ -18,7 +18,7 @@ def expected(one_shot: bool) -> list[object]:
 
 @each_kind_of_iterator
 def test_a_tensorflow_client_on_dtflab_servers(tensorflow, one_shot):
-    with tf.Cluster(ps=1, worker=1, engine="process") as cluster:
+    with tf.Cluster(ps=1, worker=1, engine="process", token=None) as cluster:
         assert tensorflow.run("batches", target=cluster.target, here=WORKER, there=PS, one_shot=one_shot) == expected(
             one_shot
         )

@@ -23,7 +23,7 @@ def tensorflow_servers(tensorflow):
 
 @pytest.fixture(scope="module")
 def our_servers():
-    with tf.Cluster(ps=1, worker=1, engine="process") as cluster:
+    with tf.Cluster(ps=1, worker=1, engine="process", token=None) as cluster:
         yield cluster.target
 
 

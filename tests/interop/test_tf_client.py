@@ -14,7 +14,7 @@ PS, WORKER, OTHER = "/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"
 
 @pytest.fixture(scope="module")
 def cluster():
-    with tf.Cluster(ps=1, worker=2, engine="process") as cluster:
+    with tf.Cluster(ps=1, worker=2, engine="process", token=None) as cluster:
         yield cluster
 
 

@@ -110,6 +110,13 @@ def devices(tf: Any, target: str) -> list[list[Any]]:
             return [[d.name, d.device_type, d.incarnation != 0] for d in sess.list_devices()]
 
 
+def patient(tf: Any, target: str, timeout_in_ms: int) -> list[str]:
+    """The devices of a session that does not wait for longer than that."""
+    config = tf.ConfigProto(operation_timeout_in_ms=timeout_in_ms)
+    with tf.Graph().as_default(), tf.Session(target, config=config) as sess:
+        return [device.name for device in sess.list_devices()]
+
+
 def growing(tf: Any, target: str) -> list[float]:
     """A graph that grows between the runs of one session."""
     with tf.Graph().as_default():
