@@ -390,7 +390,7 @@ class Cluster:
                 for step_id, key in worker.rendezvous.waiting():
                     _, _, receiver, tensor, _ = key.split(";")
                     lines.append(f"{receiver} waits for {tensor}, which {task.name} owes it (step {step_id})")
-                for device in worker.devices:
+                for device in worker.stateful_devices():
                     lined_up = [r for _, _, r in device.resources.items() if isinstance(r, Queue | Accumulator)]
                     lines += [f"{device.name}: {line}" for resource in lined_up for line in resource.waits()]
         unasked = [task.name for task in self.tasks if not isinstance(task, InProcessTask) and task.state == "running"]
@@ -417,7 +417,8 @@ class Cluster:
                 f"The tasks of {self.name} are processes of their own, which do not report their {what}. Look at "
                 "them in a cluster with engine='inprocess'."
             )
-        return [device for task in own if task.state == "running" for device in task.server.task.devices]
+        workers = [task.server.task.worker for task in own if task.state == "running"]
+        return [device for worker in workers for device in worker.stateful_devices()]
 
     def calls(self) -> list[Call]:
         """The latest calls between its tasks, as a wire carries them, oldest first: parts of steps, and tensors.

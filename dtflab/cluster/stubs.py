@@ -26,6 +26,7 @@ from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.runtime.rendezvous import DEAD, Done
+from dtflab.runtime.transport import SHARED, Scope
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -277,11 +278,17 @@ class WorkerStub:
             where = f"Task {self.task} at {self._wire.address}" if self.task else self._wire.address
             raise errors.UnavailableError.of(f"{where} did not answer in {timeout:g} s.") from None
 
-    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
+    def create_worker_session(
+        self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
+    ) -> None:
         """Announce a session."""
         incarnation = master_incarnation - (master_incarnation >> 63 << 64)  # the field is signed
         request = worker_messages.CreateWorkerSessionRequest(
-            session_handle=session, master_task=master_task, master_incarnation=incarnation
+            session_handle=session,
+            master_task=master_task,
+            master_incarnation=incarnation,
+            server_def=scope.server_def,
+            isolate_session_state=scope.isolated,
         )
         self._call("CreateWorkerSession", request)
 
