@@ -9,10 +9,34 @@ and checks the port. Errors are TensorFlow's.
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 from dtflab.base import errors
+from dtflab.cluster.addresses import check_address
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 
+if TYPE_CHECKING:
+    from dtflab.protos.cluster_pb2 import ClusterDef
+
+_JOB = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)  # as in names of devices
 _invalid = errors.InvalidArgumentError.of
+
+
+def checked(cluster_def: ClusterDef) -> ClusterSpec:
+    """The tasks of a cluster that came in a message; InvalidArgumentError for one that can't be."""
+    names = [job.name for job in cluster_def.job]
+    for name in names:
+        if not _JOB.fullmatch(name):
+            raise _invalid(f"{name!r} can't be the name of a job, which has letters, digits and _, a letter first.")
+        if names.count(name) > 1:
+            raise _invalid(f"Duplicate job ID in cluster specification: {name}")
+    spec = ClusterSpec(cluster_def)
+    for job, index, address in members(spec):
+        if index < 0:
+            raise _invalid(f"Job {job!r} can't have a task {index}: the first is task 0.")
+        check_address(address)
+    return spec
 
 
 def master_in(spec: ClusterSpec, address: str, booted: tuple[str, int]) -> tuple[str, int]:

@@ -19,7 +19,7 @@ from dtflab.base.events import Call, Instrument, Message
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.inprocess import Absent, Peer
-from dtflab.cluster.propagation import check_worker, master_in
+from dtflab.cluster.propagation import check_worker, checked, master_in
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
@@ -111,7 +111,7 @@ class Task:
                 "In virtual time a session has the cluster of its server, whose hardware is known by the names of its "
                 "tasks: leave cluster_def out, or use clock='real'."
             )
-        spec = ClusterSpec(server_def.cluster)
+        spec = checked(server_def.cluster)
         own = server_def.job_name, server_def.task_index
         if not server_def.job_name:
             own = master_in(spec, target.removeprefix("grpc://") or self.address, (self._job, self._index))

@@ -290,6 +290,34 @@ def test_clusters_of_which_the_master_is_not_a_task_of_its_own(cluster):
     assert "Job: worker, task index: 0" in text
 
 
+@pytest.mark.parametrize(
+    "jobs, text",
+    [
+        ([("a b", {})], "'a b' can't be the name of a job"),
+        ([("", {})], "'' can't be the name of a job"),
+        ([("a/b", {})], "'a/b' can't be the name of a job"),
+        ([("w", {}), ("w", {1: "localhost:1"})], "Duplicate job ID in cluster specification: w"),
+        ([("w", {-1: "localhost:1"})], "Job 'w' can't have a task -1"),
+        ([("w", {1: "nonsense"})], 'Could not interpret "nonsense" as a host-port pair'),
+        ([("w", {1: ""})], 'Could not interpret "" as a host-port pair'),
+        ([("w", {1: "localhost:99999"})], 'Could not interpret "localhost:99999" as a host-port pair'),
+    ],
+)
+def test_clusters_that_can_t_be(jobs, text):
+    with tf.Cluster(worker=1) as cluster:
+        config = tf.ConfigProto()
+        for name, tasks in jobs:
+            job = config.cluster_def.job.add(name=name)
+            job.tasks[0] = cluster.tasks[0].server.task.address
+            for index, address in tasks.items():
+                job.tasks[index] = address
+        a = tf.constant(1.0)
+        refusal = pytest.raises(tf.errors.InvalidArgumentError)
+        with tf.Session(target(cluster, 0), config=config) as session, refusal as caught:
+            session.run(a)
+        assert text in caught.value.message
+
+
 def test_a_worker_that_is_not_the_task_it_is_told_to_be():
     with tf.Cluster(worker=1, listen=True) as cluster:
         task = cluster.tasks[0].server.task

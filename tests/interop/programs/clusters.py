@@ -20,7 +20,7 @@ def own_cluster(tf: Any, site: Site, shares: bool = False) -> Any:
 
 
 def isolated(tf: Any, site: Site) -> list[Any]:
-    """`isolate_session_state`: what such sessions, and those that share, see of a variable and a queue on each task."""
+    """Variables and queues of both tasks, as sessions with `isolate_session_state` and without it see them."""
     return [
         _seen(tf, site, device, tf.ConfigProto(isolate_session_state=one), tf.ConfigProto(isolate_session_state=other))
         for device in (PS, WORKER)
@@ -29,7 +29,7 @@ def isolated(tf: Any, site: Site) -> list[Any]:
 
 
 def cluster_def(tf: Any, site: Site) -> list[Any]:
-    """`cluster_def`: a session with names of its own for both tasks: transfers, devices, partial runs, errors."""
+    """A session with names of its own for both tasks: transfers, devices, partial runs, errors."""
     config = own_cluster(tf, site)
     with tf.device(FIRST):
         x = tf.placeholder(tf.float32, [2], name="x")
@@ -63,7 +63,7 @@ def cluster_def(tf: Any, site: Site) -> list[Any]:
 
 
 def cluster_def_state(tf: Any, site: Site) -> list[Any]:
-    """`cluster_def`: state is the session's own, unless `share_session_state_in_clusterspec_propagation` is set."""
+    """The state of such sessions: their own, or shared by `share_session_state_in_clusterspec_propagation`."""
     own, shares = own_cluster(tf, site), own_cluster(tf, site, shares=True)
     found = [_seen(tf, site, device, own, own) for device in (FIRST, SECOND)]
     return [*found, *(_seen(tf, site, device, shares, shares) for device in (FIRST, SECOND))]
