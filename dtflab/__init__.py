@@ -13,7 +13,8 @@ with `datasets` next to `train`, `compat` next to `api`, `python` next to `viz`.
 
 One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
-Side pages: `client` (what a client checks and shows), `local` (the cluster of one task), `frames` (loops), `runner`
+Side pages: `client` (what a client checks and shows), `local` (the cluster of one task), `graph_execution_state` (a
+session's graph and where its nodes are), `worker_session` (what a session has on a task), `frames` (loops), `runner`
 (the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
 (a step in hand), `transport` (the seam between tasks), `step_rendezvous` (what kernels see of the rendezvous),
 `pushing` (values that no consumer has to ask for), `watched_master` (reports its calls), `remembering` (arithmetic of

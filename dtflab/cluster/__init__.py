@@ -1,7 +1,8 @@
 """Many tasks: what a cluster is made of, how its tasks start, and how they reach each other.
 
 Read `cluster` (many tasks at once), `cluster_spec` (jobs and addresses), `task` (devices, worker and master of one),
-`server` (how others reach it), `connect` (from a session's target to its master).
+`server` (how others reach it), `connect` (from a session's target to its master), `propagation` (which task it is in a
+cluster that a session brings).
 How tasks start: `addresses` (where they are), `hosts_of_tasks` (their hosts and cards), `inprocess` (in this process),
 `process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as a program on any machine), `virtual_time`
 (in a simulated world).

@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from typing import Any
 
+from dtflab.base import errors
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.machine.hosts import is_loopback
 
@@ -45,6 +46,13 @@ def with_port(address: str) -> str:
     if not port.isdecimal() or int(port):
         return address
     return f"{host}:{free_addresses(1)[0].rpartition(':')[2]}"
+
+
+def check_address(address: str) -> None:
+    """InvalidArgumentError unless it is a host and a port."""
+    host, _, port = address.rpartition(":")
+    if not (port.isdecimal() and int(port) < 65536 and "/" not in host):
+        raise errors.InvalidArgumentError.of(f'Could not interpret "{address}" as a host-port pair ("localhost:2222").')
 
 
 def _with_ports(spec: ClusterSpec) -> ClusterSpec:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def _check_all_there(target: str, address: str, config: ConfigProto | None) -> None:
     """A session waits for tasks that may still come; for those that have ended it would wait in vain."""
-    lost = [] if config is not None and config.device_filters else lost_tasks(address)
+    chosen = config is not None and (config.device_filters or config.cluster_def.job)
+    lost = [] if chosen else lost_tasks(address)
     if lost:
         raise errors.UnavailableError.of(
             f"The cluster of {target} has lost {', '.join(lost)}. Restart them (`cluster.restart`), or leave them "

@@ -315,16 +315,24 @@ class MasterStub(stubs.MasterStub):
 
 
 class WorkerStub(stubs.WorkerStub):
-    """The worker `task` at an address, for the task `own` of another process, or for a client that looks for it."""
+    """The worker `task` at an address, for the task `own` of another process, or for a client that looks for it.
+
+    It `pushes` what that task waits for, over a link, unless a session brings names of its own for both.
+    """
 
     def __init__(
-        self, task: str, address: str, credentials: Credentials | None = None, own: Task | None = None
+        self,
+        task: str,
+        address: str,
+        credentials: Credentials | None = None,
+        own: Task | None = None,
+        pushes: bool = True,
     ) -> None:
         wire = _Wire(address, the_credentials.at(address, credentials), task, own)
         if own is None:
             super().__init__(task, wire)
         else:
-            super().__init__(task, wire, own.name, own.worker.rendezvous)
+            super().__init__(task, wire, own.name, own.worker.rendezvous if pushes else None)
 
 
 # -- answering ----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, OpenCall
 from dtflab.machine.clock import REAL
+from dtflab.runtime.transport import SHARED, Scope
 
 if TYPE_CHECKING:
     from dtflab.cluster.task import Task
@@ -64,7 +65,9 @@ class Absent:
     def get_status(self) -> NoReturn:
         raise self._gone()
 
-    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> NoReturn:
+    def create_worker_session(
+        self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
+    ) -> NoReturn:
         raise self._gone()
 
     def delete_worker_session(self, session: str) -> NoReturn:
@@ -134,10 +137,12 @@ class Peer:
         with self._watched("GetStatus"):
             return self._worker().get_status()
 
-    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
+    def create_worker_session(
+        self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
+    ) -> None:
         """Announce a session."""
         with self._watched("CreateWorkerSession"):
-            self._worker().create_worker_session(session, master_task, master_incarnation)
+            self._worker().create_worker_session(session, master_task, master_incarnation, scope)
 
     def delete_worker_session(self, session: str) -> None:
         """End a session."""

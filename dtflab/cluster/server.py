@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import Credentials
 from dtflab.cluster import inprocess
-from dtflab.cluster.addresses import with_port
+from dtflab.cluster.addresses import check_address, with_port
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.task import Task
 from dtflab.files.env import GuardedEnv
@@ -213,7 +213,7 @@ def _only_task(spec: ClusterSpec, job: str) -> int:
 def _check_member(definition: ServerDef) -> None:
     spec = ClusterSpec(definition.cluster)
     for _, _, address in members(spec):
-        _check_address(address)
+        check_address(address)
     if definition.job_name not in spec.jobs:
         raise errors.InvalidArgumentError.of(
             f'Job "{definition.job_name}" was not defined in cluster; its jobs are {", ".join(sorted(spec.jobs))}.'
@@ -223,12 +223,6 @@ def _check_member(definition: ServerDef) -> None:
             f'Task {definition.task_index} was not defined in job "{definition.job_name}", which has '
             f"{spec.num_tasks(definition.job_name)} task(s)."
         )
-
-
-def _check_address(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    if not (port.isdecimal() and int(port) < 65536 and "/" not in host):
-        raise errors.InvalidArgumentError.of(f'Could not interpret "{address}" as a host-port pair ("localhost:2222").')
 
 
 def _finish_services() -> None:

@@ -1,7 +1,6 @@
 """The services of a task: a message becomes a call of its master or worker, and the result a message.
 
-Stands for `rpc/grpc_master_service.cc` and `rpc/grpc_worker_service.cc`. Left out: collectives, sessions
-with a cluster or state of their own.
+Stands for `rpc/grpc_master_service.cc` and `rpc/grpc_worker_service.cc`. Left out: collectives.
 
 Rules: messages are TensorFlow's (`protos/`). A method takes the bytes of a request and gives those of the
 answer, or raises a class of `errors`; it may wait, for it has a thread of its own. A waiting thread is woken when the
@@ -44,6 +43,7 @@ from dtflab.protos.config_pb2 import CallableOptions
 from dtflab.protos.worker_pb2 import RunGraphRequest, RunGraphResponse
 from dtflab.runtime.pushing import receiver
 from dtflab.runtime.rendezvous import DEAD
+from dtflab.runtime.transport import Scope
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -101,7 +101,7 @@ class MasterService:
     def _create_session(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.CreateSessionRequest.FromString(data)
         nodes = nodes_of(request.graph_def)
-        handle = self._master.create_session(nodes, request.config)
+        handle = self._master.create_session(nodes, request.config, target=request.target)
         self._graphs[handle] = _Growing(nodes)
         call.on_end(lambda why: self._forget(handle))  # nobody will ever know the handle
         return master_messages.CreateSessionResponse(session_handle=handle, graph_version=0).SerializeToString()
@@ -189,10 +189,11 @@ class MasterService:
     def _list_devices(self, data: Buffer, call: Answering) -> bytes:
         handle = master_messages.ListDevicesRequest.FromString(data).session_handle
         devices = self._master.list_devices(handle) if handle else self._task.worker.get_status()
+        own = self._master.session(handle).task if handle else self._task.name
         response = master_messages.ListDevicesResponse()
         for device in devices:
-            own = device_spec.task_name(device.name) == self._task.name
-            (response.local_device if own else response.remote_device).append(device)
+            is_own = device_spec.task_name(device.name) == own
+            (response.local_device if is_own else response.remote_device).append(device)
         return response.SerializeToString()
 
     def _reset(self, data: Buffer, call: Answering) -> bytes:
@@ -303,15 +304,14 @@ class WorkerService:
 
     def _create_worker_session(self, data: Buffer, call: Answering) -> bytes:
         request = worker_messages.CreateWorkerSessionRequest.FromString(data)
-        if request.isolate_session_state or request.server_def.cluster.job:
-            raise errors.UnimplementedError.of("dtflab's sessions use the cluster and the state of their server.")
+        scope = Scope(request.server_def if request.server_def.cluster.job else None, request.isolate_session_state)
         master, incarnation = request.master_task, request.master_incarnation
+        self._worker.create_worker_session(request.session_handle, master, incarnation, scope)
         with self._lock:
             lost = [h for h, s in self._sessions.items() if s.master == master and s.incarnation != incarnation]
             self._sessions.setdefault(request.session_handle, _WorkerSession(master, incarnation))
         for handle in lost if master else ():  # that master has restarted, and will not close them any more
             self._delete(handle)
-        self._worker.create_worker_session(request.session_handle, master, incarnation)
         return worker_messages.CreateWorkerSessionResponse().SerializeToString()
 
     def _delete_worker_session(self, data: Buffer, call: Answering) -> bytes:
@@ -390,7 +390,7 @@ class WorkerService:
         if trace is not None and trace.wanted:
             trace.write(response.step_stats)
         if request.exec_opts.record_partition_graphs:
-            for executor in self._worker.graphs.executors(request.graph_handle):
+            for executor in self._worker.session(request.session_handle).graphs.executors(request.graph_handle):
                 response.partition_graph.add().CopyFrom(nodes_to_proto(executor.nodes))
         return self._received(request, call)
 

@@ -29,6 +29,7 @@ from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.runtime.rendezvous import DEAD, Done
+from dtflab.runtime.transport import SHARED, Scope
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -206,8 +207,14 @@ class MasterStub:
         rebuild: Callable[[list[object]], object],
         explain: Explain,
     ) -> Steps:
-        """Begin a step that stands still there before each set; UnimplementedError if the master is TensorFlow's."""
-        return RemoteSteps(self._call, handle, feeds, fetches, targets, options, metadata, rebuild, explain)
+        """Begin a step that stands still there before each set; NotImplementedError if the master is TensorFlow's."""
+        try:
+            return RemoteSteps(self._call, handle, feeds, fetches, targets, options, metadata, rebuild, explain)
+        except errors.UnimplementedError:
+            raise NotImplementedError(
+                f"The master at {self._wire.address} is not one of dtflab: it runs its steps in one go. Step through a "
+                "session of dtflab: tf.Session(), or tf.Session(cluster.target) of a tf.Cluster(…)."
+            ) from None
 
     def close_session(self, handle: str) -> None:
         """Release the session there, if it still exists (TensorFlow raises if not, and so hides why)."""
@@ -314,11 +321,17 @@ class WorkerStub:
             where = f"Task {self.task} at {self._wire.address}" if self.task else self._wire.address
             raise errors.UnavailableError.of(f"{where} did not answer in {timeout:g} s.") from None
 
-    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
+    def create_worker_session(
+        self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
+    ) -> None:
         """Announce a session."""
         incarnation = master_incarnation - (master_incarnation >> 63 << 64)  # the field is signed
         request = worker_messages.CreateWorkerSessionRequest(
-            session_handle=session, master_task=master_task, master_incarnation=incarnation
+            session_handle=session,
+            master_task=master_task,
+            master_incarnation=incarnation,
+            server_def=scope.server_def,
+            isolate_session_state=scope.isolated,
         )
         self._call("CreateWorkerSession", request)
 

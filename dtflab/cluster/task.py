@@ -20,6 +20,7 @@ from dtflab.base.events import Call, Instrument, Message
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.inprocess import Absent, Peer
+from dtflab.cluster.propagation import check_worker, checked, master_in
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dtflab.cluster.grpc_transport import WorkerStub
     from dtflab.files.env import Env
     from dtflab.protos.config_pb2 import ConfigProto
+    from dtflab.protos.tensorflow_server_pb2 import ServerDef
     from dtflab.runtime.transport import WorkerInterface
 
 Kept = tuple[float, str, str, str, int, str, bool]  # the fields of a Message
@@ -80,18 +82,18 @@ class Task:
     ) -> None:
         self.spec = spec
         self.credentials = credentials  # for the other tasks
+        self._job, self._index = job, index
         self.name = _name(job, index)
         self.clock = clock
         self.address = spec.task_address(job, index)
         self.home = home or this_home(self.address, job)
         self.devices = make_devices(job, index, config, clock, self.home)
         virtual = isinstance(clock, VirtualClock)
-        self.worker = (VirtualWorker if virtual else Worker)(self.name, self.devices, self._peer)
-        self._addresses = {_name(member, number): where for member, number, where in members(spec)}
-        workers = {task: functools.partial(self.reach, task) for task in self._addresses}
+        self.members = Members(self, self.name, spec)
+        self.worker = (VirtualWorker if virtual else Worker)(self.name, self.devices, self.members.peer, self.join)
+        workers = {task: functools.partial(self.members.reach, task) for task in self.members.addresses}
         new_step: NewStep[Step] = functools.partial(VirtualStep, master=self.name) if virtual else Step
         self.master = Master(self.worker, workers, clock, new_step, config)
-        self._peers: dict[str, Peer | Absent | WorkerStub] = {}
         self.log = MessageLog()
         self.heard = Instrument(self.log)  # listeners to what other tasks ask of this one
         self._helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
@@ -100,55 +102,25 @@ class Task:
 
     def at(self, address: str) -> str:
         """The task of the cluster at an address; "" if there is none."""
-        return next((task for task, where in self._addresses.items() if where == address), "")
+        return self.members.at(address)
 
-    def _peer(self, task: str) -> WorkerInterface:
-        """The worker of another task, to pull from. Does not wait: if it is gone, the pull says so."""
-        known = self._peers.get(task)
-        if isinstance(known, Peer) and known.task.stopped and inprocess.find(known.task.address):
-            known = None  # it has restarted
-        return known or self._way_to(task)
+    def join(self, server_def: ServerDef, target: str = "") -> Members:
+        """The cluster of `server_def`, which a session brings, as this task sees it.
 
-    def reach(self, task: str) -> WorkerInterface:
-        """The worker of `task`; waits for it to come up.
-
-        Says every `timeouts.notice` seconds which task is missing; UnavailableError after `timeouts.tasks`.
+        If that does not say which task of it this is, it is the one at the session's `target`. InvalidArgumentError
+        for a cluster of which this is not a task.
         """
-        if task == self.name:
-            return self.worker
-        worker = self._way_to(task)
-        if isinstance(worker, Peer):
-            return worker
-        address = self._addresses[task]
-
-        def settled() -> bool:
-            return self.stopped or inprocess.find(address) is not None
-
-        await_task(worker.get_status, task, address, self.clock, timeouts.tasks, settled)
-        if self.stopped:
-            raise errors.CancelledError.of(f"Task {self.name} at {self.address} was stopped.")
-        return self._way_to(task)
-
-    def _way_to(self, task: str) -> Peer | Absent | WorkerStub:
-        """The worker of another task as it can be called now: in this process, or over the wire."""
-        address = self._addresses.get(task)
-        if address is None:
-            tasks = ", ".join(self._addresses)
-            raise errors.InvalidArgumentError.of(f"{self.name} knows no task {task}; its cluster has {tasks}.")
-        found = inprocess.find(address)
-        known = self._peers.get(task)
-        if found is not None and not (isinstance(known, Peer) and known.task is found):
-            known = self._peers[task] = Peer(self.name, found)
-        elif known is None or (found is None and isinstance(known, Peer)):
-            known = self._peers[task] = self._stub(task, address)
-        return known
-
-    def _stub(self, task: str, address: str) -> Absent | WorkerStub:
         if isinstance(self.clock, VirtualClock):
-            return Absent(task, address)
-        from dtflab.cluster.grpc_transport import WorkerStub
-
-        return WorkerStub(task, address, self.credentials, self)
+            raise errors.UnimplementedError.of(
+                "In virtual time a session has the cluster of its server, whose hardware is known by the names of its "
+                "tasks: leave cluster_def out, or use clock='real'."
+            )
+        spec = checked(server_def.cluster)
+        own = server_def.job_name, server_def.task_index
+        if not server_def.job_name:
+            own = master_in(spec, target.removeprefix("grpc://") or self.address, (self._job, self._index))
+        check_worker(spec, *own, self.address)
+        return Members(self, _name(*own), spec)
 
     def note(self, method: str, source: str, detail: str, value: object = None, pushed: bool = False) -> None:
         """Report to the task's own listeners what another task asks of it, or the tensor that it gets."""
@@ -181,12 +153,82 @@ class Task:
             if step.in_flight:  # before its ops learn below that their queue or accumulator is gone
                 step.cancel(gone)
         self.master.close(gone)
+        self.members.close()
+        self.worker.close()
+        if self.home.program != THIS_PROCESS:
+            end_program(self.home.program)
+
+
+class Members:
+    """The tasks of a cluster as `task` reaches them (transport.Members).
+
+    The cluster is that of its server, or one that a session brings, in which the task is called `name`.
+    """
+
+    def __init__(self, task: Task, name: str, spec: ClusterSpec) -> None:
+        self.name = name
+        self.addresses = {_name(job, number): where for job, number, where in members(spec)}
+        self._task = task
+        self._is_brought = spec is not task.spec
+        self._peers: dict[str, Peer | Absent | WorkerStub] = {}
+
+    def at(self, address: str) -> str:
+        """The task of the cluster at an address; "" if there is none."""
+        return next((task for task, where in self.addresses.items() if where == address), "")
+
+    def peer(self, task: str) -> WorkerInterface:
+        """The worker of another task, to pull from. Does not wait: if it is gone, the pull says so."""
+        known = self._peers.get(task)
+        if isinstance(known, Peer) and known.task.stopped and inprocess.find(known.task.address):
+            known = None  # it has restarted
+        return known or self.way_to(task)
+
+    def reach(self, task: str) -> WorkerInterface:
+        """The worker of `task`; waits for it to come up.
+
+        Says every `timeouts.notice` seconds which task is missing; UnavailableError after `timeouts.tasks`.
+        """
+        if task == self.name:
+            return self._task.worker
+        worker = self.way_to(task)
+        if isinstance(worker, Peer):
+            return worker
+        address = self.addresses[task]
+
+        def settled() -> bool:
+            return self._task.stopped or inprocess.find(address) is not None
+
+        await_task(worker.get_status, task, address, self._task.clock, timeouts.tasks, settled)
+        if self._task.stopped:
+            raise errors.CancelledError.of(f"Task {self._task.name} at {self._task.address} was stopped.")
+        return self.way_to(task)
+
+    def way_to(self, task: str) -> Peer | Absent | WorkerStub:
+        """The worker of another task as it can be called now: in this process, or over the wire."""
+        address = self.addresses.get(task)
+        if address is None:
+            tasks = ", ".join(self.addresses)
+            raise errors.InvalidArgumentError.of(f"{self.name} knows no task {task}; its cluster has {tasks}.")
+        found = inprocess.find(address)
+        known = self._peers.get(task)
+        if found is not None and not (isinstance(known, Peer) and known.task is found):
+            known = self._peers[task] = Peer(self._task.name, found)
+        elif known is None or (found is None and isinstance(known, Peer)):
+            known = self._peers[task] = self._stub(task, address)
+        return known
+
+    def _stub(self, task: str, address: str) -> Absent | WorkerStub:
+        if isinstance(self._task.clock, VirtualClock):
+            return Absent(task, address)
+        from dtflab.cluster.grpc_transport import WorkerStub
+
+        return WorkerStub(task, address, self._task.credentials, self._task, not self._is_brought)
+
+    def close(self) -> None:
+        """Let all connections go."""
         for peer in self._peers.values():
             peer.close()
         self._peers.clear()
-        self.worker.cleanup_all([])
-        if self.home.program != THIS_PROCESS:
-            end_program(self.home.program)
 
 
 def _name(job: str, index: int) -> str:

@@ -28,7 +28,7 @@ def _waits(task: Task) -> list[str]:
     for step_id, key in task.worker.rendezvous.waiting():
         _, _, receiver, tensor, _ = key.split(";")
         lines.append(f"{receiver} waits for {tensor}, which {task.name} owes it (step {step_id})")
-    for device in task.worker.devices:
+    for device in task.worker.stateful_devices():
         lined_up = [r for _, _, r in device.resources.items() if isinstance(r, Queue | Accumulator)]
         lines += [f"{device.name}: {line}" for resource in lined_up for line in resource.waits()]
     return lines
@@ -39,11 +39,11 @@ def _calls(task: Task) -> Sequence[object]:
 
 
 def _variables(task: Task) -> Sequence[object]:
-    return variables_on(task.worker.devices)
+    return variables_on(task.worker.stateful_devices())
 
 
 def _queues(task: Task) -> Sequence[object]:
-    return queues_on(task.worker.devices)
+    return queues_on(task.worker.stateful_devices())
 
 
 # The name of each, which is also that of its method on the wire.

@@ -7,6 +7,7 @@ Rule: a device binds nodes to kernels over its array module, and holds the state
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,15 @@ class Device:
         self._pool = Pool(clock, f"{label} inter-op", limit=inter_op_threads(config))
         self.inter_op = [self._pool]  # or others, in whose place a session puts its own
         self.intra_op = IntraOpPool(label, intra_op_threads(config))
+
+    def renamed(self, task: str, isolated: bool) -> Device:
+        """This device by the name that it has in a session which calls its task so; `isolated`: with its own state."""
+        other = copy.copy(self)
+        other.name = f"{task}/device:{self.type}:{self.index}"
+        if isolated:
+            other.resources = ResourceMgr()
+            other.resources.memory = self.resources.memory
+        return other
 
     def bind(self, node: Node) -> Callable[..., Any]:
         """The kernel of `node` on this device; an op without one is an error that names both."""

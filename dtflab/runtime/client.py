@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dtflab.base import errors, tf_logging
+from dtflab.base import tf_logging
 from dtflab.graph import default_stacks, device_spec
 from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
@@ -53,11 +53,19 @@ def merged(default: ConfigProto | None, config: ConfigProto | None) -> ConfigPro
     for given in (default, config):
         if given is not None:
             both.MergeFrom(given)
-    if default is not None and (both.isolate_session_state or both.cluster_def.job):
-        raise errors.UnimplementedError.of(
-            "Sessions on a server of dtflab share its variables and have its cluster: isolate_session_state and "
-            "cluster_def can't be kept. Give variables their own container (tf.container), or start more servers."
-        )
+    return both
+
+
+def interactive(config: ConfigProto | None) -> ConfigProto:
+    """The config of an interactive session: an operation that can't be placed fails only when it is run."""
+    from dtflab.protos.config_pb2 import ConfigProto
+
+    both = ConfigProto()
+    if config is None:
+        both.gpu_options.allow_growth = True
+    else:
+        both.CopyFrom(config)
+    both.graph_options.place_pruned_graph = True
     return both
 
 

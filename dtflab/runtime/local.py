@@ -29,7 +29,7 @@ class DirectMaster(Master):
         self._pools = SessionPools(config, worker.devices)
         super().__init__(worker, {task: lambda: worker}, session_clock())
 
-    has_session_pools = True
+    is_direct = True
 
     def inter_op_pool(self, options: RunOptions | None) -> int:
         """The number of the pool that a RunOptions asks for; InvalidArgumentError if no pool has that number."""

@@ -1,43 +1,39 @@
 """Master: keeps a session's graph, and turns a client's fetches into registered partitions and steps.
 
-Stands for `core/distributed_runtime/master.cc`, `master_session.cc` and `graph_execution_state.cc`. Left out: graph
-rewriting (grappler).
+Stands for `core/distributed_runtime/master.cc` and `master_session.cc`. Left out: sending clients a cost model.
 
-Rules: a node is placed once, when the session is created or extended by it. Pruning, partitioning and registering
-happen once per signature of (feeds, fetches, targets), and cost what the kept part of the graph does. A step then costs
-one `run_graph` per task.
+Rules: a session has the cluster of its master's server, or one that it brings (`cluster_def`), with names of its own
+for tasks. Pruning, partitioning and registering happen once per signature of (feeds, fetches, targets), and cost what
+the kept part of the graph does. A step then costs one `run_graph` per task.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from dtflab.base import errors
+from dtflab.base import errors, tf_logging
 from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import device_spec
-from dtflab.graph.inlining import inline
-from dtflab.graph.node import Node, by_name
+from dtflab.graph.node import Node
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.step_stats import trace_of
 from dtflab.ops.entropy import from_system
-from dtflab.placement import own_placer
 from dtflab.placement.control_loops import spread_loops
-from dtflab.placement.reasons import log_placement, reasons_of
 from dtflab.runtime.client import merged
+from dtflab.runtime.graph_execution_state import GraphExecutionState
 from dtflab.runtime.partial_run import PartialRun
 from dtflab.runtime.partition import partition, partition_by_device
-from dtflab.runtime.placer import SimplePlacer
-from dtflab.runtime.prune import prune
 from dtflab.runtime.rendezvous import DEAD, fetched
 from dtflab.runtime.runner import NewStep, Step
 from dtflab.runtime.step_through import StepThrough
 from dtflab.runtime.steps import Steps
+from dtflab.runtime.worker_session import renamed, scope_on, server_def
 
 if TYPE_CHECKING:
     from dtflab.machine.devices import Device
@@ -80,15 +76,17 @@ class Master:
         self._sessions: dict[str, MasterSession] = {}
         self._lock = threading.RLock()  # re-entrant: the collector may close a session on the thread that holds it
 
-    def create_session(self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None) -> str:
-        """Open a session on a graph, on all tasks that the config's device filters let through."""
+    def create_session(
+        self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None, target: str = ""
+    ) -> str:
+        """Open a session on a graph, on all tasks that the config's device filters let through; see LocalMaster."""
         handle = f"{from_system():016x}"
-        config = merged(self._config, config)
-        if config.session_inter_op_thread_pool and not self.has_session_pools:
-            raise errors.InvalidArgumentError.of("Distributed session does not support session thread pool options.")
-        workers = {task: worker() for task, worker in self._workers.items() if _passes(task, self.task, config)}
-        session = MasterSession(handle, self, workers, config, placer)
+        config = self._allowed(merged(self._config, config))
+        own, workers = self._cluster_of(config, target)
+        reached = {task: reach() for task, reach in workers.items() if _passes(task, own, config)}
+        session = MasterSession(handle, self, own, reached, config, placer)
         try:
+            session.announce()
             session.extend(nodes)
         except BaseException:
             session.close()
@@ -97,7 +95,25 @@ class Master:
             self._sessions[handle] = session
         return handle
 
-    has_session_pools = False  # only local sessions may bring their own, and choose one for a step
+    is_direct = False  # of a local session, which may bring thread pools of its own, and place pruned graphs
+
+    def _allowed(self, config: ConfigProto) -> ConfigProto:
+        """A config without what a session on a server can't have."""
+        if config.session_inter_op_thread_pool and not self.is_direct:
+            raise errors.InvalidArgumentError.of("Distributed session does not support session thread pool options.")
+        if self.worker.join is None:
+            config.ClearField("cluster_def")
+        if config.graph_options.place_pruned_graph and not self.is_direct:
+            tf_logging.warning("Distributed session does not support the place_pruned_graph option.")
+            config.graph_options.place_pruned_graph = False
+        return config
+
+    def _cluster_of(self, config: ConfigProto, target: str) -> tuple[str, Mapping[str, Callable[[], WorkerInterface]]]:
+        """The name of this master's task in the cluster of a session, and the ways to all tasks there."""
+        if self.worker.join is None or not config.cluster_def.job:
+            return self.task, self._workers
+        members = self.worker.join(server_def(config.cluster_def), target)
+        return members.name, {task: partial(members.reach, task) for task in members.addresses}
 
     def inter_op_pool(self, options: RunOptions | None) -> int:
         """Which of its devices' inter-op pools a step uses."""
@@ -213,76 +229,57 @@ class MasterSession:
         self,
         handle: str,
         master: Master,
+        task: str,
         workers: Mapping[str, WorkerInterface],
         config: ConfigProto,
         placer: Placer | None,
     ) -> None:
+        """`task` is the name of the master's own task among the `workers`."""
         self.handle = handle
         self.master = master
+        self.task = task
+        self._client_device = f"{task}/device:CPU:0"
         self._workers = workers
         self._config = config
         self._timeout_ms = config.operation_timeout_in_ms
         self._inter_op = master.inter_op_pool(None)  # of steps without options
-        self._own_placer = placer
-        self._placer: SimplePlacer | None = None  # that knows the graph
-        self._asked: dict[str, Node] = {}  # the graph with the devices that the program asks for
-        self._nodes: dict[str, Node] = {}  # with those that it was placed on
-        self._order: dict[str, int] = {}  # the number of each node
-        self.reasons: dict[str, str] = {}  # why each node is where it is
         self._signatures: dict[_Kind, _Signature] = {}
         self._running: dict[int, Step] = {}
         self._partial_runs: dict[str, PartialRun] = {}
         self._steps: weakref.WeakSet[Steps] = weakref.WeakSet()  # those that somebody has in hand
         self._lock = threading.Lock()
         self._closed = False
-        self.devices = [device for worker in workers.values() for device in worker.get_status()]
+        self.devices = [renamed(d, task) for task, worker in workers.items() for d in worker.get_status()]
         # Unsigned in this message; attributes of nodes, where they go, are signed.
         self._incarnations = {d.name: d.incarnation - (d.incarnation >> 63 << 64) for d in self.devices}
-        own = self._incarnations[f"{master.task}/device:CPU:0"]
-        for worker in workers.values():
-            worker.create_worker_session(handle, master.task, own)
+        self._graph = GraphExecutionState(list(self._incarnations), task, config, placer)
+
+    def announce(self) -> None:
+        """Tell all tasks of the session."""
+        own = self._incarnations[self._client_device]
+        for task, worker in self._workers.items():
+            worker.create_worker_session(self.handle, self.task, own, scope_on(task, self._config))
 
     @NO_COLLECTION
     def extend(self, nodes: Sequence[Node]) -> None:
         """Take new nodes and place them; what was placed before stays where it is."""
-        nodes = inline(nodes)
         with self._lock:
-            where = self._devices_for(nodes)
-            new = {node.name: node.replace(device=where[node.name]) for node in nodes}
-            self.reasons |= reasons_of(where, new, self._own_placer)
-            self._order.update(zip(new, itertools.count(len(self._order))))
-            self._nodes |= new
-            self._asked |= by_name(nodes)
-            if self._config.log_device_placement:
-                log_placement(self._nodes.values(), new)
-
-    def _devices_for(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """The devices of new nodes. A placer of the program's own is shown the full graph each time."""
-        placer, self._placer = self._placer, None  # an error spoils it; the next one starts with the full graph
-        if placer is None:
-            devices, task, soft = list(self._incarnations), self.master.task, self._config.allow_soft_placement
-            placed = {name: node.device for name, node in self._nodes.items()}
-            nodes = [*self._asked.values(), *nodes]
-            if self._own_placer is not None:
-                where = self._own_placer(nodes, devices, task, allow_soft_placement=soft, placed=placed)
-                own_placer.check(self._own_placer, where, nodes, devices, placed)
-                return where
-            placer = SimplePlacer(devices, task, soft, placed)
-        found = placer.extend(nodes)
-        self._placer = placer
-        return found
+            self._graph.extend(nodes)
 
     def local_devices(self) -> list[Device]:
         """The devices of its tasks in this process."""
         local = [worker.local() for worker in self._workers.values()]
-        return [device for worker in local if worker is not None for device in worker.devices]
+        return [device for worker in local if worker is not None for device in worker.session(self.handle).devices]
 
     def placed(self, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
         """The placed graph, or the part of it that `fetches` and `targets` need."""
-        if not fetches and not targets:
-            return list(self._nodes.values())
-        nodes = prune(self._nodes, (), fetches, targets, f"{self.master.task}/device:CPU:0", order=self._order)
-        return [node for node in nodes if node.name in self._nodes]
+        with self._lock:
+            return self._graph.placed(fetches, targets)
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why each node is where it is."""
+        return self._graph.reasons
 
     def run_step(
         self,
@@ -372,8 +369,7 @@ class MasterSession:
             self._partial_runs.pop(handle, None)
             self._cleanup(signature, step.step_id, step.error)
 
-        client_device = f"{self.master.task}/device:CPU:0"
-        run = PartialRun(step, signature.nodes, rendezvous, client_device, feeds, fetches, finish)
+        run = PartialRun(step, signature.nodes, rendezvous, self._client_device, feeds, fetches, finish)
         self._partial_runs[handle] = run
         step.on_cancel(lambda error: self._cleanup(signature, step.step_id, error))
         self._start(step, signature, (), [])
@@ -392,7 +388,7 @@ class MasterSession:
     def _start(self, step: Step, signature: _Signature, args: Sequence[object], results: list[object]) -> None:
         """Start the step's part on each task; if one can't be started, the step fails and takes the others with it."""
         for task, graph_handle in signature.handles.items():
-            mine = (args, results) if task == self.master.task else ((), None)
+            mine = (args, results) if task == self.task else ((), None)
             try:
                 self._workers[task].run_graph(self.handle, graph_handle, step, *mine)
             except errors.OpError as error:
@@ -424,14 +420,12 @@ class MasterSession:
 
     def _register(self, key: _Kind) -> _Signature:
         """Prune, partition and register the graph for one signature."""
-        client_device = f"{self.master.task}/device:CPU:0"
         self._check_open()
         with self._lock:
             if key in self._signatures:
                 return self._signatures[key]
             feeds, fetches, targets, partial = key
-            kept = prune(self._nodes, feeds, fetches, targets, client_device, partial, self._order)
-            nodes = spread_loops(kept)
+            nodes = spread_loops(self._graph.pruned(feeds, fetches, targets, partial))
             short = self._config.graph_options.enable_bfloat16_sendrecv
             parts = partition(nodes, lambda n: device_spec.task_name(n.device), self._incarnations, as_bfloat16=short)
             handles = {task: self._workers[task].register_graph(self.handle, part) for task, part in parts.items()}

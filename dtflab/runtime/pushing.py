@@ -4,7 +4,8 @@ Stands for nothing in TensorFlow, where a consumer always asks. The second wire 
 keys of a step tell the producer's task in advance where each value goes.
 
 Rules: a value is pushed once; its entry in the table remains, so that nobody who asks later waits for it. If the
-connection is lost, that entry becomes an error at both ends.
+connection is lost, that entry becomes an error at both ends. Nothing is pushed in a session that brings a cluster: a
+name in its keys may be that of another task here.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class _Rendezvous(Rendezvous):
     def __init__(self, step_id: int, pushes: Mapping[str, Push]) -> None:
         super().__init__()
         self._step = step_id
-        self._pushes = pushes
+        self._pushes: Mapping[str, Push] | None = pushes
         self._over: dict[str, Push] = {}  # key of a value that was pushed → over which connection
 
     def _kept(self, key: str, value: object) -> tuple[tuple[bool, object], Callable[[], SendOff] | None]:
@@ -38,6 +39,15 @@ class _Rendezvous(Rendezvous):
             return (True, value), None
         self._over[key] = push
         return (True, PUSHED), lambda: push(self._step, key, value_of(value))
+
+    @property
+    def pushes(self) -> bool:
+        """Whether its keys have the names by which this task knows the others."""
+        return self._pushes is not None
+
+    def never_push(self) -> None:
+        """Keep all values until they are asked for."""
+        self._pushes = None
 
     def push_what_is_there(self, task: str, push: Push) -> None:
         """Push the values for `task` that nobody has asked for.
@@ -96,7 +106,13 @@ class PushingRendezvousMgr(RendezvousMgr):
 
     def _tables(self) -> list[_Rendezvous]:
         with self._lock:
-            return [table for table in self._steps.values() if isinstance(table, _Rendezvous)]
+            return [table for table in self._steps.values() if isinstance(table, _Rendezvous) and table.pushes]
+
+    def never_push(self, step_id: int) -> None:
+        """A step about to begin here is of a session that has its own names for the tasks: it is not pushed for."""
+        table = self.find(step_id)
+        if isinstance(table, _Rendezvous):
+            table.never_push()
 
     def push_to(self, task: str, push: Push) -> Callable[[], object]:
         """From now on push what is for `task`; the result ends that."""

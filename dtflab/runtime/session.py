@@ -27,7 +27,7 @@ from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.placement.own_placer import placer_named
 from dtflab.runtime import transport
-from dtflab.runtime.client import DeviceAttributes, checked_target, close_after, explained, warn_of_another
+from dtflab.runtime.client import DeviceAttributes, checked_target, close_after, explained, interactive, warn_of_another
 from dtflab.runtime.steps import Steps
 from dtflab.runtime.watched_master import WatchedMaster
 
@@ -239,8 +239,10 @@ class BaseSession:
 
     @property
     def master_task(self) -> str:
-        """The task of the session's master."""
-        return self._opened(empty=True).task
+        """The task of the session's master, by its name in the session's cluster if the master is in this process."""
+        master = self._opened(empty=True)
+        local = master.local()
+        return master.task if local is None else local.session(self._handle).task
 
     def trace(self, fetches: object, feed_dict: object = None) -> RunMetadata:
         """Run `fetches` once and return the RunMetadata that says what ran when; `dtflab.viz.timeline` draws it."""
@@ -275,11 +277,6 @@ class BaseSession:
                 rebuild=lambda values: wanted.rebuild(values, self, feeds),
                 explain=lambda error: explained(error, self._graph),
             )
-        except errors.UnimplementedError:
-            raise NotImplementedError(
-                f"The master of {self._target} is not one of dtflab: it runs its steps in one go. Step through a "
-                "session of dtflab: tf.Session(), or tf.Session(cluster.target) of a tf.Cluster(…)."
-            ) from None
         except (errors.OpError, KeyboardInterrupt) as error:
             raise explained(error, self._graph) from None
 
@@ -373,7 +370,10 @@ class Session(BaseSession):
 
 
 class InteractiveSession(BaseSession):
-    """A session that makes itself and its graph the defaults at once, for a prompt."""
+    """A session that makes itself and its graph the defaults at once, for a prompt.
+
+    It places what it runs (`place_pruned_graph`), and without a `config` GPU memory grows as it is needed.
+    """
 
     def __init__(
         self,
@@ -385,6 +385,7 @@ class InteractiveSession(BaseSession):
     ) -> None:
         warn_of_another(InteractiveSession)
         super().__init__(target, graph, config, step_through=step_through, credentials=credentials)
+        self.config = interactive(config)
         self._contexts = [self._graph.as_default(), self.as_default()][graph is None :]
         for context in self._contexts:
             context.__enter__()

@@ -8,8 +8,8 @@ Rule: this room defines the protocols and knows no implementation; transports re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dtflab.base import errors
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
+    from dtflab.protos.tensorflow_server_pb2 import ServerDef
     from dtflab.runtime.master import MasterSession
     from dtflab.runtime.rendezvous import Done
     from dtflab.runtime.runner import Step
@@ -98,6 +99,15 @@ class LocalMaster(MasterInterface, Protocol):
     def session(self, handle: str) -> MasterSession:
         """The session of a handle: its placed graph, and why each node is where it is."""
 
+    def create_session(
+        self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None, target: str = ""
+    ) -> str:
+        """Open a session.
+
+        In a cluster that the session brings, the master is the task at `target`, the address that its client uses, or
+        else at its own address.
+        """
+
     def run_step(
         self,
         handle: str,
@@ -114,17 +124,51 @@ class LocalMaster(MasterInterface, Protocol):
 Explain = Callable[[errors.OpError | KeyboardInterrupt], BaseException]  # the error as its user should see it
 
 
+class Scope(NamedTuple):
+    """The things that a session has for itself on a task: a cluster that it brings, which names the task; a state."""
+
+    server_def: ServerDef | None = None
+    isolated: bool = False
+
+
+SHARED = Scope()  # the state of the task, and its cluster
+
+
+class Members(Protocol):
+    """The tasks of a cluster as one of them, which is called `name` there, can reach them."""
+
+    name: str
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """The addresses of all tasks."""
+
+    def peer(self, task: str) -> WorkerInterface:
+        """The worker of another task, to pull from. Does not wait: if it is gone, the pull says so."""
+
+    def reach(self, task: str) -> WorkerInterface:
+        """The worker of a task; waits for it to come up."""
+
+    def close(self) -> None:
+        """Let all connections go."""
+
+
+Join = Callable[["ServerDef", str], Members]  # join(definition, target): the task in a cluster that a session brings
+
+
 class WorkerInterface(Protocol):
     """The calls of a master, or of another worker, to a worker."""
 
     def get_status(self) -> list[DeviceAttributes]:
         """The worker's devices."""
 
-    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
-        """Begin to keep kernel state for a session."""
+    def create_worker_session(
+        self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
+    ) -> None:
+        """Begin to keep what a session has for itself: the state of its kernels, and what `scope` says."""
 
     def delete_worker_session(self, session: str) -> None:
-        """Forget the kernel state of a session; its variables stay."""
+        """Forget what a session has for itself; other variables stay."""
 
     def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
         """Keep a partition, ready to run; returns its graph handle."""

@@ -16,6 +16,8 @@ from dtflab.runtime.graph_mgr import GraphMgr, StepContext
 from dtflab.runtime.pushing import PushingRendezvousMgr
 from dtflab.runtime.rendezvous import Done
 from dtflab.runtime.step_rendezvous import StepRendezvous
+from dtflab.runtime.transport import SHARED, Scope
+from dtflab.runtime.worker_session import OwnWorkerSession, WorkerSession
 
 if TYPE_CHECKING:
     from dtflab.graph.node import Node
@@ -23,23 +25,27 @@ if TYPE_CHECKING:
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
     from dtflab.runtime.rendezvous import Rendezvous
     from dtflab.runtime.runner import Step
-    from dtflab.runtime.transport import WorkerInterface
+    from dtflab.runtime.transport import Join, WorkerInterface
 
 
 class Worker:
     """The worker service of `task` (`/job:worker/replica:0/task:1`), with its devices and all state on them
     (transport.WorkerInterface).
 
-    `peers(task)` gives the worker of another task of the cluster.
+    `peers(task)` gives the worker of another task of the cluster; `join` makes this one a task of a cluster that a
+    session brings.
     """
 
-    def __init__(self, task: str, devices: Sequence[Device], peers: Callable[[str], WorkerInterface]) -> None:
+    def __init__(
+        self, task: str, devices: Sequence[Device], peers: Callable[[str], WorkerInterface], join: Join | None = None
+    ) -> None:
         self.task = task
         self.devices = list(devices)
         self.graphs = GraphMgr(devices)
         self.rendezvous = PushingRendezvousMgr()
+        self.join = join
         self._peers = peers
-        self._kernel_states: dict[str, dict[str, object]] = {}  # by session
+        self._sessions: dict[str, WorkerSession] = {}
 
     def local(self) -> Worker:
         """This worker."""
@@ -54,20 +60,40 @@ class Worker:
         """Made once: each session keeps those of all tasks, and a cluster of N workers has N sessions."""
         return [device.attributes() for device in self.devices]
 
-    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
-        """Begin to keep kernel state for a session."""
-        self._kernel_states.setdefault(session, {})
+    def create_worker_session(
+        self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
+    ) -> None:
+        """Begin to keep what a session has for itself here."""
+        shared = WorkerSession(self.task, self.devices, self.graphs, self._peers)
+        if session not in self._sessions:
+            self._sessions[session] = shared if scope == SHARED else self._own_session(shared, scope)
+
+    def _own_session(self, shared: WorkerSession, scope: Scope) -> WorkerSession:
+        members = self.join(scope.server_def, "") if self.join is not None and scope.server_def is not None else None
+        return OwnWorkerSession(shared, members, scope.isolated)
+
+    def session(self, handle: str) -> WorkerSession:
+        """The session of a handle; one that was not announced shares all."""
+        return self._sessions.get(handle) or self._sessions.setdefault(
+            handle, WorkerSession(self.task, self.devices, self.graphs, self._peers)
+        )
+
+    def stateful_devices(self) -> list[Device]:
+        """The devices of the task, and those on which isolated sessions have a state of their own."""
+        return [*self.devices, *(device for own in list(self._sessions.values()) for device in own.isolated_devices())]
 
     def delete_worker_session(self, session: str) -> None:
-        """Forget the kernel state of a session, also if an error still holds a step of it; its variables stay."""
-        self._kernel_states.pop(session, {}).clear()
+        """End what a session has for itself here."""
+        found = self._sessions.pop(session, None)
+        if found is not None:
+            found.close()
 
     def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
-        """Bind a partition to this task's devices; returns its graph handle."""
-        return self.graphs.register(nodes)
+        """Bind a partition to the session's devices here; returns its graph handle."""
+        return self.session(session).graphs.register(nodes)
 
     def deregister_graph(self, session: str, graph_handle: str) -> None:
-        self.graphs.deregister(graph_handle)
+        self.session(session).graphs.deregister(graph_handle)
 
     def run_graph(
         self,
@@ -78,20 +104,24 @@ class Worker:
         results: list[object] | None = None,
     ) -> None:
         """Start a partition as part of `step`, whose driver then runs it."""
-        state = self._kernel_states.setdefault(session, {})
-        for executor in self.graphs.executors(graph_handle):
-            executor.start(step, StepContext(step, executor.device, self._step_rendezvous, state, args, results))
+        own = self.session(session)
+        if not own.pushes:
+            self.rendezvous.never_push(step.step_id)
+        rendezvous_of = partial(self._step_rendezvous, own)
+        for executor in own.graphs.executors(graph_handle):
+            executor.start(step, StepContext(step, executor.device, rendezvous_of, own.kernel_state, args, results))
 
-    def _step_rendezvous(self, step: Step) -> StepRendezvous:
+    def _step_rendezvous(self, session: WorkerSession, step: Step) -> StepRendezvous:
         """The rendezvous of a step's kernels here, made when the first of them asks."""
-        return StepRendezvous(self.task, self._rendezvous_of(step), partial(self._pull, step), step.hold)
+        pull = partial(self._pull, session, step)
+        return StepRendezvous(session.task, self._rendezvous_of(step), pull, step.hold)
 
     def _rendezvous_of(self, step: Step) -> Rendezvous:
         rendezvous = self.rendezvous.find(step.step_id)
         step.on_cancel(rendezvous.abort)
         return rendezvous
 
-    def _pull(self, step: Step, task: str, key: str, done: Done) -> None:
+    def _pull(self, session: WorkerSession, step: Step, task: str, key: str, done: Done) -> None:
         come: list[str] = []
         forget: Callable[[], object] | None = None
 
@@ -103,7 +133,7 @@ class Worker:
             forget = None  # it knows this function: such a cycle would keep the step's values until a collection
             done(value, error)
 
-        give_up = self._peers(task).recv_tensor(step.step_id, key, arrived)
+        give_up = session.peers(task).recv_tensor(step.step_id, key, arrived)
         if give_up is not None and not come:
             forget = step.on_cancel(lambda error: give_up())
             if come:  # meanwhile, on another thread
@@ -130,6 +160,12 @@ class Worker:
             self._peers(task).cleanup_graph(step_id, why)
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
-        """Empty resource containers on all devices."""
+        """Empty resource containers on all devices; not those of isolated sessions."""
         for device in self.devices:
             device.resources.cleanup(containers)
+
+    def close(self) -> None:
+        """The task ends: let go of all state."""
+        for session in list(self._sessions):
+            self.delete_worker_session(session)
+        self.cleanup_all(())

@@ -18,6 +18,7 @@ from dtflab.runtime.rendezvous import Done, Key, Rendezvous, full_key
 from dtflab.runtime.runner import Step
 from dtflab.runtime.step_rendezvous import StepRendezvous
 from dtflab.runtime.worker import Worker
+from dtflab.runtime.worker_session import WorkerSession
 from dtflab.virtual.critical import CRITICAL
 from dtflab.virtual.step import VirtualStep
 
@@ -49,10 +50,10 @@ class VirtualWorker(Worker):
         except errors.OpError as error:
             step.fail(error)
 
-    def _step_rendezvous(self, step: Step) -> StepRendezvous:
+    def _step_rendezvous(self, session: WorkerSession, step: Step) -> StepRendezvous:
         if not isinstance(step, VirtualStep):
-            return super()._step_rendezvous(step)
-        return TimedRendezvous(self.task, self._rendezvous_of(step), partial(self._pull, step), step)
+            return super()._step_rendezvous(session, step)
+        return TimedRendezvous(self.task, self._rendezvous_of(step), partial(self._pull, session, step), step)
 
 
 class TimedRendezvous(StepRendezvous):

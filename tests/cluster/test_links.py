@@ -933,7 +933,8 @@ def test_a_step_that_is_given_up_hears_that_no_value_comes(wire):
         answers, step, peer = [], Step(1), lab.worker(0, lab.tasks[1])
         key = edge_key(lab.tasks[0]).rsplit(";", 1)
         sender, incarnation, *rest = key[0].split(";")
-        waits = lab.tasks[1].worker._step_rendezvous(step)
+        worker = lab.tasks[1].worker
+        waits = worker._step_rendezvous(worker.session("s"), step)
         waits.recv_async((sender, int(incarnation, 16), *rest), key[1], lambda *answer: answers.append(answer))
         assert (peer._pushing is not None) == (wire == "link")
         step.fail(errors.CancelledError.of("given up"))
@@ -958,7 +959,7 @@ def test_nothing_keeps_a_step_that_has_its_value(lab):
     consumer, step = Consumer(), Step(1)
     gc.disable()
     try:
-        there.worker._pull(step, here.name, edge_key(here), consumer)
+        there.worker._pull(there.worker.session("s"), step, here.name, edge_key(here), consumer)
         until(lambda: here.worker.rendezvous._pushes, "it pushes")
         here.worker.rendezvous.find(1).send(edge_key(here), np.float32(5))()
         assert consumer.has_it.wait(60)

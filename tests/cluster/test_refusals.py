@@ -63,16 +63,3 @@ def test_children_get_the_parent_s_timeouts(monkeypatch):
     for name, value in mine.as_environment().items():
         monkeypatch.setenv(name, value)
     assert vars(Timeouts()) == vars(mine)
-
-
-def test_sessions_share_the_state_and_the_cluster_of_their_server():
-    cluster = tf.train.ClusterSpec({"a": ["localhost:1"]}).as_cluster_def()
-    server = tf.train.Server.create_local_server()
-    for config in (tf.ConfigProto(isolate_session_state=True), tf.ConfigProto(cluster_def=cluster)):
-        with tf.Graph().as_default():
-            a = tf.constant(1.0)
-            with tf.Session(server.target, config=config) as session, pytest.raises(errors.UnimplementedError):
-                session.run(a)
-            with tf.Session(config=config) as session:  # a session of its own shares nothing
-                assert session.run(a) == 1.0
-    server.stop()

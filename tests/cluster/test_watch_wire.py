@@ -90,7 +90,7 @@ def test_calls_that_come_over_the_wire_and_those_that_go_over_it(over_the_wire):
     with tf.device("/job:worker"):
         y = w + 1.0
     with tf.Session(over_the_wire.target) as sess:
-        assert isinstance(over_the_wire.tasks[0].server.task._way_to(worker), WorkerStub)
+        assert isinstance(over_the_wire.tasks[0].server.task.members.way_to(worker), WorkerStub)
         with tf.watch() as seen:
             sess.run(w.initializer)
             sess.run(y)
@@ -114,7 +114,7 @@ def test_a_call_that_failed_says_so_at_both_ends(over_the_wire, key):
     ps, worker = (task.server.task for task in over_the_wire.tasks)
     answers = queue.SimpleQueue()
     with tf.watch() as seen:
-        worker._way_to(ps.name).recv_tensor(1, key, lambda *answer: answers.put(answer))
+        worker.members.way_to(ps.name).recv_tensor(1, key, lambda *answer: answers.put(answer))
         value, error = answers.get(timeout=60)
     assert value is None and isinstance(error, tf.errors.InvalidArgumentError)
     assert [(call.method, call.error) for call in seen.calls] == [("RecvTensor", "InvalidArgumentError")] * 2
@@ -123,7 +123,7 @@ def test_a_call_that_failed_says_so_at_both_ends(over_the_wire, key):
 def test_a_pull_from_a_task_that_has_stopped_is_a_call_that_failed():
     with tf.Cluster(ps=1, worker=1) as cluster:
         ps, worker = (task.server.task for task in cluster.tasks)
-        peer = worker._peer(ps.name)
+        peer = worker.members.peer(ps.name)
         cluster.kill("ps", 0)
         with tf.watch() as seen, pytest.raises(tf.errors.UnavailableError):
             peer.recv_tensor(1, f"{ps.name}/device:CPU:0;1;{worker.name}/device:CPU:0;x;0:0", lambda *_: None)

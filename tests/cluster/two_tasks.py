@@ -145,7 +145,7 @@ def open_links(cluster: tf.Cluster) -> None:
     """Have each task call each other one, after which there are links between them, unless they have gRPC alone."""
     tasks = [task.server.task for task in cluster.tasks]
     for task, other in itertools.permutations(tasks, 2):
-        task._way_to(other.name).get_status()
+        task.members.way_to(other.name).get_status()
 
 
 @contextmanager

@@ -54,13 +54,15 @@ class Lab:
         """Another client of the same kind."""
         return self._peers(kind, "second client")
 
-    def site(self, way: Way) -> dict[str, str]:
+    def site(self, way: Way) -> dict[str, Any]:
         """A new place in the cluster of `way`."""
         name = f"run{next(self._numbers)}"
         folder = self._folder / name
         folder.mkdir()
-        target = f"grpc://{self._clusters[way.ps, way.worker][way.master][0]}"
-        return Site(target, name, str(folder))._asdict()
+        cluster = self._clusters[way.ps, way.worker]
+        return Site(
+            f"grpc://{cluster[way.master][0]}", name, str(folder), (*cluster["ps"], *cluster["worker"])
+        )._asdict()
 
     def expected(self, what: Any, way: Way, run: Callable[[Way, Any, Any], Any]) -> Any:
         """The result with TensorFlow alone."""

@@ -155,10 +155,10 @@ def test_an_extension_and_its_first_run_cost_the_same_in_a_large_graph(session):
 
 def test_an_extension_and_its_first_run_walk_over_nothing_that_is_there(session):
     master_session = session.master_session()
-    unwalked(master_session, master_session._placer, master_session._placer._graph)
+    unwalked(master_session._graph, master_session._graph._placer, master_session._graph._placer._graph)
     grow(session, 2)
     with pytest.raises(AssertionError, match="walked"):
-        list(master_session._nodes)
+        list(master_session._graph._nodes)
 
 
 def test_a_feed_costs_the_same_however_many_ops_take_it(session):

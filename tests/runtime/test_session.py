@@ -265,7 +265,7 @@ def test_a_session_that_can_t_be_opened_leaves_nothing_behind(cluster):
     for _ in range(3):
         with pytest.raises(errors.InvalidArgumentError, match="Cannot assign a device"):
             session.run(lost)
-    assert [task.server.task.worker._kernel_states for task in cluster.tasks] == [{}, {}]
+    assert [task.server.task.worker._sessions for task in cluster.tasks] == [{}, {}]
 
 
 # -- closing ----------------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_a_closed_session_leaves_nothing_behind():
         assert session.run(b) == 2
         (worker,) = [get() for get in session._master._workers.values()]
         assert worker.rendezvous._steps == {} and len(worker.graphs._graphs) == 1
-    assert worker.graphs._graphs == {} and worker._kernel_states == {} and session._master._sessions == {}
+    assert worker.graphs._graphs == {} and worker._sessions == {} and session._master._sessions == {}
 
 
 def test_sessions_work_in_threads_of_their_own():

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.interop.programs import (
     calls,
+    clusters,
     control,
     errors,
     input,
@@ -28,6 +29,7 @@ ALONE = (
     training.adam, training.momentum, training.monitored, input.csv_files, control.conditionals, control.loops,
     parts.all_dtypes, parts.large_tensors, parts.in_bfloat16, errors.typed_errors, tracing.traced, tracing.summaries,
     state.sessions_share, state.callables, state.partial_run, state.devices, state.reset,
+    clusters.isolated, clusters.cluster_def, clusters.cluster_def_state,
 )  # fmt: skip
 # What two clients of different kinds do, the second of them at the same time or after the first.
 HANDLES = state.handles  # TensorFlow's tasks have none

@@ -209,7 +209,7 @@ def called(tf: Any, target: str) -> list[float]:
             return call(np.float32([1, 2])).tolist() + call(np.float32([3, 4])).tolist()
 
 
-def in_parts(tf: Any, target: str, here: str, there: str) -> list[float]:
+def in_parts(tf: Any, target: str, here: str, there: str, config: Any = None) -> list[float]:
     """A partial run: what is fed and fetched first lies `here`, the rest `there`."""
     with tf.Graph().as_default():
         with tf.device(here):
@@ -218,7 +218,7 @@ def in_parts(tf: Any, target: str, here: str, there: str) -> list[float]:
         with tf.device(there):
             y = tf.placeholder(tf.float32, [])
             product = doubled * y
-        with tf.Session(target) as sess:
+        with tf.Session(target, config=config) as sess:
             found = []
             for start in (1.0, 2.0):
                 handle = sess.partial_run_setup([doubled, product], [x, y])

@@ -13,3 +13,4 @@ class Site(NamedTuple):
     target: str  # of the session's master
     name: str
     folder: str
+    addresses: tuple[str, str]  # of the ps and the worker
