@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
 from dtflab.base.events import Call
+from dtflab.base.limits import limits
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import calls_of
 from dtflab.cluster.timeouts import timeouts
@@ -153,9 +154,9 @@ class ProcessTask:
 
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
-    """The child's environment: this process's variables and modules, its timeouts, and the changes."""
+    """The child's environment: this process's variables and modules, its timeouts and limits, and the changes."""
     own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
-    merged = {**os.environ, **timeouts.as_environment(), **own, **changes}
+    merged = {**os.environ, **timeouts.as_environment(), **limits.as_environment(), **own, **changes}
     return {name: value for name, value in merged.items() if value is not None}
 
 

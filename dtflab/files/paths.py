@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from dtflab.base import errors
+from dtflab.base.malformed import MALFORMED, said
 
 _ERRNOS: dict[type[errors.OpError], str] = {
     errors.InvalidArgumentError: "EINVAL ENAMETOOLONG E2BIG ESPIPE EILSEQ",
@@ -55,6 +56,24 @@ def reported(path: Any) -> Iterator[None]:
     except OSError as error:
         kind = _CLASS_OF_ERRNO.get(error.errno or 0, errors.UnknownError)
         raise kind.of(f"{path}; {os.strerror(error.errno) if error.errno else error}") from None
+
+
+@contextlib.contextmanager
+def intact(path: Any) -> Iterator[None]:
+    """Raise what is said in the block about damaged content as an error that names the file.
+
+    What Python itself raises is a DataLossError; ResourceExhaustedError if memory is full.
+    """
+    try:
+        yield
+    except errors.OpError as error:
+        if str(path) in error.message:
+            raise
+        raise type(error).of(f"{error.message}; in file {path}") from None
+    except MALFORMED as error:
+        raise errors.DataLossError.of(f"{path} is damaged: {said(error)}") from error
+    except MemoryError as error:
+        raise errors.ResourceExhaustedError.of(f"Out of memory while {path} was read: {error}") from None
 
 
 def open_for(owner: object, path: Any, buffering: int) -> BinaryIO:

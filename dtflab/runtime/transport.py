@@ -103,6 +103,9 @@ class LocalMaster(MasterInterface, Protocol):
     ) -> Steps:
         """Begin a step that stands still before each set; its values go through `rebuild`, its errors `explain`."""
 
+    def steps(self) -> int:
+        """How many steps run, those that take several calls included."""
+
 
 Explain = Callable[[errors.OpError | KeyboardInterrupt], BaseException]  # the error as its user should see it
 
