@@ -7,6 +7,7 @@ import io
 import re
 import socket
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -18,6 +19,7 @@ from dtflab.grading.catalogue import find
 from dtflab.grading.grade import grade, grade_all
 from dtflab.notebook.magics import DtfMagics
 from dtflab.runtime.session import open_sessions
+from tests.cluster.test_limits import partial_constant
 from tests.cluster.two_tasks import cluster_over
 from tests.house import ROOT
 
@@ -112,6 +114,11 @@ def too_few_tasks():
     tf.train.Server({"worker": ["host-b:1"]}, "worker", 1)
 
 
+def too_large():
+    with mock.patch.object(tf.limits, "expanded_bytes", 100):
+        tf.import_graph_def(partial_constant(1000))
+
+
 def no_shared_memory():
     shared_memory._told.clear()
     with contextlib.redirect_stderr(io.StringIO()) as said:
@@ -165,8 +172,8 @@ def no_session():
 
 PROGRAMS = [
     uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
-    nobody, no_certificates, no_token, address_taken, task_gone, too_few_tasks, no_shared_memory, end_of_data,
-    nobody_fills, deadlock, no_checkpoint, contrib, unwritten, no_question, no_session,
+    nobody, no_certificates, no_token, address_taken, task_gone, too_few_tasks, too_large, no_shared_memory,
+    end_of_data, nobody_fills, deadlock, no_checkpoint, contrib, unwritten, no_question, no_session,
 ]  # fmt: skip
 
 
