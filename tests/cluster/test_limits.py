@@ -13,7 +13,7 @@ from dtflab.base import errors
 from dtflab.base.limits import Limits, limits
 from dtflab.cluster.answering import ServerCall, answer
 from dtflab.cluster.incoming import graph_of
-from dtflab.cluster.process import _environment
+from dtflab.cluster.process import KINDS, _environment
 from dtflab.cluster.services import MasterService, WorkerService
 from dtflab.graph import inlining
 from dtflab.graph.graph_def import nodes_from_proto, nodes_to_proto
@@ -252,7 +252,7 @@ def test_limits_are_attributes_and_variables(monkeypatch):
         monkeypatch.setenv(name, value)
     assert vars(Limits()) == vars(mine)
     monkeypatch.setattr(limits, "sessions", 3)
-    assert tf.limits is limits and _environment({})["DTFLAB_LIMIT_SESSIONS"] == "3"  # of a child process
+    assert tf.limits is limits and _environment(KINDS["process"], {})["DTFLAB_LIMIT_SESSIONS"] == "3"  # of a child process
     monkeypatch.setenv("DTFLAB_LIMIT_STEPS", "many")
     with pytest.raises(ValueError, match="DTFLAB_LIMIT_STEPS must be a whole number, not 'many'"):
         Limits()
