@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dtflab.base import tf_logging
+from dtflab.base import errors, tf_logging
 from dtflab.graph import default_stacks, device_spec
 from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
@@ -45,14 +45,25 @@ def checked_target(target: object, graph: object = None, config: object = None) 
     return target
 
 
-def merged(default: ConfigProto | None, config: ConfigProto | None) -> ConfigProto:
-    """The ConfigProto of a session on a server that has a default one: what the session says comes first."""
+def merged(default: ConfigProto | None, config: ConfigProto | None, is_direct: bool) -> ConfigProto:
+    """The ConfigProto of a session on a server that has a default one: what the session says comes first.
+
+    A session on a server has no thread pools of its own (InvalidArgumentError) and places its graph at once; one of
+    this process alone, which `is_direct`, has no other tasks.
+    """
     from dtflab.protos.config_pb2 import ConfigProto
 
     both = ConfigProto()
     for given in (default, config):
         if given is not None:
             both.MergeFrom(given)
+    if is_direct:
+        both.ClearField("cluster_def")
+    elif both.session_inter_op_thread_pool:
+        raise errors.InvalidArgumentError.of("Distributed session does not support session thread pool options.")
+    elif both.graph_options.place_pruned_graph:
+        tf_logging.warning("Distributed session does not support the place_pruned_graph option.")
+        both.graph_options.place_pruned_graph = False
     return both
 
 

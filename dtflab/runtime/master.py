@@ -17,7 +17,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from dtflab.base import errors, tf_logging
+from dtflab.base import errors
 from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
@@ -81,7 +81,7 @@ class Master:
     ) -> str:
         """Open a session on a graph, on all tasks that the config's device filters let through; see LocalMaster."""
         handle = f"{from_system():016x}"
-        config = self._allowed(merged(self._config, config))
+        config = merged(self._config, config, self.is_direct)
         own, workers = self._cluster_of(config, target)
         reached = {task: reach() for task, reach in workers.items() if _passes(task, own, config)}
         session = MasterSession(handle, self, own, reached, config, placer)
@@ -96,17 +96,6 @@ class Master:
         return handle
 
     is_direct = False  # of a local session, which may bring thread pools of its own, and place pruned graphs
-
-    def _allowed(self, config: ConfigProto) -> ConfigProto:
-        """A config without what a session on a server can't have."""
-        if config.session_inter_op_thread_pool and not self.is_direct:
-            raise errors.InvalidArgumentError.of("Distributed session does not support session thread pool options.")
-        if self.worker.join is None:
-            config.ClearField("cluster_def")
-        if config.graph_options.place_pruned_graph and not self.is_direct:
-            tf_logging.warning("Distributed session does not support the place_pruned_graph option.")
-            config.graph_options.place_pruned_graph = False
-        return config
 
     def _cluster_of(self, config: ConfigProto, target: str) -> tuple[str, Mapping[str, Callable[[], WorkerInterface]]]:
         """The name of this master's task in the cluster of a session, and the ways to all tasks there."""

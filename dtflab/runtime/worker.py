@@ -17,7 +17,7 @@ from dtflab.runtime.pushing import PushingRendezvousMgr
 from dtflab.runtime.rendezvous import Done
 from dtflab.runtime.step_rendezvous import StepRendezvous
 from dtflab.runtime.transport import SHARED, Scope
-from dtflab.runtime.worker_session import OwnWorkerSession, WorkerSession
+from dtflab.runtime.worker_session import WorkerSession, session_on
 
 if TYPE_CHECKING:
     from dtflab.graph.node import Node
@@ -44,7 +44,7 @@ class Worker:
         self.graphs = GraphMgr(devices)
         self.rendezvous = PushingRendezvousMgr()
         self.join = join
-        self._peers = peers
+        self.peers = peers
         self._sessions: dict[str, WorkerSession] = {}
 
     def local(self) -> Worker:
@@ -64,19 +64,12 @@ class Worker:
         self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
     ) -> None:
         """Begin to keep what a session has for itself here."""
-        shared = WorkerSession(self.task, self.devices, self.graphs, self._peers)
         if session not in self._sessions:
-            self._sessions[session] = shared if scope == SHARED else self._own_session(shared, scope)
-
-    def _own_session(self, shared: WorkerSession, scope: Scope) -> WorkerSession:
-        members = self.join(scope.server_def, "") if self.join is not None and scope.server_def is not None else None
-        return OwnWorkerSession(shared, members, scope.isolated)
+            self._sessions[session] = session_on(self, scope)
 
     def session(self, handle: str) -> WorkerSession:
         """The session of a handle; one that was not announced shares all."""
-        return self._sessions.get(handle) or self._sessions.setdefault(
-            handle, WorkerSession(self.task, self.devices, self.graphs, self._peers)
-        )
+        return self._sessions.get(handle) or self._sessions.setdefault(handle, session_on(self, SHARED))
 
     def stateful_devices(self) -> list[Device]:
         """The devices of the task, and those on which isolated sessions have a state of their own."""
@@ -157,7 +150,7 @@ class Worker:
         others = self.rendezvous.pushed_to(step_id)
         self.cleanup_graph(step_id, why)
         for task in others:
-            self._peers(task).cleanup_graph(step_id, why)
+            self.peers(task).cleanup_graph(step_id, why)
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers on all devices; not those of isolated sessions."""

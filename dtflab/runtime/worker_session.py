@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dtflab.graph import device_spec
 from dtflab.runtime.graph_mgr import GraphMgr
-from dtflab.runtime.transport import Scope
+from dtflab.runtime.transport import SHARED, Scope
 
 if TYPE_CHECKING:
     from dtflab.machine.devices import Device
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
     from dtflab.protos.tensorflow_server_pb2 import ServerDef
     from dtflab.runtime.transport import Members, WorkerInterface
+    from dtflab.runtime.worker import Worker
 
 
 class WorkerSession:
@@ -71,6 +72,17 @@ class OwnWorkerSession(WorkerSession):
             device.resources.cleanup(())
         if self._members is not None:
             self._members.close()
+
+
+def session_on(worker: Worker, scope: Scope) -> WorkerSession:
+    """A session on a worker, with what its scope says."""
+    shared = WorkerSession(worker.task, worker.devices, worker.graphs, worker.peers)
+    if scope == SHARED:
+        return shared
+    members = None
+    if worker.join is not None and scope.server_def is not None:
+        members = worker.join(scope.server_def, "")
+    return OwnWorkerSession(shared, members, scope.isolated)
 
 
 def scope_on(task: str, config: ConfigProto) -> Scope:

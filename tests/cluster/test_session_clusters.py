@@ -21,12 +21,6 @@ ISOLATED = tf.ConfigProto(isolate_session_state=True)
 WIRES = ["direct", "link", "grpc"]
 
 
-@pytest.fixture(autouse=True)
-def fresh_graph():
-    with tf.Graph().as_default():
-        yield
-
-
 @pytest.fixture(params=WIRES)
 def cluster(request):
     """Three workers that call each other's methods, or over a wire; then so do their clients."""
@@ -82,6 +76,19 @@ def test_the_same_names_mean_other_tasks_in_two_sessions(cluster):
             for one in (plain, session):
                 np.testing.assert_allclose(one.run(y, {x: fed}), expected(fed))
         until(lambda: not any(worker.rendezvous.waiting() for worker in workers(cluster)), "nobody waits any more")
+
+
+@pytest.mark.parametrize("secret", ["TLS", "token"])
+def test_members_use_the_credentials_of_their_servers(tls, secret):
+    token = tf.Credentials(token="a-token-of-the-test")
+    servers, client = (tls.server, tls.client) if secret == "TLS" else (token, token)
+    x = tf.placeholder(tf.float32, [])
+    y = ring(x)
+    with (
+        cluster_over("link", worker=3, credentials=servers) as cluster,
+        tf.Session(target(cluster, 0), config=brought(cluster, 1, 2, 0), credentials=client) as session,
+    ):
+        assert session.run(y, {x: 2.0}) == expected(2.0)
 
 
 def test_variables_lie_where_the_session_s_names_say(cluster):
