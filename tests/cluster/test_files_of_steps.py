@@ -7,7 +7,6 @@ import os
 import re
 from types import SimpleNamespace
 
-import grpc
 import numpy as np
 import pytest
 
@@ -413,12 +412,6 @@ def test_a_saver_and_a_queue_of_names(guarded, places):
 
 
 # -- which servers ------------------------------------------------------------------------------------------------
-
-
-def test_a_server_with_credentials_is_guarded_too(serve, places):
-    local = grpc.local_server_credentials(grpc.LocalConnectionType.LOCAL_TCP)
-    server = serve(insecure=False, credentials=local)
-    refused(server, lambda: tf.read_file(str(places.inside / "text")), target=lambda server: server.target)
 
 
 def test_on_loopback_a_folder_may_be_asked_for(serve, places):
