@@ -433,11 +433,14 @@ def test_a_server_that_is_started_later_is_guarded_before_it_serves(serve, place
     refused(server, lambda: tf.read_file(str(places.inside / "text")))
 
 
-@pytest.mark.parametrize("folder", ["missing", "in/text"])
+@pytest.mark.parametrize("folder", ["{tmp}/missing", "{tmp}/in/text", ""])
 def test_the_folder_must_exist(folder, serve, places, tmp_path):
-    with pytest.raises(NotADirectoryError, match=re.escape(str(tmp_path / folder))) as it:
-        serve(tmp_path / folder)
-    assert "allow_files must name an existing folder" in str(it.value)
+    """An empty text, as of an unset variable, is neither the current folder nor all of them."""
+    folder = folder.format(tmp=tmp_path)
+    with pytest.raises(
+        NotADirectoryError, match=f"allow_files must name an existing folder.*{re.escape(repr(folder))}"
+    ):
+        serve(folder)
 
 
 # -- no way around it --------------------------------------------------------------------------------------------------
