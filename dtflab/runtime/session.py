@@ -302,7 +302,7 @@ class BaseSession:
         master = self._opened().local()
         if master is None:
             where = self.sess_str.decode()
-            raise NotImplementedError(f"The master of {where} is in another process: ask its cluster, or a session there.")
+            raise NotImplementedError(f"The master of {where} is in another process. Ask its cluster.")
         return master.session(self._handle)
 
     def local_devices(self) -> list[Device]:

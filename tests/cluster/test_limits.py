@@ -252,7 +252,8 @@ def test_limits_are_attributes_and_variables(monkeypatch):
         monkeypatch.setenv(name, value)
     assert vars(Limits()) == vars(mine)
     monkeypatch.setattr(limits, "sessions", 3)
-    assert tf.limits is limits and _environment(KINDS["process"], {})["DTFLAB_LIMIT_SESSIONS"] == "3"  # of a child process
+    assert tf.limits is limits
+    assert _environment(KINDS["process"], {})["DTFLAB_LIMIT_SESSIONS"] == "3"  # of a child process
     monkeypatch.setenv("DTFLAB_LIMIT_STEPS", "many")
     with pytest.raises(ValueError, match="DTFLAB_LIMIT_STEPS must be a whole number, not 'many'"):
         Limits()
