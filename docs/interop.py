@@ -62,6 +62,8 @@ def page(results: Results) -> str:
         "master, the second for the worker. ✓: the values, errors and traces are those of TensorFlow alone.",
         "Processes of dtflab use a wire of their own among themselves, and gRPC with all others.",
         "",
+        "`dtflab.conformance(fetches, feeds)` compares a step of your own with TensorFlow's.",
+        "",
         "| program | " + " | ".join(" ".join(short[kind] for kind in way[:3]) for way in columns) + " |",
         "| --- |" + " --- |" * len(columns),
     ]

@@ -1,10 +1,10 @@
 """dtflab: TensorFlow 1.x's distributed graph runtime, small enough to read and open enough to look inside.
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
-(`Cluster`, `Credentials`, `timeouts`, `limits`, `simulate_gpus`, `smi`, `discovery`, `explain`, `watch`,
-`variables_of`, `check`, `grade`, `predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`,
-`grading`, `notebook`, `extend`) are the lab's own. What `dir(tf)` shows is public, and what these modules show in turn;
-the rest may move.
+(`Cluster`, `Credentials`, `timeouts`, `limits`, `simulate_gpus`, `smi`, `discovery`, `explain`, `conformance`,
+`watch`, `variables_of`, `check`, `grade`, `predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`,
+`sim`, `grading`, `notebook`, `extend`) are the lab's own. What `dir(tf)` shows is public, and what these modules show in
+turn; the rest may move.
 
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `base` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` <
@@ -221,6 +221,7 @@ if _TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
     from dtflab.protos.meta_graph_pb2 import MetaGraphDef
     from dtflab.protos.node_def_pb2 import NodeDef
     from dtflab.protos.summary_pb2 import HistogramProto, Summary, SummaryMetadata
+    from dtflab.viz.conformance import conformance
     from dtflab.viz.explain import explain
 # isort: on
 # fmt: on
@@ -245,6 +246,7 @@ _LAZY = {
     "watch": "dtflab.machine.watch",
     "variables_of": "dtflab.cluster.resources_held",
     "explain": "dtflab.viz.explain",
+    "conformance": "dtflab.viz.conformance",
     "simulate_gpus": "dtflab.machine.hosts",
     "smi": "dtflab.machine.smi",
     "discovery": "dtflab.machine.discovery",

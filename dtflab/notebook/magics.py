@@ -25,6 +25,7 @@ from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.runtime.steps import Steps
 from dtflab.viz.colouring import WAYS
+from dtflab.viz.conformance import Conformance, conformance
 from dtflab.viz.data.story import placement_of
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.explain import Explanation, explain
@@ -39,7 +40,12 @@ _NEXT: dict[str, Callable[[], list[str]]] = {
     "dtf_smi": lambda: ["--period"],
     "dtf_style": lambda: ["--projector", "--default"],
 }
-_OWN_OPTIONS = {"dtf_step": ["--all"], "dtf_placement": ["--scope", "--color-by"], "dtf_timeline": ["--color-by"]}
+_OWN_OPTIONS = {
+    "dtf_conformance": ["--cluster"],
+    "dtf_step": ["--all"],
+    "dtf_placement": ["--scope", "--color-by"],
+    "dtf_timeline": ["--color-by"],
+}
 
 # Arguments that several magics have.
 _TRACED = argument(
@@ -52,7 +58,7 @@ _COLOR_BY = argument("--color-by", help="device (default), job, time (how long e
 
 @magics_class
 class DtfMagics(Magics):
-    """The magics cluster, smi, placement, timeline, memory, style, grade, predict, explain, step."""
+    """The magics cluster, smi, placement, timeline, memory, style, grade, predict, explain, conformance, step."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -328,6 +334,27 @@ class DtfMagics(Magics):
         return explain(fetches, self._value(texts.get("feed", "")), session)
 
     @magic_arguments()
+    @argument("fetches", nargs="*", help="what to run: Python, or names of ops and tensors")
+    @argument("--feed", help="feed_dict for that run, a Python expression")
+    @argument("--cluster", help="whose shape to take, a Python expression; else as the graph's devices say")
+    @no_var_expand
+    @line_magic
+    def dtf_conformance(self, line: str) -> Conformance:
+        """Run something once on dtflab and on TensorFlow's servers, and show both side by side.
+
+        %dtf_conformance train --feed {images: x, labels: y}
+        %dtf_conformance loss --cluster cluster     of a cluster with that many tasks; of --engine tensorflow: on it
+        """
+        example = "%dtf_conformance loss --feed {images: x, labels: y}"
+        texts = arguments.split(line, ("feed", "cluster"), example)
+        fetches, cluster = self._fetches(texts), self._value(texts.get("cluster", ""))
+        if fetches is None:
+            raise UsageError(f"Name what to run. For example: {example}")
+        if not isinstance(cluster, Cluster | None):
+            raise UsageError(f"--cluster {texts['cluster']} is not a cluster but a {type(cluster).__name__}.")
+        return conformance(fetches, self._feed(texts), cluster=cluster)
+
+    @magic_arguments()
     @argument("fetches", nargs="*", help="what to fetch: a Python expression; a new step begins. Without: the next set")
     @argument("--feed", help="feed_dict for that step, a Python expression")
     @_SESSION
@@ -440,7 +467,8 @@ class DtfMagics(Magics):
             return _NEXT[name]()
         if before == "--color-by":
             return list(WAYS)
-        return ["--feed", "--session", *_OWN_OPTIONS.get(name, ())] if event.symbol.startswith("-") else []
+        shared = ["--feed"] if name == "dtf_conformance" else ["--feed", "--session"]
+        return [*shared, *_OWN_OPTIONS.get(name, ())] if event.symbol.startswith("-") else []
 
     def _complete_cluster(self, before: str, begins: bool, option: bool) -> list[str]:
         values = {"--engine": ENGINES, "--name": tuple(self.clusters), **hardware.choices()}
