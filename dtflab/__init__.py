@@ -3,8 +3,8 @@
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
 (`Cluster`, `Credentials`, `timeouts`, `limits`, `simulate_gpus`, `smi`, `discovery`, `explain`, `conformance`,
 `watch`, `variables_of`, `check`, `grade`, `predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`,
-`sim`, `grading`, `notebook`, `extend`) are the lab's own. What `dir(tf)` shows is public, and what these modules show in
-turn; the rest may move.
+`sim`, `grading`, `notebook`, `extend`) are the lab's own. What `dir(tf)` shows is public, and what these modules show
+in turn; the rest may move.
 
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `base` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` <

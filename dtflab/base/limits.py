@@ -1,4 +1,4 @@
-"""How much a message or a file may make a program build: small messages do not become gigabytes.
+"""Limits on what a message or a file may make a process build, so that a small one does not become gigabytes.
 
 TensorFlow has hardly any such limits. `dtflab.limits.sessions = 10` changes a value; the environment's
 `DTFLAB_LIMIT_SESSIONS` sets it. What a program builds for itself is not limited.
@@ -10,7 +10,7 @@ import os
 
 
 class Limits:
-    """What a graph, a tensor or a checkpoint that was read may ask for, and what a server holds for its callers.
+    """The most that a graph or a tensor that was read may ask for, and that a server holds for its callers.
 
     `expanded_bytes`: of tensors that list fewer elements than their shapes have, beyond those listed; of a tensor, and
     of a graph. `list_length`: tensors in a list, and outputs of a graph beyond one per node. `graph_nodes`: nodes of a
@@ -43,7 +43,7 @@ limits = Limits()
 
 
 def beyond(option: str, what: str) -> str:
-    """The text of an error about `what`, which would go beyond a limit: with the limit, and how to raise it."""
+    """The text of an error about `what`, which goes beyond a limit: with the limit, and how to raise it."""
     return (
         f"{what}: more than {getattr(limits, option)}, the limit of this process. If that is meant, set "
         f"dtflab.limits.{option} there, or DTFLAB_LIMIT_{option.upper()} in its environment."

@@ -1,6 +1,6 @@
-"""What Python raises where bytes from outside do not hold what they should, and how errors say it.
+"""The exceptions that Python raises where bytes from outside do not hold what they should, and their texts.
 
-Whoever reads a message or a file turns these into one class of `errors`, with the name of the node or the file.
+A reader of messages or files turns these into one class of `errors`, with the name of the node or the file.
 """
 
 from __future__ import annotations

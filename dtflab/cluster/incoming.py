@@ -27,7 +27,7 @@ _invalid = errors.InvalidArgumentError.of
 
 
 class Graph(NamedTuple):
-    """What a GraphDef holds: its own nodes, and these with what their calls of functions become, which is run."""
+    """The nodes of a GraphDef, and what is run: these, with what their calls of functions become."""
 
     nodes: list[Node]
     inlined: list[Node]
@@ -45,6 +45,8 @@ def graph_of(graph_def: GraphDef, going: Callable[[], object], known: dict[str, 
     nodes = _checked(nodes_from_proto(graph_def, going), known)
     going()
     inlined = inline(nodes, going)
+    if inlined != nodes:  # bodies of functions are read one node at a time
+        _checked(inlined, known)
     for node in inlined:
         _check_device(node)
     return Graph(nodes, inlined)

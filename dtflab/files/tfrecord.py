@@ -188,7 +188,7 @@ class RecordReader:
             raise errors.DataLossError.of(f"corrupted record at {offset}{hint}")
         rest = read(min(length + 4, _PIECE))
         while _PIECE <= len(rest) < length + 4 and (more := read(min(length + 4 - len(rest), _PIECE))):
-            rest += more  # piece by piece: a length is no reason to take memory
+            rest += more  # piece by piece: no memory is taken for a length alone
         if len(rest) < length + 4:
             raise errors.DataLossError.of(f"truncated record at {offset}' failed with Read less bytes than requested")
         data: bytes = rest[:-4]

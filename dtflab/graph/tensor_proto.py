@@ -210,5 +210,5 @@ def repeat_last(values: np.ndarray[Any, Any], shape: list[int]) -> np.ndarray[An
         what = f"A tensor of shape {shape} that lists {values.size} of its elements"
         raise ValueError(beyond("expanded_bytes", what))
     if values.size == 0:
-        return np.full(shape, b"" if values.dtype == object else np.zeros((), values.dtype), values.dtype)
+        return np.full(shape, b"", object) if values.dtype == object else np.zeros(shape, values.dtype)
     return np.concatenate([values, np.repeat(values[-1:], missing)]).reshape(shape)

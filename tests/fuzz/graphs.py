@@ -87,4 +87,4 @@ def calls(depth: int = 3, inside: int = 2) -> GraphDef:
 
 def seeds() -> list[bytes]:
     made = [*map(graph_def, (arithmetic, state, control_flow)), ragged(), calls(), function_with(2, inside=True)]
-    return [one.SerializeToString() for one in made]
+    return [one.SerializeToString(deterministic=True) for one in made]

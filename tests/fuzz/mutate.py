@@ -52,7 +52,7 @@ def of_message(kind: type[Message], data: bytes, rng: Random) -> bytes:
         return of_bytes(data, rng)
     for _ in range(rng.choice((1, 1, 2, 3))):
         _change(rng.choice(_inside(message)), rng)
-    out = message.SerializeToString()
+    out = message.SerializeToString(deterministic=True)
     return of_bytes(out, rng) if rng.random() < 0.1 else out
 
 
@@ -62,7 +62,7 @@ def _inside(message: Message, depth: int = 0) -> list[Message]:
     for field, value in message.ListFields() if depth < 12 else ():
         if _is_map(field):
             entry = field.message_type.fields_by_name["value"]
-            found += [m for v in value.values() for m in _inside(v, depth + 1)] if entry.message_type else []
+            found += [m for key in sorted(value) for m in _inside(value[key], depth + 1)] if entry.message_type else []
         elif field.message_type is not None:
             found += [m for v in (value if field.is_repeated else [value]) for m in _inside(v, depth + 1)]
     return found

@@ -37,7 +37,10 @@ REQUESTS = [
 
 def seeds() -> list[bytes]:
     """Requests that a real client and a real master send; the number of the method comes first."""
-    return [bytes([REQUESTS.index(type(request))]) + request.SerializeToString() for request in _requests()]
+    return [
+        bytes([REQUESTS.index(type(request))]) + request.SerializeToString(deterministic=True)
+        for request in _requests()
+    ]
 
 
 def _requests() -> Iterator[Message]:
@@ -85,7 +88,7 @@ def mutated(data: bytes, rng: Random) -> bytes:
 
 
 class Served:
-    """A task with a session and a registered graph, made anew now and then."""
+    """A task with a session and a registered graph, made again now and then."""
 
     def __init__(self) -> None:
         self._calls = 0
@@ -157,7 +160,7 @@ class Served:
         timers: list[threading.Timer] = []
 
         def notice(gone: Callable[[], None]) -> bool:
-            """A caller without patience; who asks for a tensor takes it only if it is there."""
+            """A caller without patience; one that asks for a tensor takes it only if it is there."""
             timers.append(threading.Timer(PATIENCE, gone))
             timers[-1].daemon = True
             timers[-1].start()

@@ -1,4 +1,4 @@
-"""What is fuzzed: seeds, how they are mutated, who reads them, and which errors are an answer.
+"""The readers that are fuzzed: seeds, how these are mutated, and which errors are an answer.
 
 Anything else that a reader raises is a finding.
 """
@@ -69,11 +69,11 @@ class Target(NamedTuple):
 
 
 class Finding(Exception):
-    """An answer that is none, or one that does not say which file is damaged."""
+    """An error of another class than the reader's own, or one that does not say which file is damaged."""
 
 
 def outcome(target: Target, data: bytes) -> str:
-    """What the reader says of these bytes: `read`, or the class of its error. Raises a Finding for any other."""
+    """The answer of a reader to these bytes: `read`, or the class of its error. Raises a Finding for any other."""
     try:
         found = target.read(data)
     except target.answers as error:
@@ -284,7 +284,7 @@ def example_seeds() -> list[bytes]:
     made.features.feature["x"].float_list.value.extend([1.0, 2.0])
     made.features.feature["n"].int64_list.value.append(3)
     made.features.feature["s"].bytes_list.value.append(b"text")
-    return [made.SerializeToString()]
+    return [made.SerializeToString(deterministic=True)]
 
 
 class Parser:
@@ -332,7 +332,7 @@ def meta_seeds() -> list[bytes]:
         tf.train.Saver()
         tf.add_to_collection("mine", 3)
         tf.add_to_collection("ops", tf.no_op("nothing"))
-        return [tf.train.export_meta_graph().SerializeToString()]
+        return [tf.train.export_meta_graph().SerializeToString(deterministic=True)]
 
 
 STATE = b'model_checkpoint_path: "m-2"\nall_model_checkpoint_paths: "m-1"\nall_model_checkpoint_paths: "m-2"\n'

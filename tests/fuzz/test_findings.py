@@ -12,6 +12,7 @@ import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import tensor_codec
 from dtflab.cluster.incoming import graph_of
+from dtflab.datasets import mnist
 from dtflab.files.bundle import BundleReader
 from dtflab.files.checkpoint_v1 import V1Reader
 from dtflab.files.png import decode_png, encode_png
@@ -25,7 +26,7 @@ from dtflab.protos.meta_graph_pb2 import MetaGraphDef
 from dtflab.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 from dtflab.protos.tensor_pb2 import TensorProto
 from tests.fuzz import graphs, served
-from tests.fuzz.targets import record
+from tests.fuzz.targets import Files, record
 
 HERE = "/job:lab/replica:0/task:0/device:CPU:0"
 INVALID = errors.InvalidArgumentError
@@ -106,6 +107,32 @@ def call_of_a_function_without_the_attribute_of_its_list():
 
 def call_of_a_function_with_a_type_that_is_none():
     return called_with(lambda argument: setattr(argument, "type", 1000))
+
+
+def function_whose_node_waits_for_none():
+    made = graphs.calls(1, 1)
+    made.library.function[0].node_def[0].input.append("^y")
+    return made
+
+
+def function_whose_nodes_have_one_name():
+    made = graphs.calls(1, 2)
+    made.library.function[0].node_def[1].name = "n0"
+    return made
+
+
+IN_FUNCTIONS = [function_whose_node_waits_for_none, function_whose_nodes_have_one_name]
+
+
+@pytest.mark.parametrize("make", IN_FUNCTIONS)
+def test_a_malformed_node_of_a_function_is_an_invalid_argument_with_its_name(server, make):
+    graph_def = make()
+    for request in (
+        master.CreateSessionRequest(graph_def=graph_def),
+        worker.RegisterGraphRequest(session_handle="session", graph_def=graph_def),
+    ):
+        with pytest.raises(INVALID, match=r"Node 'call/n0'|in function f0\s.*node call"):
+            ask(server, request)
 
 
 MALFORMED = [of_reference_type, of_resource_type, of_variant_type, class_of_another_kind, class_of_one_name,
@@ -271,6 +298,16 @@ def test_a_meta_graph_with_a_damaged_variable(tmp_path):
 
 def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def test_idx_images_of_another_size_name_the_file(tmp_path):
+    for name in mnist.FILES:
+        (tmp_path / name).write_bytes(Files.idx(name))
+    assert mnist.read_data_sets(str(tmp_path), validation_size=0).train.num_examples == 2
+    path = tmp_path / mnist.FILES[0]
+    path.write_bytes(struct.pack(">4I", 2051, 2, 0, 28))
+    with pytest.raises(ValueError, match=f"{path} has images of 0 × 28 pixels"):
+        mnist.read_data_sets(str(tmp_path), validation_size=0)
 
 
 def test_a_png_without_its_header():
