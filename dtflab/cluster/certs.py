@@ -72,12 +72,13 @@ class _Authority:
         """Credentials with a certificate for a client or, if there are hosts, for a server, which also calls others."""
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import ExtendedKeyUsageOID
 
         key = ec.generate_private_key(ec.SECP256R1())
         extensions: list[tuple[x509.ExtensionType, bool]] = [(x509.BasicConstraints(ca=False, path_length=None), True)]
-        uses = [x509.ExtendedKeyUsageOID.CLIENT_AUTH]
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
         if hosts:
-            uses.append(x509.ExtendedKeyUsageOID.SERVER_AUTH)
+            uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
             extensions.append((x509.SubjectAlternativeName([_name(host) for host in dict.fromkeys(hosts)]), False))
         extensions.append((x509.ExtendedKeyUsage(uses), False))
         certificate = _signed(f"dtflab {who}", key, extensions, days, self._certificate, self._key)

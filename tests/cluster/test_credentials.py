@@ -264,11 +264,19 @@ def test_no_reason_is_given_where_none_shows(tls):
     assert handshake.mismatch(free_addresses(1)[0], tls.client) == ""
     with socket.create_server(("127.0.0.1", 0)) as silent, mock.patch.object(handshake, "_PATIENCE", 0.05):
         assert handshake.mismatch(f"localhost:{silent.getsockname()[1]}", tls.client) == ""
-    with socket.create_server(("127.0.0.1", 0)) as rude:
-        thread = threading.Thread(target=lambda: rude.accept()[0].close())
-        thread.start()
-        assert handshake.mismatch(f"localhost:{rude.getsockname()[1]}", PLAIN) == ""
-        thread.join()
+    for credentials in (PLAIN, tls.client):
+        with socket.create_server(("127.0.0.1", 0)) as rude:
+            thread = threading.Thread(target=hang_up, args=(rude,))
+            thread.start()
+            assert handshake.mismatch(f"localhost:{rude.getsockname()[1]}", credentials) == ""
+            thread.join()
+
+
+def hang_up(listening: socket.socket) -> None:
+    """Take what a client says first, and close."""
+    connection, _ = listening.accept()
+    with connection:
+        assert connection.recv(1 << 16)
 
 
 def test_credentials_bind_any_address_only_with_tls(tls, capfd):
