@@ -72,6 +72,7 @@ class DtfMagics(Magics):
     @argument("--job", action="append", default=[], metavar="NAME=N", help="any other job, NAME=N; may be repeated")
     @argument("--engine", default="inprocess", help="inprocess (default), process, or tensorflow: its own servers")
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
+    @argument("--no-token", action="store_true", help="process: answer all programs of this machine, TensorFlow's too")
     @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
     @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
     @argument("--gpu", help="their model, for example K40 (default: GRID K520)")
@@ -123,7 +124,10 @@ class DtfMagics(Magics):
         machines = hardware.options(args, [job for job, count in jobs.items() if count])
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
-        self.clusters[args.name] = Cluster(engine=args.engine, listen=args.listen, name=args.name, **machines, **jobs)
+        token = None if args.no_token else "new"
+        self.clusters[args.name] = Cluster(
+            engine=args.engine, listen=args.listen, name=args.name, token=token, **machines, **jobs
+        )
         return self.clusters[args.name]
 
     def _status(self, args: Any) -> Cluster:
