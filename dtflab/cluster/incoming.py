@@ -82,6 +82,8 @@ def _check_edges(node: Node, graph: Mapping[str, Node]) -> None:
         if name not in graph:
             raise _invalid(f"Node '{node.name}': Unknown input node '^{name}'")
     expected = op_registry.get(node.op).op_def.input_types(node.attrs)
+    if len(node.inputs) != len(expected):  # of what a call became: the call and its function do not fit
+        raise _invalid(f"Node '{node.name}': expected {len(expected)} inputs, but there are {len(node.inputs)}")
     for i, ((name, index), wanted) in enumerate(zip(node.inputs, expected, strict=True)):
         source = graph.get(name)
         if source is None:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 from random import Random
+from types import FunctionType
 
 import dtflab as tf
 from tests.fuzz.targets import Finding, Target, mutated, outcome, targets
 
+READERS = tuple(f"dtflab.{room}" for room in ("base", "cluster", "datasets", "files", "graph"))  # for atheris
 SLOW = 2.0  # seconds of the processor, after which an input is reported
 
 
@@ -40,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(outcome(found[name], mutated(found[name], rng_of(name, int(number)))))
             return 0
         if options.atheris:
-            return with_atheris(found[options.atheris])
+            return with_atheris(found[options.atheris], Path(folder, "corpus"))
         chosen = {name: target for name, target in found.items() if name in (options.only or found)}
         shares = sum(target.share for target in chosen.values())
         failed = 0
@@ -83,7 +86,7 @@ def fuzz(name: str, target: Target, inputs: int, seed: int) -> int:
     return len(findings)
 
 
-def with_atheris(target: Target) -> int:
+def with_atheris(target: Target, corpus: Path) -> int:
     """Inputs that reach new lines of dtflab are kept and mutated further; a Finding ends the search."""
     import atheris
 
@@ -93,8 +96,13 @@ def with_atheris(target: Target) -> int:
     def custom(data: bytes, most: int, seed: int) -> bytes:
         return target.mutate(data or Random(seed).choice(target.seeds), Random(seed))[:most]
 
-    atheris.instrument_all()
-    atheris.Setup(sys.argv[:1], one, custom_mutator=custom)
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and str(function.__module__).startswith(READERS):
+            atheris.instrument_func(function)
+    corpus.mkdir()
+    for number, seed in enumerate(target.seeds):
+        (corpus / str(number)).write_bytes(seed)
+    atheris.Setup([sys.argv[0], str(corpus)], one, custom_mutator=custom)
     atheris.Fuzz()
     return 0
 
