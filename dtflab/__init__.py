@@ -14,9 +14,9 @@ One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
 Side pages: `client` (what a client checks and shows), `local` (the cluster of one task), `frames` (loops), `runner`
 (the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
-(a step in hand), `transport` (the seam between tasks), `step_rendezvous` (what kernels see of the rendezvous),
-`pushing` (values that no consumer has to ask for), `watched_master` (reports its calls), `remembering` (arithmetic of
-shapes).
+(a step in hand), `transport` (the seam between tasks), `blocked` (what a step waits for), `step_rendezvous` (what
+kernels see of the rendezvous), `pushing` (values that no consumer has to ask for), `watched_master` (reports its
+calls), `remembering` (arithmetic of shapes).
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ if _TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
     from dtflab.base.tf_logging import get_logger
     from dtflab.cluster.cluster import Cluster
     from dtflab.cluster.resources_held import variables_of
-    from dtflab.cluster.timeouts import timeouts
+    from dtflab.base.timeouts import timeouts
     from dtflab.files import timeline
     from dtflab.grading.choices import predict
     from dtflab.grading.grade import check, grade
@@ -235,7 +235,7 @@ _LAZY = {
     "MetaGraphDef": "dtflab.protos.meta_graph_pb2",
     "NodeDef": "dtflab.protos.node_def_pb2",
     "Cluster": "dtflab.cluster.cluster",
-    "timeouts": "dtflab.cluster.timeouts",
+    "timeouts": "dtflab.base.timeouts",
     "watch": "dtflab.machine.watch",
     "variables_of": "dtflab.cluster.resources_held",
     "explain": "dtflab.viz.explain",

@@ -6,17 +6,22 @@ import contextlib
 import io
 import re
 import socket
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import dtflab as tf
-from dtflab.cluster import shared_memory
+from dtflab.cluster import grpc_transport, shared_memory
+from dtflab.cluster.silence import Pulse
 from dtflab.grading.catalogue import find
 from dtflab.grading.grade import grade, grade_all
 from dtflab.notebook.magics import DtfMagics
 from dtflab.runtime.session import open_sessions
+from dtflab.train.sessions.wrapped_session import _RecoverableSession
+from tests.cluster.two_tasks import lab_over
 from tests.house import ROOT
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
@@ -80,6 +85,52 @@ def nobody():
     with socket.socket() as reserved:  # bound, and nobody listens
         reserved.bind(("127.0.0.1", 0))
         tf.Session(f"grpc://localhost:{reserved.getsockname()[1]}").run(tf.constant(1))
+
+
+def stopped():
+    with socket.create_server(("127.0.0.1", 0)) as never_accepts:
+        tf.Session(f"grpc://localhost:{never_accepts.getsockname()[1]}").run(tf.constant(1))
+
+
+def silent():
+    with lab_over("link") as lab, lab.session() as sess, mock.patch.object(grpc_transport._Connection, "ping"):
+        a = tf.constant(1)
+        sess.run(a)
+        pulse, connection = Pulse(), sess._master._wire._connection
+        connection.calls[a] = str
+        for _ in range(3):
+            pulse.look(connection, tf.timeouts.silence)
+        sess.run(a)
+
+
+def blocked():
+    with (
+        contextlib.redirect_stderr(io.StringIO()) as said,
+        contextlib.suppress(tf.errors.DeadlineExceededError),
+        mock.patch.object(tf.timeouts, "notice", 0.001),
+    ):
+        nobody_fills()
+    raise AssertionError(said.getvalue())
+
+
+def run_again():
+    class Session:
+        def __init__(self, *errors):
+            self._errors = list(errors)
+
+        def run(self, fetch):
+            if self._errors:
+                raise self._errors.pop()
+            return fetch
+
+        def close(self):
+            """Nothing is open."""
+
+    sessions = iter([Session(tf.errors.UnavailableError(None, None, "the master died")), Session()])
+    creator = SimpleNamespace(create_session=lambda: next(sessions))
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        assert _RecoverableSession(creator).run(1) == 1
+    raise AssertionError(said.getvalue())
 
 
 def address_taken():
@@ -152,8 +203,8 @@ def no_session():
 
 PROGRAMS = [
     uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
-    nobody, address_taken, task_gone, too_few_tasks, no_shared_memory, end_of_data, nobody_fills,
-    deadlock, no_checkpoint, contrib, unwritten, no_question, no_session,
+    nobody, stopped, silent, blocked, run_again, address_taken, task_gone, too_few_tasks, no_shared_memory,
+    end_of_data, nobody_fills, deadlock, no_checkpoint, contrib, unwritten, no_question, no_session,
 ]  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 - errors: `errors` (TensorFlow's classes), `error_report` (what a notebook shows of one), `missing_names` (names of TF1
   that dtflab does not have).
 - seeing: `events` (what happens, and its listeners), `tf_logging` (lines for the person who runs a program),
-  `text_table` (text in columns), `page_parts` (generated parts of a Markdown page).
+  `timeouts` (how long a program waits), `text_table` (text in columns), `page_parts` (generated parts of a Markdown
+  page).
 - data: `nest` (structures), `grouping` (lists by key), `hashing` (TensorFlow's hash of names),
   `fingerprint` (hashes that never change), `varint` (protobuf's numbers).
 - Python: `naming` (of functions that functions make), `closing` (at the end of a block), `ownership` (whether others

@@ -8,7 +8,7 @@ How they reach each other: `services` (messages become calls), `answering` (erro
 (calls become messages), `grpc_transport` (the wire that TensorFlow knows, too), `link` (a faster one between processes
 of dtflab), `outbox` (what one end of it has to send), `negotiation` (how two of them agree on it), `shared_memory`
 (large messages that it need not copy), `incoming` (graphs that came over a wire), `tensor_codec` (tensors on it),
-`variant_codec` (lists and optional values on it), `timeouts` (how long a program waits).
+`variant_codec` (lists and optional values on it), `silence` (peers that hang).
 For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
 variable or queue).
 

@@ -41,8 +41,6 @@ from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.devices import Device
 from dtflab.machine.hosts import Home, definition_of, published_once
 from dtflab.machine.registry import HostCards
-from dtflab.ops.queues.shared_accumulator import Accumulator
-from dtflab.ops.queues.shared_queue import Queue
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
@@ -386,13 +384,7 @@ class Cluster:
         lines = self._manager.waiting()
         for task in self.tasks:
             if isinstance(task, InProcessTask):
-                worker = task.server.task.worker
-                for step_id, key in worker.rendezvous.waiting():
-                    _, _, receiver, tensor, _ = key.split(";")
-                    lines.append(f"{receiver} waits for {tensor}, which {task.name} owes it (step {step_id})")
-                for device in worker.devices:
-                    lined_up = [r for _, _, r in device.resources.items() if isinstance(r, Queue | Accumulator)]
-                    lines += [f"{device.name}: {line}" for resource in lined_up for line in resource.waits()]
+                lines += task.server.task.worker.waits()
         unasked = [task.name for task in self.tasks if not isinstance(task, InProcessTask) and task.state == "running"]
         if unasked:
             lines.append(f"In processes of their own, which are not asked for what they wait: {', '.join(unasked)}")

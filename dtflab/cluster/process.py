@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
 from dtflab.base.events import Call
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import calls_of
-from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef

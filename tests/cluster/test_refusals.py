@@ -8,7 +8,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster.timeouts import Timeouts
+from dtflab.base.timeouts import Timeouts
 
 
 def test_an_occupied_port_is_an_error_each_time():
