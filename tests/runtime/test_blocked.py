@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import dtflab as tf
+from dtflab.cluster.link import Link
 from dtflab.machine import console
 from dtflab.machine.console import listener, say, unheard
 from dtflab.runtime.master import Master
@@ -106,7 +107,9 @@ def test_the_wait_for_an_accumulator_and_that_of_many_ops(said):
 
 
 @pytest.mark.parametrize("wire", ["direct", "link"])
-def test_the_client_hears_of_a_queue_in_another_task(wire, said):
+def test_the_client_hears_of_a_queue_in_another_task(wire, said, monkeypatch):
+    news, told = [], Link._told
+    monkeypatch.setattr(Link, "_told", lambda link, *what: news.append(what) or told(link, *what))
     with lab_over(wire) as lab:
         with tf.device(THERE):
             queue = tf.FIFOQueue(3, tf.float32, name="q", shared_name="q")
@@ -117,6 +120,8 @@ def test_the_client_hears_of_a_queue_in_another_task(wire, said):
             with running(sess, y) as found:
                 line = "/job:lab/task:1/device:CPU:0: take waits at FIFOQueue 'q' with 0 of 3 elements"
                 until(lambda: any(line in text for text in said), "it is said")
+                if wire == "link":  # from the task to its master, and from there to the client
+                    until(lambda: sum(line in text for _, text in news) == 2, "it has come")
                 sess.run(put)
             assert found == [2.0]
 
