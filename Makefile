@@ -7,7 +7,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=# a container may set it: then each process compiles again all that it imports
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
-.PHONY: help lab quick test record test-numeric test-gpu lint types bench bench-gpu notebooks gallery protos format clean
+.PHONY: help lab quick test record test-numeric test-gpu fuzz lint types bench bench-gpu notebooks gallery protos format clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,6 +29,9 @@ test-numeric: .venv/.test ## the tests that compare numbers, with the kernels th
 
 test-gpu: .venv/.test ## the tests of the real GPU, on the first card
 	CUDA_VISIBLE_DEVICES=$${CUDA_VISIBLE_DEVICES-0} $(BIN)/python -m pytest tests/gpu $(ARGS)
+
+fuzz: .venv/.test ## mutated messages and files, 110,000, to all that reads some; ARGS="--only graph --inputs 500000"
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff format --check

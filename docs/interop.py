@@ -14,7 +14,7 @@ TARGET = Path(__file__).with_name("interop.md")
 sys.path.insert(0, str(TARGET.parent.parent))
 
 from tests.interop import programs  # noqa: E402
-from tests.interop.lab import WAYS, Way  # noqa: E402
+from tests.interop.lab import MASTERS, WAYS, Way  # noqa: E402
 from tests.interop.programs import rewriting  # noqa: E402
 
 PASSED = {"passed": "✓", "failed": "✗"}
@@ -60,14 +60,18 @@ def page(results: Results) -> str:
         "Written by `docs/interop.py`, which ran `tests/interop`. A column is a cluster: client, parameter server,",
         "worker, each TensorFlow (T) or dtflab (d). The first mark is for the parameter server as the session's",
         "master, the second for the worker. ✓: the values, errors and traces are those of TensorFlow alone.",
-        "Processes of dtflab use a wire of their own among themselves, and gRPC with all others.",
+        "Processes of dtflab use a wire of their own among themselves, and gRPC with all others. TLS: d d d, where",
+        "processes take certificates from `DTFLAB_CREDENTIALS`, and all is gRPC; TensorFlow's servers have no TLS.",
         "",
-        "| program | " + " | ".join(" ".join(short[kind] for kind in way[:3]) for way in columns) + " |",
-        "| --- |" + " --- |" * len(columns),
+        "`dtflab.conformance(fetches, feeds)` compares a step of your own with TensorFlow's.",
+        "",
+        "| program | " + " | ".join(" ".join(short[kind] for kind in way[:3]) for way in columns) + " | TLS |",
+        "| --- |" + " --- |" * (len(columns) + 1),
     ]
     for test, program, text in tests():
         cells = ["".join(results.get((test, f"{program}-{w}"), "?") for w in (way, way._replace(master="worker")))
                  for way in columns]  # fmt: skip
+        cells.append("".join(results.get((f"{test}_over_tls", f"{program}-{master}"), "") for master in MASTERS))
         lines.append(f"| `{program.replace('-', '`, `')}`: {text} | " + " | ".join(cells) + " |")
     lines += [
         "",

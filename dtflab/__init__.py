@@ -1,10 +1,10 @@
 """dtflab: TensorFlow 1.x's distributed graph runtime, small enough to read and open enough to look inside.
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
-(`Cluster`, `Credentials`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `watch`, `variables_of`,
-`check`, `grade`, `predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`, `grading`,
-`notebook`, `extend`) are the lab's own. What `dir(tf)` shows is public, and what these modules show in turn; the rest
-may move.
+(`Cluster`, `Credentials`, `timeouts`, `limits`, `simulate_gpus`, `smi`, `discovery`, `explain`, `conformance`,
+`watch`, `variables_of`, `check`, `grade`, `predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`,
+`sim`, `grading`, `notebook`, `extend`) are the lab's own. What `dir(tf)` shows is public, and what these modules show
+in turn; the rest may move.
 
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `base` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` <
@@ -193,6 +193,7 @@ if _TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
     from dtflab.api.version import COMPILER_VERSION, GIT_VERSION
     from dtflab.base.credentials import Credentials
     from dtflab.base.errors import OpError
+    from dtflab.base.limits import limits
     from dtflab.base.tf_logging import get_logger
     from dtflab.cluster.cluster import Cluster
     from dtflab.cluster.resources_held import variables_of
@@ -220,6 +221,7 @@ if _TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
     from dtflab.protos.meta_graph_pb2 import MetaGraphDef
     from dtflab.protos.node_def_pb2 import NodeDef
     from dtflab.protos.summary_pb2 import HistogramProto, Summary, SummaryMetadata
+    from dtflab.viz.conformance import conformance
     from dtflab.viz.explain import explain
 # isort: on
 # fmt: on
@@ -240,9 +242,11 @@ _LAZY = {
     "Cluster": "dtflab.cluster.cluster",
     "Credentials": "dtflab.base.credentials",
     "timeouts": "dtflab.cluster.timeouts",
+    "limits": "dtflab.base.limits",
     "watch": "dtflab.machine.watch",
     "variables_of": "dtflab.cluster.resources_held",
     "explain": "dtflab.viz.explain",
+    "conformance": "dtflab.viz.conformance",
     "simulate_gpus": "dtflab.machine.hosts",
     "smi": "dtflab.machine.smi",
     "discovery": "dtflab.machine.discovery",

@@ -17,6 +17,7 @@ from dtflab.notebook.magics import DtfMagics
 from dtflab.notebook.state_magics import StateMagics
 from dtflab.notebook.task_cell import TaskMagics
 from tests import house
+from tests.fuzz import __main__ as fuzz
 from tests.house import ROOT
 
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
@@ -79,7 +80,7 @@ def in_make() -> set[str]:
 
 
 def timeouts() -> set[str]:
-    return {*dtflab.timeouts.as_environment()}
+    return {*dtflab.timeouts.as_environment(), *dtflab.limits.as_environment()}
 
 
 def test_a_variable_is_found_however_it_is_read():
@@ -138,6 +139,7 @@ COMMAND = {
     "python -m benchmarks.placer": placer.main,
     "python -m benchmarks.frames": frames.main,
     "python -m benchmarks.scaling": scaling.main,
+    "python -m tests.fuzz": fuzz.main,
     "python notebooks/build.py": script("notebooks/build.py"),
     "python notebooks/gallery.py": script("notebooks/gallery.py"),
     "python protos/generate.py": script("protos/generate.py"),

@@ -7,6 +7,7 @@ import io
 import re
 import socket
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -14,11 +15,14 @@ from traitlets.config import Config
 
 import dtflab as tf
 from dtflab.cluster import certs, shared_memory
+from dtflab.files import atomic
 from dtflab.grading.catalogue import find
 from dtflab.grading.grade import grade, grade_all
 from dtflab.notebook.magics import DtfMagics
 from dtflab.runtime.session import open_sessions
+from tests.cluster.test_limits import partial_constant
 from tests.cluster.two_tasks import cluster_over
+from tests.files.test_full_disk import Disk
 from tests.house import ROOT
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
@@ -112,11 +116,28 @@ def too_few_tasks():
     tf.train.Server({"worker": ["host-b:1"]}, "worker", 1)
 
 
+def too_large():
+    with mock.patch.object(tf.limits, "expanded_bytes", 100):
+        tf.import_graph_def(partial_constant(1000))
+
+
 def no_shared_memory():
     shared_memory._told.clear()
     with contextlib.redirect_stderr(io.StringIO()) as said:
         shared_memory.Leaving("no Unix socket joins the two processes").offer(1)
     raise AssertionError(said.getvalue())
+
+
+def file_outside():
+    server = tf.train.Server({"worker": ["some.name.invalid:1"]}, bind="0.0.0.0:0", insecure=True, allow_files=".")
+    try:
+        tf.Session(server.target).run(tf.read_file("../text"))
+    finally:
+        server.stop()
+
+
+def port_0():
+    tf.Session("grpc://localhost:0").run(tf.constant(1))
 
 
 def end_of_data():
@@ -137,6 +158,13 @@ def deadlock():
 def no_checkpoint():
     tf.Variable(1.0)
     tf.train.Saver().restore(tf.Session(), "nowhere/model-1")
+
+
+def disk_full():
+    with mock.patch.object(atomic, "open", Disk(room=10).open, create=True):
+        tf.Session().run(
+            tf.raw_ops.SaveV2(prefix="m", tensor_names=["v"], shape_and_slices=[""], tensors=[tf.zeros([9])])
+        )
 
 
 def contrib():
@@ -165,8 +193,9 @@ def no_session():
 
 PROGRAMS = [
     uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
-    nobody, no_certificates, no_token, address_taken, task_gone, too_few_tasks, no_shared_memory, end_of_data,
-    nobody_fills, deadlock, no_checkpoint, contrib, unwritten, no_question, no_session,
+    nobody, no_certificates, no_token, address_taken, task_gone, too_few_tasks, too_large, file_outside, port_0,
+    no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full, contrib, unwritten, no_question,
+    no_session,
 ]  # fmt: skip
 
 

@@ -6,7 +6,9 @@
 - seeing: `events` (what happens, and its listeners), `tf_logging` (lines for the person who runs a program),
   `text_table` (text in columns), `page_parts` (generated parts of a Markdown page).
 - data: `nest` (structures), `grouping` (lists by key), `hashing` (TensorFlow's hash of names),
-  `fingerprint` (hashes that never change), `varint` (protobuf's numbers).
+  `fingerprint` (hashes that never change), `varint` (protobuf's numbers),
+  `limits` (how much messages and files may ask for),
+  `malformed` (what Python raises when they are wrong).
 - Python: `naming` (of functions that functions make), `closing` (at the end of a block), `ownership` (whether others
   hold an array), `garbage` (pauses of the collector), `brief_lock` (a lock that many threads take all the time),
   `thread_frames` (what threads do), `redirect` (modules with names of their own).

@@ -65,12 +65,8 @@ _SERVER_OPTIONS = [*_UNLIMITED, ("grpc.so_reuseport", 0)]  # a port has one owne
 _METADATA: Metadata = (("tf-rpc", "1"),)
 _TOKEN = "authorization"
 _NEVER_SENT = "failed to connect"  # gRPC's words for that
-_NO_USE = (
-    "Socket closed",
-    "reset by peer",
-    "handshake failed",
-    "verification check failed",
-)  # and for a connection that was made before
+# And for a connection that was made, and was of no use.
+_NO_USE = ("Socket closed", "reset by peer", "handshake failed", "verification check failed")
 _CUT_OFF = "CANCELLED"  # its word for a call that meets a server as it stops; a caller that gives up says more
 _pool = Pool(REAL, name="opening links")
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}

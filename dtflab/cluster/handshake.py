@@ -38,6 +38,8 @@ def _shaken(plain: socket.socket, host: str, credentials: Credentials) -> str:
             f"its certificate is refused here: {error.verify_message}. Is it of the authority in ca.pem, and does it "
             f"name {host!r}? `dtflab certs DIR --name {host}` makes one that does."
         )
+    except ssl.SSLEOFError:  # a server that is being stopped, perhaps
+        return ""
     except ssl.SSLError:
         return (
             "it speaks plain text, and this program has certificates for TLS. Start it with credentials, too, or use "

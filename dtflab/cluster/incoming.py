@@ -11,11 +11,14 @@ from __future__ import annotations
 import graphlib
 import re
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import NamedTuple
 
 from dtflab.base import errors
-from dtflab.graph import op_registry
+from dtflab.base.limits import beyond, limits
+from dtflab.graph import device_spec, op_registry
 from dtflab.graph.graph_def import nodes_from_proto
+from dtflab.graph.inlining import inline
 from dtflab.graph.node import Node
 from dtflab.protos.graph_pb2 import GraphDef
 
@@ -23,9 +26,41 @@ _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9_.\\/>-]*\Z")  # TensorFlow's for gr
 _invalid = errors.InvalidArgumentError.of
 
 
-def nodes_of(graph_def: GraphDef, known: dict[str, Node] | None = None) -> list[Node]:
-    """The nodes of a GraphDef that adds to `known` nodes; InvalidArgumentError if it can't be run."""
-    nodes = nodes_from_proto(graph_def)
+class Graph(NamedTuple):
+    """The nodes of a GraphDef, and what is run: these, with what their calls of functions become."""
+
+    nodes: list[Node]
+    inlined: list[Node]
+
+
+def graph_of(graph_def: GraphDef, going: Callable[[], object], known: dict[str, Node] | None = None) -> Graph:
+    """The graph in a message, which adds to `known` nodes; InvalidArgumentError if it can't be run.
+
+    ResourceExhaustedError for more than `limits` allow. `going` is called now and then, and ends the work by an error.
+    """
+    most = limits.graph_nodes - len(known or ())
+    if len(graph_def.node) > most:
+        what = f"The graph of a session has {len(known or ()) + len(graph_def.node)} nodes, from {{{{node %s}}}} on"
+        raise errors.ResourceExhaustedError.of(beyond("graph_nodes", what % graph_def.node[max(most, 0)].name))
+    nodes = _checked(nodes_from_proto(graph_def, going), known)
+    going()
+    inlined = inline(nodes, going)
+    if inlined != nodes:  # bodies of functions are read one node at a time
+        _checked(inlined, known)
+    for node in inlined:
+        _check_device(node)
+    return Graph(nodes, inlined)
+
+
+def _check_device(node: Node) -> None:
+    try:
+        device_spec.parse(node.device)
+    except ValueError as error:
+        raise _invalid(f"Node '{node.name}': {error}") from None
+
+
+def _checked(nodes: list[Node], known: dict[str, Node] | None) -> list[Node]:
+    """The same nodes, whose names, edges and order are right."""
     graph: MutableMapping[str, Node] = ChainMap({}, known) if known else {}
     for node in nodes:
         if not _NAME.match(node.name):
@@ -47,6 +82,8 @@ def _check_edges(node: Node, graph: Mapping[str, Node]) -> None:
         if name not in graph:
             raise _invalid(f"Node '{node.name}': Unknown input node '^{name}'")
     expected = op_registry.get(node.op).op_def.input_types(node.attrs)
+    if len(node.inputs) != len(expected):  # of what a call became: the call and its function do not fit
+        raise _invalid(f"Node '{node.name}': expected {len(expected)} inputs, but there are {len(node.inputs)}")
     for i, ((name, index), wanted) in enumerate(zip(node.inputs, expected, strict=True)):
         source = graph.get(name)
         if source is None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import PLAIN, Credentials
+from dtflab.base.limits import limits
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import await_task
 from dtflab.cluster.timeouts import timeouts
@@ -238,9 +239,10 @@ class ProcessTask:
 
 
 def _environment(kind: Kind, changes: Mapping[str, str | None]) -> dict[str, str]:
-    """The child's environment: this process's variables and modules, its timeouts, and the changes."""
+    """The child's environment: this process's variables and modules, its timeouts and limits, and the changes."""
     own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
-    merged = {**kind.environment, **os.environ, **timeouts.as_environment(), **own, **changes}
+    settings = timeouts.as_environment() | limits.as_environment()
+    merged = {**kind.environment, **os.environ, **settings, **own, **changes}
     return {name: value for name, value in merged.items() if value is not None}
 
 

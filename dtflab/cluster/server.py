@@ -110,7 +110,7 @@ class Server:
         if self._listen and not binds:
             say(
                 f"{self.task.name}: {address} is a name in this process (nothing listens there). Pass insecure=True or "
-                "credentials=… to bind it, so that other machines can join."
+                "credentials=… to bind it, so that other machines can join; docs/security.md says what that gives away."
             )
         try:
             inprocess.publish(address, self.task)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
-from dtflab.cluster.incoming import nodes_of
+from dtflab.base.limits import beyond, limits
+from dtflab.cluster.incoming import graph_of
 from dtflab.cluster.stepping import Stepping
 from dtflab.cluster.tensor_codec import (
     NO_HEADER,
@@ -68,6 +69,46 @@ Method = Callable[[Buffer, Answering], bytes | Pieces]
 _ByKey = list[tuple[str, object]]  # keys of a rendezvous and their values
 
 
+def _as_long_as(call: Answering) -> Callable[[], object]:
+    """A check for long work, between two parts of it: raises an error once nobody waits for the answer to `call`."""
+    ended: list[errors.OpError] = []
+    call.on_end(ended.append)
+
+    def going() -> None:
+        if ended:
+            raise ended[0]
+
+    return going
+
+
+class _InFlight:
+    """The calls of a service that run steps, at most `limits.steps` at a time."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.check(self._count)
+            self._count += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._count -= 1
+
+    def check(self, count: int) -> None:
+        """ResourceExhaustedError if there are `count` steps and that is as many as there may be."""
+        if count >= limits.steps:
+            raise errors.ResourceExhaustedError.of(beyond("steps", f"{self._task.name} runs {count} steps"))
+
+
+def _check_sessions(count: int, task: Task) -> None:
+    if count >= limits.sessions:
+        raise errors.ResourceExhaustedError.of(beyond("sessions", f"{task.name} has {count} sessions"))
+
+
 class MasterService:
     """`tensorflow.MasterService` of a task."""
 
@@ -76,6 +117,7 @@ class MasterService:
         self._master: LocalMaster = task.master
         self._lock = threading.Lock()
         self._graphs: dict[str, _Growing] = {}  # by session
+        self._steps = _InFlight(task)
         self._callables: dict[tuple[str, int], CallableOptions] = {}
         self._numbers = itertools.count(1)
         self._stepping = Stepping(task.master)
@@ -100,9 +142,10 @@ class MasterService:
 
     def _create_session(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.CreateSessionRequest.FromString(data)
-        nodes = nodes_of(request.graph_def)
-        handle = self._master.create_session(nodes, request.config, target=request.target)
-        self._graphs[handle] = _Growing(nodes)
+        _check_sessions(len(self._graphs), self._task)
+        graph = graph_of(request.graph_def, _as_long_as(call))
+        handle = self._master.create_session(graph.inlined, request.config, target=request.target)
+        self._graphs[handle] = _Growing(graph.nodes)
         call.on_end(lambda why: self._forget(handle))  # nobody will ever know the handle
         return master_messages.CreateSessionResponse(session_handle=handle, graph_version=0).SerializeToString()
 
@@ -122,9 +165,9 @@ class MasterService:
             expected = request.current_graph_version
             if graph.version != expected:
                 raise errors.AbortedError.of(f"Current version is {graph.version} but caller expected {expected}.")
-            nodes = nodes_of(request.graph_def, graph.nodes)
-            self._master.extend_session(request.session_handle, nodes)
-            graph.extend(nodes)
+            new = graph_of(request.graph_def, _as_long_as(call), graph.nodes)
+            self._master.extend_session(request.session_handle, new.inlined)
+            graph.extend(new.nodes)
         return master_messages.ExtendSessionResponse(new_graph_version=graph.version).SerializeToString()
 
     def _graph(self, handle: str) -> _Growing:
@@ -164,11 +207,13 @@ class MasterService:
         def begins(step: Step) -> None:
             call.on_end(step.cancel)
 
-        return self._master.run_step(handle, feeds, list(fetches), list(targets), options, wanted, begins)
+        with self._steps:
+            return self._master.run_step(handle, feeds, list(fetches), list(targets), options, wanted, begins)
 
     def _partial_run_setup(self, data: Buffer, call: Answering) -> bytes:
         request = master_messages.PartialRunSetupRequest.FromString(data)
         feeds, fetches, targets = list(request.feed), list(request.fetch), list(request.target)
+        self._steps.check(self._master.steps())
         handle = self._master.partial_run_setup(request.session_handle, feeds, fetches, targets)
         return master_messages.PartialRunSetupResponse(partial_run_handle=handle).SerializeToString()
 
@@ -276,6 +321,7 @@ class WorkerService:
         self._sessions: dict[str, _WorkerSession] = {}
         self._partial: dict[int, _PartialStep] = {}  # by step id
         self._steps: dict[int, str] = {}  # those that have begun here and are not over → their sessions
+        self._in_flight = _InFlight(task)
 
     def methods(self) -> Mapping[str, Method]:
         """Method name → its function."""
@@ -308,6 +354,8 @@ class WorkerService:
         master, incarnation = request.master_task, request.master_incarnation
         self._worker.create_worker_session(request.session_handle, master, incarnation, scope)
         with self._lock:
+            if request.session_handle not in self._sessions:
+                _check_sessions(len(self._sessions), self._task)
             lost = [h for h, s in self._sessions.items() if s.master == master and s.incarnation != incarnation]
             self._sessions.setdefault(request.session_handle, _WorkerSession(master, incarnation))
         for handle in lost if master else ():  # that master has restarted, and will not close them any more
@@ -346,7 +394,8 @@ class WorkerService:
     def _register_graph(self, data: Buffer, call: Answering) -> bytes:
         request = worker_messages.RegisterGraphRequest.FromString(data)
         session = self._session(request)
-        graph_handle = self._worker.register_graph(request.session_handle, nodes_of(request.graph_def))
+        graph = graph_of(request.graph_def, _as_long_as(call))
+        graph_handle = self._worker.register_graph(request.session_handle, graph.inlined)
         session.graphs.add(graph_handle)
         return worker_messages.RegisterGraphResponse(graph_handle=graph_handle).SerializeToString()
 
@@ -362,7 +411,8 @@ class WorkerService:
         try:
             self._task.note("RunGraph", self._session(request).master, request.graph_handle)
             self._steps[request.step_id] = request.session_handle
-            received = (self._go_on if request.is_partial else self._drive)(request, sent, response, call)
+            with self._in_flight:
+                received = (self._go_on if request.is_partial else self._drive)(request, sent, response, call)
         except errors.OpError as error:
             if not request.store_errors_in_response_body:
                 raise
@@ -408,6 +458,7 @@ class WorkerService:
         with self._lock:
             running = self._partial.get(request.step_id)
             if running is None:
+                self._in_flight.check(len(self._partial))
                 running = self._partial[request.step_id] = self._begin(request)
         for key, value in sent:
             self._worker.rendezvous.find(request.step_id).send(key, value)

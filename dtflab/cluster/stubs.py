@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, OpenCall
-from dtflab.cluster.incoming import nodes_of
+from dtflab.cluster.incoming import graph_of
 from dtflab.cluster.stepping import RemoteSteps
 from dtflab.cluster.tensor_codec import NO_HEADER, Buffer, Pieces, parse, parse_named, serialize_named, unframed
 from dtflab.graph import device_spec
@@ -236,7 +236,7 @@ class MasterStub:
     def placed(self, handle: str, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
         """The placed graph; NotImplementedError if the master does not report it, as TensorFlow's."""
         request = master_messages.RunStepRequest(session_handle=handle, fetch=fetches, target=targets)
-        return nodes_of(GraphDef.FromString(self._report("Placed", request)))
+        return graph_of(GraphDef.FromString(self._report("Placed", request)), lambda: None).nodes
 
     def reasons(self, handle: str) -> dict[str, str]:
         """Why each node is where it is; NotImplementedError if the master does not report it, as TensorFlow's."""

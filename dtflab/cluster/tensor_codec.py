@@ -19,6 +19,7 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 
 from dtflab.base import errors
+from dtflab.base.malformed import MALFORMED, said
 from dtflab.base.varint import get_varint, put_varint
 from dtflab.cluster.variant_codec import variant_from_proto, variant_to_proto
 from dtflab.graph import dtypes
@@ -87,10 +88,9 @@ def _array(value: Any) -> tuple[Array, DType]:
         array[()] = value
     else:
         array = np.asarray(value)
-    if array.dtype == object and array.size and isinstance(array.flat[0], ResourceHandle):
-        return array, dtypes.resource
-    if isinstance(value, Variant):
-        return array, dtypes.variant
+    first = array.flat[0] if array.dtype == object and array.size else None
+    if isinstance(first, ResourceHandle | Variant):
+        return array, dtypes.resource if isinstance(first, ResourceHandle) else dtypes.variant
     return array, dtypes.as_dtype(array.dtype)
 
 
@@ -111,8 +111,8 @@ def _value(proto: Any, content: Buffer) -> Any:
         if proto.tensor_shape.unknown_rank or any(size < 0 for size in shape):
             raise ValueError(f"its shape {shape or 'of unknown rank'} is not fully known")
         array = _elements(proto, dtype, shape, content)
-    except (TypeError, ValueError, IndexError, KeyError) as error:
-        raise errors.InvalidArgumentError.of(f"Cannot parse tensor from proto: {error}") from error
+    except MALFORMED as error:
+        raise errors.InvalidArgumentError.of(f"Cannot parse tensor from proto: {said(error)}") from error
     if dtype in (dtypes.resource, dtypes.variant) and not shape:
         return array[()]
     array.flags.writeable = False
@@ -310,8 +310,8 @@ def unframed(data: Buffer) -> Array:
         if len(data) != start + nbytes:
             raise ValueError(f"{len(data) - start} bytes instead of {nbytes}")
         return np.ndarray(shape, dtype, data, start)
-    except (TypeError, ValueError, DecodeError, struct.error) as error:
-        raise errors.InvalidArgumentError.of(f"Cannot parse a pushed tensor: {error}") from error
+    except (*MALFORMED, struct.error) as error:
+        raise errors.InvalidArgumentError.of(f"Cannot parse a pushed tensor: {said(error)}") from error
 
 
 @lru_cache(4096)

@@ -94,6 +94,9 @@ def _existing(folder: str, name: str) -> str | None:
 def _read_pair(images_path: str, labels_path: str) -> Part:
     """Images and their labels, of two files that must fit."""
     images, labels = _read_idx(images_path), _read_idx(labels_path)
+    if images.shape[1:] != (SIDE, SIDE):
+        size = " × ".join(map(str, images.shape[1:]))
+        raise ValueError(f"{images_path} has images of {size} pixels, not {SIDE} × {SIDE}.")
     if len(images) != len(labels):
         raise ValueError(
             f"{images_path} has {len(images)} images, but {labels_path} has {len(labels)} labels. "

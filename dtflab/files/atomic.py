@@ -3,9 +3,9 @@
 Stands for `atomic_write_string_to_file` of `python/lib/io/file_io.py` and the temporary files of checkpoints.
 
 Rules: a temporary file is locked as long as its writer lives; however the writer ends, the lock is released. So an
-unlocked file was left behind, and the next writer of the same file removes it. A folder is locked while several files
-are created or renamed in it, so it must be readable, too. Windows has no such locks: there nothing is removed, and two
-writers of a file must take turns.
+unlocked file was left behind, and the next writer of the same file removes it; the next checkpoint in the folder, all
+of them. A folder is locked while several files are created or renamed in it, so it must be readable, too. Windows has
+no such locks: there nothing is removed, and two writers of a file must take turns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from dtflab.files.paths import reported
@@ -57,10 +57,19 @@ def held(path: str) -> Iterator[None]:
 def remove_leftovers(path: str, ending: str = "") -> None:
     """Remove what dead writers of `path`, with any ending that matches `ending`, left. Needs the folder's lock."""
     folder, name = os.path.split(path)
-    left = re.compile(re.escape(name) + ending + re.escape(MARK) + "[0-9a-f]+")
-    for other in filter(left.fullmatch, os.listdir(folder or ".")):
-        with contextlib.suppress(OSError), _locked(os.path.join(folder, other), wait=False):
-            _remove(os.path.join(folder, other))
+    remove_leftovers_in(folder, re.escape(name) + ending)
+
+
+def remove_leftovers_in(folder: str, names: str = ".+", wanted: Callable[[str], bool] = lambda path: False) -> None:
+    """Remove what dead writers of files with such names left, except the paths that are `wanted`.
+
+    Needs the folder's lock.
+    """
+    left = re.compile(names + re.escape(MARK) + "[0-9a-f]+", re.S)
+    for path in [os.path.join(folder, name) for name in filter(left.fullmatch, os.listdir(folder or "."))]:
+        with contextlib.suppress(OSError), _locked(path, wait=False):
+            if not wanted(path):
+                _remove(path)
 
 
 if sys.platform == "win32":
@@ -77,7 +86,7 @@ else:
     @contextlib.contextmanager
     def _locked(path: str, wait: bool = True) -> Iterator[None]:
         """A lock on a file or folder. Without `wait`, raises OSError if it is taken."""
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of that name is not waited for
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

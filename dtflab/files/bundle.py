@@ -29,7 +29,7 @@ from dtflab.base.varint import get_varint
 from dtflab.files.atomic import MARK
 from dtflab.files.crc import crc32c, unmask
 from dtflab.files.env import DEFAULT, Env
-from dtflab.files.paths import reported
+from dtflab.files.paths import intact, reported
 from dtflab.files.table import Table
 from dtflab.files.tensor_slice import SavedTensor, TensorSlice, assemble
 from dtflab.graph import dtypes
@@ -82,7 +82,7 @@ class BundleReader(Closing):
         self._shards: dict[int, tuple[BinaryIO, int]] = {}  # files and their sizes
         self._latest: tuple[bytes, _Found | None] = HEADER_KEY, None
         path = index_path(self._prefix)
-        with reported(path), contextlib.ExitStack() as stack:
+        with intact(path), reported(path), contextlib.ExitStack() as stack:
             self._index = stack.enter_context(env.open(path))
             self._table = Table(self._index)
             header = _parsed(BundleHeaderProto, HEADER_KEY, self._table.get(HEADER_KEY), path)
@@ -96,7 +96,7 @@ class BundleReader(Closing):
             self._stack.close()
             raise errors.InvalidArgumentError.of(
                 f"Checkpoint min consumer version {version.min_consumer} above current version {VERSION} for "
-                "dtflab. The program that wrote it says that older readers must not use it."
+                f"dtflab. The program that wrote {self._prefix} says that older readers must not use it."
             )
 
     def close(self) -> None:
@@ -105,15 +105,17 @@ class BundleReader(Closing):
     def entries(self) -> Iterator[tuple[bytes, Any]]:
         """The keys of tensors and slices, sorted, with their BundleEntryProtos."""
         path = index_path(self._prefix)
-        for key, value in self._table.items():
-            if key != HEADER_KEY:
-                yield key, _parsed(BundleEntryProto, key, value, path)
+        with intact(path):
+            for key, value in self._table.items():
+                if key != HEADER_KEY:
+                    yield key, _parsed(BundleEntryProto, key, value, path)
 
     def tensors(self) -> Iterator[tuple[str, SavedTensor]]:
         """The names of the tensors, sorted, with their descriptions."""
-        for key, entry in self.entries():
-            if not key.startswith(b"\0"):  # else a slice
-                yield key.decode(), _saved(entry)
+        with intact(index_path(self._prefix)):
+            for key, entry in self.entries():
+                if not key.startswith(b"\0"):  # else a slice
+                    yield key.decode(), _saved(entry)
 
     def find(self, name: str) -> SavedTensor | None:
         """The description of the tensor of that name, or None."""
@@ -123,9 +125,10 @@ class BundleReader(Closing):
     def _find(self, key: bytes) -> _Found | None:
         """The entry of a key; the latest is cached, since a look-up is followed by a read."""
         if key != self._latest[0]:
-            value = self._table.get(key) if key != HEADER_KEY else None
-            entry = None if value is None else _parsed(BundleEntryProto, key, value, index_path(self._prefix))
-            self._latest = key, None if entry is None else _Found(entry, _saved(entry))
+            with intact(path := index_path(self._prefix)):
+                value = self._table.get(key) if key != HEADER_KEY else None
+                entry = None if value is None else _parsed(BundleEntryProto, key, value, path)
+                self._latest = key, None if entry is None else _Found(entry, _saved(entry))
         return self._latest[1]
 
     def read(self, name: str) -> Array:
@@ -135,9 +138,10 @@ class BundleReader(Closing):
     def read_slice(self, name: str, block: TensorSlice) -> Array:
         """A block of a tensor, which may have been saved in other blocks."""
         found = self._found(name)
-        if found.tensor.slices:
-            return self._assemble(name, found.tensor, block)
-        value: Array = self._read(found)[(*block.cut(), ...)]  # type: ignore[arg-type]  # the dots keep a scalar an array
+        with intact(self._prefix):
+            if found.tensor.slices:
+                return self._assemble(name, found.tensor, block)
+            value: Array = self._read(found)[(*block.cut(), ...)]  # type: ignore[arg-type]  # a scalar stays an array
         return value
 
     def _found(self, name: str) -> _Found:

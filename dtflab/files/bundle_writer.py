@@ -27,8 +27,8 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.base.varint import put_varint
-from dtflab.files.atomic import held, make_parent, new_file, remove_leftovers
-from dtflab.files.bundle import ENDING, HEADER_KEY, VERSION, Array, BundleReader, data_path, index_path, side_mark
+from dtflab.files.atomic import held, make_parent, new_file, remove_leftovers_in
+from dtflab.files.bundle import HEADER_KEY, VERSION, Array, BundleReader, data_path, index_path, side_mark
 from dtflab.files.crc import crc32c, mask
 from dtflab.files.env import DEFAULT, Env
 from dtflab.files.paths import reported
@@ -143,7 +143,17 @@ def _publish(prefix: str, data: Sequence[str], entries: dict[bytes, BundleEntryP
             for old, new in moves:
                 with reported(old):
                     os.replace(old, new)
-            remove_leftovers(prefix, ENDING)
+            remove_leftovers_in(os.path.dirname(prefix), wanted=_belongs_to_an_index)
+
+
+def _belongs_to_an_index(path: str) -> bool:
+    """Whether a file has the side name that its checkpoint's index gives it: its writer was killed between 3 and 4."""
+    prefix = path.rpartition(".data-")[0]
+    try:
+        with open(index_path(prefix), "rb") as index:
+            return path.endswith(side_mark(index))
+    except FileNotFoundError:
+        return False
 
 
 # -- merging ------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from dtflab.base.closing import Closing
 from dtflab.files.atomic import make_parent, replacing
 from dtflab.files.bundle_writer import as_array
 from dtflab.files.env import DEFAULT, Env
-from dtflab.files.paths import local, reported
+from dtflab.files.paths import intact, local, reported
 from dtflab.files.table import Table, write_table
 from dtflab.files.tensor_slice import SavedTensor, TensorSlice, assemble
 from dtflab.graph import dtypes
@@ -104,12 +104,13 @@ class V1Reader(Closing):
             self._stack = stack.pop_all()
 
     def _add(self, path: str, table: Table) -> None:
-        record = _parsed(table.get(META_KEY), path)
-        for meta in record.meta.tensor:
-            found = SavedTensor.from_protos(meta.type, meta.shape, meta.slice)
-            known = self._tensors.setdefault(meta.name, found)
-            if known is not found:
-                known.slices.extend(found.slices)
+        with intact(path):
+            record = _parsed(table.get(META_KEY), path)
+            for meta in record.meta.tensor:
+                found = SavedTensor.from_protos(meta.type, meta.shape, meta.slice)
+                known = self._tensors.setdefault(meta.name, found)
+                if known is not found:
+                    known.slices.extend(found.slices)
         self._tables.append(table)
 
     def close(self) -> None:
@@ -130,7 +131,8 @@ class V1Reader(Closing):
     def read_slice(self, name: str, block: TensorSlice) -> Array:
         """A block of a tensor, which may have been saved in other blocks."""
         saved = self._tensors[name]
-        return assemble(name, saved, block, lambda part: self._read(name, saved, part))
+        with intact(self.file_pattern):
+            return assemble(name, saved, block, lambda part: self._read(name, saved, part))
 
     def _read(self, name: str, saved: SavedTensor, block: TensorSlice) -> Array:
         found = (table.get(block.key(name)) for table in self._tables)
@@ -145,7 +147,7 @@ class V1Reader(Closing):
 def _open_table(path: str, env: Env, stack: contextlib.ExitStack) -> Table:
     path = env.path(path)  # else an error of its own, that it may not be opened
     try:
-        with reported(path):
+        with intact(path), reported(path):
             return Table(stack.enter_context(env.open(path)))
     except errors.OpError as error:
         raise _lost(

@@ -65,15 +65,15 @@ DEFAULT = Env()
 
 
 class GuardedEnv(Env):
-    """The files beneath `folder`, or none if it is empty; PermissionDeniedError for any other path.
+    """The files beneath `folder`, or none if it is None; PermissionDeniedError for any other path.
 
     `task` is named in errors. Raises NotADirectoryError if there is no such folder.
     """
 
-    def __init__(self, task: str, folder: Any = "") -> None:
+    def __init__(self, task: str, folder: Any = None) -> None:
         self._task = task
-        self._folder = os.path.realpath(local(folder)) if folder else ""
-        if folder and not os.path.isdir(self._folder):
+        self._folder = "" if folder is None else os.path.realpath(local(folder))
+        if folder is not None and not os.path.isdir(local(folder)):
             raise NotADirectoryError(
                 errno.ENOTDIR,
                 "allow_files must name an existing folder, in which the server may open files; create it first",

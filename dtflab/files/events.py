@@ -11,10 +11,11 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from dtflab.base import errors, tf_logging
-from dtflab.files.paths import local
+from dtflab.files.paths import intact, local
 from dtflab.files.tfrecord import TFRecordWriter, tf_record_iterator
 from dtflab.protos.event_pb2 import Event, SourceMetadata
 
@@ -81,4 +82,9 @@ class EventsWriter:
 
 def summary_iterator(path: str) -> Iterator[Any]:
     """The Event messages of a file. Raises NotFoundError if it does not exist, DataLossError if it is damaged."""
-    return map(Event.FromString, tf_record_iterator(path))
+    return map(partial(_event, path), tf_record_iterator(path))
+
+
+def _event(path: str, record: bytes) -> Any:
+    with intact(path):
+        return Event.FromString(record)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dtflab.base import errors
+from dtflab.base.malformed import MALFORMED, said
 
 _ERRNOS: dict[type[errors.OpError], str] = {
     errors.InvalidArgumentError: "EINVAL ENAMETOOLONG E2BIG ESPIPE EILSEQ",
@@ -60,6 +61,24 @@ def reported(path: Any) -> Iterator[None]:
         kind = _CLASS_OF_ERRNO.get(error.errno or 0, errors.UnknownError)
         hint = _FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         raise kind.of(f"{path}; {os.strerror(error.errno) if error.errno else error}{hint}") from None
+
+
+@contextlib.contextmanager
+def intact(path: Any) -> Iterator[None]:
+    """Raise what is said in the block about damaged content as an error that names the file.
+
+    What Python itself raises is a DataLossError; ResourceExhaustedError if memory is full.
+    """
+    try:
+        yield
+    except errors.OpError as error:
+        if str(path) in error.message:
+            raise
+        raise type(error).of(f"{error.message}; in file {path}") from None
+    except MALFORMED as error:
+        raise errors.DataLossError.of(f"{path} is damaged: {said(error)}") from error
+    except MemoryError as error:
+        raise errors.ResourceExhaustedError.of(f"Out of memory while {path} was read: {error}") from None
 
 
 _FULL = "\nWhat to do: free some space in that file system, or write to another one."

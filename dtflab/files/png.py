@@ -14,6 +14,8 @@ import numpy as np
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # channels → grey, grey and alpha, RGB, RGBA
 _PALETTE = 3
+_MOST = 1 << 29  # pixels, as in TensorFlow
+_HEADER = struct.Struct(">IIBBBBB")  # width, height, bits of a channel, colours, and how it is packed
 _CHANNELS = {0: 1, 4: 2, 2: 3, 6: 4, _PALETTE: 1}
 
 
@@ -24,7 +26,7 @@ def encode_png(image: np.ndarray, level: int = -1) -> bytes:
     """
     height, width, channels = image.shape
     depth = 8 * image.dtype.itemsize
-    header = struct.pack(">IIBBBBB", width, height, depth, _COLOR_TYPES[channels], 0, 0, 0)
+    header = _HEADER.pack(width, height, depth, _COLOR_TYPES[channels], 0, 0, 0)
     pixels = np.ascontiguousarray(image, image.dtype.newbyteorder(">")).view(np.uint8).reshape(height, -1)
     rows = np.zeros([height, 1 + pixels.shape[1]], np.uint8)  # each row begins with its filter, 0 for none
     rows[:, 1:] = pixels
@@ -47,11 +49,13 @@ def decode_png(file: bytes) -> np.ndarray:
     chunks: dict[bytes, bytes] = {}
     for kind, data in _chunks(file):
         chunks[kind] = chunks.get(kind, b"") + data
-    if b"IEND" not in chunks or b"IHDR" not in chunks:
-        raise ValueError("the end is missing")
-    width, height, depth, color, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
+    if b"IEND" not in chunks or len(chunks.get(b"IHDR", b"")) != _HEADER.size:
+        raise ValueError("the end or the header is missing")
+    width, height, depth, color, _, _, interlaced = _HEADER.unpack(chunks[b"IHDR"])
     if interlaced or color not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise ValueError("interlaced, or of an unknown kind")
+    if width * height >= _MOST:
+        raise ValueError(f"PNG size too large for int: {width} by {height}")
     channels = _CHANNELS[color]
     rows = _unfiltered(chunks, height, (width * channels * depth + 7) // 8, max(channels * depth // 8, 1))
     if depth == 16:
@@ -97,11 +101,14 @@ def _palette(chunks: dict[bytes, bytes]) -> np.ndarray:
 
 def _unfiltered(chunks: dict[bytes, bytes], height: int, width: int, step: int) -> np.ndarray:
     """The bytes of all rows; `step` is the size of a pixel."""
+    size = height * (1 + width)
     try:
-        data = zlib.decompress(chunks.get(b"IDAT", b""))
+        data = zlib.decompressobj().decompress(chunks.get(b"IDAT", b""), max(1, size))
     except zlib.error as error:
         raise ValueError(f"damaged pixels: {error}") from None
-    lines = np.frombuffer(data, np.uint8)[: height * (1 + width)].reshape(height, 1 + width)
+    if len(data) < size:
+        raise ValueError(f"{len(data)} bytes of pixels instead of {size}")
+    lines = np.frombuffer(data, np.uint8)[:size].reshape(height, 1 + width)
     rows = np.zeros((height + 1, step + width), np.uint8)  # with zeros above and to the left
     for line, above, row in zip(lines, rows, rows[1:]):
         _unfilter(int(line[0]), line[1:], above, row, step)

@@ -8,6 +8,7 @@ Rule: a slice is one extent per dimension, (start, length) or None for all of it
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -143,19 +144,19 @@ def assemble(
     name: str, saved: SavedTensor, wanted: TensorSlice, read: Callable[[TensorSlice], np.ndarray[Any, Any]]
 ) -> np.ndarray[Any, Any]:
     """The block `wanted` of a tensor, made of those that are saved; `read` gives the value of one of them."""
-    value = np.empty(wanted.shape_in(saved.shape), saved.dtype.as_numpy_dtype)
-    missing = value.size
-    for block in saved.slices:
-        common = wanted.overlap(block, saved.shape)
-        if common is not None:
-            here, there = common
-            value[here] = read(block)[there]
-            missing -= value[here].size
+    shape = wanted.shape_in(saved.shape)
+    parts = [(block, common) for block in saved.slices if (common := wanted.overlap(block, saved.shape)) is not None]
+    missing = math.prod(shape) - sum(math.prod(at.stop - at.start for at in here) for _, (here, _) in parts)
     if missing:
         raise _invalid(
             f"Does not have sufficient slices for partitioned tensor {name} to restore in slice_spec: "
             f"{wanted.text()}. Available slices: {', '.join(block.text() for block in saved.slices)}"
         )
+    if saved.dtype == dtypes.string:  # an array of objects takes memory at once: not for parts that are not there
+        read = {block: read(block) for block, _ in parts}.__getitem__
+    value = np.empty(shape, saved.dtype.as_numpy_dtype)
+    for block, (here, there) in parts:
+        value[here] = read(block)[there]
     return value
 
 

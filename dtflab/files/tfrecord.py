@@ -21,10 +21,11 @@ from dtflab.base.closing import Closing
 from dtflab.files.compression import WINDOW_BITS, InflatingFile
 from dtflab.files.crc import crc32c, mask
 from dtflab.files.env import DEFAULT, Env
-from dtflab.files.paths import local, reported
+from dtflab.files.paths import intact, local, reported
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
+_PIECE = 1 << 28  # bytes of a record that are read at once
 
 
 class TFRecordCompressionType:
@@ -159,6 +160,7 @@ class RecordReader:
     def __init__(self, path: Any, compression: str = "", env: Env = DEFAULT) -> None:
         """Open the file; `compression` is '', 'ZLIB' or 'GZIP'."""
         self.offset = 0  # of the next record, uncompressed
+        self._path = path
         self._damage: errors.DataLossError | None = None
         self._file: Any = env.open_for(self, path, 1 << 18)
         if compression:
@@ -169,7 +171,8 @@ class RecordReader:
         if self._damage is not None:
             raise self._damage
         try:
-            return self._read()
+            with intact(self._path):
+                return self._read()
         except errors.DataLossError as error:
             self._damage = error
             raise
@@ -183,7 +186,9 @@ class RecordReader:
         if mask(crc32c(header[:8])) != check:
             hint = " (Is this even a TFRecord file?)" if offset == 0 else ""
             raise errors.DataLossError.of(f"corrupted record at {offset}{hint}")
-        rest = read(length + 4)
+        rest = read(min(length + 4, _PIECE))
+        while _PIECE <= len(rest) < length + 4 and (more := read(min(length + 4 - len(rest), _PIECE))):
+            rest += more  # piece by piece: no memory is taken for a length alone
         if len(rest) < length + 4:
             raise errors.DataLossError.of(f"truncated record at {offset}' failed with Read less bytes than requested")
         data: bytes = rest[:-4]
@@ -196,7 +201,8 @@ class RecordReader:
         """The record that begins at `offset` of a file that is not compressed; None at the end."""
         self._file.seek(offset)
         self.offset = offset
-        return self._read()
+        with intact(self._path):
+            return self._read()
 
     def close(self) -> None:
         self._file.close()

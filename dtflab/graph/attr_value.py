@@ -9,13 +9,13 @@ Python could not give back unchanged (a list of two kinds, say) stays a message.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.dtypes import DType
+from dtflab.graph.dtypes import DType, dtype_text
 from dtflab.graph.function_attr import FunctionAttr
 from dtflab.graph.op_registry import AttrDef
 from dtflab.graph.tensor_proto import listed_values, make_ndarray, make_tensor_proto
@@ -38,13 +38,30 @@ def array_to_proto(array: np.ndarray) -> Any:
 
 def proto_to_array(proto: Any) -> np.ndarray:
     """The tensor, read-only; one value spread over a shape stays one value in memory."""
+    dtype = DType(proto.dtype)
+    if dtype._is_ref_dtype or not dtype.is_numpy_compatible:
+        raise ValueError(f"A tensor of type {dtype.name} can't be the value of an attribute")
     if not proto.tensor_content:
-        values = listed_values(proto, DType(proto.dtype))
+        values = listed_values(proto, dtype)
         if values.size == 1:
             return np.broadcast_to(values.reshape(()), [dim.size for dim in proto.tensor_shape.dim])
     array = make_ndarray(proto)
     array.flags.writeable = False
     return array
+
+
+def expanded(attrs: Mapping[str, Any], messages: Mapping[str, Any]) -> int:
+    """The bytes of tensors in attributes that their messages, which list fewer elements, do not have."""
+    found = 0
+    for name, value in attrs.items():
+        if isinstance(value, np.ndarray | list) and name in messages:
+            tensors = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, np.ndarray)]
+            nbytes = sum(tensor.nbytes for tensor in tensors if any(tensor.strides))
+            found += max(0, nbytes - int(messages[name].ByteSize())) if nbytes > _SMALL else 0
+    return found
+
+
+_SMALL = 1 << 12  # bytes of a tensor that is not counted: a node of a message takes as much memory
 
 
 def function_to_proto(function: FunctionAttr) -> NameAttrList:
@@ -157,9 +174,19 @@ def read(message: Any, attr: AttrDef | None = None) -> Any:
         value = getattr(message, wanted)
         if wanted in _FROM_FIELD:
             value = _FROM_FIELD[wanted](value)
+    if kind in ("type", "list(type)"):
+        _check_no_reference(attr, value)
     if attr.allowed is not None or attr.minimum is not None:
         check(attr, value)
     return value
+
+
+def _check_no_reference(attr: AttrDef, value: Any) -> None:
+    for dtype in value if isinstance(value, list) else (value,):
+        if dtype._is_ref_dtype:
+            raise ValueError(
+                f"AttrValue must not have reference type value of {dtype_text(dtype)}_ref for attr '{attr.name}'"
+            )
 
 
 def _read_list(message: Any, field: str) -> list[Any]:

@@ -173,10 +173,10 @@ _KNOWN = 1 << 14  # names, or pairs of them: the sessions of a thousand workers 
 
 _PART = re.compile(
     r"/job:(?P<job>\*|[A-Za-z][A-Za-z0-9_]*)(?=/|\Z)"
-    r"|/replica:(?P<replica>\*|\d+)(?=/|\Z)"
-    r"|/task:(?P<task>\*|\d+)(?=/|\Z)"
-    r"|/device:(?P<type>\*|[A-Za-z]\w*)(?::(?P<id>\*|\d+))?(?=/|\Z)"
-    r"|/(?P<short>cpu|CPU|gpu|GPU):(?P<short_id>\*|\d+)(?=/|\Z)",
+    r"|/replica:(?P<replica>\*|\d{1,10})(?=/|\Z)"
+    r"|/task:(?P<task>\*|\d{1,10})(?=/|\Z)"
+    r"|/device:(?P<type>\*|[A-Za-z]\w*)(?::(?P<id>\*|\d{1,10}))?(?=/|\Z)"
+    r"|/(?P<short>cpu|CPU|gpu|GPU):(?P<short_id>\*|\d{1,10})(?=/|\Z)",
     re.ASCII,
 )
 

@@ -18,7 +18,7 @@ from dtflab.base import errors
 from dtflab.graph import attr_value, node_def, op_registry
 from dtflab.graph.dtypes import DType
 from dtflab.graph.function_attr import FunctionAttr, functions_in
-from dtflab.graph.node import Edge, Node, make_node
+from dtflab.graph.node import Edge, Node, make_node, parse_edge
 from dtflab.protos.function_pb2 import FunctionDef, FunctionDefLibrary, GradientDef
 from dtflab.protos.node_def_pb2 import NodeDef
 
@@ -83,6 +83,7 @@ class Library:
 
     def __init__(self, message: Any = None) -> None:
         """Empty, or with what a FunctionDefLibrary has."""
+        self.was_read = message is not None  # its functions are not the program's own: `limits` hold for them
         self._definitions: dict[str, FunctionDef] = {}
         self._gradients: dict[str, str] = {}  # function → the one that computes its gradient
         self._read: dict[tuple[str, str], Function] = {}  # (name, its attributes) → the function
@@ -116,12 +117,14 @@ class Library:
         """Take all that `other` has."""
         for definition in other._definitions.values():
             self.add(definition)
+        self.was_read |= other.was_read
         self._gradients.update(other._gradients)
         self._read.update(other._read)
 
     def closure(self, names: Iterable[str]) -> Library:
         """The functions of those names, and all that they call."""
         found, todo = Library(), list(names)
+        found.was_read = self.was_read
         while todo:
             name = todo.pop()
             definition = self._definitions.get(name)
@@ -304,8 +307,7 @@ class _Reader:
         text = self.definition.ret.get(name)
         if text is None:
             raise node_def.invalid(f"return {name} missing")
-        source, colon, number = text.rpartition(":")
-        edge = self._edge((source, int(number)) if colon and number.isdigit() else (text, 0))
+        edge = self._edge(parse_edge(text))
         taken = {*self.nodes, *(argument for argument, _ in self.arguments)}
         label = f"{name}_RetVal"
         while label in taken:

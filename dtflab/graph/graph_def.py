@@ -5,7 +5,7 @@ Stands for the output half of `core/graph/graph_constructor.cc`; the input half 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dtflab.graph.function import Library, library_of
@@ -56,12 +56,15 @@ def graph_to_proto(graph: Graph, from_version: int = 0, add_shapes: bool = False
 # -- reading --------------------------------------------------------------------------------------------------
 
 
-def nodes_from_proto(graph_def: GraphDef) -> list[Node]:
-    """The nodes of a GraphDef, in its order. InvalidArgumentError or NotFoundError names the node that is wrong."""
+def nodes_from_proto(graph_def: GraphDef, going: Callable[[], object] = bool) -> list[Node]:
+    """The nodes of a GraphDef, in its order. InvalidArgumentError or NotFoundError names the node that is wrong.
+
+    `going` is called before each node, and ends the work by an error.
+    """
     versions = graph_def.versions
     if versions.min_consumer > GRAPH_DEF_VERSION:
         raise invalid(
             f"GraphDef min consumer version {versions.min_consumer} above current version {GRAPH_DEF_VERSION} "
             "for dtflab. The program that wrote it says that older readers must not use it."
         )
-    return read_nodes(graph_def.node, Library(graph_def.library))
+    return read_nodes(graph_def.node, Library(graph_def.library), going)

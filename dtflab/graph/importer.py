@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtflab.base import errors
+from dtflab.base.malformed import said
 from dtflab.graph import graph_def as graph_defs, node_def, op_registry
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.device_spec import DeviceSpec
@@ -20,7 +21,7 @@ from dtflab.graph.dtypes import dtype_text
 from dtflab.graph.function import Library
 from dtflab.graph.graph import VALID_OP_NAME, Graph, infer_shapes
 from dtflab.graph.loops import MERGES, topological
-from dtflab.graph.node import Edge, Node
+from dtflab.graph.node import Edge, Node, parse_edge
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import get_default_graph, name_scope
 from dtflab.graph.tensor_shape import TensorShape
@@ -118,13 +119,13 @@ def _remove_default_attrs(message: GraphDef, producer_op_list: Any) -> None:
 
 def _tensor_edge(name: str) -> Edge:
     """`x:1` or `x` as an edge."""
-    op_name, colon, index = name.partition(":")
-    if colon and not index.isdigit():
+    edge = parse_edge(name)
+    if ":" in edge[0]:
         raise ValueError(
             f"Cannot convert {name!r} to a tensor name. Second component of the name following the `:` should be "
-            f"an int. Got {index}."
+            f"an int. Got {name.partition(':')[2]}."
         )
-    return op_name, int(index or 0)
+    return edge
 
 
 # -- the import -----------------------------------------------------------------------------------------------
@@ -150,7 +151,10 @@ class _Import:
         elements = None if wanted is None else [self._check_wanted(name) for name in wanted]
         with self.graph._lock:
             for node in order:
-                self._make(node)
+                try:
+                    self._make(node)
+                except (TypeError, LookupError, ArithmeticError, AttributeError) as error:
+                    raise ValueError(f"{said(error)}; NodeDef: {{{{node {node.name}}}}}") from error
             self._close_loops()
             for op in self.ops.values():
                 self.graph._enter_context(op)

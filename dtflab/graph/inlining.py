@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtflab.base import errors
+from dtflab.base.limits import beyond, limits
+from dtflab.base.malformed import MALFORMED, said
 from dtflab.graph import dtypes
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import DType
@@ -24,13 +26,24 @@ from dtflab.graph.function_attr import FunctionAttr
 from dtflab.graph.node import Edge, Node, make_node
 
 
-def inline(nodes: Sequence[Node]) -> list[Node]:
-    """`nodes` without calls; NotFoundError for a missing function, InvalidArgumentError for a recursive one."""
+def inline(nodes: Sequence[Node], going: Callable[[], object] = bool) -> list[Node]:
+    """`nodes` without calls; NotFoundError for a missing function, InvalidArgumentError for a recursive one.
+
+    ResourceExhaustedError if functions that were read become more nodes than `limits.inlined_nodes`, or lie too deep in
+    each other. `going` is called before each node that is made, and ends the work by an error.
+    """
     if not any(node.op in _LOWERINGS for node in nodes):
         return list(nodes)
-    inlined = _Inlined()
+    inlined = _Inlined(going)
     for node in nodes:
-        inlined.add(node, ())
+        try:
+            inlined.add(node, ())
+        except RecursionError:
+            text = f"The functions that {{{{node {node.name}}}}} calls are nested too deep."
+            raise errors.ResourceExhaustedError.of(text) from None
+        except MALFORMED as error:
+            text = f"{said(error)}; in what {{{{node {node.name}}}}} calls"
+            raise errors.InvalidArgumentError.of(text) from error
     return inlined.nodes
 
 
@@ -42,15 +55,29 @@ def is_call(op: str) -> bool:
 class _Inlined:
     """The nodes as they grow."""
 
-    def __init__(self) -> None:
+    def __init__(self, going: Callable[[], object]) -> None:
         self.nodes: list[Node] = []
+        self.limited = False  # a function that was read has been called
+        self._going = going
+        self._made = 0
 
     def add(self, node: Node, stack: tuple[str, ...]) -> None:
         """Add a node, or what a call becomes. `stack` names the functions around it."""
         if node.op in _LOWERINGS:
             _LOWERINGS[node.op](_Call(self, node, stack))
+        elif stack:
+            self.make(node)
         else:
             self.nodes.append(node)
+
+    def make(self, node: Node) -> None:
+        """Add a node that a call becomes."""
+        self._going()
+        self._made += 1
+        if self.limited and self._made > limits.inlined_nodes:
+            what = f"Calls of functions become {self._made} nodes, until {{{{node {node.name}}}}}"
+            raise errors.ResourceExhaustedError.of(beyond("inlined_nodes", what))
+        self.nodes.append(node)
 
 
 class _Call:
@@ -64,7 +91,7 @@ class _Call:
     def make(self, name: str, op: str, inputs: Sequence[Edge], controls: Sequence[str] = (), **attrs: Any) -> str:
         """Add a node of ours where the call is; its name."""
         node = make_node(f"{self.node.name}/_{name}", op, inputs, controls, self.node.device, **attrs)
-        self.inlined.nodes.append(node)
+        self.inlined.make(node)
         return node.name
 
     def identity(self, name: str, edge: Edge, dtype: DType, controls: Sequence[str] = ()) -> str:
@@ -90,6 +117,7 @@ class _Call:
             function = called.function
         except errors.OpError as error:
             raise type(error).of(f"{error.message}\n\t [[{{{{node {self.node.name}}}}}]]") from None
+        self.inlined.limited |= function.library.was_read
         if function.name in self.stack:
             raise errors.InvalidArgumentError.of(
                 f"Function {function.name} calls itself ({' → '.join([*self.stack, function.name])}), "
@@ -110,8 +138,8 @@ class _Call:
         attrs: dict[str, Any] = {} if not types else {"T": types[0] if len(types) == 1 else types}
         attrs.update((name, value) for name, value in self.node.attrs.items() if name == "_class")
         end = make_node(self.node.name, op, results if types else [], controls, self.node.device, **attrs)
-        self.inlined.nodes.append(end)
         end.line = self.node.line
+        self.inlined.make(end)
 
 
 class _Body:

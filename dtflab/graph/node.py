@@ -9,6 +9,7 @@ Rule: a Node is not changed after it was made; a stage that needs another one ma
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
@@ -17,6 +18,16 @@ from dtflab.graph import op_registry
 from dtflab.graph.dtypes import DType
 
 Edge = tuple[str, int]  # (name of the producing node, index of its output)
+_INDEXED = re.compile(r"(.*):([0-9]{1,9})", re.DOTALL)
+
+
+def parse_edge(text: str) -> Edge:
+    """`x:1` as an edge; what does not end in a colon and a number is the name of a node, whose first output is meant.
+
+    Stands for ParseTensorName of `core/graph/tensor_id.cc`.
+    """
+    found = _INDEXED.fullmatch(text)
+    return (found[1], int(found[2])) if found else (text, 0)
 
 
 @dataclasses.dataclass(slots=True, eq=False)

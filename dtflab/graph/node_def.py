@@ -8,14 +8,16 @@ attributes that the interface does not have are kept and written again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
+from dtflab.base.limits import beyond, limits
+from dtflab.base.malformed import MALFORMED, said
 from dtflab.graph import attr_value, op_registry
 from dtflab.graph.dtypes import DType, dtype_text
 from dtflab.graph.function_attr import bound
-from dtflab.graph.node import Edge, Node
+from dtflab.graph.node import Edge, Node, parse_edge
 from dtflab.graph.op_registry import OpDef
 from dtflab.protos.node_def_pb2 import NodeDef
 
@@ -42,24 +44,31 @@ def write_node(node: Node, message: NodeDef) -> None:
         attr_value.write(message.attr[name], value, attr.type if attr is not None else None)
 
 
-def read_nodes(messages: Iterable[NodeDef], library: Library) -> list[Node]:
-    """The nodes of a graph or of a function, whose lists of outputs are bounded together, too."""
+def read_nodes(messages: Iterable[NodeDef], library: Library, going: Callable[[], object] = bool) -> list[Node]:
+    """The nodes of a graph or of a function, whose lists of outputs and constants are bounded together, too.
+
+    `going` is called before each: it raises an error once nobody waits for the nodes any more.
+    """
     nodes: list[Node] = []
-    outputs = 0
+    outputs = expanded = 0
     for message in messages:
+        going()
         node = node_from_proto(message, library)
         nodes.append(node)
         outputs += max(len(node.output_types) - 1, 0)
-        if outputs > op_registry.MOST_TENSORS:
-            raise invalid(f"Number of outputs is too big: that of all nodes until {{{{node {message.name}}}}}")
+        expanded += attr_value.expanded(node.attrs, message.attr)
+        if outputs > limits.list_length:
+            what = f"Number of outputs is too big: that of all nodes until {{{{node {message.name}}}}}"
+            raise invalid(beyond("list_length", what))
+        if expanded > limits.expanded_bytes:
+            what = f"Constants expand to {expanded} bytes, those of all nodes until {{{{node {message.name}}}}}"
+            raise invalid(beyond("expanded_bytes", what))
     return nodes
 
 
 def node_from_proto(message: NodeDef, library: Library | None = None) -> Node:
-    """The Node of one NodeDef, whose functions are in `library`."""
-    if library is not None and message.op in library:
-        message = library.as_call(message)
-    op_def = op_registry.get(message.op).op_def
+    """The Node of one NodeDef, whose functions are in `library`. InvalidArgumentError names a node that is wrong."""
+    message, op_def = _resolved(message, library)
     try:
         declared = op_def.attrs
         attrs = {name: attr_value.read(value, declared.get(name)) for name, value in message.attr.items()}
@@ -67,8 +76,9 @@ def node_from_proto(message: NodeDef, library: Library | None = None) -> Node:
         if library is not None:
             attrs = {name: bound(value, library) for name, value in attrs.items()}
         outputs = op_def.output_types(attrs)
-    except (ValueError, TypeError) as error:
-        raise invalid(f"{error}; NodeDef: {{{{node {message.name}}}}}; {_signature(op_def)}") from None
+        _check_class(attrs.get("_class", []))
+    except MALFORMED as error:
+        raise invalid(f"{said(error)}; NodeDef: {{{{node {message.name}}}}}; {_signature(op_def)}") from error
     inputs, controls = _read_inputs(message)
     count = sum(arg.count(attrs) for arg in op_def.inputs)
     if len(inputs) != count:
@@ -78,6 +88,27 @@ def node_from_proto(message: NodeDef, library: Library | None = None) -> Node:
             f"NodeDef: {{{{node {message.name}}}}}"
         )
     return Node(message.name, message.op, inputs, controls, message.device, attrs, outputs)
+
+
+def _resolved(message: NodeDef, library: Library | None) -> tuple[NodeDef, OpDef]:
+    """The message, as a call if its op is the name of a function, and the interface of its op."""
+    try:
+        if library is not None and message.op in library:
+            message = library.as_call(message)
+        return message, op_registry.get(message.op).op_def
+    except errors.OpError as error:
+        raise type(error).of(f"{error.message}; NodeDef: {{{{node {message.name}}}}}") from None
+    except MALFORMED as error:
+        text = f"{said(error)}; NodeDef: {{{{node {message.name}}}}}, a call of function {message.op}"
+        raise invalid(text) from error
+
+
+def _check_class(groups: Any) -> None:
+    """ValueError unless this is a list of names, as which all stages read it."""
+    if not isinstance(groups, list) or not all(isinstance(group, bytes) for group in groups):
+        raise ValueError("AttrValue '_class' is not a list of names")
+    for group in groups:
+        group.decode()
 
 
 _SHOWN = 1000  # expected inputs in an error
@@ -92,8 +123,7 @@ def _read_inputs(message: NodeDef) -> tuple[list[Edge], list[str]]:
         elif controls:
             raise invalid(f"Node '{message.name}': Control dependencies must come after regular dependencies")
         else:
-            name, colon, index = text.rpartition(":")
-            inputs.append((name, int(index)) if colon and index.isdigit() else (text, 0))
+            inputs.append(parse_edge(text))
     return inputs, controls
 
 

@@ -28,16 +28,18 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.limits import beyond, limits
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 
-MOST_TENSORS = 1 << 20  # in one list: a number in an attribute is a few bytes, the list that it asks for is not
-
 
 def repeated(one: Any, count: int) -> list[Any]:
-    """`count` times the same; ValueError for more than MOST_TENSORS."""
-    if count > MOST_TENSORS:
-        raise ValueError(f"Number of outputs is too big: {count}, of at most {MOST_TENSORS}")
+    """`count` times the same; ValueError for more than `limits.list_length`.
+
+    A number in an attribute is a few bytes, the list that it asks for is not.
+    """
+    if count > limits.list_length:
+        raise ValueError(beyond("list_length", f"Number of outputs is too big: {count}"))
     return [one] * count
 
 

@@ -9,10 +9,12 @@ one element goes into the `*_val` field of its dtype, more than one into `tensor
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from dtflab.base.limits import beyond, limits
 from dtflab.base.varint import get_varint
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
@@ -195,12 +197,18 @@ def _objects(values: Any) -> np.ndarray[Any, Any]:
 
 
 def repeat_last(values: np.ndarray[Any, Any], shape: list[int]) -> np.ndarray[Any, Any]:
-    """`values` in `shape`, the last one filling what is missing; without any, zeros or empty strings."""
-    missing = int(np.prod(shape, dtype=np.int64)) - values.size
+    """`values` in `shape`, the last one filling what is missing; without any, zeros or empty strings.
+
+    ValueError for more than `limits.expanded_bytes` that are missing.
+    """
+    missing = math.prod(shape) - values.size
     if missing < 0:
         raise ValueError(f"A tensor of shape {shape} cannot hold the {values.size} values that it lists.")
     if missing == 0:
         return values.reshape(shape)
+    if missing * values.itemsize > limits.expanded_bytes:
+        what = f"A tensor of shape {shape} that lists {values.size} of its elements"
+        raise ValueError(beyond("expanded_bytes", what))
     if values.size == 0:
-        return np.full(shape, b"" if values.dtype == object else np.zeros((), values.dtype), values.dtype)
+        return np.full(shape, b"", object) if values.dtype == object else np.zeros(shape, values.dtype)
     return np.concatenate([values, np.repeat(values[-1:], missing)]).reshape(shape)

@@ -25,6 +25,7 @@ from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.runtime.steps import Steps
 from dtflab.viz.colouring import WAYS
+from dtflab.viz.conformance import Conformance, conformance
 from dtflab.viz.data.story import placement_of
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.explain import Explanation, explain
@@ -39,7 +40,12 @@ _NEXT: dict[str, Callable[[], list[str]]] = {
     "dtf_smi": lambda: ["--period"],
     "dtf_style": lambda: ["--projector", "--default"],
 }
-_OWN_OPTIONS = {"dtf_step": ["--all"], "dtf_placement": ["--scope", "--color-by"], "dtf_timeline": ["--color-by"]}
+_OWN_OPTIONS = {
+    "dtf_conformance": ["--cluster"],
+    "dtf_step": ["--all"],
+    "dtf_placement": ["--scope", "--color-by"],
+    "dtf_timeline": ["--color-by"],
+}
 
 # Arguments that several magics have.
 _TRACED = argument(
@@ -52,7 +58,7 @@ _COLOR_BY = argument("--color-by", help="device (default), job, time (how long e
 
 @magics_class
 class DtfMagics(Magics):
-    """The magics cluster, smi, placement, timeline, memory, style, grade, predict, explain, step."""
+    """The magics cluster, smi, placement, timeline, memory, style, grade, predict, explain, conformance, step."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -66,6 +72,7 @@ class DtfMagics(Magics):
     @argument("--job", action="append", default=[], metavar="NAME=N", help="any other job, NAME=N; may be repeated")
     @argument("--engine", default="inprocess", help="inprocess (default), process, or tensorflow: its own servers")
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
+    @argument("--no-token", action="store_true", help="process: answer all programs of this machine, TensorFlow's too")
     @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
     @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
     @argument("--gpu", help="their model, for example K40 (default: GRID K520)")
@@ -117,7 +124,10 @@ class DtfMagics(Magics):
         machines = hardware.options(args, [job for job, count in jobs.items() if count])
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
-        self.clusters[args.name] = Cluster(engine=args.engine, listen=args.listen, name=args.name, **machines, **jobs)
+        token = None if args.no_token else "new"
+        self.clusters[args.name] = Cluster(
+            engine=args.engine, listen=args.listen, name=args.name, token=token, **machines, **jobs
+        )
         return self.clusters[args.name]
 
     def _status(self, args: Any) -> Cluster:
@@ -328,6 +338,27 @@ class DtfMagics(Magics):
         return explain(fetches, self._value(texts.get("feed", "")), session)
 
     @magic_arguments()
+    @argument("fetches", nargs="*", help="what to run: Python, or names of ops and tensors")
+    @argument("--feed", help="feed_dict for that run, a Python expression")
+    @argument("--cluster", help="whose shape to take, a Python expression; else as the graph's devices say")
+    @no_var_expand
+    @line_magic
+    def dtf_conformance(self, line: str) -> Conformance:
+        """Run something once on dtflab and on TensorFlow's servers, and show both side by side.
+
+        %dtf_conformance train --feed {images: x, labels: y}
+        %dtf_conformance loss --cluster cluster     of a cluster with that many tasks; of --engine tensorflow: on it
+        """
+        example = "%dtf_conformance loss --feed {images: x, labels: y}"
+        texts = arguments.split(line, ("feed", "cluster"), example)
+        fetches, cluster = self._fetches(texts), self._value(texts.get("cluster", ""))
+        if fetches is None:
+            raise UsageError(f"Name what to run. For example: {example}")
+        if not isinstance(cluster, Cluster | None):
+            raise UsageError(f"--cluster {texts['cluster']} is not a cluster but a {type(cluster).__name__}.")
+        return conformance(fetches, self._feed(texts), cluster=cluster)
+
+    @magic_arguments()
     @argument("fetches", nargs="*", help="what to fetch: a Python expression; a new step begins. Without: the next set")
     @argument("--feed", help="feed_dict for that step, a Python expression")
     @_SESSION
@@ -440,7 +471,8 @@ class DtfMagics(Magics):
             return _NEXT[name]()
         if before == "--color-by":
             return list(WAYS)
-        return ["--feed", "--session", *_OWN_OPTIONS.get(name, ())] if event.symbol.startswith("-") else []
+        shared = ["--feed"] if name == "dtf_conformance" else ["--feed", "--session"]
+        return [*shared, *_OWN_OPTIONS.get(name, ())] if event.symbol.startswith("-") else []
 
     def _complete_cluster(self, before: str, begins: bool, option: bool) -> list[str]:
         values = {"--engine": ENGINES, "--name": tuple(self.clusters), **hardware.choices()}

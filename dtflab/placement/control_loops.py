@@ -28,12 +28,17 @@ def word(device: str) -> str:
 
 
 def spread_loops(nodes: Sequence[Node]) -> list[Node]:
-    """The graph made ready to be cut: each device that receives a value inside a loop gets the loop's iterations."""
+    """The graph made ready to be cut: each device that receives a value inside a loop gets the loop's iterations.
+
+    A Switch goes where its input is, in a branch, too: there a fed value comes in.
+    """
     frames = frames_of(nodes)
-    if not any(frames.values()) or len({node.device for node in nodes}) == 1:
+    if len({node.device for node in nodes}) == 1 or not any(op_registry.get(node.op).control_flow for node in nodes):
         return list(nodes)
     devices = _control_flow_devices(nodes)
     nodes = [node.replace(device=devices[node.name]) for node in nodes]
+    if not any(frames.values()):
+        return nodes
     loops = _Loops(nodes, frames)
     ready = []
     for node in nodes:

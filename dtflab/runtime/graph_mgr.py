@@ -99,14 +99,14 @@ class GraphMgr:
     def register(self, nodes: Sequence[Node]) -> str:
         """Split a partition by the devices of this task, bind it, and return its handle."""
         incarnations = {name: device.incarnation for name, device in self._devices.items()}
-        parts = partition_by_device(inline(nodes), incarnations)
-        executors = []
-        for name, part in parts.items():
-            if name not in self._devices:
+        nodes = inline(nodes)
+        for node in nodes:
+            if node.device not in incarnations:
                 raise errors.InvalidArgumentError.of(
-                    f"This task has no device {name!r} (node '{part[0].name}'); it has {list(self._devices)}."
+                    f"This task has no device {node.device!r} (node '{node.name}'); it has {list(self._devices)}."
                 )
-            executors.append(Executor(part, self._devices[name]))
+        parts = partition_by_device(nodes, incarnations)
+        executors = [Executor(part, self._devices[name]) for name, part in parts.items()]
         self._registered += 1
         handle = f"{self._registered:016x}"
         self._graphs[handle] = executors

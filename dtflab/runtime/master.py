@@ -163,6 +163,10 @@ class Master:
         """Feed and fetch part of a partial run."""
         return self.session(handle).partial_run(partial_handle, feeds, fetches)
 
+    def steps(self) -> int:
+        """How many steps run, those that take several calls included."""
+        return sum(len(session._running) for session in list(self._sessions.values()))
+
     def close_session(self, handle: str, error: errors.OpError | None = None) -> None:
         """Release a session and its partitions. Variables stay. Steps that run get `error`."""
         with self._lock:
@@ -197,7 +201,10 @@ class Master:
 def _passes(task: str, own_task: str, config: ConfigProto) -> bool:
     """True if the session's device filters leave `task` in; the master's own task always stays."""
     filters = config.device_filters
-    return not filters or task == own_task or any(device_spec.matches(f, task) for f in filters)
+    try:
+        return not filters or task == own_task or any(device_spec.matches(f, task) for f in filters)
+    except ValueError as error:
+        raise errors.InvalidArgumentError.of(f"device_filters of the session: {error}") from None
 
 
 class _Signature:

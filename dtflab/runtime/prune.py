@@ -15,7 +15,7 @@ from dtflab.base import errors
 from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import op_registry
 from dtflab.graph.dtypes import DType
-from dtflab.graph.node import Edge, Node, make_node
+from dtflab.graph.node import Edge, Node, make_node, parse_edge
 from dtflab.runtime.rendezvous import Key
 
 
@@ -141,13 +141,8 @@ def _cut(node: Node, nodes: Mapping[str, Node], fed: Mapping[Edge, Node]) -> Nod
     return node.replace(inputs=[fed_or_self(fed, edge) for edge in node.inputs], controls=controls)
 
 
-def _split(name: str) -> Edge:
-    op, _, index = name.partition(":")
-    return op, int(index or 0)
-
-
 def _edge(nodes: Mapping[str, Node], name: str, who: str) -> Edge:
-    op, index = _split(name)
+    op, index = parse_edge(name)
     if op in nodes and index < len(nodes[op].output_types):
         return op, index
     kind = errors.NotFoundError if who == "FetchOutputs" else errors.InvalidArgumentError

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dtflab.protos.config_pb2 import CallableOptions, ConfigProto, RunMetadata, RunOptions
     from dtflab.protos.graph_pb2 import GraphDef
     from dtflab.runtime.master import MasterSession
-    from dtflab.runtime.transport import LocalMaster, MasterInterface
+    from dtflab.runtime.transport import MasterInterface
 
 
 _sessions: list[weakref.ref[BaseSession]] = []  # those that somebody holds, the oldest first
@@ -280,22 +280,14 @@ class BaseSession:
         except (errors.OpError, KeyboardInterrupt) as error:
             raise explained(error, self._graph) from None
 
-    def _local_master(self, otherwise: str) -> LocalMaster:
-        """The master, once the session is open there; NotImplementedError says what to do if it is elsewhere."""
-        master = self._opened().local()
-        if master is None:
-            raise NotImplementedError(otherwise)
-        return master
-
     def placed_nodes(self, fetches: object = None) -> list[Node]:
         """The nodes of the session's graph with the devices they were placed on; only those of `fetches` if given.
 
         `placement_reasons` says why. NotImplementedError for a master of TensorFlow, which does not report it.
         """
-        wanted = None if fetches is None else self._resolve(fetches)
-        names = ([], []) if wanted is None else (wanted.fetch_names, wanted.target_names)
+        wanted = self._resolve([] if fetches is None else fetches)
         master = self._opened()
-        placed = master.placed(self._handle, *names)
+        placed = master.placed(self._handle, wanted.fetch_names, wanted.target_names)
         if master.local() is not None:
             return placed
         lines = {node.name: node.line for node in self._graph.nodes()}  # of the program, which did not travel
@@ -307,13 +299,15 @@ class BaseSession:
 
     def master_session(self) -> MasterSession:
         """The master's side of the session; NotImplementedError if the master is in another process."""
-        master = self._local_master("Only a master in this process reports its placement; trace a run instead.")
+        master = self._opened().local()
+        if master is None:
+            where = self.sess_str.decode()
+            raise NotImplementedError(f"The master of {where} is in another process. Ask its cluster.")
         return master.session(self._handle)
 
     def local_devices(self) -> list[Device]:
         """The devices of the session's tasks in this process; NotImplementedError if its master is in another one."""
-        unknown = f"The master of {self.sess_str.decode()} is in another process, which does not report its devices."
-        return self._local_master(f"{unknown} Ask a session of that process.").session(self._handle).local_devices()
+        return self.master_session().local_devices()
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation. It places nothing."""

@@ -5,9 +5,9 @@ functions that need them.
 
 Read `placement` (every op in the colour of its device), `timeline` (what ran when) with `bands` (the rows of its
 bars), and `memory` (which tensors lay where).
-Other pictures of a step: `explain` (its story), `steps` (its sets of ops), `counters` (where it stands still),
-`kernels` (which devices can run what), `digraph` (the graph for networkx), `phases` (input, forward, loss, backward,
-update).
+Other pictures of a step: `explain` (its story), `conformance` (its likeness on TensorFlow's servers), `steps` (its sets
+of ops), `counters` (where it stands still), `kernels` (which devices can run what), `digraph` (the graph for networkx),
+`phases` (input, forward, loss, backward, update).
 Pictures of a cluster: `machines` (hosts, tasks, services), `clients` (who reaches which variables), `variables` (who
 holds them), `loads` (how much each device holds), `wire` (calls between tasks), `busy` (devices at work), `cards` (GPU
 memory now), `card_history` (and over time).

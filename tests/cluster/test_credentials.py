@@ -184,9 +184,12 @@ def test_the_command_says_why_it_can_not(tmp_path, monkeypatch, arguments, words
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_cluster_trains_over_tls(tls, wire):
-    with cluster_over(wire, ps=1, worker=1, credentials=tls.server) as cluster:
+    """And no end asks for a link, which is plain text."""
+    with (
+        mock.patch.object(negotiation, "open_to", None),
+        cluster_over(wire, ps=1, worker=1, credentials=tls.server) as cluster,
+    ):
         assert trained(cluster.target, tls.client) == LINE
-        assert not negotiation._links  # which are plain text
         calls = {call.method for call in cluster.calls()}
     assert {"RunGraph", "RecvTensor"} <= calls
 
@@ -261,11 +264,19 @@ def test_no_reason_is_given_where_none_shows(tls):
     assert handshake.mismatch(free_addresses(1)[0], tls.client) == ""
     with socket.create_server(("127.0.0.1", 0)) as silent, mock.patch.object(handshake, "_PATIENCE", 0.05):
         assert handshake.mismatch(f"localhost:{silent.getsockname()[1]}", tls.client) == ""
-    with socket.create_server(("127.0.0.1", 0)) as rude:
-        thread = threading.Thread(target=lambda: rude.accept()[0].close())
-        thread.start()
-        assert handshake.mismatch(f"localhost:{rude.getsockname()[1]}", PLAIN) == ""
-        thread.join()
+    for credentials in (PLAIN, tls.client):
+        with socket.create_server(("127.0.0.1", 0)) as rude:
+            thread = threading.Thread(target=hang_up, args=(rude,))
+            thread.start()
+            assert handshake.mismatch(f"localhost:{rude.getsockname()[1]}", credentials) == ""
+            thread.join()
+
+
+def hang_up(listening: socket.socket) -> None:
+    """Take what a client says first, and close."""
+    connection, _ = listening.accept()
+    with connection:
+        assert connection.recv(1 << 16)
 
 
 def test_credentials_bind_any_address_only_with_tls(tls, capfd):

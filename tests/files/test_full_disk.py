@@ -24,7 +24,7 @@ ADVICE = "What to do: free some space in that file system, or write to another o
 
 
 class Disk:
-    """A file system with room for so many bytes more; it takes the part of a write that fits, as real ones do."""
+    """A file system with room for `room` more bytes; it takes the part of a write that fits, as real ones do."""
 
     def __init__(self, room, error=errno.ENOSPC):
         self.room, self.error = room, error

@@ -187,6 +187,36 @@ def test_many_writers(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks of this kind")
+@pytest.mark.parametrize("save", [save_whole, save_shards])
+def test_the_next_checkpoint_removes_what_savers_of_others_left(save, tmp_path):
+    """Each has a number of its own, so that nobody saves under the name of the killed one again."""
+    done, operations, lefts = False, 0, 0
+    while not done:
+        (folder := tmp_path / str(operations)).mkdir()
+        first, second, third = (str(folder / f"m-{number}") for number in (1, 2, 3))
+        save(first, 1.0)
+        with pytest.MonkeyPatch.context() as patch:
+            Disk(patch, operations)
+            try:
+                save(second, 2.0)
+                save(first, 1.5)  # over a checkpoint: data may stay under the name that the index gives them
+                done = True
+            except Killed:
+                operations += 1
+        lefts += any("tempstate" in name for name in files(folder))
+        readable = {prefix: found(prefix) for prefix in (first, second) if os.path.exists(f"{prefix}.index")}
+        with BundleWriter(str(folder / "alive")) as alive:
+            save(third, 3.0)
+            assert {prefix: found(prefix) for prefix in readable} == readable and found(third) == 3.0
+            known = [name for name in files(folder) if "tempstate" in name and not name.startswith("alive")]
+            assert all(name.startswith("m-1.data-") and readable[first] == 1.5 for name in known), known
+            alive.add("a", np.zeros(5))
+        save(first, 4.0)
+        assert not [name for name in files(folder) if "tempstate" in name]
+    assert lefts > 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks of this kind")
 def test_a_checkpoint_is_deleted_with_what_its_dead_writers_left(tmp_path):
     prefix = str(tmp_path / "m")
     save_whole(prefix, 1.0)

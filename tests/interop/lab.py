@@ -11,6 +11,7 @@ from tests.interop.peer import Peer, addresses
 from tests.interop.programs.site import Site
 
 KINDS = ("TensorFlow", "dtflab")
+MASTERS = ("ps", "worker")
 
 
 class Way(NamedTuple):
@@ -30,7 +31,7 @@ class Way(NamedTuple):
         return KINDS[1 - KINDS.index(self.client)]
 
 
-WAYS = [Way(*way) for way in itertools.product(KINDS, KINDS, KINDS, ("ps", "worker"))]
+WAYS = [Way(*way) for way in itertools.product(KINDS, KINDS, KINDS, MASTERS)]
 
 
 class Lab:

@@ -6,13 +6,14 @@ What a TensorFlow client gets from a cluster of TensorFlow is what all others mu
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from dtflab.cluster import certs
 from tests.interop import programs
-from tests.interop.lab import KINDS, WAYS
-from tests.interop.peer import PeerError
+from tests.interop.lab import KINDS, MASTERS, WAYS, Way
+from tests.interop.peer import Peer, PeerError, addresses
 
 
 def same(found: Any, expected: Any) -> bool:
@@ -38,6 +39,39 @@ def test_alone(lab, program, way):
         return client.run(program, site=lab.site(way))
 
     check(run(way, lab.client(way.client), None), lab.expected(program, way, run))
+
+
+class OverTls(NamedTuple):
+    """A cluster of dtflab whose processes found certificates in their environment, and its client."""
+
+    client: Peer
+    cluster: dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def over_tls(peers, tmp_path_factory):
+    pytest.importorskip("cryptography")
+    folder, cluster, started = tmp_path_factory.mktemp("certs"), addresses(ps=1, worker=1), {}
+    certs.make(folder)
+    for role in ("ps", "worker", "client"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DTFLAB_CREDENTIALS", str(folder / ("client" if role == "client" else "server")))
+            started[role] = peers.another("dtflab")
+    for job in cluster:
+        started[job].serve(cluster, job, 0)
+    yield OverTls(started["client"], cluster)
+    for peer in started.values():
+        peer.stop()
+
+
+@pytest.mark.parametrize("master", MASTERS)
+@pytest.mark.parametrize("program", [f.__name__ for f in programs.ALONE])
+def test_alone_over_tls(lab, over_tls, program, master):
+    """TensorFlow has no TLS, so it is one of the columns only."""
+    way = Way("dtflab", "dtflab", "dtflab", master)
+    site = lab.site(way) | {"target": f"grpc://{over_tls.cluster[master][0]}"}
+    expected = lab.expected(program, way, lambda way, client, _: client.run(program, site=lab.site(way)))
+    check(over_tls.client.run(program, site=site), expected)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)

@@ -6,7 +6,8 @@ import importlib.util
 import itertools
 
 from tests.house import ROOT
-from tests.interop.lab import KINDS, WAYS
+from tests.interop import programs
+from tests.interop.lab import KINDS, MASTERS, WAYS
 from tests.interop.programs import rewriting
 
 
@@ -19,6 +20,7 @@ def test_the_table_is_of_the_tests_that_there_are():
     rewritten = {
         ("test_a_tensorflow_master_rewrites", f"{name}-{kind}"): "✓" for name in rewriting.MADE for kind in KINDS
     }
+    rows |= {("test_alone_over_tls", f"{f.__name__}-{m}"): "✓" for f in programs.ALONE for m in MASTERS}
     assert path.with_suffix(".md").read_text(encoding="utf-8") == module.page(rows | rewritten), (
         "python docs/interop.py"
     )

@@ -68,6 +68,12 @@ def test_stop(shell):
         magic(shell, "%dtf_cluster restart")
 
 
+@pytest.mark.parametrize(("option", "has_token"), [("", True), ("--no-token", False)])
+def test_processes_ask_for_a_token_unless_told_not_to(shell, option, has_token):
+    cluster = magic(shell, f"%dtf_cluster --worker 1 --engine process {option}", "c")
+    assert bool(cluster.credentials.token) is has_token
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [

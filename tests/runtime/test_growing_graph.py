@@ -15,7 +15,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster.incoming import nodes_of
+from dtflab.cluster.incoming import graph_of
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.graph.node import by_name
 from dtflab.runtime.placer import SimplePlacer, place
@@ -174,6 +174,6 @@ def test_an_extension_on_the_wire_is_checked_at_the_cost_of_its_own_nodes(fresh_
     a = tf.constant(1.0, name="a")
     known = Unwalked(by_name(fresh_graph.nodes()))
     tf.negative(a, name="b")
-    assert [node.name for node in nodes_of(nodes_to_proto(fresh_graph.nodes(1)), known)] == ["b"]
+    assert [node.name for node in graph_of(nodes_to_proto(fresh_graph.nodes(1)), bool, known).nodes] == ["b"]
     with pytest.raises(errors.InvalidArgumentError, match="includes node 'a'"):
-        nodes_of(nodes_to_proto(fresh_graph.nodes()), known)
+        graph_of(nodes_to_proto(fresh_graph.nodes()), bool, known)

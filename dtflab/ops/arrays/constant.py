@@ -10,7 +10,7 @@ TensorFlow.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -134,20 +134,21 @@ class Range(Op):
         values = [folded_value(t) for t in op.inputs]
         if any(v is None for v in values):
             return [TensorShape([None])]
-        return [TensorShape([_range_length(*values, error=ValueError)])]
+        return [TensorShape([_range_length(*_scalars(values, ValueError), error=ValueError)])]
 
     def kernel(node, xp, *given):
         dtype = node["Tidx"].as_numpy_dtype
-        start, limit, delta = (_only(x, what) for x, what in zip(given, ("start", "limit", "delta"), strict=True))
+        start, limit, delta = _scalars(given, invalid)
         n = _range_length(start, limit, delta, error=invalid)
         return (start[()] + xp.arange(n).astype(dtype) * delta[()]).astype(dtype)
 
 
-def _only(x: Any, what: str) -> Any:
-    """The scalar; a vector with one element passes for it, as in TensorFlow."""
-    if x.shape not in ((), (1,)):
-        raise invalid(f"{what} must be a scalar, not shape {shape_text(x)}")
-    return x.reshape(())
+def _scalars(given: Sequence[Any], error: Callable[[str], Exception]) -> list[Any]:
+    """Start, limit and delta; a vector with one element passes for a scalar, as in TensorFlow."""
+    for x, what in zip(given, ("start", "limit", "delta"), strict=True):
+        if x.shape not in ((), (1,)):
+            raise error(f"{what} must be a scalar, not shape {shape_text(x)}")
+    return [x.reshape(()) for x in given]
 
 
 def _range_length(start: Any, limit: Any, delta: Any, error: Callable[[str], Exception]) -> int:

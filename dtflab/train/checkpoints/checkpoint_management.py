@@ -124,7 +124,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
             return None
         with GFile(path) as file:
             state: CheckpointState = text_format.Parse(file.read(), CheckpointState())
-    except (errors.OpError, text_format.ParseError) as error:
+    except (errors.OpError, text_format.ParseError, UnicodeDecodeError) as error:
         logging.warning("%s: %s", type(error).__name__, error)
         logging.warning("%s: Checkpoint ignored", path)
         return None

@@ -17,6 +17,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
 from dtflab.base import tf_logging as logging
+from dtflab.base.malformed import MALFORMED, said
 from dtflab.files import gfile
 from dtflab.graph import importer, proto_functions
 from dtflab.graph.graph import Graph
@@ -41,9 +42,14 @@ def import_meta_graph(
         a key whether to take it.
     """
     message = _as_meta_graph_def(meta_graph_or_file)
-    variables, _ = import_scoped_meta_graph_with_return_elements(
-        message, clear_devices, import_scope=import_scope, **kwargs
-    )
+    try:
+        variables, _ = import_scoped_meta_graph_with_return_elements(
+            message, clear_devices, import_scope=import_scope, **kwargs
+        )
+    except ValueError as error:
+        if isinstance(meta_graph_or_file, Message):
+            raise
+        raise ValueError(f"{error}; in file {meta_graph_or_file}") from error
     if message.HasField("saver_def"):
         scope = import_scope
         if variables:
@@ -167,7 +173,11 @@ class _Collections:
                 logging.error("Cannot identify data type for collection %s. Skipping.", key)
                 continue
             for value in getattr(collection, kind).value:
-                self.graph.add_to_collection(key, self._item(key, kind, value))
+                try:
+                    item = self._item(key, kind, value)
+                except MALFORMED as error:
+                    raise ValueError(f"Collection {key!r} holds what can't be read: {said(error)}") from error
+                self.graph.add_to_collection(key, item)
 
     def _item(self, key: str, kind: str, value: Any) -> Any:
         functions = proto_functions.find(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,14 @@ def test_same_answer(run, tmp_path, monkeypatch):
         return run(tf)
 
     theirs, ours = both(answer)
-    assert ours == theirs
+    assert without_files(ours) == theirs
+
+
+def without_files(answer: Any) -> Any:
+    """An answer of dtflab, whose errors about damaged files also name the file, as TensorFlow would give it."""
+    if isinstance(answer, list | tuple):
+        return type(answer)(map(without_files, answer))
+    return re.sub(r"; in file \w+$", "", answer) if isinstance(answer, str) else answer
 
 
 def tried(call: Callable[[], Any]) -> Any:

@@ -198,6 +198,17 @@ def a_branch_elsewhere(tf, devices):
 
 
 @program
+def a_branch_on_a_fed_value(tf, devices):
+    """The value comes in on the client's device, and the Switch that reads it goes there, wherever it was placed."""
+    with tf.device(devices[2]):
+        x = tf.placeholder(tf.float32, [], name="x")
+        positive = tf.greater(x, 0.0, name="positive")
+        no, yes = tf.raw_ops.Switch(data=x, pred=positive, name="switch")
+        root = tf.sqrt(yes, name="root")
+        return tf.raw_ops.Merge(inputs=[no, root], name="merge")[0], {x: 4.0}
+
+
+@program
 def a_loop_with_a_part_elsewhere(tf, devices):
     def body(i, a):
         with tf.device(devices[1]):
