@@ -16,9 +16,9 @@ One step of a session, in the order in which `runtime/` is read:
 Side pages: `client` (what a client checks and shows), `local` (the cluster of one task), `graph_execution_state` (a
 session's graph and where its nodes are), `worker_session` (what a session has on a task), `frames` (loops), `runner`
 (the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
-(a step in hand), `transport` (the seam between tasks), `step_rendezvous` (what kernels see of the rendezvous),
-`pushing` (values that no consumer has to ask for), `watched_master` (reports its calls), `remembering` (arithmetic of
-shapes).
+(a step in hand), `transport` (the seam between tasks), `blocked` (what a step waits for), `step_rendezvous` (what
+kernels see of the rendezvous), `pushing` (values that no consumer has to ask for), `watched_master` (reports its
+calls), `remembering` (arithmetic of shapes).
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ if _TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
     from dtflab.base.tf_logging import get_logger
     from dtflab.cluster.cluster import Cluster
     from dtflab.cluster.resources_held import variables_of
-    from dtflab.cluster.timeouts import timeouts
+    from dtflab.base.timeouts import timeouts
     from dtflab.files import timeline
     from dtflab.grading.choices import predict
     from dtflab.grading.grade import check, grade
@@ -241,7 +241,7 @@ _LAZY = {
     "NodeDef": "dtflab.protos.node_def_pb2",
     "Cluster": "dtflab.cluster.cluster",
     "Credentials": "dtflab.base.credentials",
-    "timeouts": "dtflab.cluster.timeouts",
+    "timeouts": "dtflab.base.timeouts",
     "limits": "dtflab.base.limits",
     "watch": "dtflab.machine.watch",
     "variables_of": "dtflab.cluster.resources_held",

@@ -7,6 +7,7 @@ import io
 import re
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -14,14 +15,16 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import dtflab as tf
-from dtflab.cluster import certs, shared_memory
+from dtflab.cluster import certs, grpc_transport, shared_memory
+from dtflab.cluster.silence import Pulse
 from dtflab.files import atomic
 from dtflab.grading.catalogue import find
 from dtflab.grading.grade import grade, grade_all
 from dtflab.notebook.magics import DtfMagics
 from dtflab.runtime.session import open_sessions
+from dtflab.train.sessions.wrapped_session import _RecoverableSession
 from tests.cluster.test_limits import partial_constant
-from tests.cluster.two_tasks import cluster_over
+from tests.cluster.two_tasks import cluster_over, lab_over
 from tests.files.test_full_disk import Disk
 from tests.house import ROOT
 
@@ -97,6 +100,52 @@ def no_certificates():
 def no_token():
     with cluster_over("grpc", worker=1, credentials=tf.Credentials(token="a-token-of-the-test")) as cluster:
         tf.Session(cluster.target).run(tf.constant(1))
+
+
+def stopped():
+    with socket.create_server(("127.0.0.1", 0)) as never_accepts:
+        tf.Session(f"grpc://localhost:{never_accepts.getsockname()[1]}").run(tf.constant(1))
+
+
+def silent():
+    with lab_over("link") as lab, lab.session() as sess, mock.patch.object(grpc_transport._Connection, "ping"):
+        a = tf.constant(1)
+        sess.run(a)
+        pulse, connection = Pulse(), sess._master._wire._connection
+        connection.calls[a] = str
+        for _ in range(3):
+            pulse.look(connection, tf.timeouts.silence)
+        sess.run(a)
+
+
+def blocked():
+    with (
+        contextlib.redirect_stderr(io.StringIO()) as said,
+        contextlib.suppress(tf.errors.DeadlineExceededError),
+        mock.patch.object(tf.timeouts, "notice", 0.001),
+    ):
+        nobody_fills()
+    raise AssertionError(said.getvalue())
+
+
+def run_again():
+    class Session:
+        def __init__(self, *errors):
+            self._errors = list(errors)
+
+        def run(self, fetch):
+            if self._errors:
+                raise self._errors.pop()
+            return fetch
+
+        def close(self):
+            """Nothing is open."""
+
+    sessions = iter([Session(tf.errors.UnavailableError(None, None, "the master died")), Session()])
+    creator = SimpleNamespace(create_session=lambda: next(sessions))
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        assert _RecoverableSession(creator).run(1) == 1
+    raise AssertionError(said.getvalue())
 
 
 def address_taken():
@@ -193,9 +242,9 @@ def no_session():
 
 PROGRAMS = [
     uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
-    nobody, no_certificates, no_token, address_taken, task_gone, too_few_tasks, too_large, file_outside, port_0,
-    no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full, contrib, unwritten, no_question,
-    no_session,
+    nobody, no_certificates, no_token, stopped, silent, blocked, run_again, address_taken, task_gone, too_few_tasks,
+    too_large, file_outside, port_0, no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full,
+    contrib, unwritten, no_question, no_session,
 ]  # fmt: skip
 
 

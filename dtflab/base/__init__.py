@@ -4,7 +4,8 @@
   that dtflab does not have).
 - secrets: `credentials` (certificates and a token).
 - seeing: `events` (what happens, and its listeners), `tf_logging` (lines for the person who runs a program),
-  `text_table` (text in columns), `page_parts` (generated parts of a Markdown page).
+  `timeouts` (how long a program waits), `text_table` (text in columns), `page_parts` (generated parts of a Markdown
+  page).
 - data: `nest` (structures), `grouping` (lists by key), `hashing` (TensorFlow's hash of names),
   `fingerprint` (hashes that never change), `varint` (protobuf's numbers),
   `limits` (how much messages and files may ask for),

@@ -11,7 +11,7 @@ How they reach each other: `services` (messages become calls), `answering` (erro
 `certs` (certificates for TLS), `link` (a faster one between processes of dtflab), `outbox` (what one end of it has to
 send), `negotiation` (how two of them agree on it), `shared_memory` (large messages that it need not copy), `incoming`
 (graphs that came over a wire), `tensor_codec` (tensors on it), `variant_codec` (lists and optional values on it),
-`timeouts` (how long a program waits).
+`silence` (peers that hang).
 For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
 variable or queue), `views` (what a task reports of itself), `stepping` (stepping
 through a step in another process).

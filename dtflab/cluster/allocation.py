@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from dtflab.base import errors
 from dtflab.base.grouping import grouped
-from dtflab.cluster.timeouts import timeouts
+from dtflab.base.timeouts import timeouts
 from dtflab.graph import device_spec
 from dtflab.machine import console
 from dtflab.machine.clock import Clock, Event

@@ -18,6 +18,7 @@ from dtflab.base.events import PROCESS
 from dtflab.cluster import stubs
 from dtflab.cluster.services import Method, request_of
 from dtflab.cluster.tensor_codec import Buffer, Pieces
+from dtflab.machine.console import say
 
 _MAX_TEXT = 3000  # TensorFlow's limit; metadata has 8 KiB
 Answer = tuple[int, str, Pieces]  # a code of `errors` (0: well), its text, the pieces of the answer
@@ -26,11 +27,15 @@ Answer = tuple[int, str, Pieces]  # a code of `errors` (0: well), its text, the 
 class ServerCall:
     """A call that is being answered, as its service sees it (services.Answering).
 
-    `notice(gone)` has `gone` called when the caller gives up, or says False if it has.
+    `notice(gone)` has `gone` called when the caller gives up, or says False if it has. `tell(line)` takes a line for
+    the person who waits for the answer; where the wire carries none, it is said here.
     """
 
-    def __init__(self, notice: Callable[[Callable[[], None]], bool] = lambda gone: True) -> None:
+    def __init__(
+        self, notice: Callable[[Callable[[], None]], bool] = lambda gone: True, tell: Callable[[str], object] = say
+    ) -> None:
         self._notice = notice
+        self.tell = tell
         self._callbacks: list[Callable[[errors.OpError], object]] | None = None
         self._lock = threading.Lock()
         self._why: errors.OpError | None = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster import lost_tasks
 from dtflab.cluster.task import await_task
-from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:

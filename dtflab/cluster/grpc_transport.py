@@ -32,13 +32,16 @@ from google.protobuf.message import DecodeError
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.base.events import PROCESS, OpenCall
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster import handshake, negotiation, stubs
 from dtflab.cluster.answering import Answer, ServerCall, answer, status_of
 from dtflab.cluster.link import Link
 from dtflab.cluster.services import MasterService, Method, WorkerService, pushed_tensor, recv_tensor_response
+from dtflab.cluster.silence import LOOKOUT, Tell
 from dtflab.cluster.stubs import Answered
 from dtflab.cluster.tensor_codec import Buffer, Pieces
 from dtflab.machine.clock import REAL, Clock, Pool
+from dtflab.machine.console import listener, say
 from dtflab.runtime.pushing import PUSHED
 from dtflab.runtime.rendezvous import Failed
 
@@ -67,6 +70,11 @@ _TOKEN = "authorization"
 _NEVER_SENT = "failed to connect"  # gRPC's words for that
 # And for a connection that was made, and was of no use.
 _NO_USE = ("Socket closed", "reset by peer", "handshake failed", "verification check failed")
+_CLOSED = "Channel closed!"  # and those for a call of a channel that was closed here
+# Nobody has that method, and every gRPC server says so at once. GetStatus would wait for a thread of TensorFlow's pool,
+# which may compute, and a ping of HTTP/2 is answered by closing the connection if more than three come in 15 minutes.
+_PING = "/dtflab.Links/Ping"
+_UNANSWERED = (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
 _CUT_OFF = "CANCELLED"  # its word for a call that meets a server as it stops; a caller that gives up says more
 _pool = Pool(REAL, name="opening links")
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
@@ -83,18 +91,26 @@ class _Connection:
         self.task = ""  # who lives there, once it has said so
         self.credentials = credentials
         self.own = own  # the task here that asks; None: a client
-        if credentials.is_tls:
-            self._channel = grpc.secure_channel(
-                address, grpc.ssl_channel_credentials(*_for_grpc(credentials)), _CHANNEL_OPTIONS
-            )
-        else:
-            self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
         self.metadata = _METADATA
         if credentials.token:
             self.metadata += ((_TOKEN, f"Bearer {credentials.token}"),)
         self._opened: Link | None = None  # by this client
-        self._methods: dict[str, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {}
+        self._open_channel()
         self.may_link = self.could_link()
+        self.is_watched = self.is_used = False  # (silence.Awaited)
+        self.is_silent = False  # it was given up, and has not answered since
+        self.gave_up = ""  # why, the last time
+        self.calls: dict[object, Tell | None] = {}  # those under way over gRPC, and how to tell those who wait for them
+        self._answers = 0  # to pings
+        self._ping: grpc.Future[bytes] | None = None  # one that is under way
+
+    def _open_channel(self) -> None:
+        if self.credentials.is_tls:
+            shown = grpc.ssl_channel_credentials(*_for_grpc(self.credentials))
+            self._channel = grpc.secure_channel(self.address, shown, _CHANNEL_OPTIONS)
+        else:
+            self._channel = grpc.insecure_channel(self.address, _CHANNEL_OPTIONS)
+        self._methods: dict[str, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {}
         # Not at the end of the process: until then its servers answer calls, for which they may have to ask others.
         weakref.finalize(self, self._channel.close).atexit = False
 
@@ -141,6 +157,51 @@ class _Connection:
         except grpc.RpcError as error:
             raise errors.from_code(error.code().value[0], error.details() or "") from None
 
+    # -- whether it is there (silence.Awaited) --------------------------------------------------------------
+
+    def who(self) -> str:
+        known = self.task or ("" if self.own is None else self.own.at(self.address))
+        return known.replace("/replica:0", "") or self.address
+
+    def awaiting(self) -> list[Tell]:
+        found = [tell for tell in list(self.calls.values()) if tell is not None]
+        if (link := self.link) is not None:
+            found += link.awaiting()
+            if self.own is not None and self.own.worker.rendezvous.awaits(self.own.at(self.address)):
+                found.append(say)
+        return found
+
+    def signs(self) -> tuple[object, ...]:
+        link = self.link
+        return self._answers, id(link), None if link is None else link.signs
+
+    def ping(self) -> None:
+        if (link := self.link) is not None:
+            link.ping()
+        elif self._ping is None:
+            call = self._ping = self.method(_PING).future(b"", timeout=3 * timeouts.silence, wait_for_ready=True)
+            call.add_done_callback(self._heard)
+
+    def _heard(self, call: grpc.Future[bytes]) -> None:
+        if self._ping is call:
+            self._ping = None
+        try:
+            error = call.exception()
+        except grpc.FutureCancelledError:
+            return
+        if not (isinstance(error, grpc.RpcError) and error.code() in _UNANSWERED):
+            self._answers += 1
+            self.is_silent = False
+
+    def give_up(self, why: str) -> None:
+        self.is_silent, self.gave_up, link, channel = True, why, self.link, self._channel
+        if link is not None:
+            link.close(why)
+        self._open_channel()
+        self._ping = None
+        channel.close()
+        self.ping()  # until that is answered, calls fail at once
+
 
 _CLIENT = negotiation.Client()
 _connections: weakref.WeakValueDictionary[tuple[str, Credentials, str], _Connection] = weakref.WeakValueDictionary()
@@ -182,23 +243,41 @@ class _Wire:
 
     def call(self, path: str, request: Pieces, timeout: float | None = None) -> Buffer:
         connection = self._open()
+        LOOKOUT.uses(connection)
         if (link := connection.link) is not None:
-            code, text, answer = link.ask(path, request, timeout)
+            code, text, answer = link.ask(path, request, timeout, listener())
             if code:
                 raise self._failed(code, text)
             return answer
+        if connection.is_silent:
+            connection.ping()
+            raise self._failed(errors.UNAVAILABLE, connection.gave_up)
+        token = object()
+        connection.calls[token] = listener()
         try:
             answer = connection.method(path)(b"".join(request), timeout=timeout, metadata=connection.metadata)
         except grpc.RpcError as error:
             raise self._error(error) from None
+        finally:
+            del connection.calls[token]
         connection.open_link()
         return answer
 
-    def start(self, path: str, request: Pieces, done: Answered | None = None) -> Callable[[], object]:
-        connection = self._open()
+    def start(
+        self, path: str, request: Pieces, done: Answered | None = None, tell: Tell | None = None
+    ) -> Callable[[], object]:
+        connection, done = self._open(), done or _nothing
+        LOOKOUT.uses(connection)
         if (link := connection.link) is not None:
-            return link.request(path, request, partial(self._answered, done or _nothing))
-        return _Started(self, connection, path, b"".join(request), done or _nothing).cancel
+            return link.request(path, request, partial(self._answered, done), tell)
+        if connection.is_silent:
+            connection.ping()
+            done(b"", self._failed(errors.UNAVAILABLE, connection.gave_up))
+            return _do_nothing
+        return _Started(self, connection, path, b"".join(request), done, tell).cancel
+
+    def expect(self) -> None:
+        LOOKOUT.uses(self._open())
 
     def tell(self, path: str, request: Pieces) -> None:
         if (link := self.link) is not None:
@@ -230,6 +309,8 @@ class _Wire:
         code, text = error.code().value[0], error.details() or ""
         if code == errors.CANCELLED and text == _CUT_OFF:
             code, text = errors.UNAVAILABLE, "it ended while the call was on its way"
+        if code == errors.CANCELLED and text == _CLOSED and self._connection is not None:
+            code, text = errors.UNAVAILABLE, self._connection.gave_up or text
         if code == errors.UNAVAILABLE and self._connection is not None:
             self._connection.may_link = self._connection.could_link()  # another program may come up there
             was_made = _NEVER_SENT in text and any(words in text for words in _NO_USE)
@@ -264,6 +345,10 @@ def _nothing(answer: Buffer, error: errors.OpError | None) -> None:
     """Ignore the answer to a call that nobody waits for."""
 
 
+def _do_nothing() -> None:
+    """Give up a call that has failed."""
+
+
 class _Started:
     """A call under way. If nobody was there it is asked once more, over a connection of its own.
 
@@ -271,13 +356,23 @@ class _Started:
     thing that a new task does may be a step in which the others pull from it.
     """
 
-    def __init__(self, wire: _Wire, connection: _Connection, path: str, request: bytes, done: Answered) -> None:
-        self._wire, self._path, self._request, self._done = wire, path, request, done
+    def __init__(
+        self,
+        wire: _Wire,
+        connection: _Connection,
+        path: str,
+        request: bytes,
+        done: Answered,
+        tell: Tell | None,
+    ) -> None:
+        self._wire, self._path, self._request, self._done, self._tell = wire, path, request, done, tell
         self._cancelled = False
         self._ask(connection, self._ended_at_first)
 
     def _ask(self, connection: _Connection, ended: Callable[[grpc.Future[bytes]], None]) -> None:
         self._connection = connection
+        LOOKOUT.uses(connection)
+        connection.calls[self] = self._tell
         self._call = connection.method(self._path).future(self._request, metadata=connection.metadata)
         # Always a callback: a call that nobody refers to is cancelled by its destructor.
         self._call.add_done_callback(ended)
@@ -287,11 +382,13 @@ class _Started:
             self._ended(call)
             return
         met = self._connection
+        met.calls.pop(self, None)
         self._ask(_Connection(met.address, met.credentials, met.own), self._ended)
         if self._cancelled:  # meanwhile
             self._call.cancel()
 
     def _ended(self, call: grpc.Future[bytes]) -> None:
+        self._connection.calls.pop(self, None)
         answer, error = self._wire.result(call)
         if error is None:
             _pool.submit(self._connection.open_link)

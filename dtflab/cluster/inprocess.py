@@ -95,6 +95,10 @@ class Absent:
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> NoReturn:
         raise self._gone()
 
+    def waits(self) -> list[str]:
+        """No line: there is no worker."""
+        return []
+
     def cleanup_all(self, containers: Sequence[str]) -> NoReturn:
         raise self._gone()
 
@@ -197,6 +201,10 @@ class Peer:
         """The step is over."""
         with self._watched("CleanupGraph", step_id):
             self._worker().cleanup_graph(step_id, error)
+
+    def waits(self) -> list[str]:
+        """The waits at the worker, a line for each."""
+        return self.task.worker.waits()
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers."""

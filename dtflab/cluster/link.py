@@ -4,9 +4,9 @@ Stands for nothing in TensorFlow, where each direction has a gRPC channel of its
 
 Rules: what crosses are the messages that gRPC would carry, by the same names; the answer to a RecvTensor may come
 without having been asked for, if each end knows which task the other one is. The thread that reads waits for nothing
-else: it hands answers on; a request it answers itself, and before it waits for something, or when that takes long,
-another thread takes its place. A large body lies in shared memory, if both ends have that. A lost connection ends every
-call that it carried.
+else: it hands answers on, and says at once that it is there; a request it answers itself, and before it waits for
+something, or when that takes long, another thread takes its place. A large body lies in shared memory, if both ends
+have that. A lost connection ends every call that it carried.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from dtflab.base import errors
 from dtflab.cluster.answering import Answer, ServerCall
 from dtflab.cluster.outbox import FD, Handed, Outbox
 from dtflab.cluster.shared_memory import LARGE, Arriving, Leaving, close_file
+from dtflab.cluster.silence import Tell
 from dtflab.cluster.tensor_codec import Buffer
 from dtflab.machine.clock import REAL, Pool, before_waiting
 
@@ -34,6 +35,7 @@ Answered = Callable[[int, str, Buffer], object]  # with a code of `errors` (0: w
 
 _FRAME = struct.Struct("<QQIB")  # bytes of its body, number of the call or step, bytes of its path or key, kind
 (_REQUEST, _ANSWER, _ERROR, _CANCEL, _TELL, _PUSH, _PUSH_TO_ME, _LOSE, _SEGMENT, _FREED, _REFUSED, _DROPPED) = range(12)
+(_PING, _PONG, _NEWS) = range(12, 15)
 _SHARED = 1 << 7  # added to the kind: the body lies in a segment, and here are its number and size
 _IN_SEGMENT = struct.Struct("<QQ")
 _ROOM = getattr(socket, "CMSG_LEN", int)(FD.size)  # for the file that comes with a frame
@@ -42,6 +44,9 @@ _CODE = struct.Struct("<I")  # at the beginning of an error, before its text
 _BUFFER = 1 << 16
 _LONG = 0.005  # seconds
 _QUIET = 100
+
+_MOST_NEWS = 1000  # letters
+_NOBODY: tuple[None, None] = (None, None)  # waits for that answer
 
 _pool = Pool(REAL, name="link")
 
@@ -85,7 +90,7 @@ class Link:
         self._numbers = itertools.count(1)
         # Re-entrant: the collector may close a link on the thread that holds it.
         self._lock = threading.RLock()  # over what is asked, answered and lost
-        self._asked: dict[int, Answered] = {}
+        self._asked: dict[int, tuple[Answered, Tell | None]] = {}
         self._answering: dict[int, ServerCall] = {}
         self._outbox = Outbox(connection)
         self._read: deque[int] = deque()  # segments that nobody here reads any more
@@ -99,27 +104,34 @@ class Link:
 
     # -- asking -------------------------------------------------------------------------------------------------
 
-    def request(self, path: str, request: Sequence[Buffer], done: Answered) -> Callable[[], object]:
-        """Ask; `done(code, text, answer)` comes later, on any thread. The result gives up waiting."""
+    def request(
+        self, path: str, request: Sequence[Buffer], done: Answered, tell: Tell | None = None
+    ) -> Callable[[], object]:
+        """Ask; `done(code, text, answer)` comes later, on any thread. The result gives up waiting.
+
+        `tell` takes the news of a call that somebody waits for.
+        """
         number = next(self._numbers)
         try:
-            self._request(number, path, request, done)
+            self._request(number, path, request, done, tell)
         except BaseException:  # a Ctrl-C
             self._give_up(number)
             raise
         return partial(self._give_up, number)
 
-    def _request(self, number: int, path: str, request: Sequence[Buffer], done: Answered) -> None:
+    def _request(self, number: int, path: str, request: Sequence[Buffer], done: Answered, tell: Tell | None) -> None:
         with self._lock:
             lost = self.lost
             if not lost:
-                self._asked[number] = done
+                self._asked[number] = done, tell
         if lost:
             done(errors.UNAVAILABLE, lost, b"")
         else:
             self._send(_REQUEST, number, request, path.encode())
 
-    def ask(self, path: str, request: Sequence[Buffer], timeout: float | None = None) -> tuple[int, str, Buffer]:
+    def ask(
+        self, path: str, request: Sequence[Buffer], timeout: float | None = None, tell: Tell | None = None
+    ) -> tuple[int, str, Buffer]:
         """Ask and wait. After `timeout` seconds, or a Ctrl-C, the other end learns that nobody waits."""
         arrived, answers = REAL.event(), list[tuple[int, str, Buffer]]()
 
@@ -129,7 +141,7 @@ class Link:
 
         number = next(self._numbers)
         try:
-            self._request(number, path, request, done)
+            self._request(number, path, request, done, tell)
             if not arrived.wait(timeout):
                 return errors.DEADLINE_EXCEEDED, f"after {timeout:g} s", b""
             return answers[0]
@@ -138,7 +150,7 @@ class Link:
 
     def _give_up(self, number: int) -> None:
         with self._lock:
-            done = self._asked.pop(number, None)
+            done, _ = self._asked.pop(number, _NOBODY)
         if done is not None:
             self._send(_CANCEL, number)
             done(errors.CANCELLED, "the caller has given up", b"")
@@ -161,6 +173,19 @@ class Link:
     def push_to_me(self) -> None:
         """Ask the other end to push what is for the task here."""
         self._send(_PUSH_TO_ME, 0)
+
+    def ping(self) -> None:
+        """Ask the other end whether it is there; the answer is among its `signs`."""
+        self._send(_PING, 0)
+
+    @property
+    def signs(self) -> tuple[int, int]:
+        """Bytes that have come, and bytes that the connection took only after it was full: both need a live reader."""
+        return self._incoming.received, self._outbox.taken_late
+
+    def awaiting(self) -> list[Tell]:
+        """How to tell those who wait for an answer."""
+        return [tell for _, tell in list(self._asked.values()) if tell is not None]
 
     def on_lost(self, callback: Callable[[str], object]) -> None:
         """Call `callback(why)` once the link is lost; at once if it is."""
@@ -247,7 +272,7 @@ class Link:
     def _arrived(self, kind: int, number: int, path: str, body: Buffer) -> Callable[[], None] | None:
         """Take note of a frame; the result answers a request."""
         if kind == _REQUEST:
-            call = self._answering[number] = ServerCall()
+            call = self._answering[number] = ServerCall(tell=partial(self._send_news, number))
             if self.lost:  # meanwhile, and `close` may not have seen the call
                 call.gone()
             return partial(self._answer, number, path, body, call)
@@ -266,9 +291,13 @@ class Link:
                 given_up.gone()
         elif kind == _LOSE:
             self._end.lose(number, path)
+        elif kind == _PING:
+            self._send(_PONG, 0)
+        elif kind == _NEWS:
+            self._told(number, str(body, "utf-8", "replace"))
         elif kind == _PUSH_TO_ME:
             self._end.push_over(self)
-        else:
+        elif kind != _PONG:
             self._segment(kind, number)
         return None
 
@@ -289,7 +318,7 @@ class Link:
 
     def _answered(self, number: int, failed: bool, body: Buffer) -> None:
         with self._lock:
-            done = self._asked.pop(number, None)
+            done, _ = self._asked.pop(number, _NOBODY)
         if done is None:
             return
         if failed:
@@ -297,6 +326,16 @@ class Link:
             done(code, str(body[_CODE.size :], "utf-8", "replace"), b"")
         else:
             done(0, "", body)
+
+    def _send_news(self, number: int, line: str) -> None:
+        """Tell the caller of a call something while it waits."""
+        self._send(_NEWS, number, [line.encode()])
+
+    def _told(self, number: int, line: str) -> None:
+        """Pass on what the other end says about a call: one line, and nothing that a terminal would obey."""
+        _, tell = self._asked.get(number, _NOBODY)
+        if tell is not None:
+            tell("".join(letter if letter.isprintable() else " " for letter in line[:_MOST_NEWS]))
 
     def _answer(self, number: int, path: str, request: Buffer, call: ServerCall) -> None:
         code, text, answer = self._end.answer(path, request, call)
@@ -327,7 +366,8 @@ class Link:
             if self.lost:
                 return
             self.lost = why
-            asked, answering, on_lost = list(self._asked.values()), list(self._answering.values()), self._on_lost
+            asked = [done for done, _ in self._asked.values()]
+            answering, on_lost = list(self._answering.values()), self._on_lost
             self._asked.clear()
             self._answering.clear()
             self._on_lost, self._leaving = [], None
@@ -433,6 +473,7 @@ class _Incoming(io.RawIOBase):
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._hands_over = hands_over_files(connection)
+        self.received = 0  # bytes
         self.files: deque[int] = deque()
 
     def readable(self) -> bool:
@@ -440,8 +481,11 @@ class _Incoming(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if not self._hands_over:
-            return self._socket.recv_into(buffer)
+            size = self._socket.recv_into(buffer)
+            self.received += size
+            return size
         size, ancillary, flags, _ = self._socket.recvmsg_into([buffer], _ROOM, socket.MSG_CMSG_CLOEXEC)
+        self.received += size
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 self.files.extend(fd for (fd,) in FD.iter_unpack(data))

@@ -20,6 +20,7 @@ from functools import partial
 from dtflab.base import errors
 from dtflab.cluster.answering import Answer, ServerCall
 from dtflab.cluster.link import End, Link
+from dtflab.cluster.silence import LOOKOUT
 from dtflab.cluster.tensor_codec import Buffer
 from dtflab.machine.clock import REAL, Pool
 from dtflab.protos.link_pb2 import ConfirmLinkRequest, OpenLinkRequest, OpenLinkResponse
@@ -27,7 +28,7 @@ from dtflab.protos.link_pb2 import ConfirmLinkRequest, OpenLinkRequest, OpenLink
 OPEN, CONFIRM = "/dtflab.Links/Open", "/dtflab.Links/Confirm"
 Ask = Callable[[str, bytes, float], bytes]  # (path, request, seconds) over gRPC; raises a class of `errors`
 
-_VERSION = 3
+_VERSION = 4
 _KEY = 32  # bytes
 _KNOWN, _UNKNOWN = b"\1", b"\0"  # the welcome: whether it is clear which task opened the link
 _PATIENCE = 5.0  # seconds for one end to connect and say its key
@@ -261,6 +262,7 @@ def _leave_to_parent() -> None:
     for link in _links.values():
         link.leave()
     _links.clear()
+    LOOKOUT.begin_again()
 
 
 if hasattr(os, "register_at_fork"):

@@ -24,6 +24,7 @@ from dtflab.machine.clock import REAL, Pool
 FD = struct.Struct("i")  # an open file, as it is handed over
 _AT_ONCE = getattr(socket, "MSG_DONTWAIT", None)  # Windows has none: there a thread sends everything
 _MOST_PIECES = 1000  # that one system call takes
+_PART = 1 << 20  # bytes of a piece; after each it is noted that the other end reads
 
 _pool = Pool(REAL, name="outbox")
 
@@ -36,11 +37,15 @@ class Handed(NamedTuple):
 
 
 class Outbox:
-    """The frames that wait to be sent over a connection. `is_behind`: a thread is sending them."""
+    """The frames that wait to be sent over a connection. `is_behind`: a thread is sending them.
+
+    `taken_late` counts the bytes that it has sent.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self.held = 0  # bytes that nobody has asked to be sent off
         self.is_behind = False
+        self.taken_late = 0
         self._socket = connection
         self._process = os.getpid()  # a forked child has a copy of this outbox, and of its connection
         self._lock = threading.RLock()  # re-entrant: the collector may close a link on the thread that holds it
@@ -124,10 +129,16 @@ class Outbox:
                 pieces, fd = self._next_pieces()
             try:
                 for piece in self._sent(pieces, fd) if fd >= 0 else pieces:
-                    self._socket.sendall(piece)
+                    self._send_all(piece)
             except OSError:
                 self.cut()
                 return
+
+    def _send_all(self, piece: Buffer) -> None:
+        for start in range(0, len(piece), _PART):
+            part = memoryview(piece)[start : start + _PART]
+            self._socket.sendall(part)
+            self.taken_late += len(part)
 
     def cut(self) -> None:
         """Send nothing more; the thread that reads learns of it, and closes the connection."""

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.base.limits import limits
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import await_task
-from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef

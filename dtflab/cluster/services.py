@@ -42,6 +42,7 @@ from dtflab.machine.step_stats import trace_of
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.config_pb2 import CallableOptions
 from dtflab.protos.worker_pb2 import RunGraphRequest, RunGraphResponse
+from dtflab.runtime.blocked import Report, may_wait
 from dtflab.runtime.pushing import receiver
 from dtflab.runtime.rendezvous import DEAD
 from dtflab.runtime.transport import Scope
@@ -60,6 +61,7 @@ class Answering(Protocol):
     """A call that is being answered. Its caller may be gone; then nobody waits for the answer."""
 
     is_gone: bool
+    tell: Callable[[str], object]  # takes a line for the person who waits for the answer
 
     def on_end(self, callback: Callable[[errors.OpError], object]) -> None:
         """Call `callback(why)` if the caller gives up or the task stops; at once if that has happened."""
@@ -205,6 +207,7 @@ class MasterService:
         wanted = metadata if options.trace_level or options.output_partition_graphs else None
 
         def begins(step: Step) -> None:
+            step.tell = call.tell
             call.on_end(step.cancel)
 
         with self._steps:
@@ -396,12 +399,12 @@ class WorkerService:
         session = self._session(request)
         graph = graph_of(request.graph_def, _as_long_as(call))
         graph_handle = self._worker.register_graph(request.session_handle, graph.inlined)
-        session.graphs.add(graph_handle)
+        session.graphs[graph_handle] = Report([self._worker]) if may_wait(graph.inlined) else None
         return worker_messages.RegisterGraphResponse(graph_handle=graph_handle).SerializeToString()
 
     def _deregister_graph(self, data: Buffer, call: Answering) -> bytes:
         request = worker_messages.DeregisterGraphRequest.FromString(data)
-        self._session(request).graphs.discard(request.graph_handle)
+        self._session(request).graphs.pop(request.graph_handle, None)
         self._worker.deregister_graph(request.session_handle, request.graph_handle)
         return worker_messages.DeregisterGraphResponse().SerializeToString()
 
@@ -425,9 +428,13 @@ class WorkerService:
         step = self._task.master.new_step(request.step_id, self._clock, trace=trace)
         if trace is not None:
             trace.step = step.step_id
+        step.tell = call.tell
         call.on_end(step.cancel)
         for key, value in sent:
             self._worker.rendezvous.find(request.step_id).send(key, value)
+        report = self._session(request).graphs.get(request.graph_handle)
+        if report is not None:
+            report.watch(step)
         self._worker.run_graph(request.session_handle, request.graph_handle, step)
         try:
             step.drive()
@@ -437,6 +444,8 @@ class WorkerService:
         finally:
             if call.is_gone:  # and cleans up nothing
                 self._abandon(request.step_id)
+        if step.was_blocked and report is not None:
+            report.ended_well()
         if trace is not None and trace.wanted:
             trace.write(response.step_stats)
         if request.exec_opts.record_partition_graphs:
@@ -548,7 +557,7 @@ class _WorkerSession:
     def __init__(self, master: str, incarnation: int) -> None:
         self.master = master
         self.incarnation = incarnation
-        self.graphs: set[str] = set()  # their handles
+        self.graphs: dict[str, Report | None] = {}  # by their handles; with a report, if their steps can wait
 
 
 class _PartialStep(NamedTuple):

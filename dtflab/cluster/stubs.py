@@ -26,8 +26,10 @@ from dtflab.cluster.stepping import RemoteSteps
 from dtflab.cluster.tensor_codec import NO_HEADER, Buffer, Pieces, parse, parse_named, serialize_named, unframed
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
+from dtflab.machine.console import say
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.graph_pb2 import GraphDef
+from dtflab.runtime.blocked import tensor_wait
 from dtflab.runtime.rendezvous import DEAD, Done
 from dtflab.runtime.transport import SHARED, Scope
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from dtflab.cluster.link import Link
+    from dtflab.cluster.silence import Tell
     from dtflab.graph.node import Node
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
@@ -58,8 +61,16 @@ class Wire(Protocol):
     def call(self, path: str, request: Pieces, timeout: float | None = None) -> Buffer:
         """Ask and wait for the answer. Raises a class of `errors`."""
 
-    def start(self, path: str, request: Pieces, done: Answered | None = None) -> Callable[[], object]:
-        """Ask; `done(answer, error)` comes later, on any thread. The result gives up waiting."""
+    def start(
+        self, path: str, request: Pieces, done: Answered | None = None, tell: Tell | None = None
+    ) -> Callable[[], object]:
+        """Ask; `done(answer, error)` comes later, on any thread. The result gives up waiting.
+
+        `tell` takes the news of a call that somebody waits for.
+        """
+
+    def expect(self) -> None:
+        """Note that the other end is awaited: it will push."""
 
     def tell(self, path: str, request: Pieces) -> None:
         """Ask for what takes no time, and whose answer nobody needs; perhaps only with the next call."""
@@ -274,7 +285,7 @@ class WorkerStub:
         self._wire = wire
         self._inbox = inbox  # of the calling task: where pushed tensors come
         self._pushing: Link | None = None  # over this link it pushes
-        self._asking = 0  # tensors that were asked for and are not here
+        self._asking: dict[tuple[int, str], None] = {}  # tensors that were asked for and are not here, by step and key
         self._lock = threading.Lock()
         self._source = source  # the calling task, for listeners; "" for a call that only asks whether it is there
         self._over: deque[int] = deque()  # steps that went well, to be cleaned up when nobody waits for that
@@ -288,12 +299,14 @@ class WorkerStub:
             call.received = len(answer)
             return answer
 
-    def _start(self, method: str, request: Message, done: Answered | None = None) -> Callable[[], object]:
+    def _start(
+        self, method: str, request: Message, done: Answered | None = None, tell: Tell | None = None
+    ) -> Callable[[], object]:
         data = request.SerializeToString()
         if self._is_watched():
             call = wire_call(method, self._source, self.task, request, len(data))
             done = partial(_end_and_do, call, done)
-        return self._wire.start(f"/tensorflow.WorkerService/{method}", [data], done)
+        return self._wire.start(f"/tensorflow.WorkerService/{method}", [data], done, tell)
 
     def _is_watched(self) -> bool:
         return bool(PROCESS.call and self._source)
@@ -319,7 +332,7 @@ class WorkerStub:
             return self._call(method, worker_messages.GetStatusRequest(), timeout)  # a message without fields
         except errors.DeadlineExceededError:
             where = f"Task {self.task} at {self._wire.address}" if self.task else self._wire.address
-            raise errors.UnavailableError.of(f"{where} did not answer in {timeout:g} s.") from None
+            raise errors.UnavailableError.of(f"{where} did not answer in {timeout:g} s (no answer).") from None
 
     def create_worker_session(
         self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
@@ -375,7 +388,9 @@ class WorkerStub:
         if step.traced:
             self._call("Logging", worker_messages.LoggingRequest(enable_rpc_logging=True), timeout=5.0)
         self._tidy()
-        cancel = self._start("RunGraph", request, lambda data, error: step.post(self._ran, step, data, error))
+        cancel = self._start(
+            "RunGraph", request, lambda data, error: step.post(self._ran, step, data, error), step.tell
+        )
         step.expect()
         step.on_cancel(lambda error: cancel())
 
@@ -401,7 +416,12 @@ class WorkerStub:
         """A task of TensorFlow reports what it received only when asked."""
         request = worker_messages.LoggingRequest(fetch_step_id=[step.step_id], disable_rpc_logging=True)
         step.expect()
-        self._start("Logging", request, lambda data, error: step.post(self._merge_transfers, step, ran, data, error))
+        self._start(
+            "Logging",
+            request,
+            lambda data, error: step.post(self._merge_transfers, step, ran, data, error),
+            step.tell,
+        )
 
     def _merge_transfers(self, step: Step, ran: StepStats, data: Buffer, error: errors.OpError | None) -> None:
         if error is None:  # a step must not fail because a part of its trace is missing
@@ -416,13 +436,13 @@ class WorkerStub:
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], object] | None:
         """Pull a value; the result gives up waiting. Or wait, as long as the step lasts, until it is pushed."""
-        if self._inbox is not None and (link := self._pushing_link(self._inbox)) is not None:
+        if self._inbox is not None and (link := self._pushing_link(self._inbox, step_id, key)) is not None:
             self._await_push(link, self._inbox, step_id, key, done)
             return None
 
         def arrived(data: Buffer, error: errors.OpError | None) -> None:
             with self._lock:
-                self._asking -= 1
+                self._asking.pop((step_id, key), None)
             value = None
             try:
                 if error is None:
@@ -433,10 +453,10 @@ class WorkerStub:
             done(value, error)
 
         request = worker_messages.RecvTensorRequest(step_id=step_id, rendezvous_key=key)
-        return self._start("RecvTensor", request, arrived)
+        return self._start("RecvTensor", request, arrived, say)
 
-    def _pushing_link(self, inbox: PushingRendezvousMgr) -> Link | None:
-        """The link over which the other end pushes what is for this task; if it does not, a pull is counted.
+    def _pushing_link(self, inbox: PushingRendezvousMgr, step_id: int, key: str) -> Link | None:
+        """The link over which the other end pushes what is for this task; if it does not, a pull is noted.
 
         It is asked to push once no tensor is awaited that was pulled.
         """
@@ -447,11 +467,12 @@ class WorkerStub:
                 link.push_to_me()
                 link.on_lost(lambda why: inbox.fail_from(self.task, self._wire.lost(why)))
             if link is None or link is not self._pushing:
-                self._asking += 1
+                self._asking[step_id, key] = None
                 return None
             return link
 
     def _await_push(self, link: Link, inbox: PushingRendezvousMgr, step_id: int, key: str, done: Done) -> None:
+        self._wire.expect()
         try:
             inbox.find(step_id).recv_async(key, done)
         except errors.OpError as error:
@@ -489,6 +510,10 @@ class WorkerStub:
                 if self._is_watched():
                     wire_call("CleanupGraph", self._source, self.task, request, len(data)).ended(None)
                 self._wire.tell("/tensorflow.WorkerService/CleanupGraph", [data])
+
+    def waits(self) -> list[str]:
+        """The tensors that were asked for and are not here; what waits there, its task says itself."""
+        return [tensor_wait(key, step_id) for step_id, key in list(self._asking)]
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers there."""

@@ -6,8 +6,10 @@ process of its own, or in virtual time.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
+import socket
 import threading
 import weakref
 from collections import deque
@@ -17,11 +19,11 @@ from typing import TYPE_CHECKING
 from dtflab.base import errors
 from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.base.events import Call, Instrument, Message
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.inprocess import Absent, Peer
 from dtflab.cluster.propagation import check_worker, checked, master_in
-from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
 from dtflab.machine.device_factory import make_devices
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
     from dtflab.protos.tensorflow_server_pb2 import ServerDef
     from dtflab.runtime.transport import WorkerInterface
 
+_UNHEARD = (
+    "connection refused",
+    "connection attempt timed out before receiving settings frame",
+    "no answer",
+)  # reasons that a task which is stopped may have, too
 Kept = tuple[float, str, str, str, int, str, bool]  # the fields of a Message
 
 
@@ -252,10 +259,24 @@ def await_task(
             reminded = now
             say(f"CreateSession still waiting for response from worker: {where}")
         if now - start > seconds:
+            reason = _reason(last)
+            if reason in _UNHEARD and _accepts(address):
+                raise errors.UnavailableError.of(
+                    f"{kind} {where} accepts connections but does not answer (for {seconds:g} s): is it stopped or "
+                    "overloaded?"
+                )
             raise errors.UnavailableError.of(
-                f"{kind} {where} did not answer within {seconds:g} s ({_reason(last)}). {_advice(address)}"
+                f"{kind} {where} did not answer within {seconds:g} s ({reason}). {_advice(address)}"
             )
         clock.sleep(min(0.05, seconds))
+
+
+def _accepts(address: str) -> bool:
+    """Whether somebody listens at an address. gRPC says what it met last, as that ::1 refuses where 127.0.0.1 hangs."""
+    host, _, port = address.rpartition(":")
+    with contextlib.suppress(OSError, OverflowError), socket.create_connection((host.strip("[]"), int(port)), 1.0):
+        return True
+    return False
 
 
 def _advice(address: str) -> str:

@@ -13,8 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtflab.cluster.resources_held import queues_on, variables_on
-from dtflab.ops.queues.shared_accumulator import Accumulator
-from dtflab.ops.queues.shared_queue import Queue
 
 if TYPE_CHECKING:
     from dtflab.cluster.task import Task
@@ -22,16 +20,8 @@ if TYPE_CHECKING:
 View = Callable[["Task"], Sequence[object]]
 
 
-def _waits(task: Task) -> list[str]:
-    """A line for each tensor that was asked for and is not there, and for each op that waits at a queue."""
-    lines = []
-    for step_id, key in task.worker.rendezvous.waiting():
-        _, _, receiver, tensor, _ = key.split(";")
-        lines.append(f"{receiver} waits for {tensor}, which {task.name} owes it (step {step_id})")
-    for device in task.worker.stateful_devices():
-        lined_up = [r for _, _, r in device.resources.items() if isinstance(r, Queue | Accumulator)]
-        lines += [f"{device.name}: {line}" for resource in lined_up for line in resource.waits()]
-    return lines
+def _waits(task: Task) -> Sequence[object]:
+    return task.worker.waits()
 
 
 def _calls(task: Task) -> Sequence[object]:

@@ -8,7 +8,10 @@ Rule: a letter that a terminal does not have (ASCII, an old Windows console) is 
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 _PLAIN = {"✓": "+", "✗": "x", "→": "->", "×": "x", "÷": "/", "·": "-", "–": "-", "−": "-", "…": "...",
@@ -25,6 +28,28 @@ def in_notebook() -> bool:
 def say(text: str) -> None:
     """Write one line: to stderr, or in a notebook to standard output."""
     _write(text, sys.stdout if in_notebook() else sys.stderr, "\n", flush=True)
+
+
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """In this block, nobody wants to know what the calls of this thread wait for: a queue runner mostly waits."""
+    _of_thread.is_unheard = True
+    try:
+        yield
+    finally:
+        _of_thread.is_unheard = False
+
+
+def listener() -> Callable[[str], object]:
+    """The function that says what a call of this thread waits for."""
+    return _ignore if getattr(_of_thread, "is_unheard", False) else say
+
+
+def _ignore(text: str) -> None:
+    """Say nothing."""
+
+
+_of_thread = threading.local()
 
 
 def show(text: object, end: str = "\n", flush: bool = False) -> None:

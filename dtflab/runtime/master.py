@@ -25,6 +25,7 @@ from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.step_stats import trace_of
 from dtflab.ops.entropy import from_system
 from dtflab.placement.control_loops import spread_loops
+from dtflab.runtime.blocked import Report, may_wait
 from dtflab.runtime.client import merged
 from dtflab.runtime.graph_execution_state import GraphExecutionState
 from dtflab.runtime.partial_run import PartialRun
@@ -214,6 +215,7 @@ class _Signature:
         self.nodes = nodes
         self.handles = handles
         self.parts = parts
+        self.report: Report | None = None  # of its steps that are blocked, if they can be
         devices = {node.device for part in parts.values() for node in part}
         self.transfers = len(devices) > 1  # then its steps leave a rendezvous behind
 
@@ -308,12 +310,16 @@ class MasterSession:
         step_id = step.step_id  # what holds a step must not be held by it: the collector would have to come
         if len(signature.handles) > 1:
             step.on_cancel(lambda error: self._cleanup(signature, step_id, error))
+        if signature.report is not None:
+            signature.report.watch(step)
         try:
             self._start(step, signature, args, results)
             step.drive()
         finally:
             if signature.transfers:
                 self._cleanup(signature, step_id, step.error)
+        if step.was_blocked and signature.report is not None:
+            signature.report.ended_well()
         return list(map(fetched, count(), fetches, results))
 
     def step_through(
@@ -425,8 +431,10 @@ class MasterSession:
             short = self._config.graph_options.enable_bfloat16_sendrecv
             parts = partition(nodes, lambda n: device_spec.task_name(n.device), self._incarnations, as_bfloat16=short)
             handles = {task: self._workers[task].register_graph(self.handle, part) for task, part in parts.items()}
-            self._signatures[key] = _Signature(nodes, handles, parts)
-            return self._signatures[key]
+            signature = self._signatures[key] = _Signature(nodes, handles, parts)
+            if may_wait(node for part in parts.values() for node in part):
+                signature.report = Report([self._workers[task] for task in handles])
+            return signature
 
     def _report(self, step: Step, signature: _Signature, options: RunOptions | None, metadata: RunMetadata) -> None:
         metadata.Clear()

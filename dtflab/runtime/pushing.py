@@ -126,6 +126,11 @@ class PushingRendezvousMgr(RendezvousMgr):
         for table in self._tables():
             table.fail_from(task, error)
 
+    def awaits(self, task: str) -> bool:
+        """Whether a step here waits for a value that `task` pushes."""
+        keys = [key for table in self._tables() for key in table.waiting()]
+        return any(key.startswith(f"{task}/device:") for key in keys)
+
     def pushed_to(self, step_id: int) -> set[str]:
         """The tasks to which values of a step were pushed."""
         with self._lock:

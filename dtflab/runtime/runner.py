@@ -16,7 +16,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.base.timeouts import timeouts
 from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.console import say
 from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.ops.blas import BLAS
 
@@ -55,6 +57,9 @@ class Step:
     _deadline: float | None = None
     _abandoned = False
     _cancelled_by: Exception | None = None
+    tell: Callable[[str], object] = staticmethod(say)  # takes a line for the person who waits for the step
+    when_blocked: Callable[[Step], object] | None = None  # called once, if this thread waits for `timeouts.notice`
+    was_blocked = False
     HELD_FOR = 0.001  # seconds that something may be held while products and loops run
     _held_since = 0.0
 
@@ -215,10 +220,22 @@ class Step:
         self._wake.clear()
         if self._inbox:  # posted before the poster could see the event
             return
+        if self.when_blocked is not None and self.error is None and self._wakes_soon(self.when_blocked):
+            return
         if self._deadline is None or self.error is not None:
             self._wake.wait()
         elif not self._wake.wait(max(0.0, self._deadline - self.clock.now())):
             self._expired()
+
+    def _wakes_soon(self, report: Callable[[Step], object]) -> bool:
+        """Whether something is posted before the step counts as blocked; else it is reported, unless its time is up."""
+        left = timeouts.notice if self._deadline is None else self._deadline - self.clock.now()
+        if self._wake.wait(max(0.0, min(timeouts.notice, left))):
+            return True
+        if left >= timeouts.notice:
+            self.when_blocked, self.was_blocked = None, True
+            report(self)
+        return False
 
     def _expired(self) -> bool:
         """True once the deadline has passed; then the step has failed."""

@@ -195,6 +195,9 @@ class WorkerInterface(Protocol):
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
         """The step is over: forget what is left of it."""
 
+    def waits(self) -> list[str]:
+        """The waits there, as far as they are known without asking: a line for each, with its step."""
+
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers."""
 

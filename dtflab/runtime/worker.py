@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
+from dtflab.runtime.blocked import queues_waits, tensor_wait
 from dtflab.runtime.graph_mgr import GraphMgr, StepContext
 from dtflab.runtime.pushing import PushingRendezvousMgr
 from dtflab.runtime.rendezvous import Done
@@ -151,6 +152,11 @@ class Worker:
         self.cleanup_graph(step_id, why)
         for task in others:
             self.peers(task).cleanup_graph(step_id, why)
+
+    def waits(self) -> list[str]:
+        """The waits here for a tensor, or at a queue or an accumulator: a line for each, with its step."""
+        tensors = [tensor_wait(key, step_id) for step_id, key in self.rendezvous.waiting()]
+        return tensors + queues_waits(self.stateful_devices())
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers on all devices; not those of isolated sessions."""

@@ -9,8 +9,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster.allocation import Capacity, Request, ResourceManager
-from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
 
 MiB, GiB = 1 << 20, 1 << 30

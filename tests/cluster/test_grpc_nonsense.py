@@ -136,7 +136,7 @@ class Babbler:
     def __init__(self, answer):
         self.answer = answer
 
-    def start(self, path, request, done=None):
+    def start(self, path, request, done=None, tell=None):
         if done is not None:
             done(self.answer, None)
         return lambda: None

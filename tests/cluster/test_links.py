@@ -975,7 +975,7 @@ def test_the_end_of_a_failed_step_is_said_again_if_it_was_lost_with_its_link():
     class Lost:
         link, told = None, []
 
-        def start(self, path, request, done):
+        def start(self, path, request, done, tell=None):
             done(b"", errors.UnavailableError.of("lost"))
 
         def tell(self, path, request):

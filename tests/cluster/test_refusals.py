@@ -8,8 +8,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.base.timeouts import Timeouts
 from dtflab.cluster import process
-from dtflab.cluster.timeouts import Timeouts
 
 
 def test_an_occupied_port_is_an_error_each_time():

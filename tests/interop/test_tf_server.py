@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 import dtflab as tf
-from tests.cluster.two_tasks import interrupt_extensions, never
+from tests.cluster.two_tasks import interrupt_extensions, never, until
 from tests.interop.peer import addresses
 from tests.interop.programs import calls
 
@@ -35,6 +37,28 @@ def test_it_trains_a_model(target, use_resource, devices):
     assert found["first"] == pytest.approx(expected["first"], rel=1e-6)
     assert found["last"] == pytest.approx(expected["last"], rel=1e-4)
     assert found["accuracy"] == pytest.approx(expected["accuracy"], abs=0.02)
+
+
+def test_a_task_that_is_waited_for_answers_every_ping(target):
+    """Two hundred in a second or two: so many of HTTP/2's own would end the connection, and the step with it."""
+    with tf.device(PS):
+        queue = tf.FIFOQueue(1, tf.float32, shared_name="awaited")
+        x, put = queue.dequeue(), queue.enqueue(5.0)
+    with tf.Session(target) as sess:
+        sess.run(queue.size())
+        connection, values = sess._master._wire._connection, []
+        thread = threading.Thread(target=lambda: values.append(sess.run(x)))
+        thread.start()
+        until(connection.awaiting, "the step is on its way")
+        for asked in range(200):
+            assert connection.link is None
+            before = connection._answers
+            connection.ping()
+            until(lambda before=before: connection._answers > before, f"ping {asked} is answered")
+        assert not values
+        sess.run(put)
+        thread.join()
+    assert values == [5.0]
 
 
 def test_optimizers(target):

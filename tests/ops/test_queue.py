@@ -102,7 +102,7 @@ def test_a_cluster_tells_who_waits_at_which_queue(cluster):
         f"{where}: fifo_queue_EnqueueMany waits at FIFOQueue 'full' with 1 of 1 elements to enqueue 2 more",
         f"{where}: close_full waits at FIFOQueue 'full' with 1 of 1 elements to close",
     ]
-    assert lines[2].endswith("_empty' with 0 elements to dequeue 3 more")
+    assert lines[2].endswith(" 'empty' with 0 elements to dequeue 3 more")
     session.run([full.dequeue() for _ in range(2)])
     session.run(empty.enqueue_many([[1, 2, 3]]))
     assert [r.result() is None for r in running] == [True, True, False]

@@ -9,9 +9,9 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster.addresses import free_addresses
 from dtflab.cluster.process import ProcessTask
-from dtflab.cluster.timeouts import timeouts
 from dtflab.train.sessions.session_manager import pauses
 from dtflab.train.sessions.wrapped_session import _RecoverableSession
 

@@ -24,7 +24,7 @@ from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.philox import PhiloxStream
 from dtflab.ops.queues.queue_kinds import FIFOState, PaddingFIFOState, PriorityState, ShuffleState
 from dtflab.ops.queues.queue_state import UNBOUNDED, Attempt, Close, Element, QueueState
-from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 
 
 class Spec(NamedTuple):
@@ -233,7 +233,7 @@ class Queue:
 
     def waits(self) -> list[str]:
         """One line for each attempt that waits: its op, and what it waits to do."""
-        here = f"at {self.state} with {self.state.level()}"
+        here = f"at {self.state.kind} '{plain_name(self.state.name)}' with {self.state.level()}"
         return [f"{a.op} waits {here} to {a} (step {a.step})" for a in self.waiting()]
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from dtflab.base import errors
-from dtflab.cluster.timeouts import timeouts
+from dtflab.base.timeouts import timeouts
 from dtflab.machine.clock import CURRENT, Clock, Thread
 from dtflab.machine.console import say
 

@@ -21,6 +21,7 @@ from dtflab.graph.default_stacks import get_default_session
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph, prepend_scope, strip_scope
 from dtflab.machine.clock import CURRENT, Thread
+from dtflab.machine.console import unheard
 from dtflab.protos.queue_runner_pb2 import QueueRunnerDef
 from dtflab.runtime.session import BaseSession
 from dtflab.train.input.coordinator import Coordinator
@@ -132,8 +133,9 @@ class QueueRunner:
         ended = False
         try:
             enqueue = sess.make_callable(enqueue_op)
-            while coord is None or not coord.should_stop():
-                enqueue()
+            with unheard():  # it waits for room most of the time
+                while coord is None or not coord.should_stop():
+                    enqueue()
         except self.queue_closed_exception_types:
             ended = True
         except Exception as error:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dtflab.base import errors, tf_logging as logging
-from dtflab.cluster.timeouts import timeouts
+from dtflab.base.timeouts import timeouts
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
 from dtflab.machine.clock import CURRENT, Clock

@@ -8,7 +8,8 @@
 Stands for the wrapped sessions of `python/training/monitored_session.py`.
 
 Rule: AbortedError and UnavailableError mean that a task was lost, which a new session may mend. They pass through the
-inner layers and stop at the recoverable one; every other error ends the training.
+inner layers and stop at the recoverable one; every other error ends the training. A step whose answer was lost may have
+been applied, and runs again: at least once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from dtflab.base import errors, tf_logging as logging
-from dtflab.cluster.timeouts import timeouts
+from dtflab.base.timeouts import timeouts
 from dtflab.machine.clock import CURRENT, Clock
 from dtflab.machine.console import say
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
@@ -138,6 +139,7 @@ class _RecoverableSession(_WrappedSession):
                 return call(self._sess)
             except LOST as error:
                 _log_lost("An error was raised.", "in", _CLOSED, error)
+                say(_AGAIN)
                 self.close()
 
 
@@ -249,6 +251,10 @@ def _merge_run_options(options: RunOptions, others: RunOptions) -> None:
     debug.reset_disk_byte_usage = debug.reset_disk_byte_usage or others.debug_options.reset_disk_byte_usage
 
 
+_AGAIN = (
+    "MonitoredSession runs the step again in a new session. What the lost attempt had updated may count twice: a step "
+    "runs at least once, as in TensorFlow."
+)
 _CLOSED = "The current session will be closed and a"
 
 

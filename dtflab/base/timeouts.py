@@ -12,7 +12,8 @@ import os
 class Timeouts:
     """Waiting times: `connect` for a session's target, `tasks` for the others, `notice` between two reminders.
 
-    `recovery` is how long at most a client that waits for its chief rests between two looks.
+    `recovery` is how long at most a client that waits for its chief rests between two looks. A task that answers no
+    ping for `silence` seconds is reported; after twice that it is given up.
     """
 
     def __init__(self) -> None:
@@ -20,6 +21,7 @@ class Timeouts:
         self.tasks = _from_environment("TASKS", 300.0)
         self.notice = _from_environment("NOTICE", 5.0)
         self.recovery = _from_environment("RECOVERY", 1.0)
+        self.silence = _from_environment("SILENCE", 30.0)
 
     def as_environment(self) -> dict[str, str]:
         """The variables that give a child process the same values."""
