@@ -1,7 +1,7 @@
 """A cluster that a session brings (`ConfigProto.cluster_def`): which task of it is this server?
 
 Stands for the part of `master.cc` and `grpc_server_lib.cc` (WorkerCacheFactory) that TensorFlow calls ClusterSpec
-propagation. Left out: the names that a session's tasks had before it.
+propagation. Left out: `share_cluster_devices_in_session`, for functions that call other tasks.
 
 Rules: the master is the task whose address is the session's target. Each worker gets the name of its own task there,
 and checks the port. Errors are TensorFlow's.
@@ -10,6 +10,7 @@ and checks the port. Errors are TensorFlow's.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
@@ -25,11 +26,10 @@ _invalid = errors.InvalidArgumentError.of
 
 def checked(cluster_def: ClusterDef) -> ClusterSpec:
     """The tasks of a cluster that came in a message; InvalidArgumentError for one that can't be."""
-    names = [job.name for job in cluster_def.job]
-    for name in names:
+    for name, count in Counter(job.name for job in cluster_def.job).items():
         if not _JOB.fullmatch(name):
             raise _invalid(f"{name!r} can't be the name of a job, which has letters, digits and _, a letter first.")
-        if names.count(name) > 1:
+        if count > 1:
             raise _invalid(f"Duplicate job ID in cluster specification: {name}")
     spec = ClusterSpec(cluster_def)
     for job, index, address in members(spec):
