@@ -1,4 +1,4 @@
-"""What fuzzing found, each once, by name: from outside it was INTERNAL, a wrong exception, or gigabytes."""
+"""Findings of fuzzing, each once, by name: from outside it was INTERNAL, a wrong exception, or gigabytes."""
 
 from __future__ import annotations
 
