@@ -40,7 +40,7 @@ def test_it_trains_a_model(target, use_resource, devices):
 
 
 def test_a_task_that_is_waited_for_answers_every_ping(target):
-    """Two hundred in a second or two: so many of HTTP/2's own would end the connection, and the step with it."""
+    """Two hundred in a second or two: that many of HTTP/2's own would end the connection, and the step with it."""
     with tf.device(PS):
         queue = tf.FIFOQueue(1, tf.float32, shared_name="awaited")
         x, put = queue.dequeue(), queue.enqueue(5.0)
