@@ -153,6 +153,25 @@ def address_taken():
         tf.train.Server(cluster.spec, "worker", 0)
 
 
+def bring(job):
+    """Run a step in a cluster of which the server is task 0 of that job, or no task."""
+    server = tf.train.Server.create_local_server()
+    try:
+        addresses = [server.target.removeprefix("grpc://")] if job else ["localhost:1"]
+        brought = tf.train.ClusterSpec({job or "worker": addresses}).as_cluster_def()
+        tf.Session(server.target, config=tf.ConfigProto(cluster_def=brought)).run(tf.constant(1))
+    finally:
+        server.stop()
+
+
+def not_in_its_cluster():
+    bring("")
+
+
+def named_as_at_its_start():
+    bring("localhost")
+
+
 def task_gone():
     with tf.Cluster(worker=1) as cluster:
         sess = tf.Session(cluster.target)
@@ -242,7 +261,8 @@ def no_session():
 
 PROGRAMS = [
     uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
-    nobody, no_certificates, no_token, stopped, silent, blocked, run_again, address_taken, task_gone, too_few_tasks,
+    nobody, no_certificates, no_token, stopped, silent, blocked, run_again, address_taken, not_in_its_cluster,
+    named_as_at_its_start, task_gone, too_few_tasks,
     too_large, file_outside, port_0, no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full,
     contrib, unwritten, no_question, no_session,
 ]  # fmt: skip
