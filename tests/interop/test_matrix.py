@@ -69,7 +69,8 @@ def over_tls(peers, tmp_path_factory):
 def test_alone_over_tls(lab, over_tls, program, master):
     """TensorFlow has no TLS, so it is one of the columns only."""
     way = Way("dtflab", "dtflab", "dtflab", master)
-    site = lab.site(way) | {"target": f"grpc://{over_tls.cluster[master][0]}"}
+    tasks = {job: address for job, (address,) in over_tls.cluster.items()}
+    site = lab.site(way) | {"target": f"grpc://{tasks[master]}", "addresses": (tasks["ps"], tasks["worker"])}
     expected = lab.expected(program, way, lambda way, client, _: client.run(program, site=lab.site(way)))
     check(over_tls.client.run(program, site=site), expected)
 
