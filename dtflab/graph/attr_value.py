@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.dtypes import DType, dtype_text
+from dtflab.graph.dtypes import DType
 from dtflab.graph.function_attr import FunctionAttr
 from dtflab.graph.op_registry import AttrDef
 from dtflab.graph.tensor_proto import listed_values, make_ndarray, make_tensor_proto
@@ -54,13 +54,14 @@ def expanded(attrs: Mapping[str, Any], messages: Mapping[str, Any]) -> int:
     """The bytes of tensors in attributes that their messages, which list fewer elements, do not have."""
     found = 0
     for name, value in attrs.items():
-        if isinstance(value, np.ndarray | list) and name in messages:
+        if isinstance(value, _MAY_HOLD_TENSORS) and name in messages:
             tensors = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, np.ndarray)]
             nbytes = sum(tensor.nbytes for tensor in tensors if any(tensor.strides))
             found += max(0, nbytes - int(messages[name].ByteSize())) if nbytes > _SMALL else 0
     return found
 
 
+_MAY_HOLD_TENSORS = (np.ndarray, list)
 _SMALL = 1 << 12  # bytes of a tensor that is not counted: a node of a message takes as much memory
 
 
@@ -174,19 +175,12 @@ def read(message: Any, attr: AttrDef | None = None) -> Any:
         value = getattr(message, wanted)
         if wanted in _FROM_FIELD:
             value = _FROM_FIELD[wanted](value)
-    if kind in ("type", "list(type)"):
-        _check_no_reference(attr, value)
+    types = [value] if kind == "type" else value if kind == "list(type)" else ()
+    if any(dtype._is_ref_dtype for dtype in types):
+        raise ValueError(f"AttrValue must not have reference type value for attr '{attr.name}'")
     if attr.allowed is not None or attr.minimum is not None:
         check(attr, value)
     return value
-
-
-def _check_no_reference(attr: AttrDef, value: Any) -> None:
-    for dtype in value if isinstance(value, list) else (value,):
-        if dtype._is_ref_dtype:
-            raise ValueError(
-                f"AttrValue must not have reference type value of {dtype_text(dtype)}_ref for attr '{attr.name}'"
-            )
 
 
 def _read_list(message: Any, field: str) -> list[Any]:

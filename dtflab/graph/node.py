@@ -26,7 +26,7 @@ def parse_edge(text: str) -> Edge:
 
     Stands for ParseTensorName of `core/graph/tensor_id.cc`.
     """
-    found = _INDEXED.fullmatch(text)
+    found = _INDEXED.fullmatch(text) if ":" in text else None
     return (found[1], int(found[2])) if found else (text, 0)
 
 

@@ -76,7 +76,8 @@ def node_from_proto(message: NodeDef, library: Library | None = None) -> Node:
         if library is not None:
             attrs = {name: bound(value, library) for name, value in attrs.items()}
         outputs = op_def.output_types(attrs)
-        _check_class(attrs.get("_class", []))
+        if "_class" in attrs:
+            _check_class(attrs["_class"])
     except MALFORMED as error:
         raise invalid(f"{said(error)}; NodeDef: {{{{node {message.name}}}}}; {_signature(op_def)}") from error
     inputs, controls = _read_inputs(message)

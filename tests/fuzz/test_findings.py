@@ -25,6 +25,7 @@ from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.protos.meta_graph_pb2 import MetaGraphDef
 from dtflab.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 from dtflab.protos.tensor_pb2 import TensorProto
+from dtflab.sim.predictions.points import PredictionError, number
 from tests.fuzz import graphs, served
 from tests.fuzz.targets import Files, record
 
@@ -327,6 +328,12 @@ def test_a_meta_graph_with_a_damaged_variable(tmp_path):
     path.write_bytes(message.SerializeToString())
     with pytest.raises(ValueError, match=f"Collection 'variables' holds what can't be read: DecodeError.*{path}"):
         tf.train.import_meta_graph(str(path))
+
+
+def test_a_point_with_a_number_beyond_floats():
+    with pytest.raises(PredictionError, match="a number was expected"):
+        number(10**400)
+    assert number(10**30) == 1e30
 
 
 def chunk(kind, data):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +118,8 @@ def number(value: Any, what: str = "value") -> float:
     if isinstance(value, str) and (found := _NUMBER.match(value.lstrip(" ~≈<>≤≥"))):
         read = float(found[0].replace(",", "")) if re.search(r"\d", found[0]) else math.nan
     else:
-        read = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+        is_one = isinstance(value, int | float) and not isinstance(value, bool)
+        read = float(value) if is_one and abs(value) <= sys.float_info.max else math.nan  # JSON's may be longer
     if not math.isfinite(read):
         raise PredictionError(f"{what} is {value!r}: a number was expected")
     return read
