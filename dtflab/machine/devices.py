@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.base.malformed import said
 from dtflab.files.env import DEFAULT
 from dtflab.graph import op_registry
 from dtflab.graph.node import Node
@@ -68,6 +69,9 @@ class Device:
             kernel = self.wrapped(op.bind(*given), node)
         except NotImplementedError as error:
             raise errors.UnimplementedError.of(f"{error}\n\t [[{{{{node {node.name}}}}}]] on {self.name}") from None
+        except (LookupError, ArithmeticError, AttributeError) as error:  # of attributes that no program can give
+            text = f"{said(error)}\n\t [[{{{{node {node.name}}}}}]] on {self.name}"
+            raise errors.InvalidArgumentError.of(text) from error
         if op.into is not None and self.xp is np:
             kernel = forwarding(self.wrapped(op.into(*given), node), kernel, len(node.inputs))
         return on_one_thread(kernel) if op.blas else kernel

@@ -215,6 +215,15 @@ def test_functions_nested_beyond_the_stack(server):
         ask(server, master.CreateSessionRequest(graph_def=graphs.calls(2000, 1)))
 
 
+def test_a_kernel_that_its_attributes_make_impossible(server):
+    made = constant()
+    made.node[1].op = "Cast"
+    made.node[1].ClearField("attr")
+    made.node[1].attr["SrcT"].type, made.node[1].attr["DstT"].type = 1, 20  # to a resource
+    with pytest.raises(INVALID, match=r"KeyError: 20\s.*node y"):
+        ask(server, worker.RegisterGraphRequest(session_handle="session", graph_def=made))
+
+
 def test_a_range_of_tensors_is_refused_before_it_is_computed():
     """From two milliard equal starts: comparing them took 36 s."""
     made = GraphDef()
@@ -334,6 +343,15 @@ def test_a_point_with_a_number_beyond_floats():
     with pytest.raises(PredictionError, match="a number was expected"):
         number(10**400)
     assert number(10**30) == 1e30
+
+
+def test_a_meta_graph_whose_variables_are_numbers(tmp_path):
+    message = MetaGraphDef()
+    message.collection_def["variables"].int64_list.value.append(3)
+    path = tmp_path / "m.meta"
+    path.write_bytes(message.SerializeToString())
+    with pytest.raises(ValueError, match=f"AttributeError.*; in file {path}"):
+        tf.train.import_meta_graph(str(path))
 
 
 def chunk(kind, data):

@@ -43,13 +43,18 @@ def import_meta_graph(
     """
     message = _as_meta_graph_def(meta_graph_or_file)
     try:
-        variables, _ = import_scoped_meta_graph_with_return_elements(
-            message, clear_devices, import_scope=import_scope, **kwargs
-        )
-    except ValueError as error:
+        return _imported(message, clear_devices, import_scope, **kwargs)
+    except (ValueError, LookupError, ArithmeticError, AttributeError) as error:
         if isinstance(meta_graph_or_file, Message):
             raise
-        raise ValueError(f"{error}; in file {meta_graph_or_file}") from error
+        raise ValueError(f"{said(error)}; in file {meta_graph_or_file}") from error
+
+
+def _imported(message: MetaGraphDef, clear_devices: bool, import_scope: str | None, **kwargs: Any) -> Saver | None:
+    """The saver of a graph that is added."""
+    variables, _ = import_scoped_meta_graph_with_return_elements(
+        message, clear_devices, import_scope=import_scope, **kwargs
+    )
     if message.HasField("saver_def"):
         scope = import_scope
         if variables:
