@@ -10,8 +10,9 @@ from tests.notebook.cells import cell, magic
 
 
 @pytest.mark.processes
-@pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="pip install dtflab[tensorflow]")
 def test_a_step_side_by_side_on_clusters_of_the_graphs_shape(model):
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("pip install dtflab[tensorflow]")
     found = magic(model, "%dtf_conformance [y, v] --feed {x: [3.0, 4.0]}", "found")
     assert found.same, found
     assert [row.name for row in found.rows if row.kind == "value"] == ["y:0", "v:0"]
