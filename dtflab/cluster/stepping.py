@@ -64,22 +64,22 @@ class Stepping:
         return _text({"number": number, **_state(steps)})
 
     def _next(self, data: Buffer, call: Answering) -> bytes:
-        asked = json.loads(bytes(data))
-        steps = self._found(asked["number"]).steps
+        number, patient = _request(data)
+        steps = self._found(number).steps
         call.on_end(lambda why: steps.close())
-        record = steps._run(asked["patient"])
+        record = steps._run(patient)
         return _text({"record": record, **_state(steps)})
 
     def _nodes(self, data: Buffer, call: Answering) -> bytes:
-        return _text(self._found(json.loads(bytes(data))["number"]).steps.nodes)
+        return _text(self._found(_request(data)[0]).steps.nodes)
 
     def _values(self, data: Buffer, call: Answering) -> Pieces:
-        held = self._found(json.loads(bytes(data))["number"])
+        held = self._found(_request(data)[0])
         values: Sequence[object] = held.steps.finish()
         return serialize_named(held.response, "tensor", zip(held.request.fetch, values, strict=True))
 
     def _close(self, data: Buffer, call: Answering) -> bytes:
-        self._drop(json.loads(bytes(data))["number"])
+        self._drop(_request(data)[0])
         return _text({})
 
     def _drop(self, number: int) -> None:
@@ -91,6 +91,15 @@ class Stepping:
             return self._held[number]
         except KeyError:
             raise errors.InvalidArgumentError.of(f"No step {number} stands still here.") from None
+
+
+def _request(data: Buffer) -> tuple[int, bool]:
+    """The number of a step, and whether to wait if no node is ready; InvalidArgumentError for anything else."""
+    try:
+        asked = json.loads(bytes(data))
+        return int(asked["number"]), bool(asked.get("patient"))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        raise errors.InvalidArgumentError.of(f"Unable to parse the request for a step by hand: {error!r}") from None
 
 
 def _as_it_is(error: BaseException) -> BaseException:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import stubs
+from dtflab.cluster.stepping import Stepping
 from dtflab.graph.apply_op import apply_op
 from tests.cluster.two_tasks import until
 from tests.graphs import build, recipes, run, run_in_steps
@@ -501,3 +502,16 @@ def test_a_step_of_another_process_that_waits_can_be_given_up(elsewhere):
         until(lambda: not [line for line in elsewhere.waits() if "row" in line], "nothing waits")
         session.run(queue.enqueue(1.0))
         assert session.step_through(row).finish() == 1.0
+
+
+@pytest.mark.parametrize(
+    "nonsense", [b"", b"{", b"[]", b"{}", b'{"number": "x"}', b'{"number": 7}', b"[" * 9999, b"\xff"]
+)
+@pytest.mark.parametrize("method", ["NextSet", "StepNodes", "StepValues", "CloseStep"])
+def test_a_malformed_request_for_a_step_is_an_invalid_argument(method, nonsense):
+    methods = Stepping(None).methods()
+    if method == "CloseStep" and nonsense == b'{"number": 7}':
+        assert methods[method](nonsense, None) == b"{}"  # of a step that is over
+        return
+    with pytest.raises(errors.InvalidArgumentError):
+        methods[method](nonsense, None)
