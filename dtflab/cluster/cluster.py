@@ -38,6 +38,7 @@ from dtflab.hardware.parts import Processor
 from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.console import say
 from dtflab.machine.hosts import definition_of, published_once
 from dtflab.machine.registry import HostCards
 from dtflab.protos.config_pb2 import ConfigProto
@@ -56,7 +57,9 @@ class Cluster:
     A job is a number of tasks or a list of addresses. `engine` says where tasks live: "inprocess", objects of this
     process whose addresses are only names (`listen=True` binds loopback ports too); "process", one OS process each;
     "tensorflow", the same with TensorFlow's own servers (`pip install dtflab[tensorflow]`), which listen on all
-    networks. `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
+    networks; "attached", tasks that run already, wherever they were started: `Cluster(["host:2222"],
+    engine="attached")`, where one address is enough if all tasks are dtflab's. `timeout` is how long a task may take to
+    come up, in seconds; UnavailableError names the one that did not.
 
     `credentials`, a dtflab.Credentials, are what the tasks ask for and show each other. Without any, tasks in processes
     of their own get a new token, so that only sessions of this program, and what has `cluster.credentials`, can call
@@ -107,6 +110,8 @@ class Cluster:
         self._engine = ENGINES[engine](listen)
         self.credentials = _credentials(credentials, token, self._engine)
         self._engine.check(gpus is not None, self.credentials)
+        if not self._engine.owns and (config is not None or visible_devices):
+            raise ValueError("config=… and visible_devices=… are for tasks that a cluster starts: leave them out.")
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
         self.world: World | None = None
@@ -160,7 +165,8 @@ class Cluster:
     @property
     def target(self) -> str:
         """The session target of the first worker, or of the first task if there is no job `worker`."""
-        return self.target_of("worker") if "worker" in self.spec.jobs else self.tasks[0].target
+        workers = self.spec.task_indices("worker") if "worker" in self.spec.jobs else []
+        return self.target_of("worker", workers[0]) if workers else self.tasks[0].target
 
     def client(self, job: str, index: int = 0) -> Client:
         """The details that a program needs to be that task's client: target, device, cluster spec."""
@@ -275,11 +281,13 @@ class Cluster:
 
     def kill(self, job: str, index: int = 0) -> None:
         """End one task at once, as a crash would."""
+        self._check_owns("kill")
         self.task(job, index).kill()
         self._manager.look_again()
 
     def restart(self, job: str | None = None, index: int = 0) -> None:
         """End one task, or all without a job, and restart it at the same address, without variables."""
+        self._check_owns("restart")
         chosen = range(len(self.tasks)) if job is None else [self.tasks.index(self.task(job, index))]
         self._stop_tasks([self.tasks[number] for number in chosen])
         self._homes.open()
@@ -290,8 +298,22 @@ class Cluster:
             self.tasks[number].wait_ready(self._timeout)
         self._manager.look_again()
 
+    @property
+    def owns_tasks(self) -> bool:
+        """Whether the cluster has started its tasks, and ends them."""
+        return self._engine.owns
+
+    def _check_owns(self, what: str) -> None:
+        if not self.owns_tasks:
+            raise errors.FailedPreconditionError.of(
+                f"{self.name} is attached to tasks that were started elsewhere, and does not {what} them. Do that "
+                "where they were started; sessions and this cluster find a task again at its address."
+            )
+
     def stop(self) -> None:
-        """End all tasks. Variables are gone; nothing is left running."""
+        """End all tasks: variables are gone, and nothing is left running. Attached tasks run on, and a line says so."""
+        if self in _alive and not self.owns_tasks:
+            say(f"{self.name} is detached: its tasks were started elsewhere, and run on.")
         with contextlib.ExitStack() as each:  # also when one of them fails, or at a second Ctrl-C
             each.callback(self._manager.look_again)  # nobody waits for a stopped cluster
             each.callback(self._homes.close)
@@ -416,7 +438,7 @@ def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostC
 def lost_tasks(address: str) -> list[str]:
     """The tasks that have ended in the cluster of this process to which `address` belongs."""
     for cluster in list(_alive):
-        if any(task.address == address for task in cluster.tasks):
+        if cluster.owns_tasks and any(task.address == address for task in cluster.tasks):
             return [f"{task.name} at {task.address}" for task in cluster.tasks if task.state != "running"]
     return []
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dtflab.cluster import addresses
+from dtflab.cluster.attached import Attached
 from dtflab.cluster.process import KINDS, Kind, ProcessTask
 from dtflab.cluster.server import Server
 from dtflab.cluster.views import VIEWS
@@ -57,6 +58,7 @@ class Engine(Protocol):
     are: str  # what its tasks are, for messages
     is_dtflab: bool  # its tasks have simulated GPUs, and report what they hold
     makes_token: bool  # its tasks ask for a token of their own unless the program says otherwise
+    owns: bool  # its tasks are started, ended and restarted by their cluster
 
     def check(self, simulates: bool, credentials: Credentials) -> None:
         """Raise FailedPreconditionError for a missing package, ValueError for what its tasks can't have."""
@@ -74,6 +76,7 @@ class InProcess:
     are = "objects of this process"
     is_dtflab = True
     makes_token = False
+    owns = True
 
     def __init__(self, listen: bool = False) -> None:
         self._listen = listen
@@ -130,6 +133,8 @@ class InProcessTask:
 class Processes:
     """Tasks that are processes of this machine."""
 
+    owns = True
+
     def __init__(self, name: str, kind: Kind, listen: bool = True) -> None:
         self._name, self._kind = name, kind  # they always listen
         self.are, self.is_dtflab, self.makes_token = kind.are, kind.is_dtflab, kind.is_dtflab
@@ -151,5 +156,9 @@ class Processes:
 
 
 ENGINES: Mapping[str, Callable[[bool], Engine]] = MappingProxyType(
-    {"inprocess": InProcess, **{name: functools.partial(Processes, name, kind) for name, kind in KINDS.items()}}
+    {
+        "inprocess": InProcess,
+        **{name: functools.partial(Processes, name, kind) for name, kind in KINDS.items()},
+        "attached": Attached,
+    }
 )
