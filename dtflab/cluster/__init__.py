@@ -3,7 +3,7 @@
 Read `cluster` (many tasks at once), `cluster_spec` (jobs and addresses), `task` (devices, worker and master of one),
 `server` (how others reach it), `connect` (from a session's target to its master), `propagation` (which task it is in a
 cluster that a session brings).
-How tasks start: `addresses` (where they are), `hosts_of_tasks` (their hosts and cards), `inprocess` (in this process),
+How tasks start: `engines` (what a cluster asks of each), `addresses` (where they are), `hosts_of_tasks` (their hosts and cards), `inprocess` (in this process),
 `process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as a program on any machine), `virtual_time`
 (in a simulated world).
 How they ask each other: `master_stub` (calls of a client become messages), `worker_stub` (those of a master or another

@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import PLAIN, Credentials
@@ -27,13 +27,10 @@ from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.clients import Client, Clients
-from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.engines import ENGINES, Engine, InProcessTask, RunningTask, Setup
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
-from dtflab.cluster.process import KINDS, ProcessTask
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable
-from dtflab.cluster.server import Server
 from dtflab.cluster.task import calls_of
-from dtflab.cluster.views import VIEWS
 from dtflab.cluster.virtual_time import begin_world, check_options, hardware_text, name_of_gpu
 from dtflab.graph import device_spec
 from dtflab.hardware.machines import Machines
@@ -41,7 +38,7 @@ from dtflab.hardware.parts import Processor
 from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
-from dtflab.machine.hosts import Home, definition_of, published_once
+from dtflab.machine.hosts import definition_of, published_once
 from dtflab.machine.registry import HostCards
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.virtual.clock import VirtualClock
@@ -49,64 +46,8 @@ from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
 from dtflab.virtual.world import World
 
-ENGINES = ("inprocess", *KINDS)
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
-
-
-class RunningTask(Protocol):
-    """A task as its engine knows it."""
-
-    name: str
-    address: str
-    target: str
-
-    @property
-    def state(self) -> str: ...
-    def devices(self) -> list[Any]: ...
-    def view(self, name: str) -> Sequence[Any]: ...
-    def stop(self) -> None: ...
-    def kill(self) -> None: ...
-
-
-class InProcessTask:
-    """A task in this process."""
-
-    def __init__(
-        self,
-        spec: ClusterSpec,
-        job: str,
-        index: int,
-        config: ConfigProto | None,
-        listen: bool,
-        clock: Clock,
-        home: Home,
-        credentials: Credentials,
-    ) -> None:
-        self.server = Server(
-            spec, job, index, config=config, credentials=credentials, listen=listen, clock=clock, home=home
-        )
-        self.name = self.server.task.name
-        self.address = self.server.task.address
-        self.target = self.server.target
-
-    @property
-    def state(self) -> str:
-        return "stopped" if self.server.task.stopped else "running"
-
-    def stop(self) -> None:
-        """End the task."""
-        self.server.stop()
-
-    def devices(self) -> list[Any]:
-        """DeviceAttributes of its devices."""
-        return self.server.task.worker.get_status()
-
-    def view(self, name: str) -> Sequence[Any]:
-        """The rows of a view of the task (views.VIEWS)."""
-        return VIEWS[name](self.server.task)
-
-    kill = stop
 
 
 class Cluster:
@@ -162,31 +103,30 @@ class Cluster:
         check_options(clock, engine, listen, options)
         if engine not in ENGINES:
             raise ValueError(f"Unknown engine {engine!r}: choose one of {', '.join(ENGINES)}.")
-        self.engine, self._kind = engine, KINDS.get(engine)
-        self.credentials = _credentials(credentials, token, engine)
-        if self._kind is not None:
-            self._kind.check(engine, gpus is not None, self.credentials)
+        self.engine = engine
+        self._engine = ENGINES[engine](listen)
+        self.credentials = _credentials(credentials, token, self._engine)
+        self._engine.check(gpus is not None, self.credentials)
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
         self.world: World | None = None
-        self.spec = addresses.spec_of(spec, jobs, self.name, with_ports=listen or self._kind is not None)
-        if self._kind is not None:
-            addresses.check_loopback(self.spec, engine)
+        self.spec = self._engine.spec(spec, jobs, self.name)
         if gpus is None and gpu is not None and clock == "virtual":
             gpus = 1
         self._homes = Homes(
             self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
             clock == "virtual",
         )  # fmt: skip
-        self._config, self._listen, self._timeout = config, listen, timeout
+        self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock)
+        self._timeout = timeout
         self._manager = ResourceManager(self._capacities, self.clock)
         self._members = [(job, index) for job in self.spec.jobs for index in self.spec.task_indices(job)]
         self.tasks: list[RunningTask] = []
         try:
             for member in self._members:
-                self.tasks.append(self._new_task(*member))
+                self.tasks.append(self._engine.start(self._setup, *member))
             for task in self.tasks:
-                self._await_ready(task)
+                task.wait_ready(timeout)
             if isinstance(self.clock, VirtualClock):
                 members = [task.server.task for task in self.tasks if isinstance(task, InProcessTask)]
                 self.world = begin_world(self.clock, members, options)
@@ -194,8 +134,7 @@ class Cluster:
         except BaseException:
             try:
                 for task in self.tasks:
-                    if isinstance(task, ProcessTask):
-                        task.ask_to_end(grace=False)  # nothing is in it yet
+                    task.ask_to_end(grace=False)  # nothing is in it yet
             finally:
                 self.stop()
             raise
@@ -205,17 +144,6 @@ class Cluster:
         if self not in _alive:  # else it is begun again, task by task
             clocks.begin(self.clock)
         _alive.add(self)
-
-    def _new_task(self, job: str, index: int) -> RunningTask:
-        if self._kind is not None:
-            environment = self._homes.environment(job, index)
-            return ProcessTask(self.spec, job, index, self._config, environment, self.engine, self.credentials)
-        home = self._homes.of(job, index)
-        return InProcessTask(self.spec, job, index, self._config, self._listen, self.clock, home, self.credentials)
-
-    def _await_ready(self, task: RunningTask) -> None:
-        if isinstance(task, ProcessTask):
-            task.wait_ready(self._timeout)
 
     def task(self, job: str, index: int = 0) -> RunningTask:
         """One task; ValueError if the cluster has no such task."""
@@ -357,9 +285,9 @@ class Cluster:
         self._homes.open()
         self._begin()
         for number in chosen:
-            self.tasks[number] = self._new_task(*self._members[number])
+            self.tasks[number] = self._engine.start(self._setup, *self._members[number])
         for number in chosen:
-            self._await_ready(self.tasks[number])
+            self.tasks[number].wait_ready(self._timeout)
         self._manager.look_again()
 
     def stop(self) -> None:
@@ -381,8 +309,7 @@ class Cluster:
             for task in tasks:
                 each.callback(task.stop)
             for task in tasks:
-                if isinstance(task, ProcessTask):
-                    each.callback(task.ask_to_end)
+                each.callback(task.ask_to_end)
 
     def __enter__(self) -> Cluster:
         return self
@@ -400,10 +327,10 @@ class Cluster:
         One line each, also for a task that does not answer, and for TensorFlow servers, which do not report it.
         """
         lines = self._manager.waiting()
-        if self._kind is not None and not self._kind.is_dtflab:
+        if not self._engine.is_dtflab:
             silent = [task.name for task in self.tasks if task.state == "running"]
             names = ", ".join(silent)
-            return lines + [f"In {self._kind.are}, which do not report what they wait for: {names}"] * bool(silent)
+            return lines + [f"In {self._engine.are}, which do not report what they wait for: {names}"] * bool(silent)
         for task in self.tasks:
             try:
                 lines += task.view("Waits")
@@ -427,8 +354,11 @@ class Cluster:
 
     def _rows(self, view: str) -> list[Any]:
         """The rows of a view of each task; NotImplementedError if the tasks do not report it."""
-        if self._kind is not None and not self._kind.is_dtflab:
-            raise self._kind.not_reported(self.name, view.lower())
+        if not self._engine.is_dtflab:
+            raise NotImplementedError(
+                f"The tasks of {self.name} are {self._engine.are}, which do not report their {view.lower()}. Look at "
+                "them in a cluster with engine='inprocess'."
+            )
         return [row for task in self.tasks for row in task.view(view)]
 
     def calls(self) -> list[Call]:
@@ -468,11 +398,11 @@ class Cluster:
         return f"<p><b>{html.escape(self.name)}</b> ({html.escape(self.how)})</p>{rows}"
 
 
-def _credentials(given: Credentials | None, token: str | None, engine: str) -> Credentials:
+def _credentials(given: Credentials | None, token: str | None, engine: Engine) -> Credentials:
     """Choose those given, those in DTFLAB_CREDENTIALS, or a new token; then put another token in, if one is given."""
     found = the_credentials.own(given)
     if token == "new":
-        is_new = engine == "process" and found == PLAIN
+        is_new = engine.makes_token and found == PLAIN
         return Credentials(token=the_credentials.new_token()) if is_new else found
     return replace(found, token=token or "")
 

@@ -66,13 +66,6 @@ class Kind(NamedTuple):
         if credentials != PLAIN and not self.is_dtflab:
             raise ValueError(f"{self.are} know neither TLS nor tokens: leave credentials, or choose engine='process'.")
 
-    def not_reported(self, cluster: str, what: str) -> NotImplementedError:
-        """The error of a question that no task of the cluster answers."""
-        return NotImplementedError(
-            f"The tasks of {cluster} are {self.are}, which do not report their {what}. Look at them in a cluster with "
-            "engine='inprocess'."
-        )
-
 
 def _dtflab_server(definition: ServerDef, credentials: Credentials) -> Any:
     from dtflab.cluster.server import Server

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from dtflab.base import errors
 from dtflab.cluster import inprocess
-from dtflab.cluster.cluster import Cluster, RunningTask, device_label
+from dtflab.cluster.cluster import Cluster, device_label
+from dtflab.cluster.engines import RunningTask
 from dtflab.graph import device_spec
 from dtflab.viz.drawing.palette import look, together
 

@@ -14,7 +14,8 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from dtflab import viz
 from dtflab.base import errors
 from dtflab.base.nest import leaves
-from dtflab.cluster.cluster import ENGINES, Cluster
+from dtflab.cluster.cluster import Cluster
+from dtflab.cluster.engines import ENGINES
 from dtflab.grading import choices, grade
 from dtflab.grading.catalogue import all_questions
 from dtflab.graph import default_stacks, scopes

@@ -16,7 +16,8 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from dtflab.cluster.cluster import Cluster, RunningTask
+from dtflab.cluster.cluster import Cluster
+from dtflab.cluster.engines import RunningTask
 from dtflab.graph import device_spec, scopes
 from dtflab.notebook.magics import DtfMagics
 from dtflab.runtime.session import Session, open_sessions

@@ -14,7 +14,8 @@ from dtflab.base import errors
 from dtflab.base.events import Call
 from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
-from dtflab.cluster.cluster import Cluster, RunningTask, device_label
+from dtflab.cluster.cluster import Cluster, device_label
+from dtflab.cluster.engines import RunningTask
 from dtflab.machine.watch import Watch
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together

@@ -20,7 +20,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dtflab.base import tf_logging
-from dtflab.cluster.cluster import Cluster, InProcessTask
+from dtflab.cluster.cluster import Cluster
+from dtflab.cluster.engines import InProcessTask
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
