@@ -20,7 +20,7 @@ from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
     from dtflab.cluster.engines import Setup
-    from dtflab.cluster.grpc_transport import WorkerStub
+    from dtflab.cluster.worker_stub import WorkerStub
 
 _FRESH_S = 1.0  # for which a task's state is not asked again
 _ANSWER_S = 2.0  # for a task that is asked for its state
@@ -156,9 +156,9 @@ def _short(task: _Found) -> str:
 
 
 def _stub(task: str, address: str, credentials: Credentials) -> WorkerStub:
-    from dtflab.cluster.grpc_transport import WorkerStub
+    from dtflab.cluster.worker_stub import WorkerStub
 
-    return WorkerStub(task, address, None if credentials == PLAIN else credentials)
+    return WorkerStub.at(task, address, None if credentials == PLAIN else credentials)
 
 
 class AttachedTask:

@@ -60,7 +60,7 @@ def guarded(serve, places):
 
 
 def over_the_wire(server):
-    return f"grpc://127.0.0.1:{server._service.port}"
+    return f"grpc://127.0.0.1:{server.task.endpoint.port}"
 
 
 def step(server, make, target=over_the_wire):
