@@ -30,6 +30,7 @@ from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.machine.console import aside
 from dtflab.protos import worker_pb2 as messages
+from dtflab.protos.link_pb2 import LimitedSessionRequest
 from dtflab.runtime.blocked import tensor_wait
 from dtflab.runtime.rendezvous import Done
 from dtflab.runtime.transport import SHARED, Scope
@@ -135,6 +136,11 @@ class WorkerStub:
             server_def=scope.server_def,
             isolate_session_state=scope.isolated,
         )
+        if scope.files is not None:
+            limited = LimitedSessionRequest(session=request.SerializeToString(), folder=scope.files)
+            with contextlib.suppress(errors.UnimplementedError):  # TensorFlow's server, which opens what it is asked to
+                self._call("CreateLimitedSession", limited)
+                return
         self._call("CreateWorkerSession", request)
 
     def delete_worker_session(self, session: str) -> None:

@@ -128,10 +128,14 @@ Explain = Callable[[errors.OpError | KeyboardInterrupt], BaseException]  # the e
 
 
 class Scope(NamedTuple):
-    """The things that a session has for itself on a task: a cluster that it brings, which names the task; a state."""
+    """The things that a session has for itself on a task: a cluster that it brings, which names the task; a state.
+
+    `files` is the one folder whose files its steps may open, "" for none, because other machines can reach its master.
+    """
 
     server_def: ServerDef | None = None
     isolated: bool = False
+    files: str | None = None
 
 
 SHARED = Scope()  # the state of the task, and its cluster
