@@ -1,7 +1,8 @@
 """A cluster that a session brings (`ConfigProto.cluster_def`): which task of it is this server?
 
 Stands for the part of `master.cc` and `grpc_server_lib.cc` (WorkerCacheFactory) that TensorFlow calls ClusterSpec
-propagation. Left out: `share_cluster_devices_in_session`, for functions that call other tasks.
+propagation. `share_cluster_devices_in_session`, for functions with ops on several tasks, changes nothing: functions are
+inlined before their ops are placed.
 
 Rules: the master is the task whose address is the session's target. Each worker gets the name of its own task there,
 and checks the port. Errors are TensorFlow's.

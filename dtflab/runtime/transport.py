@@ -65,7 +65,7 @@ class MasterInterface(Protocol):
         """Release the session and its partitions."""
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Close all sessions and empty the containers (all of them if none is named) on every task."""
+        """Close all sessions and empty the containers (the default one if none is named) on every task."""
 
     def list_devices(self, handle: str) -> list[DeviceAttributes]:
         """The devices of the session."""

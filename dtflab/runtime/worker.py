@@ -172,4 +172,5 @@ class Worker:
         """The task ends: let go of all state."""
         for session in list(self._sessions):
             self.delete_worker_session(session)
-        self.cleanup_all(())
+        for device in self.devices:
+            device.resources.clear()

@@ -75,7 +75,7 @@ class OwnWorkerSession(WorkerSession):
         """Forget the state of its kernels, and end what it had for itself."""
         super().close()
         for device in self.isolated_devices():
-            device.resources.cleanup(())
+            device.resources.clear()
         if self._members is not None:
             self._members.close()
 
