@@ -8,15 +8,18 @@ cluster is enough. Nothing is started or ended from here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import PLAIN, Credentials
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster.addresses import check_address
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
+from dtflab.machine.console import say
 
 if TYPE_CHECKING:
     from dtflab.cluster.engines import Setup
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 _FRESH_S = 1.0  # for which a task's state is not asked again
 _ANSWER_S = 2.0  # for a task that is asked for its state
+_PAUSE_S = 0.2  # until a task that is not there is asked again
 
 
 class _Found(NamedTuple):
@@ -40,7 +44,6 @@ class Attached:
 
     are = "tasks that were started elsewhere"
     makes_token = False
-    owns = False
 
     def __init__(self, listen: bool = False) -> None:
         if listen:
@@ -211,4 +214,42 @@ class AttachedTask:
         the_credentials.forget(self.address, self._credentials)
 
     def kill(self) -> None:
-        """Do nothing: the cluster has refused."""
+        """Raise FailedPreconditionError."""
+        raise self.not_ours("kill")
+
+    def not_ours(self, what: str) -> errors.OpError:
+        """The error for what can be done only where the task was started."""
+        return errors.FailedPreconditionError.of(
+            f"{device_spec.plain(self.name)} at {self.address} was started elsewhere, and can't be {what}ed from here. "
+            "Do that where it was started; sessions find it again at its address."
+        )
+
+
+class AwaitedTask(AttachedTask):
+    """A task of another host, which a user starts there by a command."""
+
+    def __init__(self, name: str, address: str, credentials: Credentials, command: str) -> None:
+        super().__init__(name, address, credentials)
+        self.command = command
+
+    def wait_ready(self, timeout: float) -> None:
+        """Return when it answers; every `timeouts.notice` seconds a line says how to start it.
+
+        So does UnavailableError if it does not come up in time; ValueError if another task answers.
+        """
+        end, told = REAL.now() + timeout, -math.inf
+        start = f"Start it on {self.address.rpartition(':')[0]}: {self.command}"
+        while True:
+            try:
+                found = device_spec.task_name(self._stub.get_status(_ANSWER_S)[0].name)
+                break
+            except errors.UnavailableError as error:
+                why = error.message.splitlines()[0]
+            if REAL.now() >= end:
+                raise errors.UnavailableError.of(f"{why} It did not come up within {timeout:g} s. {start}")
+            if REAL.now() - told >= timeouts.notice:
+                told = REAL.now()
+                say(f"still waiting for {device_spec.plain(self.name)} at {self.address}. {start}")
+            REAL.sleep(_PAUSE_S)
+        if found != self.name:
+            raise ValueError(f"{self.name} should be at {self.address}, but {found} is there.")

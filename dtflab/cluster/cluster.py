@@ -26,8 +26,9 @@ from dtflab.base.events import Call
 from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
+from dtflab.cluster.attached import AttachedTask, AwaitedTask
 from dtflab.cluster.clients import Client, Clients
-from dtflab.cluster.engines import ENGINES, Engine, InProcessTask, RunningTask, Setup
+from dtflab.cluster.engines import ENGINES, InProcessTask, RunningTask, Setup
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable
 from dtflab.cluster.task import calls_of
@@ -65,6 +66,10 @@ class Cluster:
     of their own get a new token, so that only sessions of this program, and what has `cluster.credentials`, can call
     them. `token` is another one; `token=None` admits everybody on this machine, TensorFlow's programs too.
 
+    engine="process" starts the tasks whose addresses are this machine's. For those of other hosts it shows the command
+    that starts them there, and waits. Such a cluster listens beyond loopback, so it needs `credentials` for TLS, or
+    `insecure=True`; `allow_files` is the folder whose files its steps may open, as of tf.train.Server.
+
     `gpus=2` puts as many simulated GPUs into each host: `gpu="K40"` is their model, `gpu_memory="4GiB"` what each has.
     A job's tasks have a host each if only their number is given; else tasks with the same host part of their addresses
     share its cards. A `ps` sees none, other tasks see all; `visible_devices={"ps": "0", "worker": ["0,1", "2"]}`, texts
@@ -87,6 +92,8 @@ class Cluster:
         timeout: float = 60.0,
         credentials: Credentials | None = None,
         token: str | None = "new",
+        insecure: bool = False,
+        allow_files: Any = None,
         gpus: int | None = None,
         gpu: str | Processor | None = None,
         gpu_memory: int | str | None = None,
@@ -108,10 +115,14 @@ class Cluster:
             raise ValueError(f"Unknown engine {engine!r}: choose one of {', '.join(ENGINES)}.")
         self.engine = engine
         self._engine = ENGINES[engine](listen)
-        self.credentials = _credentials(credentials, token, self._engine)
+        makes_token = self._engine.makes_token and not (insecure and spec is not None)
+        self.credentials = _credentials(credentials, token, makes_token)
         self._engine.check(gpus is not None, self.credentials)
-        if not self._engine.owns and (config is not None or visible_devices):
-            raise ValueError("config=… and visible_devices=… are for tasks that a cluster starts: leave them out.")
+        if engine == "attached" and (config is not None or visible_devices or insecure or allow_files):
+            raise ValueError(
+                "config=…, visible_devices=…, insecure=… and allow_files=… are for tasks that a cluster starts: leave "
+                "them out."
+            )
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
         self.world: World | None = None
@@ -122,7 +133,7 @@ class Cluster:
             self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
             clock == "virtual",
         )  # fmt: skip
-        self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock)
+        self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock, insecure, allow_files)
         self._timeout = timeout
         self._manager = ResourceManager(self._capacities, self.clock)
         self._members = [(job, index) for job in self.spec.jobs for index in self.spec.task_indices(job)]
@@ -281,14 +292,15 @@ class Cluster:
 
     def kill(self, job: str, index: int = 0) -> None:
         """End one task at once, as a crash would."""
-        self._check_owns("kill")
         self.task(job, index).kill()
         self._manager.look_again()
 
     def restart(self, job: str | None = None, index: int = 0) -> None:
         """End one task, or all without a job, and restart it at the same address, without variables."""
-        self._check_owns("restart")
         chosen = range(len(self.tasks)) if job is None else [self.tasks.index(self.task(job, index))]
+        for task in (self.tasks[number] for number in chosen):
+            if isinstance(task, AttachedTask):
+                raise task.not_ours("restart")
         self._stop_tasks([self.tasks[number] for number in chosen])
         self._homes.open()
         self._begin()
@@ -299,21 +311,15 @@ class Cluster:
         self._manager.look_again()
 
     @property
-    def owns_tasks(self) -> bool:
-        """Whether the cluster has started its tasks, and ends them."""
-        return self._engine.owns
-
-    def _check_owns(self, what: str) -> None:
-        if not self.owns_tasks:
-            raise errors.FailedPreconditionError.of(
-                f"{self.name} is attached to tasks that were started elsewhere, and does not {what} them. Do that "
-                "where they were started; sessions and this cluster find a task again at its address."
-            )
+    def attached(self) -> list[AttachedTask]:
+        """The tasks that were started elsewhere, and are not ended from here."""
+        return [task for task in self.tasks if isinstance(task, AttachedTask)]
 
     def stop(self) -> None:
         """End all tasks: variables are gone, and nothing is left running. Attached tasks run on, and a line says so."""
-        if self in _alive and not self.owns_tasks:
-            say(f"{self.name} is detached: its tasks were started elsewhere, and run on.")
+        if self in _alive and self.attached:
+            which = ", ".join(device_spec.plain(task.name) for task in self.attached)
+            say(f"{self.name} is detached from {which}: started elsewhere, they run on.")
         with contextlib.ExitStack() as each:  # also when one of them fails, or at a second Ctrl-C
             each.callback(self._manager.look_again)  # nobody waits for a stopped cluster
             each.callback(self._homes.close)
@@ -413,18 +419,23 @@ class Cluster:
     def status(self) -> str:
         """A line per task, with its devices."""
         lines = (f"  {task.name}  {task.address}  {task.state}  {_devices_of(task)}".rstrip() for task in self.tasks)
-        return "\n".join([repr(self), *lines])
+        return "\n".join([repr(self), *lines, *self.commands()])
+
+    def commands(self) -> list[str]:
+        """For each task of another host: the line that starts it there."""
+        awaited = [task for task in self.tasks if isinstance(task, AwaitedTask)]
+        return [f"on {task.address.rpartition(':')[0]}: {task.command}" for task in awaited]
 
     def _repr_html_(self) -> str:
         rows = html_table(("task", "address", "state"), self.rows())
         return f"<p><b>{html.escape(self.name)}</b> ({html.escape(self.how)})</p>{rows}"
 
 
-def _credentials(given: Credentials | None, token: str | None, engine: Engine) -> Credentials:
+def _credentials(given: Credentials | None, token: str | None, makes_token: bool) -> Credentials:
     """Choose those given, those in DTFLAB_CREDENTIALS, or a new token; then put another token in, if one is given."""
     found = the_credentials.own(given)
     if token == "new":
-        is_new = engine.makes_token and found == PLAIN
+        is_new = makes_token and found == PLAIN
         return Credentials(token=the_credentials.new_token()) if is_new else found
     return replace(found, token=token or "")
 
@@ -438,8 +449,9 @@ def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostC
 def lost_tasks(address: str) -> list[str]:
     """The tasks that have ended in the cluster of this process to which `address` belongs."""
     for cluster in list(_alive):
-        if cluster.owns_tasks and any(task.address == address for task in cluster.tasks):
-            return [f"{task.name} at {task.address}" for task in cluster.tasks if task.state != "running"]
+        if any(task.address == address for task in cluster.tasks):
+            ours = [task for task in cluster.tasks if not isinstance(task, AttachedTask)]  # others may come again
+            return [f"{task.name} at {task.address}" for task in ours if task.state != "running"]
     return []
 
 

@@ -12,10 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dtflab.cluster import addresses
-from dtflab.cluster.attached import Attached
+from dtflab.cluster.attached import Attached, AwaitedTask
 from dtflab.cluster.process import KINDS, Kind, ProcessTask
+from dtflab.cluster.serve import command
 from dtflab.cluster.server import Server
 from dtflab.cluster.views import VIEWS
+from dtflab.machine.hosts import is_loopback
 
 if TYPE_CHECKING:
     from dtflab.base.credentials import Credentials
@@ -50,6 +52,13 @@ class Setup(NamedTuple):
     credentials: Credentials
     homes: Homes
     clock: Clock
+    insecure: bool = False
+    allow_files: Any = None
+
+    @property
+    def reaches(self) -> bool:
+        """Whether its tasks may listen beyond loopback."""
+        return self.insecure or self.credentials.is_tls
 
 
 class Engine(Protocol):
@@ -58,7 +67,6 @@ class Engine(Protocol):
     are: str  # what its tasks are, for messages
     is_dtflab: bool  # its tasks have simulated GPUs, and report what they hold
     makes_token: bool  # its tasks ask for a token of their own unless the program says otherwise
-    owns: bool  # its tasks are started, ended and restarted by their cluster
 
     def check(self, simulates: bool, credentials: Credentials) -> None:
         """Raise FailedPreconditionError for a missing package, ValueError for what its tasks can't have."""
@@ -76,7 +84,6 @@ class InProcess:
     are = "objects of this process"
     is_dtflab = True
     makes_token = False
-    owns = True
 
     def __init__(self, listen: bool = False) -> None:
         self._listen = listen
@@ -99,7 +106,7 @@ class InProcessTask:
     def __init__(self, setup: Setup, job: str, index: int, listen: bool) -> None:
         self.server = Server(
             setup.spec, job, index, config=setup.config, credentials=setup.credentials, listen=listen,
-            clock=setup.clock, home=setup.homes.of(job, index),
+            insecure=setup.insecure, allow_files=setup.allow_files, clock=setup.clock, home=setup.homes.of(job, index),
         )  # fmt: skip
         self.name = self.server.task.name
         self.address = self.server.task.address
@@ -131,9 +138,7 @@ class InProcessTask:
 
 
 class Processes:
-    """Tasks that are processes of this machine."""
-
-    owns = True
+    """Tasks that are processes of this machine; those at addresses of other hosts are started there, by a command."""
 
     def __init__(self, name: str, kind: Kind, listen: bool = True) -> None:
         self._name, self._kind = name, kind  # they always listen
@@ -144,15 +149,24 @@ class Processes:
         self._kind.check(self._name, simulates, credentials)
 
     def spec(self, spec: Any, jobs: dict[str, Any], name: str) -> ClusterSpec:
-        """The addresses given, or free ports of loopback; ValueError for others than loopback's."""
+        """The addresses given, or free ports of loopback; ValueError for others than loopback's of TensorFlow."""
         found = addresses.spec_of(spec, jobs, name, with_ports=True)
-        addresses.check_loopback(found, self._name)
+        if not self.is_dtflab:
+            addresses.check_loopback(found, self._name)
         return found
 
-    def start(self, setup: Setup, job: str, index: int) -> ProcessTask:
-        """Start a process."""
+    def start(self, setup: Setup, job: str, index: int) -> ProcessTask | AwaitedTask:
+        """Start a process, or wait for one that a user starts on another host."""
+        addresses.check_hosts(setup.spec, setup.reaches)
+        address = setup.spec.task_address(job, index)
+        if not self.is_dtflab and (setup.insecure or setup.allow_files is not None):
+            raise ValueError(f"{self.are} know neither insecure=… nor allow_files=…: leave them out.")
+        if not (is_loopback(address) or addresses.is_here(address)):
+            line = command(setup.spec, job, index, setup.credentials, setup.insecure, setup.allow_files)
+            return AwaitedTask(f"/job:{job}/replica:0/task:{index}", address, setup.credentials, line)
         environment = setup.homes.environment(job, index)
-        return ProcessTask(setup.spec, job, index, setup.config, environment, self._name, setup.credentials)
+        options = {"insecure": setup.insecure, "allow_files": setup.allow_files} if self.is_dtflab else {}
+        return ProcessTask(setup.spec, job, index, setup.config, environment, self._name, setup.credentials, options)
 
 
 ENGINES: Mapping[str, Callable[[bool], Engine]] = MappingProxyType(

@@ -51,7 +51,7 @@ class Kind(NamedTuple):
     """A kind of server for children, with all that its cluster must know of it."""
 
     are: str  # what its tasks are, for messages
-    serve: Callable[[ServerDef, Credentials], Any]  # starts the server, in the child
+    serve: Callable[..., Any]  # starts the server, in the child, from a ServerDef, Credentials and options
     stop: Callable[[Any], object]  # ends it
     package: str = ""  # which it needs, and the name of the extra that installs it
     environment: Mapping[str, str] = MappingProxyType({})  # where the parent's says nothing else
@@ -72,10 +72,10 @@ class Kind(NamedTuple):
             raise ValueError(f"{self.are} know neither TLS nor tokens: leave credentials, or choose engine='process'.")
 
 
-def _dtflab_server(definition: ServerDef, credentials: Credentials) -> Any:
+def _dtflab_server(definition: ServerDef, credentials: Credentials, **options: Any) -> Any:
     from dtflab.cluster.server import Server
 
-    return Server(definition, credentials=credentials)
+    return Server(definition, credentials=credentials, **options)
 
 
 def _tensorflow_server(definition: ServerDef, credentials: Credentials) -> Any:
@@ -111,6 +111,7 @@ class ProcessTask:
         environment: Mapping[str, str | None] = MappingProxyType({}),
         engine: str = "process",
         credentials: Credentials = PLAIN,
+        options: Mapping[str, Any] = MappingProxyType({}),  # of its server
     ) -> None:
         self.name = f"/job:{job}/replica:0/task:{index}"
         self.address = spec.task_address(job, index)
@@ -136,18 +137,18 @@ class ProcessTask:
         the_credentials.remember(self.address, credentials)
         self._deadline = 0.0  # the moment at which it is made to end, once it has been asked
         try:
-            self._give(credentials)
+            self._give(asdict(credentials), dict(options))
             self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
         except BaseException:  # Ctrl-C, before any cluster knows the process
             with self._process:
                 self._process.kill()
             raise
 
-    def _give(self, credentials: Credentials) -> None:
-        """Write the credentials into the child's standard input; a pipe holds more than they are."""
+    def _give(self, *what: dict[str, Any]) -> None:
+        """Write the credentials and options into the child's standard input; a pipe holds more than they are."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended already, which `wait_ready` says
-            print(json.dumps(asdict(credentials)), file=self._process.stdin, flush=True)
+            print(json.dumps(what, default=os.fspath), file=self._process.stdin, flush=True)
 
     def _read(self) -> None:
         """Keep what the child prints, and repeat what it says; the last line ends it."""
@@ -279,7 +280,8 @@ def _main(engine: str, encoded: str) -> None:
     mark_lines(_SAID)
     definition = ServerDef.FromString(base64.b64decode(encoded))
     sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
-    server = KINDS[engine].serve(definition, Credentials(**json.loads(sys.stdin.readline())))
+    credentials, options = json.loads(sys.stdin.readline())
+    server = KINDS[engine].serve(definition, Credentials(**credentials), **options)
     print(f"{_READY}\n", end="", flush=True)  # one write, so no line of another thread's gets into it
     sys.stdin.read()
     REAL.spawn(_end_anyway)

@@ -256,8 +256,7 @@ class MasterSession:
         """Tell all tasks of the session."""
         own = self._incarnations[self._client_device]
         for task, worker in self._workers.items():
-            scope = scope_on(task, self._config, self.master.worker.files)
-            worker.create_worker_session(self.handle, self.task, own, scope)
+            worker.create_worker_session(self.handle, self.task, own, scope_on(task, self._config, self.master.worker))
 
     @NO_COLLECTION
     def extend(self, nodes: Sequence[Node]) -> None:

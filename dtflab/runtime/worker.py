@@ -61,11 +61,6 @@ class Worker:
         """Made once: each session keeps those of all tasks, and a cluster of N workers has N sessions."""
         return [device.attributes() for device in self.devices]
 
-    @property
-    def files(self) -> str | None:
-        """The one folder whose files steps here may open, "" for none; None: no limits."""
-        return self.devices[0].env.folder if self.devices else None
-
     def create_worker_session(
         self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
     ) -> None:

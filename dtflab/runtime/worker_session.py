@@ -83,7 +83,7 @@ class OwnWorkerSession(WorkerSession):
 def session_on(worker: Worker, scope: Scope, master: str = "") -> WorkerSession:
     """A session of `master` on a worker, with what its scope says."""
     shared = WorkerSession(worker.task, worker.devices, worker.graphs, worker.peers)
-    if worker.files is not None:
+    if _files(worker) is not None:
         scope = scope._replace(files=None)  # the worker's own limits hold
     if scope == SHARED:
         return shared
@@ -94,15 +94,20 @@ def session_on(worker: Worker, scope: Scope, master: str = "") -> WorkerSession:
     return OwnWorkerSession(shared, members, scope.isolated, env)
 
 
-def scope_on(task: str, config: ConfigProto, files: str | None = None) -> Scope:
-    """The things that a session of that config has for itself on a task.
+def scope_on(task: str, config: ConfigProto, master: Worker) -> Scope:
+    """The things that a session of that config has for itself on a task; `master` is the worker of its master's task.
 
-    A session that brings a cluster has its own state, too, unless it asks for the servers'. `files` limits its files.
+    A session that brings a cluster has its own state, too, unless it asks for the servers'.
     """
     shares = config.experimental.share_session_state_in_clusterspec_propagation
     if not config.cluster_def.job:
-        return Scope(None, config.isolate_session_state and not shares, files)
-    return Scope(server_def(config.cluster_def, task), not shares, files)
+        return Scope(None, config.isolate_session_state and not shares, _files(master))
+    return Scope(server_def(config.cluster_def, task), not shares, _files(master))
+
+
+def _files(worker: Worker) -> str | None:
+    """The one folder whose files steps on a worker may open, "" for none; None: no limits."""
+    return worker.devices[0].env.folder if worker.devices else None
 
 
 def server_def(cluster: ClusterDef, task: str = "") -> ServerDef:

@@ -77,7 +77,8 @@ def test_programs_and_views_work(others):
 def test_stop_leaves_the_tasks_running_and_says_so(others, capsys):
     cluster = attached(others.tasks[0].address, name="theirs")
     cluster.stop()
-    assert "theirs is detached: its tasks were started elsewhere, and run on." in capsys.readouterr().err
+    said = "theirs is detached from /job:ps/task:0, /job:worker/task:0, /job:worker/task:1: started elsewhere, they run"
+    assert said in capsys.readouterr().err
     assert {row[2] for row in cluster.rows()} == {"detached"}
     with tf.Graph().as_default(), tf.Session(others.target) as session:
         assert session.run(tf.constant(3)) == 3
@@ -88,7 +89,7 @@ def test_stop_leaves_the_tasks_running_and_says_so(others, capsys):
 @pytest.mark.parametrize("what", ["kill", "restart"])
 def test_nothing_is_ended_or_started(others, what):
     with attached(others.tasks[0].address) as cluster:
-        with pytest.raises(tf.errors.FailedPreconditionError, match=f"and does not {what} them"):
+        with pytest.raises(tf.errors.FailedPreconditionError, match=f"was started elsewhere, and can't be {what}ed"):
             getattr(cluster, what)("worker", 0)
         assert {row[2] for row in cluster.rows()} == {"running"}
 
@@ -187,8 +188,8 @@ def test_wrong_arguments_say_how_to_attach(spec, options):
     [
         ({"gpus": 1}, "gpus=… simulates"),
         ({"listen": True}, "leave listen=True out"),
-        ({"config": tf.ConfigProto()}, "config=… and visible_devices=… are for"),
-        ({"visible_devices": {"ps": "0"}}, "config=… and visible_devices=… are for"),
+        ({"config": tf.ConfigProto()}, "are for tasks that a cluster starts"),
+        ({"visible_devices": {"ps": "0"}}, "are for tasks that a cluster starts"),
     ],
 )
 def test_what_is_said_when_a_task_starts_is_refused(options, says):

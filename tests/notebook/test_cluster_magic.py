@@ -133,9 +133,11 @@ def test_attach(shell, tmp_path):
             cluster
         )
         assert "Detach" in shown.buttons[0].description
-        assert "does not restart them" in cell(shell, "%dtf_cluster restart")
+        assert "can't be restarted from here" in cell(shell, "%dtf_cluster restart")
         text = cell(shell, "%dtf_cluster stop")
-        assert text.startswith("cluster is detached: its tasks were started elsewhere, and run on.\n")
+        assert text.startswith(
+            "cluster is detached from /job:ps/task:0, /job:worker/task:0: started elsewhere, they run on.\n"
+        )
         assert shown not in panel._panels and states(cluster) == {"detached"} and states(theirs) == {"running"}
 
 
