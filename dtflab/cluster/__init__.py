@@ -3,9 +3,9 @@
 Read `cluster` (many tasks at once), `cluster_spec` (jobs and addresses), `task` (devices, worker and master of one),
 `server` (how others reach it), `connect` (from a session's target to its master), `propagation` (which task it is in a
 cluster that a session brings).
-How tasks start: `engines` (what a cluster asks of each), `addresses` (where they are), `hosts_of_tasks` (their hosts and cards), `inprocess` (in this process),
-`process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as a program on any machine), `virtual_time`
-(in a simulated world).
+How tasks start: `engines` (what a cluster asks of each), `addresses` (where they are), `hosts_of_tasks` (their hosts
+and cards), `inprocess` (in this process), `process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as
+a program on any machine), `virtual_time` (in a simulated world).
 How they ask each other: `master_stub` (calls of a client become messages), `worker_stub` (those of a master or another
 worker), `wire` (the way of one stub to an address), `connection` (what all stubs share on that way), `silence` (peers
 that hang).
@@ -18,8 +18,8 @@ The wires: `grpc_transport` (gRPC, which TensorFlow knows, too), `handshake` (wh
 What they carry: `tensor_codec` (tensors), `variant_codec` (lists and optional values), `tensor_response` (the answer to
 a RecvTensor, a pushed tensor), `status` (errors).
 For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
-variable or queue), `views` (what a task reports of itself), `stepping` (stepping
-through a step in another process).
+variable or queue), `views` (what a task reports of itself), `stepping` (stepping through a
+step in another process).
 
 Design: docs/design/cluster.md
 """
