@@ -51,12 +51,12 @@ def trained(target: str, credentials: Credentials | None = None) -> list[float]:
     with tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(ps_tasks=1)):
             weights = tf.Variable([0.0, 0.0])
-            x = tf.constant([[1.0, 1.0], [2.0, 1.0]])
-            loss = tf.reduce_sum(tf.square(tf.linalg.matvec(x, weights) - [1.0, 3.0]))
+            x = tf.constant([[1.0, 1.0], [-1.0, 1.0]])
+            loss = tf.reduce_sum(tf.square(tf.linalg.matvec(x, weights) - [1.0, -3.0]))
             step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
         with tf.Session(target, credentials=credentials) as session:
             session.run(weights.initializer)
-            for _ in range(400):
+            for _ in range(40):
                 session.run(step)
             return session.run(weights).tolist()
 
