@@ -310,8 +310,6 @@ class MasterSession:
         step_id = step.step_id  # what holds a step must not be held by it: the collector would have to come
         if len(signature.handles) > 1:
             step.on_cancel(lambda error: self._cleanup(signature, step_id, error))
-        if signature.report is not None:
-            signature.report.watch(step)
         try:
             self._start(step, signature, args, results)
             step.drive()
@@ -389,6 +387,8 @@ class MasterSession:
 
     def _start(self, step: Step, signature: _Signature, args: Sequence[object], results: list[object]) -> None:
         """Start the step's part on each task; if one can't be started, the step fails and takes the others with it."""
+        if signature.report is not None:
+            signature.report.watch(step)
         for task, graph_handle in signature.handles.items():
             mine = (args, results) if task == self.task else ((), None)
             try:
