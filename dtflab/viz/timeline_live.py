@@ -62,7 +62,7 @@ def data(
             [
                 (
                     *_span(event), row, looks.of(of(event)), texts.of(readable(event.name)), texts.of(event.op),
-                    texts.of(event.part and f", part {event.part[0]} of {event.part[1]}" or ""),
+                    texts.of((event.part and f", part {event.part[0]} of {event.part[1]}") or ""),
                     texts.of(lines.of(event.name)), event.bytes,
                 )
                 for row, event in bars

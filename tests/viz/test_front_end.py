@@ -21,7 +21,9 @@ def text_of_module():
 
 
 def test_the_module_is_built_from_these_sources():
-    names = sorted(path.relative_to(PAGE).as_posix() for path in PAGE.glob("src/**/*") if path.suffix in (".ts", ".css"))
+    names = sorted(
+        path.relative_to(PAGE).as_posix() for path in PAGE.glob("src/**/*") if path.suffix in (".ts", ".css")
+    )
     parts = (((PAGE / name).read_bytes()) for name in (*names, "package-lock.json"))
     (named,) = re.findall(r"from sources (\w+);", text_of_module())
     assert named == hashlib.sha256(b"".join(parts)).hexdigest()[:16], "npm run build in dtflab/viz/page"

@@ -51,9 +51,7 @@ def test_a_bar_knows_the_line_that_made_its_op():
     with tf.Graph().as_default() as graph, tf.Session() as sess:
         tf.square(tf.constant(2.0), name="squared")
         data = live(sess.trace("squared:0"), graph=graph)
-    (line,) = {
-        data["texts"][bar["line"]] for bar in rows_of(data["bars"]) if data["texts"][bar["name"]] == "squared"
-    }
+    (line,) = {data["texts"][bar["line"]] for bar in rows_of(data["bars"]) if data["texts"][bar["name"]] == "squared"}
     assert line.partition(":")[0].endswith("test_timeline_live.py") and "squared" not in line
 
 

@@ -10,10 +10,13 @@ Rule: nothing here is needed to draw. Without anywidget there are stills.
 from __future__ import annotations
 
 import base64
+import functools
 import importlib.util
+import itertools
 import json
+import secrets
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +24,12 @@ from dtflab.machine.console import in_notebook
 from dtflab.viz.drawing.svg import Markup
 
 MODULE = Path(__file__).parent.parent / "page" / "dtflab.js"
+Answer = Callable[[Any, Callable[[Mapping[str, Any]], None]], object]
 _SHORT = 20_000  # characters that need not be deflated
 
+_kernel = secrets.token_hex(8)
+_numbers = itertools.count(1)
+_answers: dict[str, Answer] = {}  # by picture
 _widgets: list[Any] = []  # the one of this kernel
 
 
@@ -31,8 +38,33 @@ def begin() -> None:
     if _widgets or not in_notebook() or importlib.util.find_spec("anywidget") is None:
         return
     import anywidget
+    import traitlets
 
-    _widgets.append(type("Pictures", (anywidget.AnyWidget,), {"_esm": MODULE.read_text(encoding="utf-8")})())
+    members = {"_esm": MODULE.read_text(encoding="utf-8"), "kernel": traitlets.Unicode(_kernel).tag(sync=True)}
+    widget = type("Pictures", (anywidget.AnyWidget,), members)()
+    widget.on_msg(lambda _, message, buffers: _answer(**message))
+    _widgets.append(widget)
+
+
+def _answer(picture: str, asks: Any) -> None:
+    _answers[picture](asks, functools.partial(tell, picture))
+
+
+def in_touch(answer: Answer) -> dict[str, str]:
+    """The entries of a picture's data that let it ask this kernel, which calls `answer` with what is asked.
+
+    It is called on the thread on which JupyterLab's messages arrive, also while a cell runs, and with the function by
+    which it says something to the picture.
+    """
+    picture = str(next(_numbers))
+    _answers[picture] = answer
+    return {"kernel": _kernel, "picture": picture}
+
+
+def tell(picture: str, says: Mapping[str, Any]) -> None:
+    """Say something to a picture that is shown now; from any thread."""
+    for widget in _widgets:
+        widget.send({"picture": picture, "says": says})
 
 
 def written(data: Mapping[str, Any]) -> Markup:

@@ -3,13 +3,27 @@
 // Loaded once per page: by a widget without a view in JupyterLab and Notebook 7, by a script in an exported page. It
 // asks for nothing but what is on the page.
 
-import { Picture } from "./picture";
+import { KERNELS, Picture } from "./picture";
+import { steps } from "./views/steps";
 import { timeline } from "./views/timeline";
 
 type View = (picture: Picture, data: any) => void;
 
-const VIEWS: Record<string, View> = { timeline };
+const VIEWS: Record<string, View> = { steps, timeline };
 const OBSERVER = Symbol.for("dtflab pictures"); // of the document; a module of a restarted kernel takes its place
+
+// The way to a kernel: a widget without a view. A page may show notebooks of several kernels.
+interface Model {
+  get(name: string): string;
+  send(message: object): void;
+  on(event: string, heard: (message: { picture: string; says: any }) => void): void;
+}
+
+function initialize({ model }: { model: Model }): void {
+  KERNELS.set(model.get("kernel"), (message) => model.send(message));
+  model.on("msg:custom", ({ picture, says }) => document.dispatchEvent(new CustomEvent(`dtflab ${picture}`, { detail: says })));
+  start();
+}
 
 function start(): void {
   const page = document as unknown as Record<symbol, MutationObserver | undefined>;
@@ -34,7 +48,7 @@ function look(): void {
     root.dataset.live = "begins";
     read(script.textContent ?? "").then(
       (data) => {
-        VIEWS[data.view]?.(new Picture(root), data);
+        VIEWS[data.view]?.(new Picture(root, data), data);
         root.dataset.live = data.view;
       },
       (error) => console.error("dtflab: a picture stays still", error),
@@ -53,4 +67,4 @@ async function read(text: string): Promise<any> {
 
 start();
 
-export default { initialize: start };
+export default { initialize };

@@ -9,6 +9,8 @@ export interface Command {
   run: () => void;
 }
 
+export const KERNELS: Map<string, (message: object) => void> = ((window as any)[Symbol.for("dtflab kernels")] ??= new Map());
+
 export class Picture {
   readonly svg: SVGSVGElement;
   readonly bar = element("div", "dtf-bar");
@@ -16,7 +18,7 @@ export class Picture {
   readonly said = element("div", "dtf-said"); // read aloud when it changes
   private readonly keys = new Map<string, () => void>();
 
-  constructor(readonly root: HTMLElement) {
+  constructor(readonly root: HTMLElement, private readonly from: { kernel?: string; picture?: string }) {
     const drawing = root.querySelector<HTMLElement>(".dtf-drawing")!;
     this.svg = drawing.querySelector("svg")!;
     root.tabIndex = 0;
@@ -65,6 +67,25 @@ export class Picture {
     event.preventDefault();
     event.stopPropagation();
     run();
+  }
+
+  // Whether the kernel that drew the picture can be asked; in a saved or exported page none can.
+  get canAsk(): boolean {
+    return this.from.picture !== undefined && KERNELS.has(this.from.kernel ?? "");
+  }
+
+  ask(asks: object): void {
+    KERNELS.get(this.from.kernel ?? "")?.({ picture: this.from.picture, asks });
+  }
+
+  // Hear what the kernel says of this picture, for as long as it is on the page.
+  hears(heard: (says: any) => void): void {
+    const name = `dtflab ${this.from.picture}`;
+    const listener = (event: Event) => {
+      if (this.root.isConnected) heard((event as CustomEvent).detail);
+      else document.removeEventListener(name, listener);
+    };
+    document.addEventListener(name, listener);
   }
 
   // Lines of text at a point of the drawing, in its pixels; the first is the heading.

@@ -145,22 +145,24 @@ class Live {
     this.found = new Set(!wanted ? [] : bars.name.flatMap((name, i) =>
       has[name] || has[bars.op[i]!] || onDevice[bars.row[i]!] || like[bars.look[i]!] ? [i] : []));
     const sent = !wanted ? 0 : waits.tensor.filter((tensor) => has[tensor]).length;
-    this.picture.say(!wanted ? "" : `${this.found.size} bars and ${sent} tensors; Enter goes to the first.`);
+    this.picture.say(!wanted ? "" : `${this.found.size} bars and ${sent} tensors; Enter goes to the next one.`);
     this.draw();
   }
 
   private goToFound(): void {
-    const first = [...this.found].sort((a, b) => this.data.bars.start[a]! - this.data.bars.start[b]!)[0];
-    if (first === undefined) return;
     const { start, end } = this.data.bars;
-    this.showSpan(start[first]!, end[first]!);
-    this.chosen = { kind: "bars", index: first };
-    this.draw();
+    const all = [...this.found].sort((a, b) => start[a]! - start[b]!);
+    const last = this.chosen?.kind === "bars" ? all.indexOf(this.chosen.index) : -1;
+    const next = all[(last + 1) % all.length];
+    if (next === undefined) return;
+    this.chosen = { kind: "bars", index: next };
+    this.showSpan(start[next]!, end[next]!);
+    this.picture.say(`${(last + 1) % all.length + 1} of ${all.length}: ${this.card(this.chosen).join(". ")}`);
   }
 
   // A span with some of its surroundings.
   private showSpan(start: number, end: number): void {
-    const k = Math.min(MOST_ZOOM, Math.max(1, this.data.total / Math.max((end - start) * 8, 1e-3)));
+    const k = Math.min(MOST_ZOOM, Math.max(1, this.data.total / Math.max((end - start) * 8, this.data.total / 50)));
     const middle = ((start + end) / 2 / this.data.total) * this.width;
     this.go(zoomIdentity.translate(this.width / 2, 0).scale(k).translate(-middle, 0));
   }
