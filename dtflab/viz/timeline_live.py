@@ -11,6 +11,7 @@ from typing import Any
 from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
 from dtflab.viz.bands import Bands
+from dtflab.viz.data.graph_ops import ops_of
 from dtflab.viz.data.step_trace import Event, Transfer
 from dtflab.viz.data.why_idle import Idle
 from dtflab.viz.drawing.palette import Look, look
@@ -63,7 +64,7 @@ def data(
                 (
                     *_span(event), row, looks.of(of(event)), texts.of(readable(event.name)), texts.of(event.op),
                     texts.of((event.part and f", part {event.part[0]} of {event.part[1]}") or ""),
-                    texts.of(lines.of(event.name)), event.bytes,
+                    texts.of(lines.of(event)), event.bytes,
                 )
                 for row, event in bars
             ],
@@ -96,10 +97,11 @@ class _Lines:
     """The line of the program that made each op, where its graph is known."""
 
     def __init__(self, graph: Any) -> None:
-        self._of = {op.name: line for op in (graph or get_default_graph()).get_operations() for line in op.traceback}
+        ops = get_default_graph().get_operations() if graph is None else None
+        self._of = {(op.name, op.op): op.line for op in ops_of(graph)} if ops is None or ops else {}
 
-    def of(self, name: str) -> str:
-        return self._of.get(name, "")
+    def of(self, event: Event) -> str:
+        return self._of.get((event.name, event.op), "")
 
 
 def _span(span: Event | Transfer) -> tuple[float, float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.browser.test_browser import complaints, look, pytestmark, write  # noqa: F401 (the fixture)
 
 TRACED = [
@@ -33,7 +31,8 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:", "shot": "critical"},
         {"on": ".dtf-search", "do": "type", "by": "matmul", "see": "Enter goes to the next"},
         {"on": ".dtf-search", "do": "press", "key": "Enter", "shot": "found"},
-        {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.9, 0.5], "held": "Shift", "see": "received", "shot": "sums"},
+        {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.9, 0.5], "held": "Shift", "see": "received",
+         "shot": "sums"},
         {"on": PLOT, "do": "press", "key": "Escape"},
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
@@ -60,7 +59,8 @@ def test_a_step_goes_back_and_forth(look, tmp_path):  # noqa: F811
         {"on": ".node", "do": "click", "see": "Set 0 of ?"},
         {"on": ".dtf-button", "nth": 2, "do": "click", "see": "Set 1 of ?", "shot": "one"},
         {"on": ".dtf-button", "nth": 2, "do": "press", "key": "End", "see": "The step is over", "shot": "over"},
-        {"on": ".dtf-button", "nth": 2, "do": "press", "key": "ArrowLeft", "see": "Ready next: fetch loss", "shot": "back"},
+        {"on": ".dtf-button", "nth": 2, "do": "press", "key": "ArrowLeft", "see": "Ready next: fetch loss",
+         "shot": "back"},
         {"on": ".dtf-button", "nth": 2, "do": "press", "key": "Home", "see": "Set 0 of"},
     )  # fmt: skip
     assert complaints(report) == []
