@@ -3,9 +3,11 @@
 Read `cluster` (many tasks at once), `cluster_spec` (jobs and addresses), `task` (devices, worker and master of one),
 `server` (how others reach it), `connect` (from a session's target to its master), `propagation` (which task it is in a
 cluster that a session brings).
-How tasks start: `engines` (what a cluster asks of each), `addresses` (where they are), `hosts_of_tasks` (their hosts and cards), `inprocess` (in this process),
-`process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as a program on any machine), `virtual_time`
-(in a simulated world).
+How tasks start: `engines` (what a cluster asks of each), `addresses` (where they are), `hosts_of_tasks` (their hosts
+and cards), `inprocess` (in this process), `process` (in processes of their own, dtflab's or TensorFlow's),
+`dask_engine` (on the workers of a Dask cluster) with `dask_worker` (what runs there), `moving` (names for tasks whose
+addresses change) and `bringing` (sessions that bring these addresses), `serve` (as a program on any machine),
+`virtual_time` (in a simulated world).
 How they reach each other: `services` (messages become calls), `answering` (errors and callers that give up), `stubs`
 (calls become messages), `grpc_transport` (the wire that TensorFlow knows, too), `handshake` (why TLS fails on it),
 `certs` (certificates for TLS), `link` (a faster one between processes of dtflab), `outbox` (what one end of it has to

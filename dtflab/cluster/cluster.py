@@ -27,7 +27,7 @@ from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.clients import Client, Clients
-from dtflab.cluster.engines import ENGINES, Engine, InProcessTask, RunningTask, Setup
+from dtflab.cluster.engines import Engine, InProcessTask, Options, RunningTask, Setup, engine_for
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable
 from dtflab.cluster.task import calls_of
@@ -78,6 +78,9 @@ class Cluster:
         spec: Any = None,
         *,
         engine: str = "inprocess",
+        client: Any = None,
+        allow_files: Any = None,
+        insecure: bool = False,
         config: ConfigProto | None = None,
         listen: bool = False,
         name: str | None = None,
@@ -101,10 +104,8 @@ class Cluster:
             "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
         }  # fmt: skip
         check_options(clock, engine, listen, options)
-        if engine not in ENGINES:
-            raise ValueError(f"Unknown engine {engine!r}: choose one of {', '.join(ENGINES)}.")
         self.engine = engine
-        self._engine = ENGINES[engine](listen)
+        self._engine = engine_for(engine, Options(listen, client, allow_files, insecure))
         self.credentials = _credentials(credentials, token, self._engine)
         self._engine.check(gpus is not None, self.credentials)
         self.name = name or f"cluster{next(_numbers)}"

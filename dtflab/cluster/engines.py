@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dtflab.cluster import addresses
+from dtflab.cluster.dask_engine import Dask
 from dtflab.cluster.process import KINDS, Kind, ProcessTask
 from dtflab.cluster.server import Server
 from dtflab.cluster.views import VIEWS
@@ -51,6 +52,15 @@ class Setup(NamedTuple):
     clock: Clock
 
 
+class Options(NamedTuple):
+    """What a program says of the place of its tasks."""
+
+    listen: bool = False
+    client: Any = None
+    allow_files: Any = None
+    insecure: bool = False
+
+
 class Engine(Protocol):
     """The place of a cluster's tasks."""
 
@@ -75,8 +85,8 @@ class InProcess:
     is_dtflab = True
     makes_token = False
 
-    def __init__(self, listen: bool = False) -> None:
-        self._listen = listen
+    def __init__(self, options: Options) -> None:
+        self._listen = options.listen
 
     def check(self, simulates: bool, credentials: Credentials) -> None:
         """Nothing is missing, and nothing is wrong."""
@@ -130,7 +140,7 @@ class InProcessTask:
 class Processes:
     """Tasks that are processes of this machine."""
 
-    def __init__(self, name: str, kind: Kind, listen: bool = True) -> None:
+    def __init__(self, name: str, kind: Kind, options: Options) -> None:
         self._name, self._kind = name, kind  # they always listen
         self.are, self.is_dtflab, self.makes_token = kind.are, kind.is_dtflab, kind.is_dtflab
 
@@ -150,6 +160,19 @@ class Processes:
         return ProcessTask(setup.spec, job, index, setup.config, environment, self._name, setup.credentials)
 
 
-ENGINES: Mapping[str, Callable[[bool], Engine]] = MappingProxyType(
-    {"inprocess": InProcess, **{name: functools.partial(Processes, name, kind) for name, kind in KINDS.items()}}
+ENGINES: Mapping[str, Callable[[Options], Engine]] = MappingProxyType(
+    {
+        "inprocess": InProcess,
+        **{name: functools.partial(Processes, name, kind) for name, kind in KINDS.items()},
+        "dask": Dask,
+    }
 )
+
+
+def engine_for(name: str, options: Options) -> Engine:
+    """The engine of that name; ValueError for an unknown one, and for options that it does not have."""
+    if name not in ENGINES:
+        raise ValueError(f"Unknown engine {name!r}: choose one of {', '.join(ENGINES)}.")
+    if name != "dask" and options != Options(options.listen):
+        raise ValueError(f"client=…, allow_files=… and insecure=… are for engine='dask', not {name!r}: leave them out.")
+    return ENGINES[name](options)

@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     """A kind of server for children, with all that its cluster must know of it."""
 
     are: str  # what its tasks are, for messages
-    serve: Callable[[ServerDef, Credentials], Any]  # starts the server, in the child
+    serve: Callable[..., Any]  # starts the server of a ServerDef with Credentials and Server's options, in the child
     stop: Callable[[Any], object]  # ends it
     package: str = ""  # which it needs, and the name of the extra that installs it
     environment: Mapping[str, str] = MappingProxyType({})  # where the parent's says nothing else
@@ -67,10 +67,10 @@ class Kind(NamedTuple):
             raise ValueError(f"{self.are} know neither TLS nor tokens: leave credentials, or choose engine='process'.")
 
 
-def _dtflab_server(definition: ServerDef, credentials: Credentials) -> Any:
+def _dtflab_server(definition: ServerDef, credentials: Credentials, **options: Any) -> Any:
     from dtflab.cluster.server import Server
 
-    return Server(definition, credentials=credentials)
+    return Server(definition, credentials=credentials, **options)
 
 
 def _tensorflow_server(definition: ServerDef, credentials: Credentials) -> Any:
@@ -94,7 +94,8 @@ KINDS: Mapping[str, Kind] = {
 class ProcessTask:
     """A task in a process of its own, whose environment is this one's with `environment` on it (None takes away).
 
-    `engine` is one of `KINDS`.
+    `engine` is one of `KINDS`. `options` are further arguments of its server. With port 0 in the spec the task has no
+    address until it serves.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class ProcessTask:
         environment: Mapping[str, str | None] = MappingProxyType({}),
         engine: str = "process",
         credentials: Credentials = PLAIN,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.name = f"/job:{job}/replica:0/task:{index}"
         self.address = spec.task_address(job, index)
@@ -131,24 +133,26 @@ class ProcessTask:
         the_credentials.remember(self.address, credentials)
         self._deadline = 0.0  # the moment at which it is made to end, once it has been asked
         try:
-            self._give(credentials)
+            self._give(credentials, options)
             self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
         except BaseException:  # Ctrl-C, before any cluster knows the process
             with self._process:
                 self._process.kill()
             raise
 
-    def _give(self, credentials: Credentials) -> None:
-        """Write the credentials into the child's standard input; a pipe holds more than they are."""
+    def _give(self, credentials: Credentials, options: Mapping[str, Any]) -> None:
+        """Write credentials and options into the child's standard input; a pipe holds more than they are."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended already, which `wait_ready` says
-            print(json.dumps(asdict(credentials)), file=self._process.stdin, flush=True)
+            print(json.dumps([asdict(credentials), dict(options)]), file=self._process.stdin, flush=True)
 
     def _read(self) -> None:
         """Keep what the child prints; the last line ends it."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.strip() == _READY:
+            if line.startswith(_READY):
+                self.address = line.split()[-1]
+                self.target = f"grpc://{self.address}"
                 self._serves = True
                 self._ready.set()
             else:
@@ -165,6 +169,11 @@ class ProcessTask:
         raise errors.UnavailableError.of(
             f"Task {self.name} at {self.address} {why}. Is its address taken? Its last lines:\n{words}"
         )
+
+    @property
+    def serves(self) -> bool:
+        """True from the moment at which the task can be called; it may have ended since."""
+        return self._serves
 
     @property
     def state(self) -> str:
@@ -243,8 +252,10 @@ def _main(engine: str, encoded: str) -> None:
     """Be the task that the encoded ServerDef describes, until standard input ends."""
     definition = ServerDef.FromString(base64.b64decode(encoded))
     sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
-    server = KINDS[engine].serve(definition, Credentials(**json.loads(sys.stdin.readline())))
-    print(f"{_READY}\n", end="", flush=True)  # one write, so no line of another thread's gets into it
+    credentials, options = json.loads(sys.stdin.readline())
+    server = KINDS[engine].serve(definition, Credentials(**credentials), **options)
+    ready = f"{_READY} at {server.target.partition('://')[2]}\n"
+    print(ready, end="", flush=True)  # one write, so no line of another thread's gets into it
     sys.stdin.read()
     REAL.spawn(_end_anyway)
     KINDS[engine].stop(server)
