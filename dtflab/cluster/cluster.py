@@ -27,6 +27,7 @@ from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.clients import Client, Clients
+from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.engines import Engine, InProcessTask, Options, RunningTask, Setup, engine_for
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable
@@ -40,6 +41,7 @@ from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.hosts import definition_of, published_once
 from dtflab.machine.registry import HostCards
+from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
@@ -56,11 +58,17 @@ class Cluster:
     A job is a number of tasks or a list of addresses. `engine` says where tasks live: "inprocess", objects of this
     process whose addresses are only names (`listen=True` binds loopback ports too); "process", one OS process each;
     "tensorflow", the same with TensorFlow's own servers (`pip install dtflab[tensorflow]`), which listen on all
-    networks. `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
+    networks; "dask", processes on the workers of a Dask cluster, that of the distributed.Client given as `client`
+    (`pip install dtflab[dask]`), where a lost task is started again. `timeout` is how long a task may take to come up,
+    in seconds; UnavailableError names the one that did not.
 
     `credentials`, a dtflab.Credentials, are what the tasks ask for and show each other. Without any, tasks in processes
     of their own get a new token, so that only sessions of this program, and what has `cluster.credentials`, can call
     them. `token` is another one; `token=None` admits everybody on this machine, TensorFlow's programs too.
+
+    With "dask", `allow_files` is a folder that all hosts see, for checkpoints and input: if one does not, the start
+    fails, and tasks open no other files. With `insecure=True`, tasks beyond loopback listen without TLS
+    (docs/security.md).
 
     `gpus=2` puts as many simulated GPUs into each host: `gpu="K40"` is their model, `gpu_memory="4GiB"` what each has.
     A job's tasks have a host each if only their number is given; else tasks with the same host part of their addresses
@@ -116,7 +124,7 @@ class Cluster:
             gpus = 1
         self._homes = Homes(
             self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
-            clock == "virtual",
+            clock == "virtual", self._engine.shares_cards,
         )  # fmt: skip
         self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock)
         self._timeout = timeout
@@ -162,6 +170,13 @@ class Cluster:
     def target(self) -> str:
         """The session target of the first worker, or of the first task if there is no job `worker`."""
         return self.target_of("worker") if "worker" in self.spec.jobs else self.tasks[0].target
+
+    def cluster_def(self) -> ClusterDef:
+        """The addresses of its tasks now, for the `cluster_def` of a session of another program."""
+        jobs: dict[str, dict[int, str]] = {job: {} for job in self.spec.jobs}
+        for (job, index), task in zip(self._members, self.tasks, strict=True):
+            jobs[job][index] = task.address
+        return ClusterSpec(jobs).as_cluster_def()
 
     def client(self, job: str, index: int = 0) -> Client:
         """The details that a program needs to be that task's client: target, device, cluster spec."""

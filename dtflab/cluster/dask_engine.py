@@ -71,6 +71,7 @@ class Dask:
 
     are = "processes on the workers of a Dask cluster"
     is_dtflab = True
+    shares_cards = False
     makes_token = True
 
     def __init__(self, options: Options) -> None:
@@ -338,7 +339,9 @@ class DaskTask:
     def begin(self, worker: str, gpu: bool) -> None:
         """Start on a worker."""
         self.life, self.worker, self.has_gpu, self.state = secrets.token_hex(8), worker, gpu, "starting"
-        self.obstacle = errors.UnavailableError.of(f"it starts on the Dask worker {worker}")
+        self.obstacle = errors.UnavailableError.of(
+            f"the Dask worker {worker} has not begun to start it: are its {'GPUs' if gpu else 'threads'} busy?"
+        )
         self._future = self.engine.client.submit(
             dask_worker.hold, self.engine.order(self, self.life, gpu), workers=[worker], pure=False,
             key=f"dtflab {self.name} {self.life}", resources={"GPU": 1} if gpu else None,
@@ -348,6 +351,9 @@ class DaskTask:
         """Take what the worker says of the present start."""
         with self.engine.lock:
             if report["life"] != self.life or self._stopped:
+                return
+            if report["what"] == "begun":
+                self.obstacle = errors.UnavailableError.of(f"its process starts on the Dask worker {self.worker}")
                 return
             if report["what"] == "ready":
                 self.address, self.state, self.has_served, self._failures = report["address"], "running", True, 0
@@ -436,7 +442,11 @@ class DaskTask:
 
     def kill(self) -> None:
         """End its process at once, as a crash would: it is then started again."""
+        life = self.life
         self.send_signal("SIGKILL")
+        with self.engine.lock:
+            if self.life == life:
+                self.lose("it was killed")
 
     def send_signal(self, name: str) -> None:
         """Send its process a signal: SIGKILL, SIGSTOP or SIGCONT."""
@@ -473,6 +483,7 @@ class DaskTask:
             now = REAL.now()
             if self._failure is not None or self._stopped or now - start > seconds:
                 raise errors.UnavailableError.of(f"Task {self.name} does not answer: {why}.")
+            self.engine.news.set()  # the keeper may not know yet that its worker is gone
             if now - reminded >= timeouts.notice:
                 reminded = now
                 say(f"CreateSession still waiting for response from worker: {self.name}: {why}")
@@ -484,6 +495,6 @@ class DaskTask:
             return self.obstacle.message if self.state in ("starting", "lost") else self.state
         try:
             self._asked().get_status()
-        except (errors.UnavailableError, errors.CancelledError) as error:
+        except (errors.UnavailableError, errors.DeadlineExceededError, errors.CancelledError) as error:
             return error.message.splitlines()[0]
         return None

@@ -58,6 +58,7 @@ def hold(order: str) -> None:
     worker = get_worker()
     key, told = worker.get_current_task(), json.loads(order)
     secede()  # it keeps its resources, and others have its thread
+    worker.log_event(told["topic"], {"life": told["life"], "what": "begun"})
     report: dict[str, Any] = {"life": told["life"], "what": "ended", "served": False}
     try:
         report |= _live(worker, key, told)

@@ -66,6 +66,7 @@ class Engine(Protocol):
 
     are: str  # what its tasks are, for messages
     is_dtflab: bool  # its tasks have simulated GPUs, and report what they hold
+    shares_cards: bool  # its tasks see the same real GPUs, those of this machine
     makes_token: bool  # its tasks ask for a token of their own unless the program says otherwise
 
     def check(self, simulates: bool, credentials: Credentials) -> None:
@@ -83,6 +84,7 @@ class InProcess:
 
     are = "objects of this process"
     is_dtflab = True
+    shares_cards = True
     makes_token = False
 
     def __init__(self, options: Options) -> None:
@@ -139,6 +141,8 @@ class InProcessTask:
 
 class Processes:
     """Tasks that are processes of this machine."""
+
+    shares_cards = True
 
     def __init__(self, name: str, kind: Kind, options: Options) -> None:
         self._name, self._kind = name, kind  # they always listen

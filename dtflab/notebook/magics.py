@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -71,9 +73,12 @@ class DtfMagics(Magics):
     @argument("--ps", type=int, default=0, help="number of parameter servers")
     @argument("--worker", type=int, default=0, help="number of workers")
     @argument("--job", action="append", default=[], metavar="NAME=N", help="any other job, NAME=N; may be repeated")
-    @argument("--engine", default="inprocess", help="inprocess (default), process, or tensorflow: its own servers")
+    @argument("--engine", default="inprocess", help="inprocess (default), process, tensorflow, dask")
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
     @argument("--no-token", action="store_true", help="process: answer all programs of this machine, TensorFlow's too")
+    @argument("--client", help="dask: the name of your distributed.Client (default: the one that Dask has)")
+    @argument("--allow-files", metavar="DIR", help="dask: a folder that all hosts see; tasks open no other files")
+    @argument("--insecure", action="store_true", help="dask: tasks on other machines listen in plain text")
     @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
     @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
     @argument("--gpu", help="their model, for example K40 (default: GRID K520)")
@@ -94,6 +99,7 @@ class DtfMagics(Magics):
         cluster = %dtf_cluster --ps 1 --worker 2     the same, kept for cluster.target, cluster.run(…)
         %dtf_cluster --worker 4 --engine process     four workers, each in an operating system process of its own
         %dtf_cluster --worker 4 --engine tensorflow  the same with TensorFlow's own servers
+        %dtf_cluster --worker 4 --engine dask        on the workers of the Dask cluster of your distributed.Client
         %dtf_cluster --ps 1 --worker 2 --gpus 2 --gpu K40 --gpu-memory 4GiB    two simulated GPUs for each worker
         %dtf_cluster --ps 1 --worker 50 --clock virtual --gpu K40 --network 10Gb/s --seed 1    in virtual time
         %dtf_cluster status                          show it again
@@ -123,13 +129,26 @@ class DtfMagics(Magics):
             known = ", ".join(ENGINES)
             raise UsageError(f"--engine must be one of {known}, not {args.engine!r}. For example: {_EXAMPLE}")
         machines = hardware.options(args, [job for job, count in jobs.items() if count])
+        client = self._dask_client(args.client) if args.engine == "dask" else args.client
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
         token = None if args.no_token else "new"
         self.clusters[args.name] = Cluster(
-            engine=args.engine, listen=args.listen, name=args.name, token=token, **machines, **jobs
-        )
+            engine=args.engine, listen=args.listen, name=args.name, token=token, client=client,
+            allow_files=args.allow_files, insecure=args.insecure, **machines, **jobs,
+        )  # fmt: skip
         return self.clusters[args.name]
+
+    def _dask_client(self, name: str | None) -> Any:
+        """The notebook's variable of that name, or the client that Dask has as its default; None without Dask."""
+        if name is not None:
+            return self.shell.user_ns.get(name)
+        if importlib.util.find_spec("distributed") is None:
+            return None
+        try:
+            return importlib.import_module("distributed").default_client()
+        except ValueError:
+            raise UsageError("--engine dask needs a Dask client: client = distributed.Client() makes one.") from None
 
     def _status(self, args: Any) -> Cluster:
         if args.name not in self.clusters:
