@@ -232,7 +232,10 @@ class Dask:
         starts = not any(task.has_served for task in self.tasks.values())
         self._offers_gpus |= any(worker.gpus for worker in workers)
         self._refused |= complaints
-        lines = [f"  {worker}: {why}" for worker, why in complaints.items() if why]
+        lines = [
+            f"  {', '.join(worker for worker in complaints if complaints[worker] == why)}: {why}"
+            for why in dict.fromkeys(filter(None, complaints.values()))
+        ]
         if lines and starts:
             raise _failed("\n".join(["Workers of the Dask cluster can't have tasks:", *lines]))
         if lines:
@@ -278,7 +281,7 @@ class Dask:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(probe)
         return {
-            worker: f"it does not see the folder {self._folder} as this machine does ({why}): mount it there, or give "
+            worker: f"the folder {self._folder} is not there what it is here ({why}): mount it there, or give "
             "allow_files=… a folder that all hosts share"
             for worker, why in found.items()
             if why
@@ -287,11 +290,11 @@ class Dask:
 
 _NO_WORKER = errors.UnavailableError.of("the Dask cluster has no worker that can have it")
 _EXPOSED = (
-    "it is beyond this machine's loopback, where a task would listen to the network in plain text: give "
+    "beyond this machine's loopback, where a task would listen to the network in plain text: give "
     "credentials=… (dtflab certs makes some), or insecure=True; docs/security.md says what that gives away"
 )
 _KEY_IN_PLAIN_TEXT = (
-    "the private key of credentials=… would be sent to it in plain text, since the Dask cluster has no TLS: make it "
+    "the private key of credentials=… would be sent there in plain text, since the Dask cluster has no TLS: make it "
     "with security=distributed.Security(…)"
 )
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,15 +31,29 @@ def client():
 
 @pytest.fixture(scope="module")
 def calm(client):
-    with tf.Cluster(engine="dask", client=client, ps=1, worker=2, visible_devices=NO_GPUS) as cluster:
+    with one_of(client) as cluster:
+        for task in cluster.tasks:
+            task.devices()  # its connection stays, with its threads
         yield cluster
     assert children_of(client) == []
 
 
 @pytest.fixture
 def cluster(calm):
+    """A cluster for tests that leave its tasks where they are."""
     yield calm
     tf.Session.reset(calm.target)
+
+
+@pytest.fixture
+def own(client):
+    """A cluster for one test."""
+    with one_of(client) as cluster:
+        yield cluster
+
+
+def one_of(client):
+    return tf.Cluster(engine="dask", client=client, ps=1, worker=2, visible_devices=NO_GPUS)
 
 
 def model():
@@ -132,21 +147,21 @@ def test_another_program_takes_the_cluster_def(cluster):
         session.run(w)
 
 
-def test_a_killed_task_is_started_again_and_new_sessions_find_it(cluster):
+def test_a_killed_task_is_started_again_and_new_sessions_find_it(own):
     v, w = model()
-    old = cluster.task("ps").address
-    with tf.Session(cluster.target) as session:
+    old = own.task("ps").address
+    with tf.Session(own.target) as session:
         session.run(v.initializer)
-        cluster.kill("ps")
-        assert cluster.task("ps").state in ("lost", "starting")
+        own.kill("ps")
+        assert own.task("ps").state in ("lost", "starting")
         with pytest.raises((tf.errors.UnavailableError, tf.errors.AbortedError)):
             session.run(w)
-    with tf.Session(cluster.target) as session:  # waits for it
+    with tf.Session(own.target) as session:  # waits for it
         with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized"):
             session.run(w)
         session.run(v.initializer)
         assert session.run(w) == 6.0
-    assert cluster.task("ps").address != old and cluster.task("ps").state == "running"
+    assert own.task("ps").address != old and own.task("ps").state == "running"
 
 
 def test_a_stopped_process_goes_on(cluster):
@@ -176,31 +191,35 @@ def _pid_of(life):
     return dask_worker._held[life].child.pid
 
 
-def test_restart_gives_a_task_without_variables_under_the_same_target(cluster):
+def test_restart_gives_a_task_without_variables_under_the_same_target(own):
     v, w = model()
-    with tf.Session(cluster.target) as session:
+    with tf.Session(own.target) as session:
         session.run(v.initializer)
-    cluster.restart("ps")
-    with tf.Session(cluster.target) as session, pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized"):
+    own.restart("ps")
+    with tf.Session(own.target) as session, pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized"):
         session.run(w)
 
 
 def test_a_session_leaves_out_a_task_that_its_filters_exclude(cluster, monkeypatch):
-    monkeypatch.setattr(cluster.task("worker", 1), "state", "lost")
-    with tf.Session(cluster.target, config=tf.ConfigProto(device_filters=["/job:ps"])) as session:
-        assert {device.name for device in session.list_devices()} == {f"{task}/device:CPU:0" for task in (PS, FIRST)}
+    config = tf.ConfigProto(device_filters=["/job:ps"])
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster.task("worker", 1), "state", "lost")
+        with tf.Session(cluster.target, config=config) as session:
+            names = {device.name for device in session.list_devices()}
+    assert names == {f"{task}/device:CPU:0" for task in (PS, FIRST)}
 
 
 def test_a_session_that_may_not_wait_says_which_task_it_waits_for(cluster, monkeypatch):
-    task = cluster.task("ps")
-    monkeypatch.setattr(task, "state", "lost")
-    monkeypatch.setattr(task, "obstacle", errors.UnavailableError.of("its host is gone"))
     model()
-    with (
-        pytest.raises(tf.errors.DeadlineExceededError, match=f"{PS} does not answer: its host is gone"),
-        tf.Session(cluster.target, config=tf.ConfigProto(operation_timeout_in_ms=1)) as session,
-    ):
-        session.list_devices()
+    config = tf.ConfigProto(operation_timeout_in_ms=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster.task("ps"), "state", "lost")
+        patch.setattr(cluster.task("ps"), "obstacle", errors.UnavailableError.of("its host is gone"))
+        with (
+            pytest.raises(tf.errors.DeadlineExceededError, match=f"{PS} does not answer: its host is gone"),
+            tf.Session(cluster.target, config=config) as session,
+        ):
+            session.list_devices()
 
 
 # ---- what is refused
@@ -211,10 +230,7 @@ def test_what_a_program_must_give(client, monkeypatch):
     refused(client, "takes numbers of tasks", ValueError, worker=["localhost:2222"])
     with pytest.raises(ValueError, match="are for engine='dask', not 'inprocess'"):
         tf.Cluster(client=client, worker=1)
-    find = dask_engine.importlib.util.find_spec
-    monkeypatch.setattr(
-        dask_engine.importlib.util, "find_spec", lambda name: None if name == "distributed" else find(name)
-    )
+    monkeypatch.setattr(dask_engine, "importlib", SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None)))
     refused(client, r"pip install 'dtflab\[dask\]'")
 
 
@@ -290,7 +306,7 @@ def test_a_worker_with_another_version(client, monkeypatch):
     [
         ("token", False, True, "in plain text: give credentials="),
         ("token", True, False, ""),
-        ("TLS", False, False, "the private key of credentials=… would be sent to it in plain text"),
+        ("TLS", False, False, "the private key of credentials=… would be sent there in plain text"),
         ("TLS", False, True, ""),
     ],
 )

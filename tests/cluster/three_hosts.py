@@ -47,9 +47,9 @@ class Hosts:
     def __init__(self, folder: Path, security: tuple[str, ...] = (), without: str = "") -> None:
         self._security = security
         self._stack = contextlib.ExitStack()
-        self.scheduler = f"{'tls' if security else 'tcp'}://{HOME}:{8787 if security else 8786}"
-        port = self.scheduler.rpartition(":")[2]
-        self._start("scheduler", "--host", self.scheduler.rpartition(":")[0], "--port", port, "--no-dashboard")
+        here = f"{'tls' if security else 'tcp'}://{HOME}"
+        self.scheduler = f"{here}:8786"
+        self._start("scheduler", "--host", here, "--port", "8786", "--no-dashboard")
         self.workers = {}
         for name, address in HOSTS.items():
             cover = ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs none "{folder}" && exec "$@"', "sh")
