@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dtflab.cluster.cluster_spec import ClusterSpec, members
-from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
+from dtflab.cluster.master_stub import MasterStub
+from dtflab.cluster.wire import Wire
+from dtflab.cluster.worker_stub import WorkerStub
 from dtflab.protos.config_pb2 import ConfigProto
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ class BringingMaster(MasterStub):
     """The master at an address, one of the tasks of `spec`."""
 
     def __init__(self, address: str, credentials: Credentials, spec: ClusterSpec) -> None:
-        super().__init__(address, credentials)
+        super().__init__(Wire(address, credentials))
         self._address, self._credentials, self._spec = address, credentials, spec
 
     def create_session(self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None) -> str:
@@ -44,5 +46,5 @@ class BringingMaster(MasterStub):
         for job, index, address in members(self._spec):
             if address != self._address:
                 task = f"/job:{job}/replica:0/task:{index}"
-                with contextlib.closing(WorkerStub(task, address, self._credentials)) as worker:
+                with contextlib.closing(WorkerStub.at(task, address, self._credentials)) as worker:
                     worker.cleanup_all(containers)

@@ -35,7 +35,7 @@ from dtflab.runtime.master import passes
 
 if TYPE_CHECKING:
     from dtflab.cluster.engines import Options, Setup
-    from dtflab.cluster.grpc_transport import WorkerStub
+    from dtflab.cluster.worker_stub import WorkerStub
     from dtflab.protos.config_pb2 import ConfigProto
     from dtflab.runtime.transport import MasterInterface
 
@@ -417,10 +417,10 @@ class DaskTask:
         return self._asked().view(name) if self.state == "running" else []
 
     def _asked(self) -> WorkerStub:
-        from dtflab.cluster.grpc_transport import WorkerStub
+        from dtflab.cluster.worker_stub import WorkerStub
 
         if self._stub is None:
-            self._stub = WorkerStub(self.name, self.address, self.setup.credentials)
+            self._stub = WorkerStub.at(self.name, self.address, self.setup.credentials)
         return self._stub
 
     def ask_to_end(self, grace: bool = True) -> None:
