@@ -142,7 +142,7 @@ class Dask:
                 self.client.unsubscribe_topic(self.topic)
 
     def order(self, task: DaskTask, life: str, gpu: bool) -> str:
-        """What the worker must know to start a task."""
+        """The order for a worker to start a task."""
         setup = task.setup
         config = b"" if setup.config is None else setup.config.SerializeToString()
         environment = setup.homes.environment(task.job, task.index)
@@ -370,7 +370,7 @@ class DaskTask:
             self.lose(f"it ended on the Dask worker {self.worker}")
 
     def lose(self, why: str) -> None:
-        """It is gone from its worker: it wants another place."""
+        """Note that it is gone from its worker, so that it gets another place."""
         if self._future is not None and self.engine.client.status == "running":
             self._future.release()
         self._future = None
@@ -381,7 +381,7 @@ class DaskTask:
         self.engine.news.set()
 
     def fail(self, error: Exception) -> None:
-        """It will not come up."""
+        """Give it up, with the error that its cluster raises."""
         self._failure, self.state = error, "failed"
         self._settled.set()
 

@@ -1,8 +1,8 @@
 """The part of the engine `dask` that runs on a Dask worker: it holds a task of the cluster, a child process.
 
 Rules: a Dask task (`hold`) lives as long as its child, and holds its resources. The child ends when the Dask task is
-cancelled, which it also is when its client is gone, or with the worker. What is sent either way is JSON, and what
-happens is reported by events of Dask (`log_event`), which need no connection of their own.
+cancelled, which it also is when its client is gone, or with the worker. Orders and reports are JSON
+or plain values, and reports are events of Dask (`log_event`), which need no connection of their own.
 """
 
 from __future__ import annotations

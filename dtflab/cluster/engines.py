@@ -53,7 +53,7 @@ class Setup(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What a program says of the place of its tasks."""
+    """The arguments of a cluster that only some engines take."""
 
     listen: bool = False
     client: Any = None

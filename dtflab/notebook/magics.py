@@ -142,7 +142,7 @@ class DtfMagics(Magics):
     def _dask_client(self, name: str | None) -> Any:
         """The notebook's variable of that name, or the client that Dask has as its default; None without Dask."""
         if name is not None:
-            return self.shell.user_ns.get(name)
+            return self.shell.user_ns.get(name) if self.shell is not None else None
         if importlib.util.find_spec("distributed") is None:
             return None
         try:
