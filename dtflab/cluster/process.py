@@ -99,7 +99,8 @@ KINDS: Mapping[str, Kind] = {
 class ProcessTask:
     """A task in a process of its own, whose environment is this one's with `environment` on it (None takes away).
 
-    `engine` is one of `KINDS`.
+    `engine` is one of `KINDS`. `options` are further arguments of its server. With port 0 in the spec the task has no
+    address until it serves.
     """
 
     def __init__(
@@ -154,7 +155,9 @@ class ProcessTask:
         """Keep what the child prints, and repeat what it says; the last line ends it."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.strip() == _READY:
+            if line.startswith(_READY):
+                self.address = line.split()[-1]
+                self.target = f"grpc://{self.address}"
                 self._serves = True
                 self._ready.set()
                 continue
@@ -201,6 +204,11 @@ class ProcessTask:
     def _not_up(self, why: str) -> errors.OpError:
         words = "\n".join(list(self.log)[-15:]) or "(it printed nothing)"
         return errors.UnavailableError.of(f"Task {self.name} at {self.address} {why} Its last lines:\n{words}")
+
+    @property
+    def serves(self) -> bool:
+        """True from the moment at which the task can be called; it may have ended since."""
+        return self._serves
 
     @property
     def state(self) -> str:
@@ -282,7 +290,8 @@ def _main(engine: str, encoded: str) -> None:
     sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
     credentials, options = json.loads(sys.stdin.readline())
     server = KINDS[engine].serve(definition, Credentials(**credentials), **options)
-    print(f"{_READY}\n", end="", flush=True)  # one write, so no line of another thread's gets into it
+    ready = f"{_READY} at {server.target.partition('://')[2]}\n"
+    print(ready, end="", flush=True)  # one write, so no line of another thread's gets into it
     sys.stdin.read()
     REAL.spawn(_end_anyway)
     KINDS[engine].stop(server)

@@ -84,7 +84,7 @@ class Master:
         handle = f"{from_system():016x}"
         config = merged(self._config, config, self.is_direct)
         own, workers = self._cluster_of(config, target)
-        reached = {task: reach() for task, reach in workers.items() if _passes(task, own, config)}
+        reached = {task: reach() for task, reach in workers.items() if passes(task, own, config)}
         session = MasterSession(handle, self, own, reached, config, placer)
         try:
             session.announce()
@@ -199,7 +199,7 @@ class Master:
         return dict(self.session(handle).reasons)
 
 
-def _passes(task: str, own_task: str, config: ConfigProto) -> bool:
+def passes(task: str, own_task: str, config: ConfigProto) -> bool:
     """True if the session's device filters leave `task` in; the master's own task always stays."""
     filters = config.device_filters
     try:
