@@ -85,7 +85,7 @@ def test_processes_ask_for_a_token_unless_told_not_to(shell, option, has_token):
         ("--pss 1", "unrecognized arguments: --pss"),
         ("begin", "Unknown verb 'begin': use start, status, stop, restart"),
         ("start now", "unrecognized arguments: now"),
-        ("--worker 1 --engine ray", "--engine must be one of inprocess, process, tensorflow, not 'ray'"),
+        ("--worker 1 --engine ray", "--engine must be one of inprocess, process, tensorflow, dask, not 'ray'"),
         ("--job chief", "--job must be NAME=N, not 'chief'"),
         ("--job chief=one", "For example: --job chief=1"),
         ("--worker 1 --gpu K40", "need --gpus, the number per host"),
