@@ -277,7 +277,8 @@ PROGRAMS = [
     uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
     nobody, no_certificates, no_token, no_worker_for_tasks, no_gpu_of_dask, stopped, silent, blocked, run_again,
     address_taken, not_in_its_cluster, named_as_at_its_start, task_gone, too_few_tasks, too_large, file_outside, port_0,
-    no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full, contrib, unwritten, no_question, no_session,
+    no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full, contrib, unwritten, no_question,
+    no_session,
 ]  # fmt: skip
 
 

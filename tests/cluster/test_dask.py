@@ -131,7 +131,7 @@ def test_isolated_sessions_and_resets(cluster):
 
 
 def test_another_program_takes_the_cluster_def(cluster):
-    """It has the addresses and the token; it knows no name."""
+    """Use the addresses and the token: names mean nothing elsewhere."""
     v, w = model()
     with tf.Session(cluster.target) as session:
         session.run(v.initializer)
@@ -319,7 +319,7 @@ def test_who_may_listen_beyond_loopback(tls, credentials, insecure, encrypted, t
 
 
 class WithCredentials:
-    """What `_exposed` asks of a task and its setup."""
+    """A task as `_exposed` sees it."""
 
     def __init__(self, credentials):
         self.setup, self.credentials = self, credentials

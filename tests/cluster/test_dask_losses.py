@@ -76,7 +76,7 @@ class Fault:
 
 @pytest.mark.parametrize("job", ["ps", "worker"])
 def test_training_goes_on_from_the_checkpoint_at_a_new_address(client, tmp_path, job):
-    """Of a parameter server, whose variables are gone, and of the chief's task, the master of its session."""
+    """Lose a parameter server, with its variables, or the chief's task, the master of its session."""
     with tf.Cluster(engine="dask", client=client, ps=1, worker=3, allow_files=tmp_path) as cluster:
         fault = Fault(cluster, job, 0, clients=3)
         slopes = cluster.run(trainer(tmp_path, fault), grace=60)

@@ -109,7 +109,7 @@ def train(cluster: tf.Cluster, folder: Path, lose: Callable[[], object]) -> dict
 
 
 def in_plain_text(folder: Path) -> dict[str, Any]:
-    """What is refused, then a training that loses the host of its ps."""
+    """Two clusters that are refused, then a training that loses the host of its ps."""
     found: dict[str, Any] = {}
     with Hosts(folder, without="h3") as hosts, client_of(hosts) as client:
         found["exposed"] = refused(lambda: tf.Cluster(engine="dask", client=client, ps=1, worker=2))

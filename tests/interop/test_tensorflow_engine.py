@@ -130,8 +130,8 @@ sys.stdin.read()
 def test_ctrl_c_while_it_starts(monkeypatch):
     started, start = [], Processes.start
 
-    def noted(engine, setup, job, index):
-        started.append(start(engine, setup, job, index))
+    def noted(*arguments):
+        started.append(start(*arguments))
         return started[-1]
 
     monkeypatch.setattr(Processes, "start", noted)
