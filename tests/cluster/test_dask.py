@@ -228,7 +228,7 @@ def test_a_session_that_may_not_wait_says_which_task_it_waits_for(cluster, monke
 def test_what_a_program_must_give(client, monkeypatch):
     refused(None, "needs client=…, a distributed.Client")
     refused(client, "takes numbers of tasks", ValueError, worker=["localhost:2222"])
-    with pytest.raises(ValueError, match="are for engine='dask', not 'inprocess'"):
+    with pytest.raises(ValueError, match="client=… is for engine='dask', not 'inprocess'"):
         tf.Cluster(client=client, worker=1)
     monkeypatch.setattr(dask_engine, "importlib", SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None)))
     refused(client, r"pip install 'dtflab\[dask\]'")
