@@ -14,7 +14,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster import dask_engine, moving
+from dtflab.cluster import dask_engine, dask_worker, moving
 from dtflab.cluster.dask_engine import DaskTask, Worker, choose
 from tests.cluster.dask_clusters import children_of, dask_client
 from tests.cluster.two_tasks import interrupt_main, until
@@ -250,6 +250,24 @@ def test_each_task_with_a_gpu_has_one_of_its_worker(client):
         assert cluster.task("worker", 0).worker != cluster.task("worker", 1).worker
         assert [task.has_gpu for task in cluster.tasks] == [False, True, True]
         assert set(client.run(_used).values()) == {1.0}
+        assert sorted(map(sorted, client.run(_cards).values())) == [["", "0"], ["0"]]  # the ps sees none
+
+
+def _cards():
+    from dtflab.cluster import dask_worker
+
+    found = []
+    for held in dask_worker._held.values():
+        with open(f"/proc/{held.child.pid}/environ") as file:
+            variables = dict(each.split("=", 1) for each in file.read().split("\0") if each)
+        found.append(variables["CUDA_VISIBLE_DEVICES"])
+    return found
+
+
+def test_a_gpu_of_a_worker_is_one_that_the_worker_sees(monkeypatch):
+    assert dask_worker._card(1) == "1"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
+    assert [dask_worker._card(number) for number in (0, 1)] == ["3", "GPU-5"]
 
 
 def _used(dask_worker):
@@ -296,6 +314,12 @@ def test_a_worker_with_another_version(client, monkeypatch):
     versions["workers"][first]["packages"] |= {"dtflab": "0.0.9"}
     monkeypatch.setattr(client, "get_versions", lambda packages: versions)
     refused(client, f"{first}: dtflab is 0.0.9, here {tf.__version__}: install the same")
+
+
+def test_a_task_that_does_not_come_up_says_its_last_words(client, monkeypatch):
+    monkeypatch.setattr(type(tf.timeouts), "as_environment", lambda _: {"DTFLAB_TIMEOUT_NOTICE": "soon"})
+    words = f"(?s)Task {FIRST} ended on tcp://.*must be a number of seconds, not 'soon'"
+    refused(client, words, errors.UnavailableError)
 
 
 # ---- beyond loopback
