@@ -3,9 +3,9 @@
 Read `cluster` (many tasks at once), `cluster_spec` (jobs and addresses), `task` (devices, worker and master of one),
 `server` (how others reach it), `connect` (from a session's target to its master), `propagation` (which task it is in a
 cluster that a session brings).
-How tasks start: `engines` (what a cluster asks of each), `addresses` (where they are), `hosts_of_tasks` (their hosts and cards), `inprocess` (in this process),
-`process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as a program on any machine), `virtual_time`
-(in a simulated world).
+How tasks start: `engines` (what a cluster asks of each), `addresses` (where they are), `hosts_of_tasks` (their hosts
+and cards), `inprocess` (in this process), `process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as
+a program on any machine), `virtual_time` (in a simulated world).
 How they reach each other: `services` (messages become calls), `answering` (errors and callers that give up), `stubs`
 (calls become messages), `grpc_transport` (the wire that TensorFlow knows, too), `handshake` (why TLS fails on it),
 `certs` (certificates for TLS), `link` (a faster one between processes of dtflab), `outbox` (what one end of it has to
@@ -13,8 +13,9 @@ send), `negotiation` (how two of them agree on it), `shared_memory` (large messa
 (graphs that came over a wire), `tensor_codec` (tensors on it), `variant_codec` (lists and optional values on it),
 `silence` (peers that hang).
 For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
-variable or queue), `views` (what a task reports of itself), `stepping` (stepping
-through a step in another process).
+variable or queue), `views` (what a task reports of itself), `stepping` (stepping through a step in another process).
+What goes wrong on purpose: `chaos` (when, and what happened), `chaos_options` (in which words), `faults` (what a task
+does under it).
 
 Design: docs/design/cluster.md
 """

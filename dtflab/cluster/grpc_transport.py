@@ -425,7 +425,7 @@ class WorkerStub(stubs.WorkerStub):
         if own is None:
             super().__init__(task, wire)
         else:
-            super().__init__(task, wire, own.name, own.worker.rendezvous if pushes else None)
+            super().__init__(task, wire, own.name, own.worker.rendezvous if pushes else None, own.faults)
 
 
 # -- answering ----------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
 from dtflab.base.limits import beyond, limits
+from dtflab.cluster.faults import Setting
 from dtflab.cluster.incoming import graph_of
 from dtflab.cluster.stepping import Stepping
 from dtflab.cluster.tensor_codec import (
@@ -341,6 +342,7 @@ class WorkerService:
             "MarkRecvFinished": _nothing(worker_messages.MarkRecvFinishedResponse()),
             "Logging": _nothing(worker_messages.LoggingResponse()),
             **{name: partial(self._view, view) for name, view in VIEWS.items()},  # dtflab's own
+            "SetFaults": self._set_faults,
             "Tracing": _unimplemented("Tracing: run a step with RunOptions.FULL_TRACE instead."),
             "RecvBuf": _unimplemented(_NO_COLLECTIVES),
             "CompleteGroup": _unimplemented(_NO_COLLECTIVES),
@@ -538,6 +540,10 @@ class WorkerService:
 
     def _view(self, view: View, data: Buffer, call: Answering) -> bytes:
         return json.dumps(view(self._task)).encode()
+
+    def _set_faults(self, data: Buffer, call: Answering) -> bytes:
+        self._task.faults.set(Setting.from_json(bytes(data)))
+        return b""
 
     def _cleanup_graph(self, data: Buffer, call: Answering) -> bytes:
         step_id = worker_messages.CleanupGraphRequest.FromString(data).step_id

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,13 +22,19 @@ from dtflab.machine.console import say
 from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.ops.blas import BLAS
 
+if TYPE_CHECKING:
+    from dtflab.machine.pace import Gate
+    from dtflab.runtime.executor import Executor
+
 
 class Work(Protocol):
     """A source of nodes that are ready to run: an iteration of a frame of a partition."""
 
     ready: deque[int]
+    executor: Executor
 
     def process(self) -> None: ...
+    def put_aside(self, n: int, gate: Gate) -> None: ...
 
 
 S_co = TypeVar("S_co", bound="Step", covariant=True)
@@ -187,9 +193,13 @@ class Step:
         return self.error is not None or (self._deadline is not None and self._expired())
 
     def holds_back(self, work: Work, n: int) -> bool:
-        """True if ready node `n` of `work` may not run. A careful step is asked before each node."""
+        """True if ready node `n` of `work` may not run, now or at all. A careful step is asked before each node."""
         if self.must_stop():
             work.ready.clear()
+            return True
+        gate = work.executor.pace.gate
+        if not gate.is_open:
+            work.put_aside(n, gate)
             return True
         return False
 
