@@ -82,6 +82,7 @@ class Faults:
         self._setting = NONE
         self._gates: dict[str, Gate] = {}  # by the task that can't be reached
         self._counts: Counter[tuple[str, str]] = Counter()
+        self._told: set[str] = set()  # tasks whose silence was reported
         self._lock = threading.Lock()
 
     def allow(self) -> None:
@@ -95,6 +96,8 @@ class Faults:
                 f"{self._task} takes no faults: dtflab.chaos works on tasks that a dtflab.Cluster of its own program "
                 "has started."
             )
+        if not self._setting.drop:  # a block of chaos begins: equal ones lose equal calls
+            self._counts.clear()
         self._setting = setting
         if setting.slow != self.pace.factor:
             self.pace.slow_down(setting.slow)
@@ -123,6 +126,7 @@ class Faults:
 
     def _note(self) -> None:
         self.is_quiet = self._setting == NONE and self.pace.gate.is_open
+        self._told.clear()
 
     # -- calls to other tasks ---------------------------------------------------------------------------------
 
@@ -178,7 +182,9 @@ class Faults:
                     "of them, or cut them off from each other)."
                 )
             is_told, end = True, end + timeouts.silence
-            say(f"still waiting for {target}, silent for {timeouts.silence:g} s")
+            if target not in self._told:
+                self._told.add(target)
+                say(f"still waiting for {target.replace('/replica:0', '')}, silent for {timeouts.silence:g} s")
 
     def _shut(self, target: str, other: Faults | None) -> Gate | None:
         """A gate that holds what goes from one of the two tasks to the other."""

@@ -323,7 +323,10 @@ class WorkerStub:
         if self._faults is None:
             return self._wire.start(path, [data], done, tell)
         came = partial(self._came, done)
-        begin = partial(self._wire.start, path, [data], came, tell)
+
+        def begin() -> Callable[[], object]:
+            return self._wire.start(path, [data], came, tell)
+
         return begin() if self._faults.is_quiet else self._faults.hold(method, self.task, begin, partial(came, b""))
 
     def _came(

@@ -3,7 +3,7 @@
 Stands for nothing in TensorFlow, where an operator of the system would do that.
 
 Rules: a device that is stopped begins no kernel, and no thread waits for it: its nodes are put aside. A slow one makes
-a kernel last longer, the thread that runs it included. In virtual time `virtual/world.py` makes kernels slow.
+a kernel last longer, and the thread that runs it with it; in virtual time, the model of that (`virtual/step.py`).
 """
 
 from __future__ import annotations

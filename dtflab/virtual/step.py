@@ -204,6 +204,7 @@ class _Kernel:
             return 0.0
         finally:
             SOURCE.draw = before
+        seconds *= work.executor.pace.factor
         return seconds * step.slowness if plan.task == step.master else seconds
 
     def run(self) -> None:
