@@ -14,8 +14,8 @@ send), `negotiation` (how two of them agree on it), `shared_memory` (large messa
 `silence` (peers that hang).
 For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
 variable or queue), `views` (what a task reports of itself), `stepping` (stepping through a step in another process).
-What goes wrong on purpose: `chaos` (when, and what happened), `chaos_options` (in which words), `faults` (what a task
-does under it).
+Faults on purpose: `chaos` (when they begin and end), `chaos_options` (in which words), `faults` (what a task does under
+them), `chaos_trace` (a step's trace shows them).
 
 Design: docs/design/cluster.md
 """

@@ -12,6 +12,7 @@ again. Equal seeds lose equal calls. What happened is in `chaos.events`, in virt
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import threading
 from collections.abc import Callable, Iterable
@@ -20,7 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, Begins
 from dtflab.base.text_table import text_table
+from dtflab.cluster import chaos_trace
 from dtflab.cluster.chaos_options import KINDS, Fault, fault, short
+from dtflab.cluster.chaos_trace import Shown
 from dtflab.cluster.faults import NONE, Setting
 
 if TYPE_CHECKING:
@@ -81,6 +84,15 @@ def _texts(given: Texts) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
+@dataclasses.dataclass
+class _Span:
+    """A fault that has begun, and when it ended."""
+
+    fault: Fault
+    began: float
+    ended: float = math.inf
+
+
 class Chaos:
     """The faults of a block, and what has happened: `events`, and how many `steps` have begun."""
 
@@ -93,7 +105,7 @@ class Chaos:
         self._seed = seed
         self._events: list[ChaosEvent] = []
         self._known_lost: dict[tuple[Any, ...], None] = {}  # rows of the tasks' views
-        self._active: list[Fault] = []
+        self._spans: list[_Span] = []
         self._changing = threading.RLock()
         self._over = self._clock.event()
         self._threads: list[Thread] = []
@@ -129,8 +141,9 @@ class Chaos:
         for thread in self._threads:
             thread.join()
         try:
-            for one in reversed(self._active[:]):
-                self._end(one)
+            for span in reversed(self._spans):
+                if math.isinf(span.ended):
+                    self._end(span)
             self._ask_for_lost()
         finally:
             self._cluster.chaos = None
@@ -138,7 +151,7 @@ class Chaos:
     def _spawn(self, target: Callable[..., object], *args: object) -> None:
         self._threads.append(self._clock.spawn(target, *args, name="chaos"))
 
-    def _after(self, seconds: float, act: Callable[[Fault], object], one: Fault) -> None:
+    def _after(self, seconds: float, act: Callable[[Any], object], one: Fault | _Span) -> None:
         """Do something after some seconds, unless the block ends before."""
         try:
             if not self._over.wait(seconds):
@@ -148,7 +161,7 @@ class Chaos:
 
     def on_begins(self, begins: Begins) -> None:
         """A client of this process is about to ask a master for a step."""
-        if begins.target not in {task.target for task in self._cluster.tasks}:
+        if not self._is_ours(begins):
             return
         with self._changing:
             self.steps += 1
@@ -156,30 +169,38 @@ class Chaos:
         for one in due:
             self._begin(one)
 
+    def _is_ours(self, step: Begins) -> bool:
+        return step.target in {task.target for task in self._cluster.tasks}
+
     # -- faults -----------------------------------------------------------------------------------------------
 
     def _begin(self, one: Fault) -> None:
+        span = _Span(one, self._clock.now())
         with self._changing:
-            self._active.append(one)
+            self._spans.append(span)
             self._note_all(one, begins=True)
             for task in one.tasks:
                 self._act(one, task, begins=True)
         if math.isfinite(one.lasts):
-            self._spawn(self._after, one.lasts, self._end_in_time, one)
+            self._spawn(self._after, one.lasts, self._end_in_time, span)
 
-    def _end_in_time(self, one: Fault) -> None:
-        self._end(one)
-        if one.kind == "kill":
-            for name in one.tasks:
+    def _end_in_time(self, span: _Span) -> None:
+        self._end(span)
+        if span.fault.kind == "kill":
+            for name in span.fault.tasks:
                 self._cluster.restart(*_job_and_index(name))
                 self._note("restarted", name)
 
-    def _end(self, one: Fault) -> None:
+    def _end(self, span: _Span) -> None:
         with self._changing:
-            self._active.remove(one)
-            for task in one.tasks:
-                self._act(one, task, begins=False)
-            self._note_all(one, begins=False)
+            span.ended = self._clock.now()
+            for task in span.fault.tasks:
+                self._act(span.fault, task, begins=False)
+            self._note_all(span.fault, begins=False)
+
+    def _active_at(self, name: str) -> list[Fault]:
+        """The faults that concern a task now."""
+        return [span.fault for span in self._spans if math.isinf(span.ended) and name in span.fault.tasks]
 
     def _act(self, one: Fault, name: str, begins: bool) -> None:
         """Let a fault begin or end at one of its tasks."""
@@ -197,7 +218,7 @@ class Chaos:
         elif begins:
             self._note("stopped", name)
             task.pause()
-        elif not any(other.kind == "stop" and name in other.tasks for other in self._active):
+        elif not any(other.kind == "stop" for other in self._active_at(name)):
             task.go_on()
             self._note("goes on", name)
 
@@ -225,7 +246,7 @@ class Chaos:
 
     def _setting(self, name: str) -> Setting:
         """The faults of a task that are active now."""
-        active = [one for one in self._active if name in one.tasks]
+        active = self._active_at(name)
         return NONE._replace(
             seed=self._seed if any(one.kind == "drop" for one in active) else 0,
             slow=math.prod(one.factor for one in active),
@@ -250,6 +271,23 @@ class Chaos:
                 for row in task.view("Lost") if task.state == "running" else ():
                     self._known_lost[(task.name, *row)] = None
 
+    def on_traced(self, step: Begins) -> None:
+        """A step has ended well; if it was traced, what chaos did meanwhile belongs to its trace."""
+        stats = getattr(step.metadata, "step_stats", None)
+        if stats is not None and self._is_ours(step):
+            self._ask_for_lost()
+            chaos_trace.write(stats, self._shown(), self._clock.time() - self._clock.now())
+
+    def _shown(self) -> list[Shown]:
+        lost = [Shown(f"lost {m} to {short(to)}", task, at, at) for task, at, m, to, _ in self._known_lost]
+        faults = [
+            Shown(_label(span.fault, task), task, span.began, span.ended)
+            for span in self._spans
+            if span.fault.kind != "drop"
+            for task in span.fault.tasks
+        ]
+        return lost + faults
+
     @property
     def events(self) -> list[ChaosEvent]:
         """The events so far, the oldest first."""
@@ -266,6 +304,13 @@ class Chaos:
         rows = [[f"{e.at - self.began:.3f}", e.what, short(e.task), e.detail] for e in self.events]
         head = f"Chaos in {self._cluster.name}: {len(rows)} events, {self.steps} steps"
         return f"{head}\n{text_table(('seconds', 'what', 'task', 'detail'), rows)}" if rows else head
+
+
+def _label(one: Fault, name: str) -> str:
+    """The words of a picture for a fault at one of its tasks."""
+    if one.kind == "partition":
+        return f"cut off from {', '.join(map(short, _others(one, name)))}"
+    return {"kill": "killed", "stop": "stopped", "slow": f"slow {one.factor:g}x"}[one.kind]
 
 
 def _others(one: Fault, name: str) -> list[str]:

@@ -1,11 +1,11 @@
-"""Faults: what `dtflab.chaos` does to one task: messages to other tasks that are lost or held, kernels that are slow.
+"""Faults: the messages of one task to other tasks that are lost or held, kernels that are slow.
 
 Stands for nothing in TensorFlow, where a network has faults of its own.
 
 Rules: the task that calls decides, so a fault is set on each of the tasks concerned. A lost call fails at once, as over
-a connection that breaks. What is held goes on as soon as it can, as over TCP; once nothing has crossed for twice
-`timeouts.silence`, it fails. Which calls are lost depends on the seed, and on how many of the same kind the task has
-made to the same task. A task sets no fault unless its cluster allowed that when it started the task.
+a connection that breaks. A message that is held goes on as soon as it can, as over TCP; after twice `timeouts.silence`
+it fails. Which calls are lost depends on the seed, and on how many of the same kind the task has made to the same task.
+A task takes no fault unless its cluster allowed that when it started the task.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Setting(NamedTuple):
 
     @classmethod
     def from_json(cls, data: bytes) -> Setting:
-        """What came over a wire; InvalidArgumentError unless it is a setting."""
+        """The setting that came over a wire; InvalidArgumentError if it is none."""
         try:
             found = cls(**json.loads(data))
             setting = found._replace(
@@ -215,7 +215,7 @@ class Faults:
 
 
 class _Held:
-    """A call that has not begun, as chaos may hold it; whoever waits for it may give up first."""
+    """A call that has not begun, as chaos may hold it; its caller may give up first."""
 
     def __init__(self, begin: Callable[[], Callable[[], object]], failed: Go) -> None:
         self._begin, self._failed = begin, failed

@@ -30,7 +30,7 @@ from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.machine import costs
 from dtflab.machine.clock import REAL
-from dtflab.machine.pace import USUAL, Gate
+from dtflab.machine.pace import USUAL
 from dtflab.machine.pools import Part, noted_parts
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP
 from dtflab.ops.cell import Cell
@@ -364,17 +364,6 @@ class Iteration:
             pace.stretch(self.step.clock.now() - started)
         self.record(n, started, value, parts)
         return value
-
-    def put_aside(self, n: int, gate: Gate) -> None:
-        """Let ready node `n` run once the gate is open."""
-        self.in_flight += 1
-        self.step.expect()
-        gate.pass_through(lambda: self.step.post(self._take_up, n))
-
-    def _take_up(self, n: int) -> None:
-        self.in_flight -= 1
-        self.ready.append(n)
-        self.enqueue()
 
     def finish(self, n: int, answer: list[Any]) -> None:
         """An asynchronous node is done (called by the driving thread): its value and its error, of which one is."""

@@ -168,10 +168,6 @@ class Master:
         """The steps that run, those that take several calls included."""
         return [step for session in list(self._sessions.values()) for step in list(session._running.values())]
 
-    def steps(self) -> int:
-        """How many steps run, those that take several calls included."""
-        return len(self.running())
-
     def close_session(self, handle: str, error: errors.OpError | None = None) -> None:
         """Release a session and its partitions. Variables stay. Steps that run get `error`."""
         with self._lock:

@@ -23,7 +23,6 @@ from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.ops.blas import BLAS
 
 if TYPE_CHECKING:
-    from dtflab.machine.pace import Gate
     from dtflab.runtime.executor import Executor
 
 
@@ -32,9 +31,10 @@ class Work(Protocol):
 
     ready: deque[int]
     executor: Executor
+    in_flight: int
 
     def process(self) -> None: ...
-    def put_aside(self, n: int, gate: Gate) -> None: ...
+    def enqueue(self) -> None: ...
 
 
 S_co = TypeVar("S_co", bound="Step", covariant=True)
@@ -199,9 +199,17 @@ class Step:
             return True
         gate = work.executor.pace.gate
         if not gate.is_open:
-            work.put_aside(n, gate)
+            work.in_flight += 1
+            self.expect()
+            gate.pass_through(lambda: self.post(self._take_up, work, n))
             return True
         return False
+
+    def _take_up(self, work: Work, n: int) -> None:
+        """A ready node's device goes on."""
+        work.in_flight -= 1
+        work.ready.append(n)
+        work.enqueue()
 
     @np.errstate(all="ignore")  # as a decorator it costs half of what a `with` does
     def _loop(self, until: Callable[[], bool]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import threading
 
 import numpy as np
@@ -9,10 +11,15 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.cluster import chaos_trace
 from dtflab.cluster.chaos_options import EXAMPLES, fault
+from dtflab.cluster.chaos_trace import Shown
 from dtflab.cluster.faults import METHODS, NONE, Faults, Setting, chance
 from dtflab.machine.clock import REAL
+from dtflab.protos.step_stats_pb2 import StepStats
+from dtflab.viz.data import step_trace
 from tests.cluster.two_tasks import until
+from tests.viz.watched import texts
 
 PS, WORKER_0, WORKER_1 = (f"/job:{task}/task:{n}" for task, n in (("ps", 0), ("worker", 0), ("worker", 1)))
 ENGINES = {
@@ -46,7 +53,7 @@ class Program:
         self.session.run(self.init)
 
     def run(self, fetch=None):
-        """What a step gives, or the class of its error."""
+        """The value of a step, or the class of its error."""
         try:
             return float(self.session.run(self.add if fetch is None else fetch))
         except errors.OpError as error:
@@ -225,6 +232,49 @@ def test_steps_of_other_clusters_do_not_count(program):
         with tf.Session(graph=tf.Graph()) as session, session.graph.as_default():
             assert session.run(tf.constant(1.0)) == 1.0
     assert (chaos.steps, chaos.events) == (0, [])
+
+
+# ---- in pictures ----
+
+
+def test_a_traced_step_shows_what_chaos_did(cluster, program):
+    program.run()  # then no part of it has to be registered, for which chaos would let it wait, too
+    with tf.chaos(cluster, stop="worker:1=0.3s", slow="ps=4x", partition="ps|worker:0=0.01s") as chaos:
+        metadata = program.session.trace(program.add)
+    assert chaos.steps == 1
+    read = step_trace.read(metadata)
+    faults = {event.name: event for event in read.details if event.is_fault}
+    devices = {name: event.device.replace("/replica:0", "") for name, event in faults.items()}
+    assert devices["stopped"] == f"{WORKER_1}/device:CPU:0" and devices["slow 4x"] == f"{PS}/device:CPU:0"
+    assert faults["slow 4x"].duration >= faults["stopped"].duration > 0.0
+    assert all(0.0 <= event.start <= event.end <= read.total for event in faults.values())
+    drawn = tf.viz.timeline(metadata)
+    assert {"chaos", "stopped", "slow 4x", "fault of chaos"} <= set(texts(drawn))
+    chrome = json.loads(tf.timeline.Timeline(metadata.step_stats).generate_chrome_trace_format())
+    assert {"stopped", "slow 4x"} <= {event["name"] for event in chrome["traceEvents"] if event["ph"] == "X"}
+
+
+def test_a_trace_has_no_faults_from_before_or_of_other_tasks():
+    with tf.Cluster(ps=1, worker=2, clock="virtual") as cluster:
+        program = Program(cluster)
+        with tf.chaos(cluster, stop="worker:0=0.01s", slow="worker:1=4x"):
+            tf.sim.sleep(1.0)
+            metadata = program.session.trace(program.alone)
+        after = program.session.trace(program.add)
+    assert not [event for event in step_trace.read(metadata).details if event.is_fault]
+    assert not [event for event in step_trace.read(after).details if event.is_fault]
+
+
+def test_a_lost_call_is_a_moment_of_the_trace():
+    stats = StepStats()
+    node = stats.dev_stats.add(device="/job:ps/replica:0/task:0/device:CPU:0").node_stats.add(node_name="x")
+    node.timeline_label, node.all_start_micros, node.all_end_rel_micros = "x = NoOp()", 5_000_000, 100
+    ps = "/job:ps/replica:0/task:0"
+    moments = [Shown("early", ps, 1.0, 1.99), Shown("lost", ps, 2.00005, 2.00005), Shown("goes on", ps, 0.0, math.inf)]
+    chaos_trace.write(stats, moments, offset=3.0)
+    read = step_trace.read(stats)
+    assert [(e.name, round(e.start), round(e.end)) for e in read.details] == [("goes on", 0, 100), ("lost", 50, 50)]
+    chaos_trace.write(StepStats(), moments, offset=3.0)  # a step without a trace
 
 
 # ---- equal runs, and recovery ----
