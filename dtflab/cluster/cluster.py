@@ -383,7 +383,7 @@ class Cluster:
 
     @property
     def are(self) -> str:
-        """What its tasks are, in words."""
+        """The kind of its tasks, in words."""
         return self._engine.are
 
     @property

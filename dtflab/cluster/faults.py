@@ -46,7 +46,7 @@ class Setting(NamedTuple):
 
     @classmethod
     def from_json(cls, data: bytes) -> Setting:
-        """The setting that came over a wire; InvalidArgumentError if it is none."""
+        """The setting that came over a wire; InvalidArgumentError for anything else."""
         try:
             found = cls(**json.loads(data))
             setting = found._replace(
@@ -63,6 +63,7 @@ class Setting(NamedTuple):
 
 
 NONE = Setting()
+disturbed: set[Faults] = set()  # of tasks here that are not quiet: mostly none, which is all that a call has to ask
 MOST_SLOW = 1000.0
 
 
@@ -110,12 +111,12 @@ class Faults:
 
     def stop(self) -> None:
         """Hold all kernels and messages, as if the process had been stopped."""
-        self.pace.gate.shut()
+        self.pace.stop()
         self._note()
 
     def go_on(self) -> None:
         """Let go what `stop` has held."""
-        self.pace.gate.open()
+        self.pace.go_on()
         self._note()
 
     def clear(self) -> None:
@@ -126,6 +127,7 @@ class Faults:
 
     def _note(self) -> None:
         self.is_quiet = self._setting == NONE and self.pace.gate.is_open
+        (disturbed.discard if self.is_quiet else disturbed.add)(self)
         self._told.clear()
 
     # -- calls to other tasks ---------------------------------------------------------------------------------

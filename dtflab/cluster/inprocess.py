@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, OpenCall
+from dtflab.cluster.faults import disturbed
 from dtflab.machine.clock import REAL
 from dtflab.runtime.transport import SHARED, Scope
 
@@ -179,21 +180,30 @@ class Peer:
         self.task.note("RunGraph", self._source, graph_handle)
         self.task.help(step)
 
-        def run() -> None:
-            with self._watched("RunGraph", step.step_id, graph_handle):
-                self._worker().run_graph(session, graph_handle, step, args, results)
-
-        if not self._is_disturbed():
-            run()
+        if not (disturbed and self._is_disturbed()):
+            self._run_graph(session, graph_handle, step, args, results)
             return
-        step.expect()
-        self._faults.start(
-            "RunGraph", self.task.name, lambda lost: step.post(_begin, step, run, lost), self.task.faults
-        )
+
+        def begin(lost: errors.OpError | None) -> None:
+            try:
+                if lost is not None:
+                    raise lost
+                self._run_graph(session, graph_handle, step, args, results)
+            except errors.OpError as error:
+                step.fail(error)
+
+        step.expect()  # the begin, on the step's own thread
+        self._faults.start("RunGraph", self.task.name, lambda lost: step.post(begin, lost), self.task.faults)
+
+    def _run_graph(
+        self, session: str, graph_handle: str, step: Step, args: Sequence[object], results: list[object] | None
+    ) -> None:
+        with self._watched("RunGraph", step.step_id, graph_handle):
+            self._worker().run_graph(session, graph_handle, step, args, results)
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
         """Pull a value out of the worker's rendezvous."""
-        if not self._is_disturbed():
+        if not (disturbed and self._is_disturbed()):
             self._recv_tensor(step_id, key, done)
             return
 
@@ -215,7 +225,7 @@ class Peer:
             if call is not None:
                 call.received = getattr(value, "nbytes", 0)
                 call.ended(error)
-            if self._is_disturbed() and error is None:
+            if disturbed and error is None and self._is_disturbed():
                 self._faults.carry(self.task.name, lambda lost: done(value, lost), self.task.faults)
             else:
                 done(value, error)
@@ -229,14 +239,14 @@ class Peer:
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
         """The step is over; nobody waits until its task knows."""
-        if self._is_disturbed():
+        if disturbed and self._is_disturbed():
             self._faults.start("CleanupGraph", self.task.name, partial(self._cleanup, step_id, error), self.task.faults)
             return
         with self._watched("CleanupGraph", step_id):
             self._worker().cleanup_graph(step_id, error)
 
     def _cleanup(self, step_id: int, error: Exception | None, lost: errors.OpError | None) -> None:
-        if not self.task.stopped:  # a lost one too: a step's tensors must not stay for good
+        if not self.task.stopped:  # also when the call was lost: over a wire, it would be made again with the next step
             self.task.worker.cleanup_graph(step_id, error)
 
     def waits(self) -> list[str]:
@@ -262,7 +272,7 @@ class Peer:
 
     def _asked(self, method: str, detail: str = "") -> contextlib.AbstractContextManager[object]:
         """In this block a call is made, once chaos lets it; UnavailableError if that loses it."""
-        if self._is_disturbed():
+        if disturbed and self._is_disturbed():
             self._faults.call(method, self.task.name, self.task.faults)
         return self._watched(method, detail=detail)
 
@@ -271,16 +281,6 @@ class Peer:
         if not PROCESS.call:
             return _UNWATCHED
         return OpenCall(method, self._source, self.task.name, detail, step_id, now=self.task.clock.now)
-
-
-def _begin(step: Step, run: Callable[[], object], lost: errors.OpError | None) -> None:
-    """On the thread of a step: begin a part of it, unless the call was lost."""
-    try:
-        if lost is not None:
-            raise lost
-        run()
-    except errors.OpError as error:
-        step.fail(error)
 
 
 _UNWATCHED = contextlib.nullcontext()

@@ -51,20 +51,30 @@ class Pace:
     def __init__(self) -> None:
         self.factor = 1.0
         self.gate = Gate()
+        self.is_usual = True  # nothing has to be asked before a kernel, and nothing done after it
         self._behind = 0.0  # seconds that are still to be slept
         self._changed = REAL.event()
-
-    @property
-    def is_usual(self) -> bool:
-        """True if nothing has to be asked before a kernel, and nothing done after it."""
-        return self.factor == 1.0 and self.gate.is_open
 
     def slow_down(self, factor: float) -> None:
         """From now on, let a kernel last `factor` times as long as it computes; 1 ends every pause."""
         self.factor, self._behind = factor, 0.0
+        self._note()
         self._changed.set()
         if factor != 1.0:
             self._changed = REAL.event()
+
+    def stop(self) -> None:
+        """Let no kernel begin."""
+        self.gate.shut()
+        self._note()
+
+    def go_on(self) -> None:
+        """Let those begin that wait, and all later ones."""
+        self.gate.open()
+        self._note()
+
+    def _note(self) -> None:
+        self.is_usual = self.factor == 1.0 and self.gate.is_open
 
     def stretch(self, seconds: float) -> None:
         """A kernel has computed for that long on this thread: make it last longer."""

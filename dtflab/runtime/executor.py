@@ -360,8 +360,7 @@ class Iteration:
         started = self.step.clock.now()
         with noted_parts() as parts:
             value = kernel(*args)
-        if pace.factor != 1.0:
-            pace.stretch(self.step.clock.now() - started)
+        pace.stretch(self.step.clock.now() - started)
         self.record(n, started, value, parts)
         return value
 

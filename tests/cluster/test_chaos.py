@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 
 import numpy as np
@@ -19,6 +20,7 @@ from dtflab.machine.clock import REAL
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.viz.data import step_trace
 from tests.cluster.two_tasks import until
+from tests.house import ROOT
 from tests.viz.watched import texts
 
 PS, WORKER_0, WORKER_1 = (f"/job:{task}/task:{n}" for task, n in (("ps", 0), ("worker", 0), ("worker", 1)))
@@ -328,6 +330,15 @@ def test_training_recovers(tmp_path, monkeypatch):
     assert kinds.count("killed") == kinds.count("restarted") == 2 and "lost" in kinds
     np.testing.assert_allclose(values, [[1.0, 2.0]] * 2, atol=0.05)
     assert logs[0] == logs[1] and hashes[0] == hashes[1]
+
+
+def test_the_example_of_the_page(capsys):
+    """In virtual time it prints the same everywhere; other lines are those of sessions that run a step again."""
+    program, printed, _ = re.findall(r"```(?:python)?\n(.*?)```", (ROOT / "docs/chaos.md").read_text(), flags=re.S)
+    exec(compile(program, "docs/chaos.md", "exec"), {})  # noqa: S102 our own page
+    tf.summary.FileWriterCache.clear()
+    shown = re.sub(r"cluster\d+", "cluster1", capsys.readouterr().out).splitlines()
+    assert [line for line in shown if not line.startswith("MonitoredSession")] == printed.splitlines()
 
 
 # ---- the words ----
