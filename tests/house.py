@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import inspect
 import io
@@ -36,7 +37,14 @@ def name(path: Path) -> str:
 
 @cache
 def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    """The syntax of a file, which stays until the end: to look for garbage in it takes most of the time of parsing."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    finally:
+        if collects:
+            gc.enable()
 
 
 @cache
@@ -205,9 +213,11 @@ def top_names(path: Path) -> set[str]:
 def constructions(path: Path, module: str, names: set[str]) -> Iterator[tuple[str, str]]:
     """Where the code makes objects of some classes of a module: class and place, with how unless it is by keyword."""
     own = {name: name for name in names if page(module) == path}
-    aliases = [a for n in ast.walk(tree(path)) if isinstance(n, ast.ImportFrom) and n.module == module for a in n.names]
+    if not (own or module in {part for name in imports(path) for part in (name, name.rpartition(".")[0])}):
+        return
+    aliases = [a for n in nodes(path) if isinstance(n, ast.ImportFrom) and n.module == module for a in n.names]
     known = own | {a.asname or a.name: a.name for a in aliases} | {f"{module.rpartition('.')[2]}.{n}": n for n in names}
-    for function in ast.walk(tree(path)):
+    for function in nodes(path):
         inner = function.body if isinstance(function, ast.FunctionDef | ast.Module | ast.ClassDef) else []
         for call in (node for statement in inner for node in _own_nodes(statement) if isinstance(node, ast.Call)):
             maker, _, way = ast.unparse(call.func).partition("._")
@@ -264,7 +274,8 @@ def code_lines(path: Path) -> int:
 
 def exempted(path: Path, word: str) -> int:
     """How often a file asks ruff not to lay code out: `# fmt: skip` ends a comment, `# fmt: off` is one."""
-    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+    text = path.read_text(encoding="utf-8")
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline) if f"# fmt: {word}" in text else ()
     return sum(token.type == tokenize.COMMENT and token.string.endswith(f"# fmt: {word}") for token in tokens)
 
 

@@ -78,7 +78,9 @@ def test_the_chapter_is_named_in_its_order():
     assert re.findall(r"^\d\. \[`(\w+)`\]", engineer, re.M) == house.order().chapter
 
 
-ENGINEER = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8"), re.S)
+TRAINING, OP, LISTENER = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8"), re.S
+)
 
 
 def run_engineers(program: str) -> str:
@@ -87,12 +89,17 @@ def run_engineers(program: str) -> str:
     return done.stdout
 
 
+def test_the_engineers_training_learns():
+    losses = re.findall(r"'(\d\.\d\d)'", run_engineers(TRAINING))
+    assert len(losses) == 2 and all(float(loss) < 0.6 for loss in losses)
+
+
 def test_the_engineers_op_runs():
-    printed = run_engineers(ENGINEER[0])
+    printed = run_engineers(OP)
     assert re.sub(r"\s", "", printed).startswith("[array([1.,8.],dtype=float32),[array([3.,12.]")
 
 
 def test_the_engineers_listener_hears_calls_and_nodes():
-    lines = run_engineers(ENGINEER[1]).splitlines()
+    lines = run_engineers(LISTENER).splitlines()
     assert "client → /job:worker/replica:0/task:0: RunStep, 4 bytes" in lines
     assert any(line.startswith("add ran on /job:ps/replica:0/task:0/device:CPU:0 for ") for line in lines)

@@ -15,7 +15,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import dtflab as tf
-from dtflab.cluster import certs, grpc_transport, shared_memory
+from dtflab.cluster import certs, shared_memory
+from dtflab.cluster.connection import Connection
 from dtflab.cluster.silence import Pulse
 from dtflab.files import atomic
 from dtflab.grading.catalogue import find
@@ -108,14 +109,14 @@ def stopped():
 
 
 def silent():
-    with lab_over("link") as lab, lab.session() as sess, mock.patch.object(grpc_transport._Connection, "ping"):
+    with lab_over("link") as lab, lab.session() as sess, mock.patch.object(Connection, "ping"):
         a = tf.constant(1)
         sess.run(a)
         pulse, connection = Pulse(), sess._master._wire._connection
         connection.calls[a] = str
         for _ in range(3):
             pulse.look(connection, tf.timeouts.silence)
-        with contextlib.closing(connection._channel):  # nobody pings over it
+        with contextlib.closing(connection.channel):  # nobody pings over it
             sess.run(a)
 
 

@@ -2,8 +2,8 @@
 
 Stands for the common part of `rpc/grpc_call.h`: the life of a call at its server.
 
-Rules: an error crosses as TensorFlow's, by its canonical code and text. A call that nobody waits for any more wakes the
-thread that works for it.
+Rules: a method takes the bytes of a request and gives those of the answer, or raises a class of `errors`; it may wait,
+for it has a thread of its own. A call that nobody waits for any more wakes that thread.
 """
 
 from __future__ import annotations
@@ -11,21 +11,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from google.protobuf.message import DecodeError
-
 from dtflab.base import errors
 from dtflab.base.events import PROCESS
-from dtflab.cluster import stubs
-from dtflab.cluster.services import Method, request_of
+from dtflab.cluster.call_events import ELSEWHERE, call_event, request_of
+from dtflab.cluster.status import status_of
 from dtflab.cluster.tensor_codec import Buffer, Pieces
 from dtflab.machine.console import say
 
-_MAX_TEXT = 3000  # TensorFlow's limit; metadata has 8 KiB
 Answer = tuple[int, str, Pieces]  # a code of `errors` (0: well), its text, the pieces of the answer
 
 
 class ServerCall:
-    """A call that is being answered, as its service sees it (services.Answering).
+    """A call that is being answered, as its service sees it. Its caller may be gone; then nobody waits for the answer.
 
     `notice(gone)` has `gone` called when the caller gives up, or says False if it has. `tell(line)` takes a line for
     the person who waits for the answer; where the wire carries none, it is said here.
@@ -43,6 +40,7 @@ class ServerCall:
         self.is_gone = False
 
     def on_end(self, callback: Callable[[errors.OpError], object]) -> None:
+        """Call `callback(why)` if the caller gives up or the task stops; at once if that has happened."""
         with self._lock:
             first = self._callbacks is None
             self._callbacks = self._callbacks or []
@@ -73,11 +71,26 @@ class ServerCall:
             self._over = True
 
 
+Method = Callable[[Buffer, ServerCall], bytes | Pieces]
+
+
+def as_long_as(call: ServerCall) -> Callable[[], object]:
+    """A check for long work, between two parts of it: raises an error once nobody waits for the answer to `call`."""
+    ended: list[errors.OpError] = []
+    call.on_end(ended.append)
+
+    def going() -> None:
+        if ended:
+            raise ended[0]
+
+    return going
+
+
 def answer(task: str, name: str, method: Method, data: Buffer, call: ServerCall) -> Answer:
     """Let a method of the services of `task` answer a request. Errors become their codes; listeners hear of it."""
     seen = None
     if PROCESS.call:
-        seen = stubs.wire_call(name, stubs.ELSEWHERE, task, request_of(name, data), len(data))
+        seen = call_event(name, ELSEWHERE, task, request_of(name, data), len(data))
     failed: Exception | None = None
     found: Answer = 0, "", []
     try:
@@ -92,16 +105,3 @@ def answer(task: str, name: str, method: Method, data: Buffer, call: ServerCall)
             seen.received = sum(map(len, found[2]))
             seen.ended(failed)
     return found
-
-
-def status_of(name: str, error: Exception) -> tuple[int, str]:
-    """The canonical code and text that a caller gets for an error."""
-    if isinstance(error, errors.OpError):
-        code, text = error.error_code, error.message
-    elif isinstance(error, DecodeError | UnicodeDecodeError):
-        code, text = errors.INVALID_ARGUMENT, f"Unable to parse the request of {name}: {error}"
-    elif isinstance(error, MemoryError):
-        code, text = errors.RESOURCE_EXHAUSTED, f"Out of memory in {name}: {error}"
-    else:
-        code, text = errors.INTERNAL, f"{type(error).__name__} in {name}: {error}"
-    return code, text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "… [truncated]"

@@ -43,15 +43,16 @@ def master_at(target: str, config: ConfigProto | None, credentials: Credentials 
             f"Nobody can listen at port 0, as in {target}: in a cluster spec it stands for any free port. "
             "`server.target` says which one it is."
         )
-    from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
+    from dtflab.cluster.master_stub import MasterStub
+    from dtflab.cluster.worker_stub import WorkerStub
 
-    worker = WorkerStub("", address, credentials)
+    worker = WorkerStub.at("", address, credentials)
     limit = config.operation_timeout_in_ms / 1000 if config is not None else 0.0
     seconds = min(limit or timeouts.connect, timeouts.connect)
     try:
         await_task(worker.get_status, "", address, REAL, seconds, lambda: inprocess.find(address))
     except errors.UnavailableError as error:
         raise errors.DeadlineExceededError.of(error.message) if seconds == limit else error from None
-    master = task.master if (task := inprocess.find(address)) is not None else MasterStub(address, credentials)
+    master = task.master if (task := inprocess.find(address)) is not None else MasterStub.at(address, credentials)
     worker.close()  # after the stub has the connection, which knows by now whose it is
     return master

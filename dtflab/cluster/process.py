@@ -37,7 +37,7 @@ from dtflab.protos.tensorflow_server_pb2 import ServerDef
 
 if TYPE_CHECKING:
     from dtflab.cluster.faults import Setting
-    from dtflab.cluster.grpc_transport import WorkerStub
+    from dtflab.cluster.worker_stub import WorkerStub
 
 _READY = "dtflab task is ready"
 _GRACE_S = 2.0  # for a process to end by itself
@@ -195,9 +195,9 @@ class ProcessTask:
             return stub.view(name)
 
     def _asked(self) -> contextlib.closing[WorkerStub]:
-        from dtflab.cluster.grpc_transport import WorkerStub
+        from dtflab.cluster.worker_stub import WorkerStub
 
-        return contextlib.closing(WorkerStub(self.name, self.address, self._credentials))
+        return contextlib.closing(WorkerStub.at(self.name, self.address, self._credentials))
 
     @property
     def pid(self) -> int:

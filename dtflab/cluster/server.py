@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import atexit
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import Credentials
@@ -28,9 +28,6 @@ from dtflab.machine.hosts import Home, is_loopback
 from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
-
-if TYPE_CHECKING:
-    from dtflab.cluster.grpc_transport import Serving
 
 _running: weakref.WeakSet[Server] = weakref.WeakSet()
 
@@ -71,7 +68,6 @@ class Server:
         self._clock = clock
         self._bind, self._insecure, self._listen = bind, insecure, listen
         self._credentials = the_credentials.own(credentials)
-        self._service: Serving | None = None
         self._published = False
         self._stopped = clock.event()
         self.task = self._make_task(home)
@@ -115,20 +111,20 @@ class Server:
         try:
             inprocess.publish(address, self.task)
         except errors.UnknownError:
-            self._end_service()
+            self._close_endpoint()
             raise
         self._published = True
         _running.add(self)
 
     def _serve(self, wanted: str, address: str) -> str:
-        from dtflab.cluster import grpc_transport
+        from dtflab.cluster.endpoint import Endpoint
 
         if inprocess.find(wanted) is not None:
             inprocess.publish(wanted, self.task)  # raises, and says who has it
         host_memory.keep()  # before there are threads, which would get heaps of their own
-        self._service = grpc_transport.serve(self.task, wanted, self._credentials)
+        endpoint = Endpoint(self.task, wanted, self._credentials)
         host, _, port = address.rpartition(":")
-        return address if int(port) else f"{host}:{self._service.port}"
+        return address if int(port) else f"{host}:{endpoint.port}"
 
     @property
     def target(self) -> str:
@@ -150,12 +146,12 @@ class Server:
         self._stopped.set()
         if self._published:
             inprocess.withdraw(self.task.address, self.task)
-        self._end_service()
+        self._close_endpoint()
         self.task.close()
 
-    def _end_service(self) -> None:
-        if self._service is not None:
-            self._service.stop()
+    def _close_endpoint(self) -> None:
+        if self.task.endpoint is not None:
+            self.task.endpoint.stop()
 
     @staticmethod
     def create_local_server(config: ConfigProto | None = None, start: bool = True) -> Server:
@@ -225,14 +221,14 @@ def _check_member(definition: ServerDef) -> None:
         )
 
 
-def _finish_services() -> None:
+def _finish_calls() -> None:
     """At the end of a program: let the answers out that are on their way, and end the calls that wait.
 
     So a parameter server may end as soon as its last worker has told it, through a queue, that it is done.
     """
     for server in list(_running):
-        if server._service is not None and not server._stopped.is_set():
-            server._service.stop(0.5)
+        if server.task.endpoint is not None and not server._stopped.is_set():
+            server.task.endpoint.stop(0.5)
 
 
-atexit.register(_finish_services)
+atexit.register(_finish_calls)

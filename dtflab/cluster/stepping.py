@@ -19,7 +19,7 @@ from dtflab.protos import master_pb2 as messages
 from dtflab.runtime.steps import Counter, Ran, Record, Standing, Steps
 
 if TYPE_CHECKING:
-    from dtflab.cluster.services import Answering, Method
+    from dtflab.cluster.answering import Method, ServerCall
     from dtflab.protos.config_pb2 import RunMetadata, RunOptions
     from dtflab.runtime.transport import Explain, Feeds, LocalMaster
 
@@ -51,7 +51,7 @@ class Stepping:
         for number in [n for n, held in list(self._held.items()) if held.request.session_handle == handle]:
             self._held.pop(number, None)
 
-    def _begin(self, data: Buffer, call: Answering) -> bytes:
+    def _begin(self, data: Buffer, call: ServerCall) -> bytes:
         request, feeds = parse_named(messages.RunStepRequest, data, "feed")
         response = messages.RunStepResponse()
         steps = self._master.step_through(
@@ -63,22 +63,22 @@ class Stepping:
         call.on_end(lambda why: self._drop(number))  # nobody will ever know its number
         return _text({"number": number, **_state(steps)})
 
-    def _next(self, data: Buffer, call: Answering) -> bytes:
+    def _next(self, data: Buffer, call: ServerCall) -> bytes:
         number, patient = _request(data)
         steps = self._found(number).steps
         call.on_end(lambda why: steps.close())
         record = steps._run(patient)
         return _text({"record": record, **_state(steps)})
 
-    def _nodes(self, data: Buffer, call: Answering) -> bytes:
+    def _nodes(self, data: Buffer, call: ServerCall) -> bytes:
         return _text(self._found(_request(data)[0]).steps.nodes)
 
-    def _values(self, data: Buffer, call: Answering) -> Pieces:
+    def _values(self, data: Buffer, call: ServerCall) -> Pieces:
         held = self._found(_request(data)[0])
         values: Sequence[object] = held.steps.finish()
         return serialize_named(held.response, "tensor", zip(held.request.fetch, values, strict=True))
 
-    def _close(self, data: Buffer, call: Answering) -> bytes:
+    def _close(self, data: Buffer, call: ServerCall) -> bytes:
         self._drop(_request(data)[0])
         return _text({})
 

@@ -37,7 +37,8 @@ from dtflab.virtual.step import VirtualStep
 from dtflab.virtual.worker import VirtualWorker
 
 if TYPE_CHECKING:
-    from dtflab.cluster.grpc_transport import WorkerStub
+    from dtflab.cluster.endpoint import Endpoint
+    from dtflab.cluster.worker_stub import WorkerStub
     from dtflab.files.env import Env
     from dtflab.protos.config_pb2 import ConfigProto
     from dtflab.protos.tensorflow_server_pb2 import ServerDef
@@ -109,6 +110,7 @@ class Task:
         self.heard = Instrument(self.log)  # listeners to what other tasks ask of this one
         self._helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
         self._helps_lock = threading.Lock()
+        self.endpoint: Endpoint | None = None  # while other processes can reach it
         self.stopped = False
 
     def at(self, address: str) -> str:
@@ -240,9 +242,9 @@ class Members:
     def _stub(self, task: str, address: str) -> Absent | WorkerStub:
         if isinstance(self._task.clock, VirtualClock):
             return Absent(task, address)
-        from dtflab.cluster.grpc_transport import WorkerStub
+        from dtflab.cluster.worker_stub import WorkerStub
 
-        return WorkerStub(task, address, self._task.credentials, self._task, not self._is_brought)
+        return WorkerStub.at(task, address, self._task.credentials, self._task, not self._is_brought)
 
     def close(self) -> None:
         """Let all connections go."""

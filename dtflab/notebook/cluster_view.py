@@ -58,9 +58,9 @@ def _ask(task: RunningTask) -> list[str]:
     try:
         if found is not None:
             return [device_label(d) for d in found.worker.get_status()]
-        from dtflab.cluster.grpc_transport import WorkerStub
+        from dtflab.cluster.worker_stub import WorkerStub
 
-        stub = WorkerStub(task.name, task.address)
+        stub = WorkerStub.at(task.name, task.address)
         try:
             return [device_label(d) for d in stub.get_status(timeout=2)]
         finally:

@@ -1,7 +1,7 @@
 """The seam between client, master and worker: what each may ask of the other, wherever it is.
 
 Stands for `master_interface.h`, `worker_interface.h` and `session_factory.h`. In one process the callee's own methods
-are called; between processes a stub turns each call into an RPC (`cluster/grpc_transport.py`).
+are called; between processes a stub turns each call into an RPC (`cluster/worker_stub.py`).
 
 Rule: this room defines the protocols and knows no implementation; transports register themselves.
 """

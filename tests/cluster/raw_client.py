@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dtflab.base.credentials import PLAIN
-from dtflab.cluster import grpc_transport
+from dtflab.cluster.wire import Wire
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.graph_pb2 import GraphDef
@@ -13,7 +13,7 @@ class Raw:
     """A client that sends any message."""
 
     def __init__(self, address: str) -> None:
-        self.wire = grpc_transport._Wire(address, PLAIN)
+        self.wire = Wire(address, PLAIN)
 
     def __call__(self, method, request, timeout=None):
         """The answer to a request message, named after its method."""

@@ -16,8 +16,9 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster import inprocess, stubs
+from dtflab.cluster import inprocess
 from dtflab.cluster.addresses import free_addresses
+from dtflab.cluster.worker_stub import WorkerStub
 from dtflab.machine.clock import REAL
 from tests.cluster.two_tasks import never, until
 
@@ -395,7 +396,7 @@ def test_waits_names_a_process_that_does_not_answer(monkeypatch):
     with tf.Cluster(ps=1, worker=1, engine="process") as cluster:
         ps = cluster.task("ps")
         os.kill(ps.pid, signal.SIGSTOP)
-        monkeypatch.setattr(stubs.WorkerStub.view, "__defaults__", (0.5,))
+        monkeypatch.setattr(WorkerStub.view, "__defaults__", (0.5,))
         try:
             (line,) = cluster.waits()
             assert re.search(f"{ps.name} at .* (does|did) not answer", line)

@@ -15,8 +15,11 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster import grpc_transport
+from dtflab.cluster import connection, grpc_transport, wire
 from dtflab.cluster.addresses import free_addresses
+from dtflab.cluster.endpoint import Endpoint
+from dtflab.cluster.master_stub import MasterStub
+from dtflab.cluster.worker_stub import WorkerStub
 from tests.cluster.two_tasks import THERE, Task, edge_key, never, until
 
 
@@ -34,7 +37,7 @@ def test_a_free_address_is_nobody_else_s_until_it_is_used():
         socket.create_connection(("localhost", port_of(address)))
     for _ in range(2):
         server = tf.train.Server({"worker": [address]}, "worker", 0)
-        assert grpc_transport.WorkerStub("t", address).get_status()
+        assert WorkerStub.at("t", address).get_status()
         server.stop()
 
 
@@ -42,17 +45,17 @@ def test_a_port_in_use(lab):
     (address,) = free_addresses(1)
     refused = pytest.raises(errors.UnknownError, match=f"Could not start gRPC server.*{address}")
     with socket.create_server(("127.0.0.1", port_of(address))), refused:
-        grpc_transport.serve(lab.tasks[0], address)
+        Endpoint(lab.tasks[0], address)
     with pytest.raises(errors.UnknownError, match="Could not start gRPC server"):
-        grpc_transport.serve(lab.tasks[0], lab.addresses[1])
-    grpc_transport.serve(lab.tasks[0], address).stop()  # free again
+        Endpoint(lab.tasks[0], lab.addresses[1])
+    Endpoint(lab.tasks[0], address).stop()  # free again
 
 
 def test_a_stopped_server_s_port_is_free(lab):
     lab.serving[0].stop()
-    again = grpc_transport.serve(lab.tasks[0], lab.addresses[0])
+    again = Endpoint(lab.tasks[0], lab.addresses[0])
     try:
-        assert grpc_transport.WorkerStub("t", lab.addresses[0]).get_status()
+        assert WorkerStub.at("t", lab.addresses[0]).get_status()
     finally:
         again.stop()
 
@@ -60,11 +63,11 @@ def test_a_stopped_server_s_port_is_free(lab):
 def test_nobody_there():
     (address,) = free_addresses(1)
     with pytest.raises(errors.UnavailableError, match=f"Task /job:x/replica:0/task:3 at {address}"):
-        grpc_transport.WorkerStub("/job:x/replica:0/task:3", address).get_status()
+        WorkerStub.at("/job:x/replica:0/task:3", address).get_status()
     with pytest.raises(
         errors.UnavailableError, match=rf"The server at {address} does not answer \(connection refused\)"
     ):
-        grpc_transport.MasterStub(address).reset([])
+        MasterStub.at(address).reset([])
 
 
 def test_a_target_where_nobody_listens_is_told_once(monkeypatch):
@@ -81,8 +84,8 @@ def test_the_reason_is_the_end_of_grpcs_chain_of_causes():
     resolving = (
         "errors resolving x:1: [field:hostname lookup error:address lookup failed for x:1: Domain name not found]"
     )
-    assert grpc_transport._reason(resolving) == "domain name not found"
-    assert grpc_transport._reason("Received http2 header with status: 404") == "Received http2 header with status: 404"
+    assert wire._reason(resolving) == "domain name not found"
+    assert wire._reason("Received http2 header with status: 404") == "Received http2 header with status: 404"
 
 
 def test_who_has_just_come_up_is_asked_though_the_last_attempt_failed(monkeypatch):
@@ -91,7 +94,7 @@ def test_who_has_just_come_up_is_asked_though_the_last_attempt_failed(monkeypatc
     pauses = [(f"grpc.{which}_reconnect_backoff_ms", 60_000) for which in ("initial", "min", "max")]
     monkeypatch.setattr(grpc_transport, "_CHANNEL_OPTIONS", kept + pauses)
     (address,) = free_addresses(1)
-    worker = grpc_transport.WorkerStub("/job:worker/replica:0/task:0", address)
+    worker = WorkerStub.at("/job:worker/replica:0/task:0", address)
     with pytest.raises(errors.UnavailableError):
         worker.get_status()
     server = tf.train.Server({"worker": [address]}, "worker", 0)
@@ -107,7 +110,7 @@ def test_who_has_just_come_up_is_asked_though_the_last_attempt_failed(monkeypatc
 
 def test_somebody_there_who_says_nothing():
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        worker = grpc_transport.WorkerStub("/job:x/task:3", f"localhost:{silent.getsockname()[1]}")
+        worker = WorkerStub.at("/job:x/task:3", f"localhost:{silent.getsockname()[1]}")
         with pytest.raises(errors.UnavailableError, match="/job:x/task:3"):
             worker.get_status(timeout=0.2)
 
@@ -118,8 +121,8 @@ def test_a_placer_can_t_travel(lab):
 
 
 def test_a_connection_is_shared_and_closed_with_its_last_user(lab):
-    connections = grpc_transport._connections
-    a, b = (grpc_transport.WorkerStub("t", lab.addresses[1]) for _ in range(2))
+    connections = connection._connections
+    a, b = (WorkerStub.at("t", lab.addresses[1]) for _ in range(2))
     a.get_status()
     assert a._wire._connection is b._wire._connection
     a.close()
@@ -127,7 +130,7 @@ def test_a_connection_is_shared_and_closed_with_its_last_user(lab):
     with pytest.raises(errors.CancelledError, match="closed"):
         a.get_status()
     b.close()
-    assert (lab.addresses[1], None) not in connections
+    assert lab.addresses[1] not in [address for address, _, _ in connections]
 
 
 @pytest.fixture
@@ -187,7 +190,7 @@ def test_a_worker_that_came_back_is_not_the_old_one(lab):
         assert sess.run(v) == 1
         lab.serving[1].stop()
         lab.tasks[1] = Task(1, lab.worker)
-        lab.serving[1] = grpc_transport.serve(lab.tasks[1], lab.addresses[1])
+        lab.serving[1] = Endpoint(lab.tasks[1], lab.addresses[1])
         with pytest.raises(errors.AbortedError, match="restarted"):
             sess.run(v)
     with lab.session() as sess:
@@ -221,7 +224,7 @@ def test_a_value_of_a_worker_as_it_was_before_a_restart_is_not_waited_for(lab):
     old, before = edge_key(lab.tasks[1]), lab.tasks[1].worker.devices[0].incarnation
     lab.serving[1].stop()
     lab.tasks[1] = Task(1, lab.worker)
-    lab.serving[1] = grpc_transport.serve(lab.tasks[1], lab.addresses[1])
+    lab.serving[1] = Endpoint(lab.tasks[1], lab.addresses[1])
     asker.recv_tensor(7, old, lambda *answered: answers.put(answered))
     _, error = answers.get(timeout=60)
     assert isinstance(error, errors.AbortedError)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from dtflab.base import errors
-from dtflab.cluster import stubs
+from dtflab.cluster.worker_stub import WorkerStub
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.runtime.runner import Step
@@ -149,14 +149,14 @@ CONTRADICTION.tensor.tensor_content = b"abc"  # no float has three bytes
 
 @pytest.mark.parametrize("answer", [b"\xff" * 30, CONTRADICTION.SerializeToString(), b""])
 def test_a_value_that_can_t_be_read_is_an_error(answer):
-    worker = stubs.WorkerStub("/job:odd/replica:0/task:0", Babbler(answer))
+    worker = WorkerStub("/job:odd/replica:0/task:0", Babbler(answer))
     answers = []
     worker.recv_tensor(1, "key", lambda value, error: answers.append(error))
     assert isinstance(answers[0], errors.DataLossError) and "/job:odd" in answers[0].message
 
 
 def test_an_answer_that_can_t_be_read_ends_the_step():
-    worker = stubs.WorkerStub("/job:odd/replica:0/task:0", Babbler(b"\xff" * 30))
+    worker = WorkerStub("/job:odd/replica:0/task:0", Babbler(b"\xff" * 30))
     step = Step(1)
     worker.run_graph("s", "g", step)
     with pytest.raises(errors.DataLossError, match=r"/job:odd.*RunGraph"):

@@ -106,7 +106,7 @@ def test_a_call_that_meets_a_server_as_it_stops(lab):
     answers = []
     worker = lab.worker(0)
     worker.get_status()  # connected
-    server = lab.serving[0]._server
+    server = lab.serving[0]._server._server
     with server._state.lock:  # nobody takes calls while we hold it
         for step in range(3):
             worker.recv_tensor(step, "never sent", lambda value, error: answers.append(error))

@@ -13,8 +13,9 @@ from dtflab.base import errors
 from dtflab.base.limits import Limits, limits
 from dtflab.cluster.answering import ServerCall, answer
 from dtflab.cluster.incoming import graph_of
+from dtflab.cluster.master_service import MasterService
 from dtflab.cluster.process import KINDS, _environment
-from dtflab.cluster.services import MasterService, WorkerService
+from dtflab.cluster.worker_service import WorkerService
 from dtflab.graph import inlining
 from dtflab.graph.graph_def import nodes_from_proto, nodes_to_proto
 from dtflab.graph.inlining import inline

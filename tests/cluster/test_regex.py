@@ -8,7 +8,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster.grpc_transport import WorkerStub
+from dtflab.cluster.worker_stub import WorkerStub
 
 SLOW = b"(a+)+b"
 
@@ -34,7 +34,7 @@ def test_a_server_answers_while_it_matches(engine, monkeypatch, tmp_path):
     found = []
     with tf.Cluster(worker=1, engine="process") as cluster:
         (task,) = cluster.tasks
-        stub = WorkerStub(task.name, task.address)
+        stub = WorkerStub.at(task.name, task.address)
         client = threading.Thread(target=lambda: found.append(ask(cluster.target)))
         client.start()
         while client.is_alive():

@@ -88,7 +88,7 @@ def test_a_books_cluster_runs_as_printed(serve, capfd):
 def test_insecure_binds_any_address(serve):
     server = serve({"worker": ["some.name.invalid:2222"]}, bind="0.0.0.0:0", insecure=True)
     assert server.target == "grpc://some.name.invalid:2222"
-    assert answers(f"127.0.0.1:{server._service.port}")
+    assert answers(f"127.0.0.1:{server.task.endpoint.port}")
 
 
 def test_bind_may_be_a_loopback_address_for_another_name(serve):
@@ -182,7 +182,7 @@ def test_a_server_that_is_started_later_listens_at_the_port_of_its_target(serve,
     target = server.target
     server.start()
     port = server.target.rpartition(":")[2]
-    assert server.target == target and server._service.port == int(port) > 0 and answers(f"127.0.0.1:{port}")
+    assert server.target == target and server.task.endpoint.port == int(port) > 0 and answers(f"127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize("port", ["0", "00"])

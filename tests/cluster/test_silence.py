@@ -18,7 +18,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster import grpc_transport, link as links
+from dtflab.cluster import connection as connections, link as links
 from dtflab.cluster.addresses import free_addresses
 from dtflab.cluster.link import Link
 from dtflab.cluster.silence import LOOKS, Lookout, Pulse
@@ -253,7 +253,7 @@ def test_news_of_a_call_reaches_the_one_who_waits_for_it():
 
 @pytest.mark.parametrize("wire", ["link", "grpc"])
 def test_every_call_that_waits_for_a_silent_task_ends(wire, capsys):
-    with lab_over(wire) as lab, mock.patch.object(Link, "ping"), mock.patch.object(grpc_transport, "_PING", "/none"):
+    with lab_over(wire) as lab, mock.patch.object(Link, "ping"), mock.patch.object(connections, "_PING", "/none"):
         stub = lab.worker(1, lab.tasks[0])
         connection = stub._wire._connection
         with lab.session(number=0) as session:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
-from dtflab.cluster.stubs import ELSEWHERE
+from dtflab.cluster.call_events import ELSEWHERE
+from dtflab.cluster.master_stub import MasterStub
+from dtflab.cluster.worker_stub import WorkerStub
 from tests.cluster.two_tasks import cluster_over, lab_over
 
 

@@ -16,9 +16,12 @@ import pytest
 
 import dtflab as tf
 from dtflab.base.thread_frames import current_frames
-from dtflab.cluster import grpc_transport, inprocess, negotiation, outbox
+from dtflab.cluster import inprocess, negotiation, outbox
 from dtflab.cluster.addresses import free_addresses
+from dtflab.cluster.endpoint import Endpoint
 from dtflab.cluster.faults import Faults
+from dtflab.cluster.master_stub import MasterStub
+from dtflab.cluster.worker_stub import WorkerStub
 from dtflab.graph.apply_op import apply_op
 from dtflab.machine.clock import REAL
 from dtflab.runtime import transport
@@ -44,6 +47,7 @@ class Task:
         }
         self.master = Master(self.worker, workers)
         self.at: Callable[[str], str] = lambda address: ""
+        self.endpoint: Endpoint | None = None
         self.note: Callable[..., None] = lambda *what, pushed=False: None
 
 
@@ -84,16 +88,16 @@ class GrpcLab(Lab):
         for task, address in zip(self.tasks, self.addresses, strict=True):
             task.address = address
             task.at = dict(zip(self.addresses, (task.name for task in self.tasks), strict=True)).get
-        self.serving = [grpc_transport.serve(*pair) for pair in zip(self.tasks, self.addresses, strict=True)]
+        self.serving = [Endpoint(*pair) for pair in zip(self.tasks, self.addresses, strict=True)]
         self._stubs: dict[tuple[int, Task | None], Any] = {}
 
     def master(self, number: int) -> Any:
         self.worker(number)
-        return grpc_transport.MasterStub(self.addresses[number])
+        return MasterStub.at(self.addresses[number])
 
     def worker(self, number: int, own: Task | None = None) -> Any:
         if (number, own) not in self._stubs:
-            stub = grpc_transport.WorkerStub(self.tasks[number].name, self.addresses[number], own=own)
+            stub = WorkerStub.at(self.tasks[number].name, self.addresses[number], own=own)
             self._stubs[number, own] = stub
             if negotiation.are_on():
                 stub.get_status()  # and the link is there

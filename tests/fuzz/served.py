@@ -11,7 +11,8 @@ from google.protobuf.message import DecodeError, Message
 import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster.answering import ServerCall, answer
-from dtflab.cluster.services import MasterService, WorkerService
+from dtflab.cluster.master_service import MasterService
+from dtflab.cluster.worker_service import WorkerService
 from dtflab.protos import master_pb2 as master, worker_pb2 as worker
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.protos.named_tensor_pb2 import NamedTensorProto

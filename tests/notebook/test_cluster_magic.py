@@ -53,7 +53,7 @@ def test_restart_keeps_addresses(model):
     assert new.spec == old.spec and states(new) == {"running"}
     loose = magic(model, "%dtf_cluster --worker 1 --listen --name loose", "loose")
     again = magic(model, "%dtf_cluster restart --name loose", "again")
-    assert again.spec == loose.spec and again.tasks[0].server._service is not None
+    assert again.spec == loose.spec and again.tasks[0].server.task.endpoint is not None
 
 
 def test_stop(shell):

@@ -8,7 +8,7 @@ import pytest
 from IPython.core.error import UsageError
 
 from dtflab.base import errors
-from dtflab.cluster import stubs
+from dtflab.cluster.master_stub import MasterStub
 from dtflab.notebook import arguments
 from dtflab.viz import Picture
 from tests.notebook.cells import MODEL, cell, magic
@@ -46,14 +46,14 @@ def test_placement_in_another_process(shell):
 
 def test_asking_a_master_of_tensorflow(shell, monkeypatch):
     """Here, one of dtflab that does not know the questions either."""
-    call = stubs.MasterStub._call
+    call = MasterStub._call
 
     def of_tensorflow(stub, method, *rest):
         if method in ("Placed", "Reasons"):
             raise errors.UnimplementedError.of(method)
         return call(stub, method, *rest)
 
-    monkeypatch.setattr(stubs.MasterStub, "_call", of_tensorflow)
+    monkeypatch.setattr(MasterStub, "_call", of_tensorflow)
     magic(shell, "%dtf_cluster --ps 1 --worker 2 --engine process", "cluster")
     shell.run_cell(MODEL).raise_error()
     for line in ("%dtf_placement", "%dtf_placement y"):

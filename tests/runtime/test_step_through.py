@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster import stubs
+from dtflab.cluster.master_stub import MasterStub
 from dtflab.cluster.stepping import Stepping
 from dtflab.graph.apply_op import apply_op
 from tests.cluster.two_tasks import until
@@ -430,7 +430,7 @@ def test_a_master_of_tensorflow_says_what_to_do(monkeypatch):
     with tf.Cluster(worker=1, engine="process") as cluster, tf.Session(cluster.target) as session:
         one = tf.constant(1.0)
         assert session.run(one) == 1.0
-        monkeypatch.setattr(stubs.MasterStub, "_call", unknown)
+        monkeypatch.setattr(MasterStub, "_call", unknown)
         with pytest.raises(NotImplementedError, match=r"is not one of dtflab.*tf\.Session\(\)"):
             session.step_through(one)
         monkeypatch.undo()

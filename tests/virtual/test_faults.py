@@ -33,7 +33,7 @@ def two_workers(**options):
 
 def test_a_killed_ps_is_waited_for_and_its_step_begins_again_from_the_checkpoint(tmp_path, monkeypatch):
     times = [[], []]
-    monkeypatch.setitem(sys.modules, "dtflab.cluster.grpc_transport", None)  # nobody asks the real network for it
+    monkeypatch.setitem(sys.modules, "dtflab.cluster.worker_stub", None)  # nobody asks the real network for it
     with two_workers() as cluster:
         cluster.at(0.5, cluster.kill, "ps")
         cluster.at(3.0, cluster.restart, "ps")

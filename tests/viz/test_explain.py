@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import dtflab as tf
-from dtflab.cluster import stubs
+from dtflab.cluster.master_stub import MasterStub
 from dtflab.viz.explain import MOST_ROWS
 from tests.graphs import build, recipes
 from tests.viz.programs import PS, worker
@@ -107,7 +107,7 @@ def test_a_master_in_another_process(reports, monkeypatch):
         raise NotImplementedError
 
     if not reports:
-        monkeypatch.setattr(stubs.MasterStub, "placed", unknown)
+        monkeypatch.setattr(MasterStub, "placed", unknown)
     with tf.Cluster(worker=1, engine="process") as cluster, tf.Session(cluster.target) as session:
         story = tf.explain(tf.negative(tf.constant(1.0), name="n"), session=session)
     assert story.from_master == reports and ("dtflab's rules" in repr(story)) != reports
