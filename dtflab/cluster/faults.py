@@ -53,7 +53,7 @@ class Setting(NamedTuple):
                 seed=int(found.seed), slow=float(found.slow), cut_off=tuple(map(str, found.cut_off)),
                 drop={str(m): float(p) for m, p in found.drop.items()},
             )  # fmt: skip
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise errors.InvalidArgumentError.of(f"Not the faults of a task: {error}") from None
         if not 1 <= setting.slow <= MOST_SLOW:
             raise errors.InvalidArgumentError.of(

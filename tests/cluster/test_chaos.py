@@ -415,10 +415,20 @@ def test_a_task_takes_no_faults_unless_a_cluster_started_it():
         server.stop()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"[]", b"{", b"\xff", b'{"what": 1}', b'{"slow": null}', b'{"slow": 0.5}', b'{"drop": 3}', b'{"slow": NaN}'],
-)
+MALFORMED = [
+    b"",
+    b"[]",
+    b"{",
+    b"\xff",
+    b'{"what": 1}',
+    b'{"slow": null}',
+    b'{"slow": 0.5}',
+    b'{"slow": NaN}',
+    b'{"drop": 3}',
+]
+
+
+@pytest.mark.parametrize("data", [*MALFORMED, b'{"seed": 1e999}', b"[" * 100_000], ids=range(11))
 def test_malformed_faults_are_invalid(data):
     with pytest.raises(errors.InvalidArgumentError):
         Setting.from_json(data)
