@@ -130,6 +130,69 @@ def test_a_stop_ends_with_the_block(cluster, program):
     assert program.run() == 1.0
 
 
+def test_a_stopped_master_runs_no_step(cluster, program):
+    began = cluster.now()
+    with tf.chaos(cluster, stop="worker:0=0.3s"):
+        assert program.run(program.alone) == 6.0
+        assert cluster.now() - began >= 0.3
+
+
+def test_a_step_under_way_stands_still_with_its_task():
+    with tf.Cluster(worker=1) as cluster, tf.Graph().as_default():
+        (task,) = cluster.tasks
+        waits = []
+
+        def stops(x):
+            task.pause()
+            threading.Thread(target=goes_on).start()
+            return x
+
+        def goes_on():
+            until(lambda: task.server.task.faults.pace.gate._waiting, "the next node is put aside")
+            waits.append(task.name)
+            task.go_on()
+
+        y = tf.py_func(stops, [tf.Variable(1.0)], tf.float32) + 1.0
+        with tf.Session(cluster.target) as session:
+            session.run(tf.global_variables_initializer())
+            assert session.run(y) == 2.0 and waits == [task.name]
+
+
+@pytest.mark.parametrize("engine", ["inprocess", "process"])
+def test_an_answer_under_way_is_held_at_the_cut(engine):
+    with tf.Cluster(worker=2, engine=engine) as cluster, tf.Graph().as_default():
+        with tf.device("/job:worker/task:1"):
+            queue = tf.FIFOQueue(1, tf.float32, [[]], shared_name="queue")
+            put, taken, again = queue.enqueue([1.0]), queue.dequeue(), queue.dequeue()
+        with tf.device("/job:worker/task:0"):
+            result, alone = taken + 1.0, tf.Variable(2.0)
+        order = []
+        with tf.Session(cluster.target) as session, tf.Session(cluster.target_of("worker", 1)) as other:
+            session.run(alone.initializer)
+            session.run([alone])
+            other.run([put, again])  # a session that begins would be held, too
+            other.run(put), other.run(again)
+            thread = threading.Thread(target=lambda: order.append(float(session.run(result))))
+            thread.start()
+            until(lambda: [line for line in cluster.waits() if "queue" in line], "the dequeue waits")
+            with tf.chaos(cluster, partition="worker:0|worker:1"):
+                other.run(put)
+                for _ in range(50):
+                    session.run(alone)
+                order.append("joined again")
+            thread.join(60)
+        assert order == ["joined again", 2.0]
+
+
+def test_a_task_that_restarts_has_the_faults_that_are_there():
+    with tf.Cluster(ps=1, worker=2) as cluster:
+        with tf.chaos(cluster, slow="ps:0=20x", partition="ps|worker"):
+            cluster.restart("ps")
+            faults = cluster.task("ps").server.task.faults
+            assert faults.pace.factor == 20.0 and len(faults._gates) == 2 and not faults.is_quiet
+        assert faults.pace.factor == 1.0 and faults.is_quiet
+
+
 def test_a_slow_task_takes_several_times_as_long(cluster):
     graph = tf.Graph()
     with graph.as_default(), tf.device(WORKER_1):
