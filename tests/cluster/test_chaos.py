@@ -179,6 +179,8 @@ def test_an_answer_under_way_is_held_at_the_cut(engine):
                 other.run(put)
                 for _ in range(50):
                     session.run(alone)
+                if engine == "inprocess":
+                    until(lambda: any("held before" in thread.name for thread in threading.enumerate()), "it is held")
                 order.append("joined again")
             thread.join(60)
         assert order == ["joined again", 2.0]
