@@ -200,13 +200,17 @@ class Bands:
         width = end - x - (1.0 if end - x > 4 else 0.0)
         return min(x, self.right - LEAST_BAR), max(width, LEAST_BAR)
 
+    def maker(self, transfer: Transfer) -> Event | None:
+        """The event that made a transfer's tensor, if it is in the trace."""
+        return self._makers.get(id(transfer))
+
     def arrival(self, transfer: Transfer) -> Row:
         """The row in which the wait for a transfer stands."""
         return self._row_of[id(transfer)]
 
     def origin(self, transfer: Transfer) -> tuple[float, Row]:
         """Where a transfer comes from: the end of the op that made it, or its device's first row."""
-        maker = self._makers.get(id(transfer))
+        maker = self.maker(transfer)
         if maker is not None:
             x, width = self.extent(maker)
             return x + width, self._row_of[id(maker)]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.node_names import readable
+from dtflab.viz import timeline_live
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
 from dtflab.viz.colouring import Colouring, colouring
 from dtflab.viz.data import step_trace as trace
@@ -58,7 +59,9 @@ def timeline(
         looks = _Looks(way)
         bands = Bands(read, room(width), looks.mark)
         sentence, tables = _sentence(bands, looks), _tables(bands.trace, looks)
-        return Picture(*_draw(bands, looks, title), rules("timeline"), sentence, tables, _text(bands, looks))
+        drawing, size, top = _draw(bands, looks, title)
+        live = timeline_live.data(bands, looks.of, looks.of_transfer, top, graph)
+        return Picture(drawing, size, rules("timeline"), sentence, tables, _text(bands, looks), live=live)
 
 
 class _Looks(NamedTuple):
@@ -98,7 +101,8 @@ class _Looks(NamedTuple):
 # -- drawing -------------------------------------------------------------------------------------------------
 
 
-def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float, float]]:
+def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float, float], float]:
+    """The drawing, its size, and how far down its plot begins."""
     parts = any(event.part for event in bands.trace.details)
     samples = [
         *[_OP] * looks.way.by_device,
@@ -111,15 +115,15 @@ def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float,
     badges, height = marks.legend([] if looks.way.by_device else looks.counted(bands.trace), bands.width, top)
     lines, more = marks.line_legend(samples, bands.width, top + height)
     top += height + more + 26
-    layers = [
-        *(_ground(bands, band, looks) for band in bands.bands),
+    still = [  # what a live picture draws again
         _grid(bands),
         *(_bars(bands, band, looks) for band in bands.bands),
         *(_wire(bands, transfer, looks) for transfer in bands.drawn),
         *(_words(bands, band, looks) for band in bands.bands),
     ]
-    plot = tag("g", *layers, transform=f"translate(0 {number(top)})")
-    return join([heading, badges, lines, plot]), (bands.width, top + bands.height)
+    layers = [*(_ground(bands, band, looks) for band in bands.bands), tag("g", *still, class_="still")]
+    plot = tag("g", *layers, *(_labels(bands, band) for band in bands.bands), transform=f"translate(0 {number(top)})")
+    return join([heading, badges, lines, plot]), (bands.width, top + bands.height), top
 
 
 def _ground(bands: Bands, band: Band, looks: _Looks) -> Markup:
@@ -203,8 +207,8 @@ def _xy(point: Point) -> str:
     return f"{number(point[0])} {number(point[1])}"
 
 
-def _words(bands: Bands, band: Band, looks: _Looks) -> Markup:
-    """All text within a band: last, so that nothing lies on it."""
+def _labels(bands: Bands, band: Band) -> Markup:
+    """Names and idle times next to a band's rows."""
     parts: list[Markup] = []
     for row in band.rows:
         y = row.y + row.height / 2 + 4
@@ -212,6 +216,14 @@ def _words(bands: Bands, band: Band, looks: _Looks) -> Markup:
             parts.append(tag("text", row.label, x=bands.left - LABEL_GAP, y=y, class_="s11 soft end"))
         if row.idle is not None:
             parts.append(_idle(bands, row.y, row.idle, "soft"))
+    return join(parts)
+
+
+def _words(bands: Bands, band: Band, looks: _Looks) -> Markup:
+    """All text on and below the bars: last, so that nothing lies on it."""
+    parts: list[Markup] = []
+    for row in band.rows:
+        y = row.y + row.height / 2 + 4
         for event in row.events:
             name = bands.name_inside(event)
             if name:
