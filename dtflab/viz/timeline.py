@@ -30,6 +30,7 @@ from dtflab.viz.layout.shapes import Point
 
 MOST_RECORDS = 100_000  # of a step: they take about two seconds
 _SIMULATED = "simulated: NumPy timings"
+_OF_FAULTS = Look("fault", GREY, "", "fault", False)
 MANY_BARS = 2000  # in one row; from here on, those hidden behind others are left out
 
 
@@ -70,7 +71,7 @@ class _Looks(NamedTuple):
     way: Colouring
 
     def of(self, event: Event) -> Look:
-        return self.way.of(event.name, event.device)
+        return _OF_FAULTS if event.is_fault else self.way.of(event.name, event.device)
 
     def of_transfer(self, transfer: Transfer) -> Look:
         """The look of what is waited for: that of the op that made it."""
@@ -78,7 +79,7 @@ class _Looks(NamedTuple):
 
     def mark(self, event: Event) -> str:
         """The letter in a bar, next to its colour; a device's bars stand in its band and have none."""
-        return "" if self.way.by_device or event.is_fault else self.of(event).letter
+        return "" if self.way.by_device else self.of(event).letter
 
     def of_band(self, device: Look) -> Look:
         """A device's badge: where colours say something else, it is grey."""
