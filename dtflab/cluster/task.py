@@ -88,8 +88,10 @@ class Task:
         clock: Clock = REAL,
         home: Home | None = None,
         credentials: Credentials = PLAIN,
+        named_by_sessions: bool = False,
     ) -> None:
         self.spec = spec
+        self._booted = None if named_by_sessions else (job, index)
         self.credentials = credentials  # for the other tasks
         self._job, self._index = job, index
         self.name = _name(job, index)
@@ -131,7 +133,7 @@ class Task:
         spec = checked(server_def.cluster)
         own = server_def.job_name, server_def.task_index
         if not server_def.job_name:
-            own = master_in(spec, target.removeprefix("grpc://") or self.address, (self._job, self._index))
+            own = master_in(spec, target.removeprefix("grpc://") or self.address, self._booted)
         check_worker(spec, *own, self.address)
         return Members(self, _name(*own), spec)
 

@@ -40,7 +40,19 @@ def _lost(task: Task) -> Sequence[object]:
     return list(task.faults.lost)
 
 
+def _members(task: Task) -> Sequence[object]:
+    """The tasks of its cluster, name and address; its own has the port that it got, if the spec asks for any."""
+    return list((task.members.addresses | {task.name: task.address}).items())
+
+
 # The name of each, which is also that of its method on the wire.
 VIEWS: Mapping[str, View] = MappingProxyType(
-    {"Calls": _calls, "Waits": _waits, "Variables": _variables, "Queues": _queues, "Lost": _lost}
+    {
+        "Calls": _calls,
+        "Waits": _waits,
+        "Variables": _variables,
+        "Queues": _queues,
+        "Members": _members,
+        "Lost": _lost,
+    }
 )

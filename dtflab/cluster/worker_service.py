@@ -28,6 +28,7 @@ from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.machine import host_memory
 from dtflab.machine.step_stats import trace_of
 from dtflab.protos import worker_pb2 as messages
+from dtflab.protos.link_pb2 import LimitedSessionRequest
 from dtflab.protos.worker_pb2 import RunGraphRequest, RunGraphResponse
 from dtflab.runtime.blocked import Report, may_wait
 from dtflab.runtime.pushing import receiver
@@ -64,6 +65,7 @@ class WorkerService:
         return {
             "GetStatus": self._get_status,
             "CreateWorkerSession": self._create_worker_session,
+            "CreateLimitedSession": self._create_limited_session,  # dtflab's own
             "DeleteWorkerSession": self._delete_worker_session,
             "RegisterGraph": self._register_graph,
             "DeregisterGraph": self._deregister_graph,
@@ -86,8 +88,15 @@ class WorkerService:
         return messages.GetStatusResponse(device_attributes=self._worker.get_status()).SerializeToString()
 
     def _create_worker_session(self, data: Buffer, call: ServerCall) -> bytes:
-        request = messages.CreateWorkerSessionRequest.FromString(data)
-        scope = Scope(request.server_def if request.server_def.cluster.job else None, request.isolate_session_state)
+        return self._create(messages.CreateWorkerSessionRequest.FromString(data), None)
+
+    def _create_limited_session(self, data: Buffer, call: ServerCall) -> bytes:
+        limited = LimitedSessionRequest.FromString(data)
+        return self._create(messages.CreateWorkerSessionRequest.FromString(limited.session), limited.folder)
+
+    def _create(self, request: messages.CreateWorkerSessionRequest, files: str | None) -> bytes:
+        brought = request.server_def if request.server_def.cluster.job else None
+        scope = Scope(brought, request.isolate_session_state, files)
         master, incarnation = request.master_task, request.master_incarnation
         self._worker.create_worker_session(request.session_handle, master, incarnation, scope)
         with self._lock:

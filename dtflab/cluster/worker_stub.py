@@ -28,8 +28,9 @@ from dtflab.cluster.tensor_response import received
 from dtflab.cluster.wire import Answered, Wire
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
-from dtflab.machine.console import say
+from dtflab.machine.console import aside
 from dtflab.protos import worker_pb2 as messages
+from dtflab.protos.link_pb2 import LimitedSessionRequest
 from dtflab.runtime.blocked import tensor_wait
 from dtflab.runtime.rendezvous import Done
 from dtflab.runtime.transport import SHARED, Scope
@@ -172,6 +173,11 @@ class WorkerStub:
             server_def=scope.server_def,
             isolate_session_state=scope.isolated,
         )
+        if scope.files is not None:
+            limited = LimitedSessionRequest(session=request.SerializeToString(), folder=scope.files)
+            with contextlib.suppress(errors.UnimplementedError):  # TensorFlow's server, which opens what it is asked to
+                self._call("CreateLimitedSession", limited)
+                return
         self._call("CreateWorkerSession", request)
 
     def delete_worker_session(self, session: str) -> None:
@@ -283,7 +289,7 @@ class WorkerStub:
             done(value, error)
 
         request = messages.RecvTensorRequest(step_id=step_id, rendezvous_key=key)
-        return self._start("RecvTensor", request, arrived, say)
+        return self._start("RecvTensor", request, arrived, aside())  # the master says it, too
 
     def _pushing_link(self, inbox: PushingRendezvousMgr, step_id: int, key: str) -> Link | None:
         """The link over which the other end pushes what is for this task; if it does not, a pull is noted.

@@ -238,8 +238,9 @@ class Step:
         self._wake.clear()
         if self._inbox:  # posted before the poster could see the event
             return
-        if self.when_blocked is not None and self.error is None and self._wakes_soon(self.when_blocked):
-            return
+        while self.when_blocked is not None and self.error is None:
+            if self._wakes_soon(self.when_blocked):
+                return
         if self._deadline is None or self.error is not None:
             self._wake.wait()
         elif not self._wake.wait(max(0.0, self._deadline - self.clock.now())):
@@ -250,8 +251,9 @@ class Step:
         left = timeouts.notice if self._deadline is None else self._deadline - self.clock.now()
         if self._wake.wait(max(0.0, min(timeouts.notice, left))):
             return True
+        self.when_blocked = None
         if left >= timeouts.notice:
-            self.when_blocked, self.was_blocked = None, True
+            self.was_blocked = True
             report(self)
         return False
 

@@ -358,7 +358,10 @@ class Session(BaseSession):
         config: ConfigProto | None = None,
         credentials: Credentials | None = None,
     ) -> None:
-        """Empty resource containers (all if none is named) on the cluster of `target`, and close its sessions."""
+        """Close all sessions of the server at `target`, and empty containers on the tasks of its cluster.
+
+        Without names it is the default one, with all variables and queues that no `tf.container` put elsewhere.
+        """
         target = checked_target(target)
         transport.connection_to(target)(target, config, credentials).reset(list(containers or ()))
 

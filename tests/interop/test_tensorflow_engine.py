@@ -17,6 +17,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.cluster.engines import Processes
 from dtflab.notebook import cluster_view
 from tests.cluster.test_cluster import ended
 from tests.cluster.two_tasks import interrupt_main
@@ -149,13 +150,13 @@ sys.stdin.read()
 
 
 def test_ctrl_c_while_it_starts(monkeypatch):
-    started, new_task = [], tf.Cluster._new_task
+    started, start = [], Processes.start
 
-    def noted(cluster, job, index):
-        started.append(new_task(cluster, job, index))
+    def noted(engine, setup, job, index):
+        started.append(start(engine, setup, job, index))
         return started[-1]
 
-    monkeypatch.setattr(tf.Cluster, "_new_task", noted)
+    monkeypatch.setattr(Processes, "start", noted)
     thread = threading.Thread(target=interrupt_main, args=("wait_ready",))
     thread.start()
     with pytest.raises(KeyboardInterrupt):
