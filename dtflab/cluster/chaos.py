@@ -214,13 +214,19 @@ class Chaos:
         elif one.kind != "stop":
             if one.kind == "slow":
                 self._note("slow" if begins else "as fast as usual", name, f"{one.factor:g}x" if begins else "")
-            self._set(task)
+            if not self._is_stopped(name):  # else it could not answer: it is told when it goes on
+                self._set(task)
         elif begins:
             self._note("stopped", name)
             task.pause()
-        elif not any(other.kind == "stop" for other in self._active_at(name)):
+        elif not self._is_stopped(name):
             task.go_on()
             self._note("goes on", name)
+            if self._cluster.is_dtflab:
+                self._set(task)
+
+    def _is_stopped(self, name: str) -> bool:
+        return any(one.kind == "stop" for one in self._active_at(name))
 
     def _note_all(self, one: Fault, begins: bool) -> None:
         """Note the begin or the end of a fault between tasks, once for all of them."""

@@ -124,6 +124,12 @@ def test_a_stopped_task_is_waited_for(cluster, program):
     assert chaos.events[1].at - chaos.events[0].at >= 0.299999
 
 
+def test_faults_that_end_while_their_task_is_stopped(cluster, program):
+    with tf.chaos(cluster, stop="worker:1=0.3s", slow="ps=2x", partition="ps|worker:1=0.1s") as chaos:
+        assert program.run() == 1.0
+    assert program.run() == 2.0 and {"joined again", "goes on"} <= {event.what for event in chaos.events}
+
+
 def test_a_stop_ends_with_the_block(cluster, program):
     with tf.chaos(cluster, stop="worker:1"):
         assert program.run(program.alone) == 6.0  # nothing of the stopped task is in it
