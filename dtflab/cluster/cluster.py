@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import PLAIN, Credentials
@@ -49,6 +49,9 @@ from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
 from dtflab.virtual.world import World
+
+if TYPE_CHECKING:
+    from dtflab.cluster.chaos import Chaos
 
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
@@ -139,6 +142,7 @@ class Cluster:
         self._manager = ResourceManager(self._capacities, self.clock)
         self._members = [(job, index) for job in self.spec.jobs for index in self.spec.task_indices(job)]
         self.tasks: list[RunningTask] = []
+        self.chaos: Chaos | None = None  # of the block in which it is
         try:
             for member in self._members:
                 self.tasks.append(self._engine.start(self._setup, *member))
@@ -316,6 +320,8 @@ class Cluster:
             self.tasks[number] = self._engine.start(self._setup, *self._members[number])
         for number in chosen:
             self.tasks[number].wait_ready(self._timeout)
+            if self.chaos is not None:
+                self.chaos.began_again(self.tasks[number])
         self._manager.look_again()
 
     @property
@@ -410,6 +416,16 @@ class Cluster:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)
         states = {state for _, _, state in self.rows()}
         return f"<Cluster {self.name}: {counts}; {self.how}; {', '.join(sorted(states))}>"
+
+    @property
+    def are(self) -> str:
+        """The kind of its tasks, in words."""
+        return self._engine.are
+
+    @property
+    def is_dtflab(self) -> bool:
+        """Whether its tasks are of dtflab, and report what they hold."""
+        return self._engine.is_dtflab
 
     @property
     def how(self) -> str:

@@ -35,6 +35,7 @@ from dtflab.runtime.master import passes
 
 if TYPE_CHECKING:
     from dtflab.cluster.engines import Options, Setup
+    from dtflab.cluster.faults import Setting
     from dtflab.cluster.worker_stub import WorkerStub
     from dtflab.protos.config_pb2 import ConfigProto
     from dtflab.runtime.transport import MasterInterface
@@ -450,6 +451,19 @@ class DaskTask:
         with self.engine.lock:
             if self.life == life:
                 self.lose("it was killed")
+
+    def pause(self) -> None:
+        """Stop its process: it does nothing until `go_on`."""
+        self.send_signal("SIGSTOP")
+
+    def go_on(self) -> None:
+        """Let its process continue."""
+        self.send_signal("SIGCONT")
+
+    def set_faults(self, setting: Setting) -> None:
+        """Set the faults of the task, over the wire; nothing happens if it does not run."""
+        if self.state == "running":
+            self._asked().set_faults(setting)
 
     def send_signal(self, name: str) -> None:
         """Send its process a signal: SIGKILL, SIGSTOP or SIGCONT."""

@@ -23,6 +23,7 @@ from dtflab.machine.hosts import is_loopback
 if TYPE_CHECKING:
     from dtflab.base.credentials import Credentials
     from dtflab.cluster.cluster_spec import ClusterSpec
+    from dtflab.cluster.faults import Setting
     from dtflab.cluster.hosts_of_tasks import Homes
     from dtflab.machine.clock import Clock
     from dtflab.protos.config_pb2 import ConfigProto
@@ -43,6 +44,9 @@ class RunningTask(Protocol):
     def ask_to_end(self, grace: bool = True) -> None: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...
+    def pause(self) -> None: ...
+    def go_on(self) -> None: ...
+    def set_faults(self, setting: Setting) -> None: ...
 
 
 class Setup(NamedTuple):
@@ -114,6 +118,7 @@ class InProcessTask:
             insecure=options.insecure, allow_files=options.allow_files, clock=setup.clock,
             home=setup.homes.of(job, index),
         )  # fmt: skip
+        self.server.task.faults.allow()
         self.name = self.server.task.name
         self.address = self.server.task.address
         self.target = self.server.target
@@ -141,6 +146,18 @@ class InProcessTask:
         self.server.stop()
 
     kill = stop
+
+    def pause(self) -> None:
+        """Hold all that the task does, and all messages to and from it, until `go_on`."""
+        self.server.task.pause()
+
+    def go_on(self) -> None:
+        """Let go what is held."""
+        self.server.task.faults.go_on()
+
+    def set_faults(self, setting: Setting) -> None:
+        """Set the faults of the task."""
+        self.server.task.faults.set(setting)
 
 
 class Processes:

@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -37,6 +38,7 @@ from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
 
 if TYPE_CHECKING:
+    from dtflab.cluster.faults import Setting
     from dtflab.cluster.worker_stub import WorkerStub
 
 _READY = "dtflab task is ready"
@@ -75,7 +77,9 @@ class Kind(NamedTuple):
 def _dtflab_server(definition: ServerDef, credentials: Credentials, **options: Any) -> Any:
     from dtflab.cluster.server import Server
 
-    return Server(definition, credentials=credentials, **options)
+    server = Server(definition, credentials=credentials, **options)
+    server.task.faults.allow()
+    return server
 
 
 def _tensorflow_server(definition: ServerDef, credentials: Credentials) -> Any:
@@ -268,6 +272,22 @@ class ProcessTask:
         """End the process at once, as a crash would; nothing happens if it has ended."""
         self._process.kill()
         self._process.wait()
+
+    def pause(self) -> None:
+        """Stop the process: it does nothing until `go_on`. UnimplementedError on a system that can't."""
+        if not hasattr(signal, "SIGSTOP"):
+            raise errors.UnimplementedError.of("This system can't stop a process for a while, only kill it.")
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let the process continue; nothing happens if it has ended."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def set_faults(self, setting: Setting) -> None:
+        """Set the faults of the task, over the wire; nothing happens if it has ended."""
+        if self.state == "running":
+            with self._asked() as stub:
+                stub.set_faults(setting)
 
     def _close(self) -> None:
         self._reader.join()

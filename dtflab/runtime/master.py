@@ -164,9 +164,9 @@ class Master:
         """Feed and fetch part of a partial run."""
         return self.session(handle).partial_run(partial_handle, feeds, fetches)
 
-    def steps(self) -> int:
-        """How many steps run, those that take several calls included."""
-        return sum(len(session._running) for session in list(self._sessions.values()))
+    def running(self) -> list[Step]:
+        """The steps that run, those that take several calls included."""
+        return [step for session in list(self._sessions.values()) for step in list(session._running.values())]
 
     def close_session(self, handle: str, error: errors.OpError | None = None) -> None:
         """Release a session and its partitions. Variables stay. Steps that run get `error`."""

@@ -120,8 +120,8 @@ class LocalMaster(MasterInterface, Protocol):
     ) -> list[object]:
         """Run one step. `watch(step)` is called before it begins, so that the caller can cancel it."""
 
-    def steps(self) -> int:
-        """How many steps run, those that take several calls included."""
+    def running(self) -> list[Step]:
+        """The steps that run, those that take several calls included."""
 
 
 Explain = Callable[[errors.OpError | KeyboardInterrupt], BaseException]  # the error as its user should see it

@@ -17,6 +17,7 @@ from dtflab.base import errors
 from dtflab.cluster import dask_engine, dask_worker, moving
 from dtflab.cluster.dask_engine import DaskTask, Worker, choose
 from tests.cluster.dask_clusters import children_of, dask_client
+from tests.cluster.test_chaos import Program
 from tests.cluster.two_tasks import interrupt_main, until
 
 PS, FIRST, SECOND = "/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"
@@ -173,6 +174,19 @@ def test_a_stopped_process_goes_on(cluster):
     with tf.Session(cluster.target) as session:
         session.run(v.initializer)
         assert session.run(w) == 6.0
+
+
+def test_chaos_has_all_its_faults_there(cluster):
+    program = Program(cluster)
+    given = {"stop": "worker:1=0.2s", "slow": "ps=2x", "partition": "ps|worker:1=0.2s", "drop": "GetStatus:0.1"}
+    with tf.chaos(cluster, **given) as chaos:
+        assert program.run() == 1.0
+    said = [event.what for event in chaos.events]
+    assert {"slow", "as fast as usual", "cut off", "joined again", "stopped", "goes on", "calls are lost"} <= {*said}
+    with tf.chaos(cluster, drop="RecvTensor:1"):
+        assert program.run() is errors.UnavailableError and "(chaos)" in str(program.error)
+    assert program.run(program.alone) == 6.0
+    program.session.close()
 
 
 def _state_of(task):
