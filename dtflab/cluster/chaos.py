@@ -214,7 +214,7 @@ class Chaos:
         elif one.kind != "stop":
             if one.kind == "slow":
                 self._note("slow" if begins else "as fast as usual", name, f"{one.factor:g}x" if begins else "")
-            if not self._is_stopped(name):  # else it could not answer: it is told when it goes on
+            if not self._is_stopped(name):  # else it could not answer, and learns of it when it goes on
                 self._set(task)
         elif begins:
             self._note("stopped", name)
