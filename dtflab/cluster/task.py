@@ -172,9 +172,8 @@ class Task:
         self.stopped = True
         gone = errors.UnavailableError.of(f"Task {self.name} at {self.address} was stopped.")
         self.worker.rendezvous.abort_all(gone)
-        for step in self._helping():
-            if step.in_flight:  # before its ops learn below that their queue or accumulator is gone
-                step.cancel(gone)
+        for step in self._helping():  # before its ops learn below that their variable or queue is gone
+            step.cancel(gone)
         self.master.close(gone)
         self.members.close()
         self.worker.close()

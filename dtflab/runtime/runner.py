@@ -140,6 +140,9 @@ class Step:
 
     def fail(self, error: Exception) -> None:
         """The first error stays; nothing new is started, and every wait is cancelled."""
+        reason = self._cancelled_by
+        if reason is not None and error is not reason and self.error is None:
+            self.fail(reason)  # it came first; what fails since then may do so because what it used is gone
         if self.error is not None:
             if self.error is self._cancelled_by or isinstance(self.error, errors.DeadlineExceededError):
                 self.error = errors.of_cancelled(self.error, error)
