@@ -80,6 +80,7 @@ class Step:
         self._inbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._held: dict[Callable[[], object], None] = {}
         self._on_cancel: dict[Callable[[Exception], object], None] = {}
+        self._aside: dict[object, tuple[Work, int]] = {}  # ready nodes that wait until their device goes on
         self._inner: set[Step] = set()  # of functions that kernels are calling now
         self.careful = trace is not None  # ask `holds_back` before each node
         if timeout is not None:
@@ -152,6 +153,8 @@ class Step:
         self._cancel_inner(error)
         for callback in list(self._on_cancel):
             callback(error)
+        for token in list(self._aside):
+            self._let_go(token)
 
     def drive(self, until: Callable[[], bool] = lambda: False) -> None:
         """Run the step on this thread to its end, or until it would have to wait although `until()` is true.
@@ -204,12 +207,19 @@ class Step:
         if not gate.is_open:
             work.in_flight += 1
             self.expect()
-            gate.pass_through(lambda: self.post(self._take_up, work, n))
+            token = object()
+            self._aside[token] = work, n
+            gate.pass_through(lambda: self._let_go(token))
             return True
         return False
 
+    def _let_go(self, token: object) -> None:
+        """A node's device goes on, or its step has failed (called on any thread)."""
+        if (aside := self._aside.pop(token, None)) is not None:
+            self.post(self._take_up, *aside)
+
     def _take_up(self, work: Work, n: int) -> None:
-        """A ready node's device goes on."""
+        """A ready node need not wait any longer."""
         work.in_flight -= 1
         work.ready.append(n)
         work.enqueue()

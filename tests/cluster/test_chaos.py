@@ -267,6 +267,41 @@ def test_what_is_silent_for_too_long_is_given_up(given, monkeypatch, capfd):
     assert "silent for 30 s" in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("given", [{"stop": "ps"}, {"partition": "ps|worker"}, {"partition": "ps|worker:1"}])
+def test_what_is_under_way_when_a_fault_begins_is_given_up(engine, given, monkeypatch):
+    """A dequeue that has begun, and a transfer that waits for it: as if the network were cut, or the machine hung."""
+    monkeypatch.setattr(tf.timeouts, "silence", 30.0 if engine == "virtual" else 1.0)
+    begins = {kind: f"{text}@0.3s" for kind, text in given.items()}
+    with tf.Cluster(ps=1, worker=2, **ENGINES[engine]) as cluster, tf.Graph().as_default():
+        with tf.device(PS):
+            queue, x = tf.FIFOQueue(1, tf.float32, [[]]), tf.fill([2], 1.5)
+            put, element = queue.enqueue(1.0), queue.dequeue()
+        with tf.device(WORKER_1):
+            y, z = element + 1.0, tf.reduce_sum(x)
+        with tf.Session(cluster.target) as session:
+            session.run(put), session.run(y)
+            began = cluster.now()
+            with tf.chaos(cluster, **begins), pytest.raises(errors.UnavailableError, match=r"silent for (2|60) s"):
+                session.run(y, options=tf.RunOptions(timeout_in_ms=90_000))
+            if engine == "virtual":
+                assert cluster.now() - began == pytest.approx(60.3, abs=0.01)
+        with tf.Session(cluster.target) as again:  # at once, although its tasks could not reach each other
+            assert again.run(z) == 3.0
+
+
+def test_a_step_of_a_stopped_task_keeps_its_deadline():
+    with tf.Cluster(worker=1) as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as session:
+        (task,) = cluster.tasks
+        y = tf.random_uniform([])
+        session.run(y)
+        task.pause()
+        with pytest.raises(errors.DeadlineExceededError):
+            session.run(y, options=tf.RunOptions(timeout_in_ms=50))
+        task.go_on()
+        assert 0.0 <= session.run(y) < 1.0
+
+
 def test_processes_that_are_cut_off_are_given_up(monkeypatch):
     monkeypatch.setattr(tf.timeouts, "silence", 0.2)
     with tf.Cluster(ps=1, worker=2, engine="process") as cluster:
