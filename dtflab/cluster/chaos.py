@@ -16,15 +16,19 @@ import dataclasses
 import math
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, Begins
 from dtflab.base.text_table import text_table
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster import chaos_trace
 from dtflab.cluster.chaos_options import KINDS, Fault, fault, short
 from dtflab.cluster.chaos_trace import Shown
 from dtflab.cluster.faults import NONE, Setting
+from dtflab.cluster.task import await_task
+from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
     from dtflab.cluster.cluster import Cluster
@@ -243,12 +247,9 @@ class Chaos:
                 self._set(task)
 
     def _set(self, task: RunningTask) -> None:
-        """Tell a task its faults; one that has just ended has none."""
-        try:
-            task.set_faults(self._setting(task.name))
-        except errors.UnavailableError:
-            if task.state == "running":
-                raise
+        """Tell a task its faults; one that has just ended has none, and one that has just gone on counts as silent."""
+        tell = partial(task.set_faults, self._setting(task.name))
+        await_task(tell, task.name, task.address, REAL, timeouts.connect, lambda: task.state != "running")
 
     def _setting(self, name: str) -> Setting:
         """The faults of a task that are active now."""
