@@ -39,6 +39,7 @@ class Connection:
     def __init__(self, address: str, credentials: Credentials, own: Task | None = None) -> None:
         self.address = address
         self.task = ""  # who lives there, once it has said so
+        self.names: set[str] = set()  # by which the stubs know it
         self.credentials = credentials
         self.own = own  # the task here that asks; None: a client
         self.channel = Channel(address, credentials)
@@ -109,7 +110,7 @@ class Connection:
     @property
     def _is_cut_off(self) -> bool:
         """Whether chaos lets no sign of life cross; what comes all the same counts as held."""
-        return self.own is not None and self.own.faults.cuts(self.own.at(self.address))
+        return self.own is not None and any(map(self.own.faults.cuts, tuple(self.names)))
 
     def signs(self) -> tuple[object, ...]:
         if self._is_cut_off:

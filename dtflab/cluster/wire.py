@@ -44,6 +44,7 @@ class Wire:
         self.address = address
         self._who = who
         self._connection: Connection | None = connect(address, credentials, own)
+        self._connection.names.add(who)
 
     @property
     def task(self) -> str:

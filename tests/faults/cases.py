@@ -250,7 +250,7 @@ def sentence(message: str, task: Task) -> str:
         (r"'empty \d+'", "'empty'"),
         (r"^Deadlock at \S+ s of", "Deadlock at … s of"),
         (r"\s+", " "),
-        (r"^=+ UNAVAILABLE: ", ""),  # TensorFlow's, before the first of several errors
+        (r"^ ?=+ UNAVAILABLE: ", ""),  # TensorFlow's, before the first of several errors
         (r" Additional GRPC error information.*", ""),
     ):
         message = re.sub(pattern, name, message.partition("[[")[0])

@@ -40,6 +40,11 @@ def test_every_killed_task_was_reported_and_came_back():
     assert not [row for row in killed if row[6] or not (row[3].endswith("Error") or row[3] == "goes on")]
 
 
+@pytest.mark.parametrize("engine", cases.OF_DTFLAB)
+def test_no_case_waits_and_every_task_is_accepted_again(engine):
+    assert not [row for row in FIGURES[engine]["rows"] if row[3] == "waits" or row[6]]
+
+
 def test_the_page_counts_what_was_seen(writer):
     rows = [("killed", moment, "a ps", "UnavailableError", "gone", 0.5, "") for moment in MOMENTS]
     assert f"{len(rows)} of {len(rows)} end with an error within 0.50 s; {len(rows)} work again" in writer._summed(rows)
