@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dtflab.graph import op_registry
-from dtflab.graph.node import Node
+from dtflab.graph.node import Edge, Node, by_name
 from dtflab.machine import costs
 from dtflab.machine.clock import REAL
 from dtflab.machine.pools import Part, noted_parts
@@ -66,7 +66,14 @@ class Item(NamedTuple):
 class Executor:
     """A partition on one device, bound and flattened."""
 
-    def __init__(self, nodes: Sequence[Node], device: Device, of_function: bool = False) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        device: Device,
+        of_function: bool = False,
+        going: Callable[[], object] = bool,
+    ) -> None:
+        """`going` is called before each node is bound, and ends the work by an error."""
         self.nodes = list(nodes)
         self.device = device
         # In TensorFlow, too, the body of a function calls one after the other. In virtual time threads take turns.
@@ -93,12 +100,12 @@ class Executor:
         # How many values each loop waits for, by frame name.
         kinds = zip(nodes, self.control_flow, strict=True)
         self.enters = Counter(node["frame_name"] for node, kind in kinds if kind == "enter")
-        producers = {name: nodes[i] for name, i in index.items()}
+        cells = _CellEdges(nodes)
         self._of_shapes = remembering.of_shapes(nodes)
-        self.items = [
-            self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], producers)
-            for i, node in enumerate(nodes)
-        ]
+        self.items: list[Item] = []
+        for i, node in enumerate(nodes):
+            going()
+            self.items.append(self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], cells))
         # A kernel of the whole device gains nothing by another thread, unless transfers or waits go on meanwhile.
         alone = device.type == "CPU" and not any(item.mode & (ASYNC | TRANSFER) for item in self.items)
         most = device.intra_op.all_threads / NANOSECONDS_PER_FLOP if alone else math.inf
@@ -129,16 +136,14 @@ class Executor:
         for consumer in item.controls:
             self.pending[consumer] -= 1
 
-    def _item(
-        self, node: Node, slots: slice, targets: list[Any], controls: list[int], producers: dict[str, Node]
-    ) -> Item:
+    def _item(self, node: Node, slots: slice, targets: list[Any], controls: list[int], cells: _CellEdges) -> Item:
         op = op_registry.get(node.op)
         merges = op.control_flow == "merge" and len(node.inputs) == 2 and not targets[1]
         sends = bool(op.control_flow) and op.control_flow != "loop_cond" and not merges  # the others are as any kernel
         kernel = frames.KERNELS[op.control_flow] if sends else _the_one_that_came if merges else self.device.bind(node)
         if node.name in self._of_shapes and self.device.type == "CPU":
             kernel = remembering.wrapped(kernel, node)
-        refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
+        refs = [i for i, edge in enumerate(node.inputs) if edge in cells]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
         if to_read and (node.op in _PASS_CELLS_ON or _is_loop_constant(node)):
@@ -457,13 +462,27 @@ def _is_loop_constant(node: Node) -> bool:
     return node.op == "Enter" and bool(node.attrs["is_constant"])
 
 
-def _carries_cell(edge: tuple[str, int], producers: dict[str, Node]) -> bool:
-    """True if the edge carries a variable's Cell: a reference, or the Identity of one."""
-    node, output = producers[edge[0]], edge[1]
-    while (node.op == "Identity" or _is_loop_constant(node)) and not node.output_types[output]._is_ref_dtype:
-        source, output = node.inputs[0]
-        node = producers[source]
-    return node.output_types[output]._is_ref_dtype
+class _CellEdges:
+    """Which edges of a partition carry a variable's Cell: a reference, or the Identity of one."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._producers = by_name(nodes)
+        self._known: dict[str, bool] = {}  # of what hands on its input: else a chain is walked from each of its nodes
+
+    def __contains__(self, edge: Edge) -> bool:
+        name, output = edge
+        chain: list[str] = []
+        carries = False
+        while name not in self._known:
+            node = self._producers[name]
+            carries = node.output_types[output]._is_ref_dtype
+            if carries or not (node.op == "Identity" or _is_loop_constant(node)):
+                break
+            chain.append(name)
+            name, output = node.inputs[0]
+        carries = self._known.get(name, carries)
+        self._known.update(dict.fromkeys(chain, carries))
+        return carries
 
 
 def _handing_on(kernel: Callable[..., Any]) -> Callable[..., Any]:
