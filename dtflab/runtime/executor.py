@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dtflab.graph import op_registry
-from dtflab.graph.node import Edge, Node, by_name
+from dtflab.graph.node import Node
 from dtflab.machine import costs
 from dtflab.machine.clock import REAL
 from dtflab.machine.pools import Part, noted_parts
@@ -36,6 +36,7 @@ from dtflab.ops.cell import Cell
 from dtflab.ops.forwarding import reading
 from dtflab.ops.messages import op_error
 from dtflab.runtime import frames, remembering
+from dtflab.runtime.cell_edges import CellEdges, handing_on, hands_on
 from dtflab.runtime.rendezvous import DEAD
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Executor:
         # How many values each loop waits for, by frame name.
         kinds = zip(nodes, self.control_flow, strict=True)
         self.enters = Counter(node["frame_name"] for node, kind in kinds if kind == "enter")
-        cells = _CellEdges(nodes)
+        cells = CellEdges(nodes)
         self._of_shapes = remembering.of_shapes(nodes)
         self.items: list[Item] = []
         for i, node in enumerate(nodes):
@@ -136,7 +137,7 @@ class Executor:
         for consumer in item.controls:
             self.pending[consumer] -= 1
 
-    def _item(self, node: Node, slots: slice, targets: list[Any], controls: list[int], cells: _CellEdges) -> Item:
+    def _item(self, node: Node, slots: slice, targets: list[Any], controls: list[int], cells: CellEdges) -> Item:
         op = op_registry.get(node.op)
         merges = op.control_flow == "merge" and len(node.inputs) == 2 and not targets[1]
         sends = bool(op.control_flow) and op.control_flow != "loop_cond" and not merges  # the others are as any kernel
@@ -146,8 +147,8 @@ class Executor:
         refs = [i for i, edge in enumerate(node.inputs) if edge in cells]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
-        if to_read and (node.op in _PASS_CELLS_ON or _is_loop_constant(node)):
-            kernel = _handing_on(kernel)
+        if to_read and hands_on(node):
+            kernel = handing_on(kernel)
         elif to_read:
             context = 2 if sends else op.needs_ctx or op.is_async
             kernel = reading(kernel, [context + i for i in to_read])
@@ -449,48 +450,3 @@ class Iteration:
 def _the_one_that_came(first: Any, second: Any) -> Any:
     """The kernel of a Merge that nobody asks which it was."""
     return second if first is None else first
-
-
-# Each hands on a variable, its cell, instead of its value. In TensorFlow the value of a reference variable is its
-# buffer, which updates write into: `w/read` gives the ops that run after an update the new value, and so does a fetch
-# of `w`.
-_PASS_CELLS_ON = ("Identity", "_Retval", "_Send")
-
-
-def _is_loop_constant(node: Node) -> bool:
-    """True for an Enter that is a loop constant, even of a variable: a body that updates it reads the new value."""
-    return node.op == "Enter" and bool(node.attrs["is_constant"])
-
-
-class _CellEdges:
-    """Which edges of a partition carry a variable's Cell: a reference, or the Identity of one."""
-
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._producers = by_name(nodes)
-        self._known: dict[str, bool] = {}  # of what hands on its input: else a chain is walked from each of its nodes
-
-    def __contains__(self, edge: Edge) -> bool:
-        name, output = edge
-        chain: list[str] = []
-        carries = False
-        while name not in self._known:
-            node = self._producers[name]
-            carries = node.output_types[output]._is_ref_dtype
-            if carries or not (node.op == "Identity" or _is_loop_constant(node)):
-                break
-            chain.append(name)
-            name, output = node.inputs[0]
-        carries = self._known.get(name, carries)
-        self._known.update(dict.fromkeys(chain, carries))
-        return carries
-
-
-def _handing_on(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """`kernel` on the Cell itself, once that is known to have a value."""
-
-    def handing_on(*args: Any) -> Any:
-        if args[-1] is not DEAD:
-            args[-1].read()
-        return kernel(*args)
-
-    return handing_on

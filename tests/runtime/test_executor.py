@@ -13,7 +13,7 @@ from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op
 from dtflab.machine import costs
-from dtflab.runtime import executor
+from dtflab.runtime import cell_edges
 from tests.cluster.two_tasks import never, until
 from tests.runtime.ops import op
 
@@ -339,7 +339,7 @@ def test_a_long_chain_of_identities_is_looked_at_once(monkeypatch):
             looks.append(name)
             return super().__getitem__(name)
 
-    monkeypatch.setattr(executor, "by_name", lambda nodes: Counted((node.name, node) for node in nodes))
+    monkeypatch.setattr(cell_edges, "by_name", lambda nodes: Counted((node.name, node) for node in nodes))
     x = tf.get_variable("w", [], use_resource=False, initializer=tf.zeros_initializer())._ref()
     for _ in range(300):
         x = tf.identity(x)
