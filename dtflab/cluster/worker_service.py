@@ -140,8 +140,9 @@ class WorkerService:
     def _register_graph(self, data: Buffer, call: ServerCall) -> bytes:
         request = messages.RegisterGraphRequest.FromString(data)
         session = self._session(request)
-        graph = graph_of(request.graph_def, as_long_as(call))
-        graph_handle = self._worker.register_graph(request.session_handle, graph.inlined)
+        going = as_long_as(call)
+        graph = graph_of(request.graph_def, going)
+        graph_handle = self._worker.register_graph(request.session_handle, graph.inlined, going)
         session.graphs[graph_handle] = Report([self._worker]) if may_wait(graph.inlined) else None
         return messages.RegisterGraphResponse(graph_handle=graph_handle).SerializeToString()
 

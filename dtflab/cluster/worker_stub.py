@@ -185,8 +185,9 @@ class WorkerStub:
         self._tidy()
         self._call("DeleteWorkerSession", messages.DeleteWorkerSessionRequest(session_handle=session))
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
         """Send a partition; returns its handle there."""
+        going()
         request = messages.RegisterGraphRequest(
             session_handle=session, graph_def=nodes_to_proto(nodes), create_worker_session_called=True
         )

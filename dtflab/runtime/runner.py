@@ -192,6 +192,11 @@ class Step:
             self.fail(self._cancelled_by)
         return self.error is not None or (self._deadline is not None and self._expired())
 
+    def check(self) -> None:
+        """Raise the error by which the step was cancelled, if it was, before it has begun."""
+        if self._cancelled_by is not None:
+            raise self._cancelled_by
+
     def holds_back(self, work: Work, n: int) -> bool:
         """True if ready node `n` of `work` may not run, now or at all. A careful step is asked before each node."""
         if self.must_stop():
