@@ -22,7 +22,8 @@ from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
 
 if TYPE_CHECKING:
-    from dtflab.cluster.engines import Setup
+    from dtflab.cluster.engines import Options, Setup
+    from dtflab.cluster.faults import Setting
     from dtflab.cluster.worker_stub import WorkerStub
 
 _FRESH_S = 1.0  # for which a task's state is not asked again
@@ -44,10 +45,13 @@ class Attached:
 
     are = "tasks that were started elsewhere"
     makes_token = False
+    shares_cards = False
 
-    def __init__(self, listen: bool = False) -> None:
-        if listen:
-            raise ValueError("engine='attached' takes tasks as they were started: leave listen=True out.")
+    def __init__(self, options: Options) -> None:
+        if options.listen or options.insecure or options.allow_files is not None:
+            raise ValueError(
+                "engine='attached' takes tasks as they were started: leave listen=…, insecure=… and allow_files=… out."
+            )
         self.is_dtflab = True
         self._credentials = PLAIN
 
@@ -216,6 +220,18 @@ class AttachedTask:
     def kill(self) -> None:
         """Raise FailedPreconditionError."""
         raise self.not_ours("kill")
+
+    def pause(self) -> None:
+        """Raise FailedPreconditionError."""
+        raise self.not_ours("stopp")
+
+    def go_on(self) -> None:
+        """Raise FailedPreconditionError."""
+        raise self.not_ours("stopp")
+
+    def set_faults(self, setting: Setting) -> None:
+        """Ask the task, which refuses unless the cluster that started it allows faults."""
+        self._stub.set_faults(setting)
 
     def not_ours(self, what: str) -> errors.OpError:
         """The error for what can be done only where the task was started."""

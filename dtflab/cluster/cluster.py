@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import PLAIN, Credentials
@@ -28,7 +28,8 @@ from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.attached import AttachedTask, AwaitedTask
 from dtflab.cluster.clients import Client, Clients
-from dtflab.cluster.engines import ENGINES, InProcessTask, RunningTask, Setup
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.engines import InProcessTask, Options, RunningTask, Setup, engine_for
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable
 from dtflab.cluster.task import calls_of
@@ -42,11 +43,15 @@ from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
 from dtflab.machine.hosts import definition_of, published_once
 from dtflab.machine.registry import HostCards
+from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
 from dtflab.virtual.world import World
+
+if TYPE_CHECKING:
+    from dtflab.cluster.chaos import Chaos
 
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
@@ -58,17 +63,20 @@ class Cluster:
     A job is a number of tasks or a list of addresses. `engine` says where tasks live: "inprocess", objects of this
     process whose addresses are only names (`listen=True` binds loopback ports too); "process", one OS process each;
     "tensorflow", the same with TensorFlow's own servers (`pip install dtflab[tensorflow]`), which listen on all
-    networks; "attached", tasks that run already, wherever they were started: `Cluster(["host:2222"],
-    engine="attached")`, where one address is enough if all tasks are dtflab's. `timeout` is how long a task may take to
-    come up, in seconds; UnavailableError names the one that did not.
+    networks; "dask", processes on the workers of a Dask cluster, that of the distributed.Client given as `client`
+    (`pip install dtflab[dask]`), where a lost task is started again; "attached", tasks that run already, wherever they
+    were started: `Cluster(["host:2222"], engine="attached")`, where one address is enough if all tasks are dtflab's.
+    `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
 
     `credentials`, a dtflab.Credentials, are what the tasks ask for and show each other. Without any, tasks in processes
     of their own get a new token, so that only sessions of this program, and what has `cluster.credentials`, can call
     them. `token` is another one; `token=None` admits everybody on this machine, TensorFlow's programs too.
 
     engine="process" starts the tasks whose addresses are this machine's. For those of other hosts it shows the command
-    that starts them there, and waits. Such a cluster listens beyond loopback, so it needs `credentials` for TLS, or
-    `insecure=True`; `allow_files` is the folder whose files its steps may open, as of tf.train.Server.
+    that starts them there, and waits. A cluster that listens beyond loopback needs `credentials` for TLS, or
+    `insecure=True` (docs/security.md); `allow_files` is the folder whose files its steps may open, as of
+    tf.train.Server. With "dask" that is a folder that all hosts see, for checkpoints and input: if one does not, the
+    start fails.
 
     `gpus=2` puts as many simulated GPUs into each host: `gpu="K40"` is their model, `gpu_memory="4GiB"` what each has.
     A job's tasks have a host each if only their number is given; else tasks with the same host part of their addresses
@@ -86,6 +94,7 @@ class Cluster:
         spec: Any = None,
         *,
         engine: str = "inprocess",
+        client: Any = None,
         config: ConfigProto | None = None,
         listen: bool = False,
         name: str | None = None,
@@ -111,18 +120,13 @@ class Cluster:
             "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
         }  # fmt: skip
         check_options(clock, engine, listen, options)
-        if engine not in ENGINES:
-            raise ValueError(f"Unknown engine {engine!r}: choose one of {', '.join(ENGINES)}.")
         self.engine = engine
-        self._engine = ENGINES[engine](listen)
+        self._engine = engine_for(engine, Options(listen, client, insecure, allow_files))
         makes_token = self._engine.makes_token and not (insecure and spec is not None)
         self.credentials = _credentials(credentials, token, makes_token)
         self._engine.check(gpus is not None, self.credentials)
-        if engine == "attached" and (config is not None or visible_devices or insecure or allow_files):
-            raise ValueError(
-                "config=…, visible_devices=…, insecure=… and allow_files=… are for tasks that a cluster starts: leave "
-                "them out."
-            )
+        if engine == "attached" and (config is not None or visible_devices):
+            raise ValueError("config=… and visible_devices=… are for tasks that a cluster starts: leave them out.")
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
         self.world: World | None = None
@@ -131,13 +135,14 @@ class Cluster:
             gpus = 1
         self._homes = Homes(
             self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
-            clock == "virtual",
+            clock == "virtual", self._engine.shares_cards,
         )  # fmt: skip
-        self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock, insecure, allow_files)
+        self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock)
         self._timeout = timeout
         self._manager = ResourceManager(self._capacities, self.clock)
         self._members = [(job, index) for job in self.spec.jobs for index in self.spec.task_indices(job)]
         self.tasks: list[RunningTask] = []
+        self.chaos: Chaos | None = None  # of the block in which it is
         try:
             for member in self._members:
                 self.tasks.append(self._engine.start(self._setup, *member))
@@ -178,6 +183,13 @@ class Cluster:
         """The session target of the first worker, or of the first task if there is no job `worker`."""
         workers = self.spec.task_indices("worker") if "worker" in self.spec.jobs else []
         return self.target_of("worker", workers[0]) if workers else self.tasks[0].target
+
+    def cluster_def(self) -> ClusterDef:
+        """The addresses of its tasks now, for the `cluster_def` of a session of another program."""
+        jobs: dict[str, dict[int, str]] = {job: {} for job in self.spec.jobs}
+        for (job, index), task in zip(self._members, self.tasks, strict=True):
+            jobs[job][index] = task.address
+        return ClusterSpec(jobs).as_cluster_def()
 
     def client(self, job: str, index: int = 0) -> Client:
         """The details that a program needs to be that task's client: target, device, cluster spec."""
@@ -308,6 +320,8 @@ class Cluster:
             self.tasks[number] = self._engine.start(self._setup, *self._members[number])
         for number in chosen:
             self.tasks[number].wait_ready(self._timeout)
+            if self.chaos is not None:
+                self.chaos.began_again(self.tasks[number])
         self._manager.look_again()
 
     @property
@@ -402,6 +416,16 @@ class Cluster:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)
         states = {state for _, _, state in self.rows()}
         return f"<Cluster {self.name}: {counts}; {self.how}; {', '.join(sorted(states))}>"
+
+    @property
+    def are(self) -> str:
+        """The kind of its tasks, in words."""
+        return self._engine.are
+
+    @property
+    def is_dtflab(self) -> bool:
+        """Whether its tasks are of dtflab, and report what they hold."""
+        return self._engine.is_dtflab
 
     @property
     def how(self) -> str:

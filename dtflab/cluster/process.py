@@ -17,6 +17,7 @@ import importlib
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -38,6 +39,7 @@ from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
 
 if TYPE_CHECKING:
+    from dtflab.cluster.faults import Setting
     from dtflab.cluster.worker_stub import WorkerStub
 
 _READY = "dtflab task is ready"
@@ -76,7 +78,9 @@ class Kind(NamedTuple):
 def _dtflab_server(definition: ServerDef, credentials: Credentials, **options: Any) -> Any:
     from dtflab.cluster.server import Server
 
-    return Server(definition, credentials=credentials, **options)
+    server = Server(definition, credentials=credentials, **options)
+    server.task.faults.allow()
+    return server
 
 
 def _tensorflow_server(definition: ServerDef, credentials: Credentials) -> Any:
@@ -100,7 +104,8 @@ KINDS: Mapping[str, Kind] = {
 class ProcessTask:
     """A task in a process of its own, whose environment is this one's with `environment` on it (None takes away).
 
-    `engine` is one of `KINDS`.
+    `engine` is one of `KINDS`. `options` are further arguments of its server. With port 0 in the spec the task has no
+    address until it serves.
     """
 
     def __init__(
@@ -154,7 +159,9 @@ class ProcessTask:
         """Keep what the child prints, and repeat what it says; the last line ends it."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.strip() == _READY:
+            if line.startswith(_READY):
+                self.address = line.split()[-1]
+                self.target = f"grpc://{self.address}"
                 self._serves = True
                 self._ready.set()
                 continue
@@ -201,6 +208,11 @@ class ProcessTask:
     def _not_up(self, why: str) -> errors.OpError:
         words = "\n".join(list(self.log)[-15:]) or "(it printed nothing)"
         return errors.UnavailableError.of(f"Task {self.name} at {self.address} {why} Its last lines:\n{words}")
+
+    @property
+    def serves(self) -> bool:
+        """True from the moment at which the task can be called; it may have ended since."""
+        return self._serves
 
     @property
     def state(self) -> str:
@@ -261,6 +273,22 @@ class ProcessTask:
         self._process.kill()
         self._process.wait()
 
+    def pause(self) -> None:
+        """Stop the process: it does nothing until `go_on`. UnimplementedError on a system that can't."""
+        if not hasattr(signal, "SIGSTOP"):
+            raise errors.UnimplementedError.of("This system can't stop a process for a while, only kill it.")
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let the process continue; nothing happens if it has ended."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def set_faults(self, setting: Setting) -> None:
+        """Set the faults of the task, over the wire; nothing happens if it has ended."""
+        if self.state == "running":
+            with self._asked() as stub:
+                stub.set_faults(setting)
+
     def _close(self) -> None:
         self._reader.join()
         assert self._process.stdout is not None
@@ -282,7 +310,8 @@ def _main(engine: str, task: str) -> None:
     encoded, credentials, options = json.loads(sys.stdin.readline())
     definition = ServerDef.FromString(base64.b64decode(encoded))
     server = KINDS[engine].serve(definition, Credentials(**credentials), **options)
-    print(f"{_READY}\n", end="", flush=True)  # one write, so no line of another thread's gets into it
+    ready = f"{_READY} at {server.target.partition('://')[2]}\n"
+    print(ready, end="", flush=True)  # one write, so no line of another thread's gets into it
     sys.stdin.read()
     REAL.spawn(_end_anyway)
     KINDS[engine].stop(server)

@@ -40,10 +40,10 @@ def checked(cluster_def: ClusterDef) -> ClusterSpec:
     return spec
 
 
-def master_in(spec: ClusterSpec, address: str, booted: tuple[str, int]) -> tuple[str, int]:
+def master_in(spec: ClusterSpec, address: str, booted: tuple[str, int] | None) -> tuple[str, int]:
     """Job and number of the task at `address`, where the master is; InvalidArgumentError unless it is one.
 
-    It can't be `booted`, the job and number with which the server was started.
+    It can't be `booted`, the job and number with which the server was started, unless only sessions name the task.
     """
     found = [(job, index) for job, index, where in members(spec) if where == address]
     if not found:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dtflab.base import errors
 from dtflab.cluster.admission import InFlight, check_sessions
 from dtflab.cluster.answering import Method, ServerCall, as_long_as
+from dtflab.cluster.faults import Setting
 from dtflab.cluster.incoming import graph_of
 from dtflab.cluster.status import stored
 from dtflab.cluster.tensor_codec import Buffer, Pieces, parse_named, serialize_named
@@ -75,6 +76,7 @@ class WorkerService:
             "MarkRecvFinished": _nothing(messages.MarkRecvFinishedResponse()),
             "Logging": _nothing(messages.LoggingResponse()),
             **{name: partial(self._view, view) for name, view in VIEWS.items()},  # dtflab's own
+            "SetFaults": self._set_faults,
             "Tracing": _unimplemented("Tracing: run a step with RunOptions.FULL_TRACE instead."),
             "RecvBuf": _unimplemented(_NO_COLLECTIVES),
             "CompleteGroup": _unimplemented(_NO_COLLECTIVES),
@@ -138,8 +140,9 @@ class WorkerService:
     def _register_graph(self, data: Buffer, call: ServerCall) -> bytes:
         request = messages.RegisterGraphRequest.FromString(data)
         session = self._session(request)
-        graph = graph_of(request.graph_def, as_long_as(call))
-        graph_handle = self._worker.register_graph(request.session_handle, graph.inlined)
+        going = as_long_as(call)
+        graph = graph_of(request.graph_def, going)
+        graph_handle = self._worker.register_graph(request.session_handle, graph.inlined, going)
         session.graphs[graph_handle] = Report([self._worker]) if may_wait(graph.inlined) else None
         return messages.RegisterGraphResponse(graph_handle=graph_handle).SerializeToString()
 
@@ -279,6 +282,10 @@ class WorkerService:
 
     def _view(self, view: View, data: Buffer, call: ServerCall) -> bytes:
         return json.dumps(view(self._task)).encode()
+
+    def _set_faults(self, data: Buffer, call: ServerCall) -> bytes:
+        self._task.faults.set(Setting.from_json(bytes(data)))
+        return b""
 
     def _cleanup_graph(self, data: Buffer, call: ServerCall) -> bytes:
         step_id = messages.CleanupGraphRequest.FromString(data).step_id

@@ -20,6 +20,7 @@ _WHERE = {
     "inprocess": "in this process",
     "process": "each in a process of its own",
     "tensorflow": "each a TensorFlow server in a process of its own, which listens on all networks",
+    "dask": "each in a process of its own on a worker of a Dask cluster",
     "attached": "started elsewhere",
 }
 _CELL = "text-align:left;padding:3px 16px 3px 0;white-space:nowrap"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -74,12 +76,15 @@ class DtfMagics(Magics):
     @argument("--ps", type=int, default=0, help="number of parameter servers")
     @argument("--worker", type=int, default=0, help="number of workers")
     @argument("--job", action="append", default=[], metavar="NAME=N", help="any other job, NAME=N; may be repeated")
-    @argument("--engine", default="inprocess", help="inprocess (default), process, or tensorflow: its own servers")
+    @argument("--engine", default="inprocess", help="inprocess (default), process, tensorflow, dask")
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
     @argument("--no-token", action="store_true", help="process: answer all programs of this machine, TensorFlow's too")
     @argument(
         "--credentials", metavar="FOLDER", help="start, attach: TLS certificates and token, as `dtflab certs` makes"
     )
+    @argument("--client", help="dask: the name of your distributed.Client (default: the one that Dask has)")
+    @argument("--allow-files", metavar="DIR", help="dask: a folder that all hosts see; tasks open no other files")
+    @argument("--insecure", action="store_true", help="dask: tasks on other machines listen in plain text")
     @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
     @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
     @argument("--gpu", help="their model, for example K40 (default: GRID K520)")
@@ -100,6 +105,7 @@ class DtfMagics(Magics):
         cluster = %dtf_cluster --ps 1 --worker 2     the same, kept for cluster.target, cluster.run(…)
         %dtf_cluster --worker 4 --engine process     four workers, each in an operating system process of its own
         %dtf_cluster --worker 4 --engine tensorflow  the same with TensorFlow's own servers
+        %dtf_cluster --worker 4 --engine dask        on the workers of the Dask cluster of your distributed.Client
         %dtf_cluster --ps 1 --worker 2 --gpus 2 --gpu K40 --gpu-memory 4GiB    two simulated GPUs for each worker
         %dtf_cluster --ps 1 --worker 50 --clock virtual --gpu K40 --network 10Gb/s --seed 1    in virtual time
         %dtf_cluster attach host:2222                tasks that run already; one address of dtflab's tasks is enough
@@ -143,13 +149,25 @@ class DtfMagics(Magics):
             raise UsageError(f"--engine must be one of {known}, not {args.engine!r}. For example: {_EXAMPLE}")
         machines = hardware.options(args, [job for job, count in jobs.items() if count])
         credentials, token = _credentials(args), None if args.no_token else "new"
+        client = self._dask_client(args.client) if args.engine == "dask" else args.client
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
         self.clusters[args.name] = Cluster(
-            engine=args.engine, listen=args.listen, name=args.name, credentials=credentials, token=token, **machines,
-            **jobs,
+            engine=args.engine, listen=args.listen, name=args.name, credentials=credentials, token=token, client=client,
+            allow_files=args.allow_files, insecure=args.insecure, **machines, **jobs,
         )  # fmt: skip
         return self.clusters[args.name]
+
+    def _dask_client(self, name: str | None) -> Any:
+        """The notebook's variable of that name, or the client that Dask has as its default; None without Dask."""
+        if name is not None:
+            return self.shell.user_ns.get(name) if self.shell is not None else None
+        if importlib.util.find_spec("distributed") is None:
+            return None
+        try:
+            return importlib.import_module("distributed").default_client()
+        except ValueError:
+            raise UsageError("--engine dask needs a Dask client: client = distributed.Client() makes one.") from None
 
     def _status(self, args: Any) -> Cluster:
         if args.name not in self.clusters:

@@ -120,8 +120,8 @@ class LocalMaster(MasterInterface, Protocol):
     ) -> list[object]:
         """Run one step. `watch(step)` is called before it begins, so that the caller can cancel it."""
 
-    def steps(self) -> int:
-        """How many steps run, those that take several calls included."""
+    def running(self) -> list[Step]:
+        """The steps that run, those that take several calls included."""
 
 
 Explain = Callable[[errors.OpError | KeyboardInterrupt], BaseException]  # the error as its user should see it
@@ -177,8 +177,8 @@ class WorkerInterface(Protocol):
     def delete_worker_session(self, session: str) -> None:
         """Forget what a session has for itself; other variables stay."""
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
-        """Keep a partition, ready to run; returns its graph handle."""
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
+        """Keep a partition, ready to run; returns its graph handle. Work here ends by an error that `going` raises."""
 
     def deregister_graph(self, session: str, graph_handle: str) -> None:
         """Forget a partition."""

@@ -187,7 +187,7 @@ def test_wrong_arguments_say_how_to_attach(spec, options):
     ("options", "says"),
     [
         ({"gpus": 1}, "gpus=… simulates"),
-        ({"listen": True}, "leave listen=True out"),
+        ({"listen": True}, "leave listen=…, insecure=… and allow_files=… out"),
         ({"config": tf.ConfigProto()}, "are for tasks that a cluster starts"),
         ({"visible_devices": {"ps": "0"}}, "are for tasks that a cluster starts"),
     ],

@@ -90,7 +90,7 @@ def test_processes_ask_for_a_token_unless_told_not_to(shell, option, has_token):
         ("attach", "attach takes addresses of tasks, and nothing else. For example: %dtf_cluster attach"),
         ("attach , ", "attach takes addresses of tasks"),
         ("attach localhost:1 --ps 1", "attach takes addresses of tasks, and nothing else"),
-        ("--worker 1 --engine ray", "--engine must be one of inprocess, process, tensorflow, not 'ray'"),
+        ("--worker 1 --engine ray", "--engine must be one of inprocess, process, tensorflow, dask, not 'ray'"),
         ("--job chief", "--job must be NAME=N, not 'chief'"),
         ("--job chief=one", "For example: --job chief=1"),
         ("--worker 1 --gpu K40", "need --gpus, the number per host"),
