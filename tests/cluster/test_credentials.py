@@ -357,6 +357,20 @@ def test_tasks_of_one_cluster_need_one_token(of_ps, of_worker, words):
         assert "Start /job:worker/task:0 with tf.train.Server(…, credentials=…)" in str(refused.value)
 
 
+def test_tasks_of_this_process_that_listen_ask_for_a_token_that_is_given():
+    with tf.Cluster(worker=1, listen=True, token=TOKEN.token) as cluster:
+        assert one_plus_one(cluster.target) == 2
+        with pytest.raises(errors.UnauthenticatedError, match="asks each caller for its token"):
+            WorkerStub.at("", cluster.tasks[0].address, PLAIN).get_status()
+        assert WorkerStub.at("", cluster.tasks[0].address, TOKEN).get_status()
+
+
+def test_without_one_they_admit_every_program_of_this_machine():
+    """That is what they listen for."""
+    with tf.Cluster(worker=1, listen=True) as cluster:
+        assert WorkerStub.at("", cluster.tasks[0].address).get_status()
+
+
 def test_sessions_are_reset_with_the_token_alone():
     with cluster_over("grpc", worker=1, credentials=TOKEN) as cluster:
         tf.Session.reset(cluster.target, credentials=TOKEN)
