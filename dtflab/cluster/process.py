@@ -2,6 +2,7 @@
 
 A child reads its credentials from its standard input, and lives as long as that is open. So no table of processes
 shows them, and it ends with its parent whatever happens to that: `stop`, an exception, the end of a kernel, a kill.
+On Linux a child that is stopped then (SIGSTOP) is continued, so that it reads the end.
 
 Run as `python -m dtflab.cluster.process ENGINE DEFINITION`, this module is the child.
 
@@ -12,10 +13,12 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import importlib
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -241,6 +244,7 @@ def _environment(kind: Kind, changes: Mapping[str, str | None]) -> dict[str, str
 
 def _main(engine: str, encoded: str) -> None:
     """Be the task that the encoded ServerDef describes, until standard input ends."""
+    _continue_at_parents_end()
     definition = ServerDef.FromString(base64.b64decode(encoded))
     sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
     server = KINDS[engine].serve(definition, Credentials(**json.loads(sys.stdin.readline())))
@@ -248,6 +252,18 @@ def _main(engine: str, encoded: str) -> None:
     sys.stdin.read()
     REAL.spawn(_end_anyway)
     KINDS[engine].stop(server)
+
+
+def _continue_at_parents_end() -> None:
+    """Have the system send SIGCONT when the parent ends, which does nothing to a process that runs.
+
+    Linux sends it also at the end of the parent's thread that started this process, so it must not be a signal to end.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
+_PR_SET_PDEATHSIG = 1
 
 
 def _end_anyway() -> None:
