@@ -134,7 +134,7 @@ def _publish(prefix: str, data: Sequence[str], entries: dict[bytes, BundleEntryP
         write_table(file, ((key, message.SerializeToString()) for key, message in sorted(everything.items())))
         file.close()
         moves = [*zip(data, shards, strict=True), (file.name, index)]
-        with held(index):
+        with held(index) as is_locked:
             if os.path.exists(index):
                 with open(file.name, "rb") as complete:
                     mark = side_mark(complete)
@@ -143,7 +143,8 @@ def _publish(prefix: str, data: Sequence[str], entries: dict[bytes, BundleEntryP
             for old, new in moves:
                 with reported(old):
                     os.replace(old, new)
-            remove_leftovers_in(os.path.dirname(prefix), wanted=_belongs_to_an_index)
+            if is_locked:
+                remove_leftovers_in(os.path.dirname(prefix), wanted=_belongs_to_an_index)
 
 
 def _belongs_to_an_index(path: str) -> bool:
