@@ -53,12 +53,14 @@ class BundleWriter:
     def __init__(self, prefix: str, env: Env = DEFAULT) -> None:
         self._prefix = env.prefix(prefix)
         self._entries: dict[bytes, BundleEntryProto] = {}
-        self._stack = contextlib.ExitStack()
         self._offset = 0
 
     def __enter__(self) -> BundleWriter:
         make_parent(self._prefix)
-        self._file = self._stack.enter_context(new_file(data_path(self._prefix, 0, 1)))
+        with contextlib.ExitStack() as stack:
+            stack.callback(_remove_empty_temp, os.path.dirname(self._prefix))
+            self._file = stack.enter_context(new_file(data_path(self._prefix, 0, 1)))
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -99,6 +101,13 @@ class BundleWriter:
             entry.size += self._file.write(piece)
         entry.crc32c = mask(crc)
         self._offset += entry.size
+
+
+def _remove_empty_temp(folder: str) -> None:
+    """Remove the folder of a sharded save's parts if its last writer failed, so that nothing is in it."""
+    if folder.endswith("_temp"):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 def as_array(value: Any) -> Array:
