@@ -30,6 +30,7 @@ from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.machine import costs
 from dtflab.machine.clock import REAL
+from dtflab.machine.pace import USUAL
 from dtflab.machine.pools import Part, noted_parts
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP
 from dtflab.ops.cell import Cell
@@ -77,6 +78,7 @@ class Executor:
         """`going` is called before each node is bound, and ends the work by an error."""
         self.nodes = list(nodes)
         self.device = device
+        self.pace = USUAL if of_function else device.pace  # that of the kernel that calls the function
         # In TensorFlow, too, the body of a function calls one after the other. In virtual time threads take turns.
         self._may_meet = not of_function and device.clock is REAL
         index = {node.name: i for i, node in enumerate(nodes)}
@@ -187,6 +189,7 @@ class Executor:
         root = Iteration(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
         step.multiplies |= self.multiplies
+        step.careful |= not self.pace.is_usual
         if step.trace is not None:
             now = step.clock.now()
             for n, value in self.constants.items():
@@ -357,12 +360,13 @@ class Iteration:
 
     def _compute(self, n: int, args: list[Any]) -> Any:
         """Run a kernel on this thread. A trace gets its time, and that of its parts on other threads."""
-        kernel = self.executor.items[n].kernel
-        if self.step.trace is None:
+        kernel, pace = self.executor.items[n].kernel, self.executor.pace
+        if self.step.trace is None and pace.factor == 1.0:
             return kernel(*args)
         started = self.step.clock.now()
         with noted_parts() as parts:
             value = kernel(*args)
+        pace.stretch(self.step.clock.now() - started)
         self.record(n, started, value, parts)
         return value
 

@@ -84,7 +84,7 @@ class Master:
         handle = f"{from_system():016x}"
         config = merged(self._config, config, self.is_direct)
         own, workers = self._cluster_of(config, target)
-        reached = {task: reach() for task, reach in workers.items() if _passes(task, own, config)}
+        reached = {task: reach() for task, reach in workers.items() if passes(task, own, config)}
         session = MasterSession(handle, self, own, reached, config, placer)
         try:
             session.announce()
@@ -164,9 +164,9 @@ class Master:
         """Feed and fetch part of a partial run."""
         return self.session(handle).partial_run(partial_handle, feeds, fetches)
 
-    def steps(self) -> int:
-        """How many steps run, those that take several calls included."""
-        return sum(len(session._running) for session in list(self._sessions.values()))
+    def running(self) -> list[Step]:
+        """The steps that run, those that take several calls included."""
+        return [step for session in list(self._sessions.values()) for step in list(session._running.values())]
 
     def close_session(self, handle: str, error: errors.OpError | None = None) -> None:
         """Release a session and its partitions. Variables stay. Steps that run get `error`."""
@@ -199,7 +199,7 @@ class Master:
         return dict(self.session(handle).reasons)
 
 
-def _passes(task: str, own_task: str, config: ConfigProto) -> bool:
+def passes(task: str, own_task: str, config: ConfigProto) -> bool:
     """True if the session's device filters leave `task` in; the master's own task always stays."""
     filters = config.device_filters
     try:
@@ -256,7 +256,7 @@ class MasterSession:
         """Tell all tasks of the session."""
         own = self._incarnations[self._client_device]
         for task, worker in self._workers.items():
-            worker.create_worker_session(self.handle, self.task, own, scope_on(task, self._config))
+            worker.create_worker_session(self.handle, self.task, own, scope_on(task, self._config, self.master.worker))
 
     @NO_COLLECTION
     def extend(self, nodes: Sequence[Node]) -> None:
@@ -313,8 +313,6 @@ class MasterSession:
         step_id = step.step_id  # what holds a step must not be held by it: the collector would have to come
         if len(signature.handles) > 1:
             step.on_cancel(lambda error: self._cleanup(signature, step_id, error))
-        if signature.report is not None:
-            signature.report.watch(step)
         try:
             self._start(step, signature, args, results)
             step.drive()
@@ -392,6 +390,8 @@ class MasterSession:
 
     def _start(self, step: Step, signature: _Signature, args: Sequence[object], results: list[object]) -> None:
         """Start the step's part on each task; if one can't be started, the step fails and takes the others with it."""
+        if signature.report is not None:
+            signature.report.watch(step)
         for task, graph_handle in signature.handles.items():
             mine = (args, results) if task == self.task else ((), None)
             try:

@@ -66,7 +66,7 @@ class Worker:
     ) -> None:
         """Begin to keep what a session has for itself here."""
         if session not in self._sessions:
-            self._sessions[session] = session_on(self, scope)
+            self._sessions[session] = session_on(self, scope, master_task)
 
     def session(self, handle: str) -> WorkerSession:
         """The session of a handle; one that was not announced shares all."""
@@ -167,4 +167,5 @@ class Worker:
         """The task ends: let go of all state."""
         for session in list(self._sessions):
             self.delete_worker_session(session)
-        self.cleanup_all(())
+        for device in self.devices:
+            device.resources.clear()

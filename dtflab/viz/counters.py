@@ -5,13 +5,15 @@ What a learner should see at once: where the step is, and what the next set will
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from dtflab.base.text_table import text_table
 from dtflab.graph.node_names import readable
-from dtflab.runtime.steps import Standing
+from dtflab.runtime.steps import Record, Standing, Steps
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.palette import BLUE, GREEN, GREY, ORANGE, Look, look, together
+from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
@@ -19,19 +21,25 @@ from dtflab.viz.layout.layered import Box, Cluster, Layout, Rect, layout
 
 MOST, HEIGHT, LABEL_ROOM = 48, 26.0, 150.0  # nodes; of a box, for its name
 
-_LOOKS = {
-    "done": Look("", GREY, "✓", "done", False),
-    "dead": Look("", GREY, "✗", "dead", True),
-    "ready": Look("", GREEN, "0", "ready", False),
-    "asked": Look("", ORANGE, "…", "asked", False),
-    "waits": Look("", BLUE, "n", "waits", False),
-}
+_MARKS = {"done": "✓", "dead": "✗", "ready": "0", "asked": "…", "waits": "n"}  # in a node's badge
 _MEANINGS = {"done": "has run", "dead": "does not run", "ready": "runs in the next set",
              "asked": "its value will come from elsewhere", "waits": "for that many inputs"}  # fmt: skip
+BADGE = 22.0
 
 
-def counters(nodes: Sequence[Standing]) -> Picture:
-    """Picture a step that stands still; `nodes` are those of `Steps.nodes`. ValueError if there are none."""
+class Frame(NamedTuple):
+    """A step between two of its sets: every node's state and counter, and what the last set did."""
+
+    states: list[str]
+    badges: list[str]
+    says: str
+
+
+def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -> Picture:
+    """Picture a step that stands still; `nodes` are those of `Steps.nodes`. ValueError if there are none.
+
+    The colours are those of devices; states are outlines and marks.
+    """
     if not nodes:
         raise ValueError("There is nothing to draw: the step has no nodes outside of loops. Choose another one.")
     names = {node.name for node in nodes}
@@ -39,45 +47,84 @@ def counters(nodes: Sequence[Standing]) -> Picture:
     with together(node.device for node in nodes):
         boxes = tuple(Box(node.name, _width(node), HEIGHT) for node in nodes)
         plan = layout(Cluster("step", boxes, 0), edges, room())
-        present = [state for state in _LOOKS if any(node.state == state for node in nodes)]
-        legend, height = marks.legend([(_LOOKS[s], _MEANINGS[s]) for s in present], max(plan.width, 500.0), 0)
+        width = max(plan.width, 500.0)
+        samples = [(_sample(state), f"{state}: {meaning}") for state, meaning in _MEANINGS.items()]
+        legend, height = marks.line_legend(samples, width, 0)
         drawing = join([legend, tag("g", _lines(plan), _boxes(nodes, plan), transform=f"translate(0 {height + 8:g})")])
         rows = [[look(n.device).label, readable(n.name), n.state, n.waits_for] for n in nodes]
         heads = ("device", "node", "state", "waits for")
-        count = ", ".join(f"{sum(n.state == state for n in nodes)} {_LOOKS[state].label}" for state in present)
-        size = (max(plan.width, 500.0), height + 8 + plan.height)
+        counted = Counter(node.state for node in nodes)
+        count = ", ".join(f"{counted[state]} {state}" for state in _MARKS if counted[state])
         tables, text = [("Nodes", heads, rows)], text_table(heads, rows)
-        return Picture(drawing, size, rules("counters"), f"Step: {count}.", tables, text)
+        size = (width, height + 8 + plan.height)
+        return Picture(drawing, size, rules("counters"), f"Step: {count}.", tables, text, live=live)
+
+
+def frames(steps: Steps) -> list[Frame]:
+    """The step before its first set and after each that has run, from what each set did."""
+    nodes, records = steps.nodes, steps.records
+    counts = {node.name: node.waits_for for node in nodes}
+    for record in reversed(records):
+        counts |= {counter.name: counter.before for counter in record.counters}
+    states = dict.fromkeys(counts, "waits")
+    first = [ran.name for ran in records[0].ran] if records else steps.ready
+    found = [_frame(nodes, states | dict.fromkeys(first, "ready"), counts, f"Ready first: {_named(first)}.")]
+    for record in records:
+        counts |= {counter.name: counter.after for counter in record.counters}
+        states |= {ran.name: {"dead": "dead", "waits": "asked"}.get(ran.state, "done") for ran in record.ran}
+        now = states | dict.fromkeys(record.waiting, "asked") | dict.fromkeys(record.ready, "ready")
+        found.append(_frame(nodes, now, counts, _says(record)))
+    return found
+
+
+def _frame(nodes: Sequence[Standing], states: Mapping[str, str], counts: Mapping[str, int], says: str) -> Frame:
+    shown = [states.get(node.name, "waits") for node in nodes]
+    badges = [_mark(state, counts.get(node.name, 0)) for node, state in zip(nodes, shown, strict=True)]
+    return Frame(shown, badges, says)
+
+
+def _says(record: Record) -> str:
+    ran = ", ".join(f"{readable(ran.name)} ({ran.result})" if ran.result else readable(ran.name) for ran in record.ran)
+    fell = ", ".join(f"{readable(c.name)} {c.before} → {c.after}" for c in record.counters)
+    ready = f" Ready next: {_named(record.ready)}." if record.ready else ""
+    waiting = f" Asked, and waiting: {_named(record.waiting)}." if record.waiting else ""
+    return f"Ran: {ran}." + (f" Counters that fell: {fell}." if fell else "") + ready + waiting
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(map(readable, names)) or "nothing"
+
+
+def _mark(state: str, count: int) -> str:
+    return str(count) if state == "waits" else _MARKS[state]
+
+
+def _sample(state: str) -> Markup:
+    box = {"x": 1, "y": 1, "width": 26, "height": 16, "rx": 4}
+    mark = tag("text", _MARKS[state], x=14, y=13, class_="s11 mid counter")
+    return tag("g", tag("rect", class_="box", **box), mark, class_=f"node {state}")
 
 
 def _width(node: Standing) -> float:
-    badges = marks.badge_width(look(node.device)) + marks.badge_width(_badge(node))
-    return badges + 18 + text_width(shorten(readable(node.name), LABEL_ROOM))
-
-
-def _badge(node: Standing) -> Look:
-    one = _LOOKS[node.state]
-    return one._replace(letter=str(node.waits_for)) if node.state == "waits" else one
+    return BADGE + marks.badge_width(look(node.device)) + 18 + text_width(shorten(readable(node.name), LABEL_ROOM))
 
 
 def _boxes(nodes: Sequence[Standing], plan: Layout) -> Markup:
-    return join(_box(node, plan.boxes[node.name]) for node in nodes)
+    return tag("g", *(_box(node, plan.boxes[node.name]) for node in nodes), class_="nodes")
 
 
 def _box(node: Standing, r: Rect) -> Markup:
-    badge, device = _badge(node), look(node.device)
-    start = r.x + marks.badge_width(badge)
-    label = tag("text", shorten(readable(node.name), LABEL_ROOM), x=start + 8, y=r.y + 17,
-                class_="soft" if node.state in ("done", "dead") else None)  # fmt: skip
-    shape = {"x": r.x, "y": r.y, "width": r.width, "height": r.height, "rx": 4, "stroke": badge.colour.line}
+    device = look(node.device)
     room = marks.badge_width(device)
+    shape = {"x": r.x, "y": r.y, "width": r.width, "height": r.height, "rx": 4}
     return tag(
         "g",
         tag("title", f"{node.name}: {node.state}\n{node.device}"),
         tag("rect", class_="box", **shape),
-        marks.badge(badge, r.x, r.y, r.height),
-        label,
-        tag("text", device.letter, x=r.right - room / 2, y=r.y + 17, class_="s11 mid soft"),
+        marks.badge(device, r.right - room, r.y, r.height, room),
+        tag("text", _mark(node.state, node.waits_for), x=r.x + BADGE / 2, y=r.y + 17, class_="b mid counter"),
+        tag("text", shorten(readable(node.name), LABEL_ROOM), x=r.x + BADGE + 4, y=r.y + 17, class_="name"),
+        class_=f"node {node.state}",
     )
 
 

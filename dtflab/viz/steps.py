@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from dtflab.base import errors
 from dtflab.graph.node_names import readable
 from dtflab.runtime.steps import Record, Steps
-from dtflab.viz.counters import MOST, counters
+from dtflab.viz.counters import MOST, counters, frames
+from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Table
 from dtflab.viz.drawing.svg import Markup
 from dtflab.viz.drawing.tables import page
 
+NO_SETS = "A real executor has no sets: it starts each op as soon as its inputs are there."
+
 
 def steps_html(steps: Steps) -> Markup:
-    """Where a step stands: its nodes with their counters, what its last set did, which are ready."""
-    last = steps.records[-1] if steps.records else Record(0, [], [], [], [])
-    nodes, counts = steps.nodes, steps.counts
+    """A step in hand: its nodes with their counters, and buttons that run its sets; of a large graph only tables."""
+    nodes = steps.nodes
     head = str(steps).partition("\n")[0].capitalize()
-    drawing = Markup(counters(nodes).html) if 0 < len(nodes) <= MOST else None
+    if 0 < len(nodes) <= MOST:
+        live = _state(steps) | {"view": "steps"} | front_end.in_touch(_Answer(steps))
+        front_end.begin()
+        return page(head, [live["frames"][-1]["says"], NO_SETS], [], drawing=Markup(counters(nodes, live).html))
+    last = steps.records[-1] if steps.records else Record(0, [], [], [], [])
     now = last._replace(ready=steps.ready, waiting=steps.waiting)
     with together(node.device for node in nodes):
-        return page(head, now.outlook.split("\n"), _tables(last, counts), unfolded=2, drawing=drawing)
+        return page(head, [*now.outlook.split("\n"), NO_SETS], _tables(last, steps.counts), unfolded=2)
+
+
+def _state(steps: Steps) -> dict[str, Any]:
+    """Every set so far, and whether more will come."""
+    return {"frames": [frame._asdict() for frame in frames(steps)], "over": steps.over}
+
+
+class _Answer:
+    """The kernel's part in the buttons of a step."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def __call__(self, asks: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], object]) -> None:
+        """Run the next set, or all; then say what they did, and the error if there was one."""
+        error = ""
+        try:
+            if not self._steps.over:
+                self._steps.next() if asks["run"] == "next" else self._steps.finish()
+        except errors.OpError as found:
+            error = found.message
+        tell(_state(self._steps) | {"error": error})
 
 
 def record_html(record: Record) -> Markup:

@@ -5,7 +5,10 @@
 //
 // ACTION is `run`; or the label of a button to press once a cell has printed `waiting`; or `look`: then nothing is run.
 // STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
-// "by": "its new text"}, after which all cells run again; each with "see", what must be seen before the next.
+// "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
+// [0.5, 0.2]}, where "do" is click, hover, wheel, drag, type or press (the "key"), "at" a point in shares of the element's
+// size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
+// names a screenshot of what was done.
 //
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
@@ -60,8 +63,9 @@ async function runAll() {
   await page.waitForFunction(allCellsRan, null, { timeout: 600_000, polling: 100 });
 }
 
-async function act({ slider, key, replace, by, see }) {
-  if (key) {
+async function act({ slider, key, replace, by, see, on, shot, ...how }) {
+  if (on) await inPicture(page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
+  else if (key) {
     await page.locator('.noUi-handle').nth(slider).focus();
     await page.keyboard.press(key);
   } else {
@@ -71,7 +75,26 @@ async function act({ slider, key, replace, by, see }) {
     await page.evaluate(() => (window.lastBusy = 0));
     await runAll();
   }
-  await page.waitForFunction(text => document.querySelector('.jp-Notebook').innerText.includes(text), see);
+  await page.waitForFunction(text => document.querySelector('.jp-Notebook').innerText.includes(text), see ?? '', { timeout: 60_000 });
+  if (shot) await page.screenshot({ path: `${shots}/${name}-${shot}.png` });
+}
+
+async function inPicture(element, { do: what, at = [0.5, 0.5], to, by, key, held }) {
+  await element.scrollIntoViewIfNeeded();
+  const box = await element.boundingBox();
+  const point = ([u, v]) => [box.x + u * box.width, box.y + v * box.height];
+  await page.mouse.move(...point(at));
+  if (held) await page.keyboard.down(held);
+  if (what === 'click') await element.click({ position: { x: at[0] * box.width, y: at[1] * box.height } });
+  if (what === 'wheel') await page.mouse.wheel(0, by);
+  if (what === 'press') await page.keyboard.press(key);
+  if (what === 'type') await element.fill(by);
+  if (what === 'drag') {
+    await page.mouse.down();
+    await page.mouse.move(...point(to), { steps: 5 });
+    await page.mouse.up();
+  }
+  if (held) await page.keyboard.up(held);
 }
 
 async function menu(bar, ...items) {

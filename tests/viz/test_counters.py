@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
 import dtflab as tf
-from dtflab.viz.counters import MOST, counters
-from dtflab.viz.steps import record_html, steps_html
+from dtflab.viz.counters import MOST, counters, frames
+from dtflab.viz.drawing.palette import look
+from dtflab.viz.steps import _Answer, record_html, steps_html
 
 
 @pytest.fixture
@@ -50,8 +52,45 @@ def test_every_node_is_drawn_with_its_counter(steps):
     assert all(
         any(node.name.rpartition("/")[2][:4] in text for text in drawn) for node in steps.nodes if node.state == "waits"
     )
-    assert {"✓", "0", "done", "ready", "waits"} <= set(drawn)
+    assert {"✓", "0", "done: has run", "ready: runs in the next set"} <= set(drawn)
     assert sum(node.state == "done" for node in steps.nodes) + 1 == drawn.count("✓"), "one is in the legend"
+
+
+def test_colours_are_those_of_devices(steps):
+    drawn = counters(steps.nodes).svg
+    assert set(re.findall(r'fill="(#\w+)"', drawn)) == {look(steps.nodes[0].device).colour.fill}
+
+
+def test_every_set_can_be_shown_again(steps):
+    seen = [(states(steps), {node.name: node.waits_for for node in steps.nodes})]
+    while not steps.over:
+        steps.next()
+        seen.append((states(steps), {node.name: node.waits_for for node in steps.nodes}))
+    names = [node.name for node in steps.nodes]
+    for frame, (state, counts) in zip(frames(steps), seen, strict=True):
+        assert dict(zip(names, frame.states, strict=True)) == state
+        waits = {n: b for n, s, b in zip(names, frame.states, frame.badges, strict=True) if s == "waits"}
+        assert waits == {name: str(counts[name]) for name in waits}
+
+
+def test_the_buttons_of_a_step_run_its_sets(steps):
+    told = []
+    answer = _Answer(steps)
+    answer({"run": "next"}, told.append)
+    assert len(steps.records) == 1 and len(told[-1]["frames"]) == 2 and not told[-1]["over"]
+    answer({"run": "all"}, told.append)
+    assert steps.over and told[-1]["over"] and told[-1]["error"] == ""
+    answer({"run": "next"}, told.append)  # pressed once more
+    assert told[-1]["frames"] == told[-2]["frames"]
+
+
+def test_a_step_that_fails_says_so_to_its_buttons():
+    with tf.Graph().as_default() as graph:
+        y = tf.reshape(tf.placeholder(tf.float32, name="x"), [3])
+    with tf.Session(graph=graph) as session:
+        told = []
+        _Answer(session.step_through(y, {"x:0": [1.0, 2.0]}))({"run": "all"}, told.append)
+    assert "reshape" in told[0]["error"].lower() and told[0]["over"]
 
 
 def test_nothing_to_draw_is_an_error():
@@ -64,8 +103,8 @@ def test_a_notebook_shows_picture_and_tables(steps):
     record = steps.next()
     after = steps_html(steps)
     assert "Step, not begun" in before and "Step after set 1" in after and "<svg" in after
-    assert "Counters that fell" in after and "Counters that fell" in record_html(record)
-    assert "<script" not in after
+    assert "Counters that fell:" in after and "Counters that fell" in record_html(record)
+    assert "no sets" in after and after.count("<table") == 1
 
 
 def test_a_large_graph_is_shown_without_a_picture():

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dtflab.files.atomic import replacing
 from dtflab.files.paths import local
+from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.style import MARGIN, Style, current, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
 
@@ -41,9 +42,13 @@ class Picture:
         tables: Sequence[Table],
         text: str,
         how: Style | None = None,
+        live: Mapping[str, Any] | None = None,
     ) -> None:
-        """`drawing` is SVG in a page of `size`; `tables` its data; `text` is the plain form; `how` it was drawn."""
-        self._drawing, self._size, self._style = drawing, size, style
+        """`drawing` is SVG in a page of `size`; `tables` its data; `text` is the plain form; `how` it was drawn.
+
+        `live` is what the module of front_end.py needs to bring it to life: its view, and that view's data.
+        """
+        self._drawing, self._size, self._style, self._live = drawing, size, style, live
         self._how = how or current()
         self.sentence = sentence
         self.tables = tables
@@ -56,7 +61,7 @@ class Picture:
 
     @property
     def html(self) -> str:
-        """The drawing and its data for a page or a notebook; no scripts, nothing loaded."""
+        """The drawing and its data for a page or a notebook; no code, nothing loaded."""
         # `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing. (It
         # needs a value: JupyterLab's sanitizer drops empty attributes.)
         still = base64.b64encode(self._svg(alone=True).encode()).decode()
@@ -66,6 +71,8 @@ class Picture:
             tag("img", src=f"data:image/svg+xml;base64,{still}", alt=self.sentence, class_="dtf-still"),
             tag("details", tag("summary", "Data as a table"), *(_table(*table) for table in self.tables)),
         ]
+        if self._live is not None:
+            parts.append(tag("script", front_end.written(self._live), type="application/json", class_="dtf-data"))
         return tag("div", *parts, class_=f"dtf-picture{self._how.class_}")
 
     def save(self, path: str | Path) -> None:
@@ -78,6 +85,8 @@ class Picture:
             file.write(form().encode())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        if self._live is not None:
+            front_end.begin()
         return {"text/plain": self.text, "text/html": self.html}
 
     def __repr__(self) -> str:

@@ -1,0 +1,138 @@
+// What every live picture has: its still, a bar of controls, a card at the pointer, keys, colours of the theme.
+
+import css from "./live.css";
+
+export interface Command {
+  label: string;
+  key: string; // as KeyboardEvent.key, in lower case
+  says: string; // for the tool tip and the list of keys
+  run: () => void;
+}
+
+export const KERNELS: Map<string, (message: object) => void> = ((window as any)[Symbol.for("dtflab kernels")] ??= new Map());
+
+export class Picture {
+  readonly svg: SVGSVGElement;
+  readonly bar = element("div", "dtf-bar");
+  readonly card = element("div", "dtf-card");
+  readonly said = element("div", "dtf-said"); // read aloud when it changes
+  private readonly keys = new Map<string, () => void>();
+
+  constructor(readonly root: HTMLElement, private readonly from: { kernel?: string; picture?: string }) {
+    const drawing = root.querySelector<HTMLElement>(".dtf-drawing")!;
+    this.svg = drawing.querySelector("svg")!;
+    root.tabIndex = 0;
+    root.setAttribute("data-lm-suppress-shortcuts", "true"); // else JupyterLab takes `a` for “insert a cell”
+    this.card.hidden = true;
+    this.said.setAttribute("aria-live", "polite");
+    this.bar.setAttribute("role", "toolbar");
+    this.bar.setAttribute("aria-label", "What this picture can do");
+    const style = element("style");
+    style.textContent = css;
+    root.prepend(style);
+    drawing.before(this.bar);
+    drawing.append(this.card);
+    drawing.after(this.said);
+    drawing.style.position = "relative";
+    root.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  get drawing(): HTMLElement {
+    return this.svg.parentElement!;
+  }
+
+  // A button of the bar, which is also a key.
+  command(...commands: Command[]): void {
+    for (const { label, key, says, run } of commands) {
+      const button = element("button", "dtf-button");
+      button.textContent = label;
+      button.title = `${says} (${key})`;
+      button.setAttribute("aria-label", says);
+      button.addEventListener("click", run);
+      this.bar.append(button);
+      this.keys.set(key, run);
+    }
+  }
+
+  // Keys without a button.
+  on(keys: string, run: () => void): void {
+    for (const key of keys.split(" ")) this.keys.set(key, run);
+  }
+
+  private onKey(event: KeyboardEvent): void {
+    const isTyping = event.target instanceof HTMLInputElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || (isTyping && event.key !== "Escape")) return;
+    const run = this.keys.get(event.key.toLowerCase());
+    if (!run) return;
+    event.preventDefault();
+    event.stopPropagation();
+    run();
+  }
+
+  // Whether the kernel that drew the picture can be asked; in a saved or exported page none can.
+  get canAsk(): boolean {
+    return this.from.picture !== undefined && KERNELS.has(this.from.kernel ?? "");
+  }
+
+  ask(asks: object): void {
+    KERNELS.get(this.from.kernel ?? "")?.({ picture: this.from.picture, asks });
+  }
+
+  // Hear what the kernel says of this picture, for as long as it is on the page.
+  hears(heard: (says: any) => void): void {
+    const name = `dtflab ${this.from.picture}`;
+    const listener = (event: Event) => {
+      if (this.root.isConnected) heard((event as CustomEvent).detail);
+      else document.removeEventListener(name, listener);
+    };
+    document.addEventListener(name, listener);
+  }
+
+  // Lines of text at a point of the drawing, in its pixels; the first is the heading.
+  show(lines: string[], x: number, y: number): void {
+    this.card.replaceChildren(
+      ...lines.map((line, i) => {
+        const row = element(i ? "div" : "b");
+        row.textContent = line;
+        return row;
+      }),
+    );
+    this.card.hidden = false;
+    const { clientWidth: width, clientHeight: height } = this.drawing;
+    this.card.style.left = `${Math.max(0, Math.min(x + 14, width - this.card.offsetWidth - 4))}px`;
+    const below = y + 18;
+    this.card.style.top = `${below + this.card.offsetHeight < height ? below : Math.max(0, y - this.card.offsetHeight - 12)}px`;
+  }
+
+  hide(): void {
+    this.card.hidden = true;
+  }
+
+  say(text: string): void {
+    this.said.textContent = text;
+  }
+
+  // The value of a colour of the theme: --bg, --fg, --soft or --edge.
+  colour(name: string): string {
+    return getComputedStyle(this.svg).getPropertyValue(name).trim();
+  }
+
+  // Call `draw` now, and again when the size or the theme changes.
+  redraws(draw: () => void): void {
+    const themes = new MutationObserver(() => (this.root.isConnected ? draw() : themes.disconnect()));
+    const watched = { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] };
+    new ResizeObserver(() => {
+      themes.observe(document.body, watched); // again, if the page had taken the picture away
+      draw();
+    }).observe(this.drawing);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.root.isConnected && draw());
+  }
+}
+
+export function element<K extends keyof HTMLElementTagNameMap>(name: K, class_ = ""): HTMLElementTagNameMap[K] {
+  const made = document.createElement(name);
+  made.className = class_;
+  return made;
+}
+
+export const isCalm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,0 +1,561 @@
+// The timeline: zoom, pan, search, a card for a bar, sums of a range, arrows of the chosen op.
+//
+// The still has the devices, their rows and the legend; a canvas over its plot draws what is visible. Bars that are
+// narrower than a pixel are merged, so a frame takes as long as the plot has pixels, however many bars there are.
+
+import { scaleLinear, type ScaleLinear } from "d3-scale";
+import { select } from "d3-selection";
+import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
+import { element, type Picture } from "../picture";
+
+// Bars and waits are columns of equal length; times are microseconds, texts numbers of `texts`, rows those of `rows`.
+interface Timeline {
+  total: number;
+  plot: { x: number; y: number; left: number; right: number; height: number }; // in units of the drawing
+  rows: { y: number; height: number; device: string; below: boolean }[]; // below: with room for names below the bars
+  looks: { fill: string; line: string; ink: string; label: string }[];
+  texts: string[];
+  bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "part" | "line" | "bytes", number[]>;
+  waits: Record<"start" | "end" | "row" | "look" | "tensor" | "bytes" | "maker" | "source" | "target", number[]>;
+  gaps: Record<"start" | "end" | "row" | "why", number[]>;
+  critical: number[]; // bars of the critical path, in their order
+}
+
+type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
+const MOST_ZOOM = 1e5;
+
+export function timeline(picture: Picture, data: Timeline): void {
+  new Live(picture, data);
+}
+
+class Live {
+  private readonly canvas = element("canvas", "dtf-plot");
+  private readonly search = element("input", "dtf-search");
+  private readonly byRow: Record<Hit["kind"], number[][]>;
+  private readonly zoom = zoom<HTMLCanvasElement, unknown>();
+  private transform: ZoomTransform = zoomIdentity;
+  private chosen: Hit | null = null;
+  private hovered: Hit | null = null;
+  private found = new Set<number>(); // bars that the search found
+  private range: [number, number] | null = null; // microseconds
+  private shows = { critical: false };
+
+  constructor(private readonly picture: Picture, private readonly data: Timeline) {
+    this.byRow = { bars: this.sorted("bars"), waits: this.sorted("waits"), gaps: this.sorted("gaps") };
+    picture.svg.querySelector(".still")?.remove();
+    picture.drawing.append(this.canvas);
+    this.canvas.setAttribute("aria-hidden", "true"); // the still's sentence and the table say it
+    this.controls();
+    this.gestures();
+    picture.redraws(() => this.draw());
+  }
+
+  private sorted(kind: Hit["kind"]): number[][] {
+    const rows: number[][] = this.data.rows.map(() => []);
+    this.data[kind].row.forEach((row, i) => rows[row]!.push(i));
+    for (const row of rows) row.sort((a, b) => this.data[kind].start[a]! - this.data[kind].start[b]!);
+    return rows;
+  }
+
+  // ---- what a person does ----
+
+  private controls(): void {
+    const { picture, search } = this;
+    picture.command(
+      { label: "Fit", key: "f", says: "Show the whole step", run: () => this.go(zoomIdentity) },
+      { label: "+", key: "w", says: "Zoom in", run: () => this.scale(1.5) },
+      { label: "−", key: "s", says: "Zoom out", run: () => this.scale(1 / 1.5) },
+      { label: "Critical path", key: "c", says: "Mark the ops that made the step this long", run: () => this.toggle("critical") },
+      { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.exported() },
+    );
+    picture.on("a arrowleft", () => this.pan(1));
+    picture.on("d arrowright", () => this.pan(-1));
+    picture.on("escape", () => this.clear());
+    search.type = "search";
+    search.placeholder = "Find an op, device or tensor";
+    search.setAttribute("aria-label", search.placeholder);
+    search.addEventListener("input", () => this.find(search.value));
+    search.addEventListener("keydown", (event) => event.key === "Enter" && this.goToFound());
+    picture.bar.append(search);
+    const help = element("span", "dtf-help");
+    help.textContent = "Wheel or W S: zoom · drag or A D: pan · Shift + drag: sums · click: keep the card";
+    picture.bar.append(help);
+  }
+
+  private gestures(): void {
+    const plot = select(this.canvas);
+    let from = 0;
+    this.zoom
+      .scaleExtent([1, MOST_ZOOM])
+      .filter((event) => !event.shiftKey && !event.button && (event.type !== "wheel" || this.picture.root.contains(document.activeElement) || event.ctrlKey))
+      .on("zoom", (event) => {
+        this.transform = event.transform;
+        this.draw();
+      });
+    plot.call(this.zoom).on("dblclick.zoom", null);
+    plot.on("pointerdown", (event: PointerEvent) => {
+      this.picture.root.focus({ preventScroll: true });
+      if (!event.shiftKey) return;
+      from = this.time(event);
+      this.canvas.setPointerCapture(event.pointerId);
+    });
+    plot.on("pointermove", (event: PointerEvent) => {
+      if (event.shiftKey && event.buttons) this.select(from, this.time(event));
+      else if (!event.buttons) this.hover(event);
+    });
+    plot.on("pointerleave", () => this.hover(null));
+    plot.on("click", (event: MouseEvent) => event.shiftKey || this.choose(event));
+  }
+
+  private go(transform: ZoomTransform): void {
+    select(this.canvas).call(this.zoom.transform, transform);
+  }
+
+  private scale(by: number): void {
+    select(this.canvas).call(this.zoom.scaleBy, by);
+  }
+
+  private pan(direction: number): void {
+    select(this.canvas).call(this.zoom.translateBy, (direction * this.width * 0.2) / this.transform.k, 0);
+  }
+
+  private toggle(what: "critical"): void {
+    this.shows[what] = !this.shows[what];
+    if (this.shows.critical) this.sayCritical();
+    else this.picture.say("");
+    this.draw();
+  }
+
+  private clear(): void {
+    this.chosen = this.range = null;
+    this.found.clear();
+    this.search.value = "";
+    this.picture.hide();
+    delete this.picture.card.dataset.locked;
+    this.picture.say("");
+    this.draw();
+  }
+
+  private find(text: string): void {
+    const { bars, waits, texts, rows, looks } = this.data;
+    const wanted = text.trim().toLowerCase();
+    const has = texts.map((each) => each.toLowerCase().includes(wanted));
+    const onDevice = rows.map((row) => row.device.toLowerCase().includes(wanted));
+    const like = looks.map((look) => look.label.toLowerCase().includes(wanted));
+    this.found = new Set(!wanted ? [] : bars.name.flatMap((name, i) =>
+      has[name] || has[bars.op[i]!] || onDevice[bars.row[i]!] || like[bars.look[i]!] ? [i] : []));
+    const sent = !wanted ? 0 : waits.tensor.filter((tensor) => has[tensor]).length;
+    this.picture.say(!wanted ? "" : `${this.found.size} bars and ${sent} tensors; Enter goes to the next one.`);
+    this.draw();
+  }
+
+  private goToFound(): void {
+    const { start, end } = this.data.bars;
+    const all = [...this.found].sort((a, b) => start[a]! - start[b]!);
+    const last = this.chosen?.kind === "bars" ? all.indexOf(this.chosen.index) : -1;
+    const next = all[(last + 1) % all.length];
+    if (next === undefined) return;
+    this.chosen = { kind: "bars", index: next };
+    this.showSpan(start[next]!, end[next]!);
+    this.picture.say(`${(last + 1) % all.length + 1} of ${all.length}: ${this.card(this.chosen).join(". ")}`);
+  }
+
+  // A span with some of its surroundings.
+  private showSpan(start: number, end: number): void {
+    const k = Math.min(MOST_ZOOM, Math.max(1, this.data.total / Math.max((end - start) * 8, this.data.total / 50)));
+    const middle = ((start + end) / 2 / this.data.total) * this.width;
+    this.go(zoomIdentity.translate(this.width / 2, 0).scale(k).translate(-middle, 0));
+  }
+
+  private hover(event: PointerEvent | null): void {
+    const hit = event && this.at(event);
+    if (hit?.index === this.hovered?.index && hit?.kind === this.hovered?.kind) return;
+    this.hovered = hit;
+    if (!this.chosen) hit && event ? this.picture.show(this.card(hit), ...this.point(event)) : this.picture.hide();
+    this.canvas.style.cursor = hit && hit.kind !== "gaps" ? "pointer" : "default";
+    this.draw();
+  }
+
+  private choose(event: MouseEvent): void {
+    this.chosen = this.at(event);
+    if (this.chosen) {
+      const lines = this.card(this.chosen);
+      this.picture.show(lines, ...this.point(event));
+      this.picture.card.dataset.locked = "";
+      this.picture.say(lines.join(". "));
+    } else this.clear();
+    this.draw();
+  }
+
+  private select(from: number, to: number): void {
+    this.range = [Math.min(from, to), Math.max(from, to)];
+    this.sums(...this.range);
+    this.draw();
+  }
+
+  // ---- where things are ----
+
+  private get width(): number {
+    return this.canvas.clientWidth;
+  }
+
+  private get x(): ScaleLinear<number, number> {
+    return this.transform.rescaleX(scaleLinear([0, this.data.total], [0, this.width]));
+  }
+
+  private get unit(): number {
+    return this.canvas.clientHeight / this.data.plot.height; // pixels of one unit of the drawing
+  }
+
+  private time(event: MouseEvent): number {
+    return Math.min(this.data.total, Math.max(0, this.x.invert(event.offsetX)));
+  }
+
+  private point(event: MouseEvent): [number, number] {
+    return [this.canvas.offsetLeft + event.offsetX, this.canvas.offsetTop + event.offsetY];
+  }
+
+  private at(event: MouseEvent): Hit | null {
+    const y = event.offsetY / this.unit;
+    const row = this.data.rows.findIndex((each) => y >= each.y && y < each.y + each.height);
+    if (row < 0) return null;
+    const reach = Math.abs(this.x.invert(2) - this.x.invert(0)); // two pixels
+    for (const kind of ["bars", "waits", "gaps"] as const) {
+      const index = this.under(kind, row, this.x.invert(event.offsetX), kind === "gaps" ? 0 : reach);
+      if (index !== null) return { kind, index };
+    }
+    return null;
+  }
+
+  // The last span of a row that has begun at a time and not ended by then.
+  private under(kind: Hit["kind"], row: number, time: number, reach: number): number | null {
+    const { start, end } = this.data[kind];
+    const spans = this.byRow[kind][row]!;
+    for (let i = after(spans, start, time + reach) - 1; i >= Math.max(0, after(spans, start, time + reach) - 50); i--) {
+      if (end[spans[i]!]! + reach >= time) return spans[i]!;
+    }
+    return null;
+  }
+
+  // ---- drawing ----
+
+  private draw(): void {
+    const { plot } = this.data;
+    const frame = this.picture.drawing.getBoundingClientRect();
+    const svg = this.picture.svg.getBoundingClientRect();
+    const unit = svg.width / this.picture.svg.viewBox.baseVal.width;
+    Object.assign(this.canvas.style, {
+      left: `${svg.left - frame.left + (plot.x + plot.left) * unit}px`,
+      top: `${svg.top - frame.top + plot.y * unit}px`,
+      width: `${(plot.right - plot.left) * unit}px`,
+      height: `${plot.height * unit}px`,
+    });
+    const width = (plot.right - plot.left) * unit, height = plot.height * unit, dense = devicePixelRatio;
+    if (!width) return; // not on the page now
+    this.canvas.width = Math.round(width * dense);
+    this.canvas.height = Math.round(height * dense);
+    this.zoom.extent([[0, 0], [width, height]]).translateExtent([[0, 0], [width, height]]);
+    const pen = this.canvas.getContext("2d")!;
+    pen.scale(dense, dense);
+    pen.font = `${11 * unit}px 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif`;
+    pen.textBaseline = "middle";
+    this.grid(pen, width, height, unit);
+    this.drawRange(pen, height);
+    this.data.rows.forEach((row, i) => {
+      this.drawRow(pen, "waits", i, unit);
+      const bare = this.drawRow(pen, "bars", i, unit);
+      if (row.below) this.namesBelow(pen, row, bare, unit);
+    });
+    if (this.shows.critical) this.data.critical.forEach((bar) => this.outline(pen, "bars", bar, unit));
+    const marked = this.chosen ?? this.hovered;
+    if (marked && marked.kind !== "gaps") {
+      this.outline(pen, marked.kind, marked.index, unit);
+      this.arrows(pen, marked, unit);
+    }
+    if (marked?.kind === "gaps") this.drawGap(pen, marked.index, unit);
+  }
+
+  private grid(pen: CanvasRenderingContext2D, width: number, height: number, unit: number): void {
+    pen.strokeStyle = pen.fillStyle = this.picture.colour("--soft");
+    pen.globalAlpha = 0.25;
+    const x = this.x, ticks = x.ticks(Math.max(2, width / (95 * unit)));
+    for (const tick of ticks) {
+      pen.beginPath();
+      pen.moveTo(x(tick), 16 * unit);
+      pen.lineTo(x(tick), height);
+      pen.stroke();
+    }
+    pen.globalAlpha = 1;
+    pen.textAlign = "center";
+    for (const tick of ticks) {
+      const half = pen.measureText(duration(tick)).width / 2;
+      pen.fillText(duration(tick), Math.max(half, Math.min(x(tick), width - half)), 8 * unit);
+    }
+  }
+
+  private drawRange(pen: CanvasRenderingContext2D, height: number): void {
+    if (!this.range) return;
+    pen.fillStyle = "#0072b2";
+    pen.globalAlpha = 0.15;
+    pen.fillRect(this.x(this.range[0]), 0, this.x(this.range[1]) - this.x(this.range[0]), height);
+    pen.globalAlpha = 1;
+  }
+
+  private drawRow(pen: CanvasRenderingContext2D, kind: "bars" | "waits", row: number, unit: number): number[] {
+    const { start, end, look } = this.data[kind];
+    const bare: number[] = []; // bars that can be seen, without room for their names
+    const spans = this.byRow[kind][row]!;
+    const [low, high] = this.x.domain() as [number, number];
+    const x = this.x, pixel = (high - low) / this.width;
+    const place = this.data.rows[row]!;
+    const y = (place.y + 2) * unit, height = (place.height - 4) * unit;
+    const dims = this.found.size > 0;
+    let i = Math.max(0, after(spans, start, low) - 1);
+    while (i < spans.length && start[spans[i]!]! <= high) {
+      const span = spans[i]!;
+      const left = x(start[span]!), right = Math.max(x(end[span]!), left + 1);
+      pen.globalAlpha = dims && !(kind === "bars" && this.found.has(span)) ? 0.2 : 1;
+      pen.fillStyle = this.data.looks[look[span]!]!.fill;
+      if (right < 0) i++;
+      else if (right - left < 1.01) {
+        pen.fillRect(left, y, 1, height); // stands for all that begin within its pixel
+        i = Math.max(i + 1, dims ? i + 1 : after(spans, start, start[span]! + pixel));
+      } else {
+        if (kind === "waits") this.drawWait(pen, span, left, y, right - left, height);
+        else pen.fillRect(left, y, right - left - (right - left > 4 ? 1 : 0), height);
+        const named = this.drawName(pen, kind, span, Math.max(left, 0), y + height / 2, Math.min(right, this.width), unit);
+        if (!named && right - left >= 4 * unit && bare.length < 500) bare.push(span);
+        i++;
+      }
+    }
+    pen.globalAlpha = 1;
+    return bare;
+  }
+
+  // Names of the longest bars, for as long as they do not touch.
+  private namesBelow(pen: CanvasRenderingContext2D, row: Timeline["rows"][0], bare: number[], unit: number): void {
+    const { start, end, name } = this.data.bars;
+    const taken: [number, number][] = [];
+    pen.fillStyle = this.picture.colour("--soft");
+    pen.textAlign = "center";
+    for (const bar of bare.sort((a, b) => end[b]! - start[b]! - end[a]! + start[a]!)) {
+      const whole = this.data.texts[name[bar]!]!;
+      const text = fitting(pen, whole.slice(whole.lastIndexOf("/") + 1), 90 * unit);
+      const half = pen.measureText(text).width / 2;
+      const middle = Math.max(half, Math.min((this.x(start[bar]!) + this.x(end[bar]!)) / 2, this.width - half));
+      if (taken.some(([low, high]) => middle - half < high + 6 && low - 6 < middle + half)) continue;
+      taken.push([middle - half, middle + half]);
+      pen.fillText(text, middle, (row.y + row.height + 6) * unit);
+    }
+  }
+
+  private drawWait(pen: CanvasRenderingContext2D, span: number, x: number, y: number, width: number, height: number): void {
+    const look = this.data.looks[this.data.waits.look[span]!]!;
+    const shade = pen.globalAlpha;
+    pen.globalAlpha = shade * 0.25;
+    pen.fillRect(x, y, width, height);
+    pen.globalAlpha = shade;
+    pen.strokeStyle = look.line;
+    pen.strokeRect(x + 0.5, y + 0.5, Math.max(width - 1, 0.5), height - 1);
+  }
+
+  private drawName(pen: CanvasRenderingContext2D, kind: "bars" | "waits", span: number, left: number, y: number, right: number, unit: number): boolean {
+    const room = right - left - 8 * unit;
+    if (room < 14 * unit) return false;
+    const { bars, waits, texts } = this.data;
+    const whole = texts[kind === "bars" ? bars.name[span]! : waits.tensor[span]!]!;
+    const text = [whole, whole.slice(whole.lastIndexOf("/") + 1)].map((each) => fitting(pen, each, room)).find((each) => each && !each.endsWith("…"))
+      ?? fitting(pen, whole.slice(whole.lastIndexOf("/") + 1), room);
+    if (!text) return false;
+    pen.fillStyle = kind === "bars" ? this.data.looks[bars.look[span]!]!.ink : this.picture.colour("--fg");
+    pen.textAlign = kind === "bars" ? "center" : "left";
+    pen.fillText(text, kind === "bars" ? (left + right) / 2 : left + 5 * unit, y);
+    return true;
+  }
+
+  private box(kind: "bars" | "waits", index: number, unit: number): [number, number, number, number] {
+    const { start, end, row } = this.data[kind];
+    const place = this.data.rows[row[index]!]!;
+    const left = this.x(start[index]!);
+    return [left, (place.y + 2) * unit, Math.max(this.x(end[index]!) - left, 2), (place.height - 4) * unit];
+  }
+
+  private outline(pen: CanvasRenderingContext2D, kind: "bars" | "waits", index: number, unit: number): void {
+    const [x, y, width, height] = this.box(kind, index, unit);
+    pen.strokeStyle = this.picture.colour("--fg");
+    pen.lineWidth = 2;
+    pen.strokeRect(x - 1, y - 1, width + 2, height + 2);
+    pen.lineWidth = 1;
+  }
+
+  private drawGap(pen: CanvasRenderingContext2D, index: number, unit: number): void {
+    const { start, end, row } = this.data.gaps;
+    const place = this.data.rows[row[index]!]!;
+    pen.strokeStyle = this.picture.colour("--fg");
+    pen.setLineDash([4, 3]);
+    pen.strokeRect(this.x(start[index]!), (place.y + 3) * unit, this.x(end[index]!) - this.x(start[index]!), (place.height - 6) * unit);
+    pen.setLineDash([]);
+  }
+
+  // From the op that made a tensor to where it arrived: of the chosen op, all that it sent.
+  private arrows(pen: CanvasRenderingContext2D, hit: Hit, unit: number): void {
+    const { waits } = this.data;
+    const shown = hit.kind === "waits" ? [hit.index] : waits.maker.flatMap((maker, i) => (maker === hit.index ? [i] : []));
+    for (const wait of shown) {
+      const maker = waits.maker[wait]!;
+      if (maker < 0) continue;
+      const from = this.box("bars", maker, unit), to = this.box("waits", wait, unit);
+      const down = from[1] < to[1];
+      const begin = [from[0] + from[2], from[1] + (down ? from[3] : 0)] as const;
+      const tip = [Math.max(to[0], to[0] + to[2] - 3), to[1] + (down ? 0 : to[3])] as const;
+      const bend = (tip[1] - begin[1]) * 0.45;
+      pen.strokeStyle = pen.fillStyle = this.data.looks[waits.look[wait]!]!.line;
+      pen.lineWidth = 1.8;
+      pen.beginPath();
+      pen.moveTo(...begin);
+      pen.bezierCurveTo(begin[0], begin[1] + bend, tip[0], tip[1] - bend, tip[0], tip[1] - (down ? 5 : -5));
+      pen.stroke();
+      pen.beginPath();
+      pen.moveTo(...tip);
+      pen.lineTo(tip[0] - 4, tip[1] - (down ? 7 : -7));
+      pen.lineTo(tip[0] + 4, tip[1] - (down ? 7 : -7));
+      pen.fill();
+      pen.lineWidth = 1;
+    }
+  }
+
+  // ---- words ----
+
+  private card({ kind, index }: Hit): string[] {
+    const { bars, waits, gaps, texts, rows } = this.data;
+    if (kind === "gaps") return [`Idle for ${duration(gaps.end[index]! - gaps.start[index]!)}`, texts[gaps.why[index]!]!];
+    if (kind === "waits") {
+      const size = waits.bytes[index]! ? bytes(waits.bytes[index]!) : "order only";
+      return [
+        `${texts[waits.tensor[index]!]}, ${size}`,
+        `${texts[waits.source[index]!]} → ${texts[waits.target[index]!]}`,
+        `asked for and received in ${duration(waits.end[index]! - waits.start[index]!)}, at ${duration(waits.end[index]!)}`,
+      ];
+    }
+    const name = texts[bars.name[index]!]!, op = texts[bars.op[index]!]!;
+    const lines = [`${name} = ${op}${texts[bars.part[index]!]}`, rows[bars.row[index]!]!.device];
+    lines.push(`${duration(bars.end[index]! - bars.start[index]!)}, from ${duration(bars.start[index]!)} to ${duration(bars.end[index]!)}`);
+    if (bars.bytes[index]) lines.push(`makes ${bytes(bars.bytes[index]!)}`);
+    const line = texts[bars.line[index]!]!;
+    if (line) lines.push(line);
+    const why = this.before(index);
+    if (why) lines.push(why);
+    return lines;
+  }
+
+  // Why a bar began when it did: the idle time that ends there.
+  private before(bar: number): string {
+    const { bars, gaps, texts } = this.data;
+    const gap = this.byRow.gaps[bars.row[bar]!]!.find((i) => Math.abs(gaps.end[i]! - bars.start[bar]!) < 0.02);
+    return gap === undefined ? "" : `before it ${texts[gaps.why[gap]!]}`;
+  }
+
+  private sayCritical(): void {
+    const { bars, critical } = this.data;
+    const busy = critical.reduce((sum, bar) => sum + bars.end[bar]! - bars.start[bar]!, 0);
+    this.picture.say(
+      `Critical path: ${critical.length} ops compute for ${duration(busy)} of ${duration(this.data.total)}; the rest of it is waiting.`,
+    );
+  }
+
+  // Busy and idle time of each device in a range, the bytes that it received, and the ops that took longest.
+  private sums(from: number, to: number): void {
+    const { bars, waits, rows, texts } = this.data;
+    const devices = [...new Set(rows.map((row) => row.device))];
+    const inside = (start: number, end: number) => Math.max(0, Math.min(end, to) - Math.max(start, from));
+    const byOp = new Map<string, number>();
+    const table = devices.map((device) => {
+      const spans = bars.row.flatMap((row, i) => (rows[row]!.device === device && inside(bars.start[i]!, bars.end[i]!) ? [i] : []));
+      for (const i of spans) byOp.set(texts[bars.op[i]!]!, (byOp.get(texts[bars.op[i]!]!) ?? 0) + inside(bars.start[i]!, bars.end[i]!));
+      const busy = covered(spans.map((i) => [Math.max(bars.start[i]!, from), Math.min(bars.end[i]!, to)]));
+      const got = waits.row.reduce((sum, row, i) => sum + (rows[row]!.device === device && waits.end[i]! >= from && waits.end[i]! <= to ? waits.bytes[i]! : 0), 0);
+      return [device, String(spans.length), duration(busy), `${Math.round(100 * (1 - busy / (to - from || 1)))}%`, bytes(got)];
+    });
+    const longest = [...byOp].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([op, time]) => `${op} ${duration(time)}`);
+    this.picture.said.replaceChildren(
+      `From ${duration(from)} to ${duration(to)}, ${duration(to - from)}. Longest: ${longest.join(", ") || "nothing ran"}.`,
+      tableOf(["device", "ops", "busy", "idle", "received"], table),
+    );
+  }
+
+  private exported(): void {
+    const { bars, waits, rows, texts } = this.data;
+    const events: object[] = rows.map((row, tid) => ({ ph: "M", name: "process_name", pid: pid(rows, tid), tid, args: { name: row.device } }));
+    bars.start.forEach((ts, i) => events.push({
+      ph: "X", name: texts[bars.op[i]!], ts, dur: bars.end[i]! - ts, pid: pid(rows, bars.row[i]!), tid: bars.row[i],
+      args: { name: texts[bars.name[i]!], line: texts[bars.line[i]!] },
+    }));
+    waits.start.forEach((ts, i) => events.push({
+      ph: "X", name: "RecvTensor", ts, dur: waits.end[i]! - ts, pid: pid(rows, waits.row[i]!), tid: waits.row[i],
+      args: { tensor: texts[waits.tensor[i]!], bytes: waits.bytes[i] },
+    }));
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob([JSON.stringify({ traceEvents: events })], { type: "application/json" }));
+    link.download = "timeline.json";
+    link.click();
+    URL.revokeObjectURL(link.href);
+    this.picture.say("Saved as timeline.json: open it in Perfetto (ui.perfetto.dev) or in chrome://tracing.");
+  }
+}
+
+const pid = (rows: Timeline["rows"], row: number) => rows.findIndex((each) => each.device === rows[row]!.device);
+
+// How many of the spans, which are sorted by their start, begin no later than a time.
+function after(spans: number[], start: number[], time: number): number {
+  let low = 0, high = spans.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (start[spans[middle]!]! <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function covered(spans: [number, number][] | number[][]): number {
+  let sum = 0, reached = -Infinity;
+  for (const [start, end] of [...spans].sort((a, b) => a[0]! - b[0]!)) {
+    sum += Math.max(0, end! - Math.max(start!, reached));
+    reached = Math.max(reached, end!);
+  }
+  return sum;
+}
+
+const widths = new Map<string, number>();
+
+// The text, or its beginning, in some pixels; nothing if not even three letters fit.
+function fitting(pen: CanvasRenderingContext2D, text: string, room: number): string {
+  const key = `${pen.font} ${text}`;
+  let width = widths.get(key);
+  if (width === undefined) widths.set(key, (width = pen.measureText(text).width));
+  if (width <= room) return text;
+  const letters = Math.floor((text.length * room) / width) - 1;
+  return letters < 3 ? "" : `${text.slice(0, letters)}…`;
+}
+
+export function duration(micros: number): string {
+  const [value, unit] = micros >= 1e6 ? [micros / 1e6, "s"] : micros >= 1e3 ? [micros / 1e3, "ms"] : [micros, "µs"];
+  return `${Number(value.toPrecision(4))} ${unit}`;
+}
+
+export function bytes(count: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let value = count, i = 0;
+  while (value >= 1000 && i < units.length - 1) [value, i] = [value / 1000, i + 1];
+  return `${Number(value.toPrecision(3))} ${units[i]}`;
+}
+
+function tableOf(heads: string[], rows: string[][]): HTMLTableElement {
+  const table = element("table");
+  const line = (cells: string[], name: "th" | "td") => {
+    const row = element("tr");
+    row.append(...cells.map((text, i) => Object.assign(element(name, i ? "n" : ""), { textContent: text })));
+    return row;
+  };
+  table.append(line(heads, "th"), ...rows.map((row) => line(row, "td")));
+  return table;
+}

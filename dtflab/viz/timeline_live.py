@@ -1,0 +1,112 @@
+"""Data of a live timeline: the bars of a step as columns of numbers, in the rows of its still.
+
+Times are microseconds, rounded to nanoseconds; texts stand once, in a list, and are referred to by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtflab.graph.node_names import readable
+from dtflab.graph.scopes import get_default_graph
+from dtflab.viz.bands import Bands
+from dtflab.viz.data.graph_ops import ops_of
+from dtflab.viz.data.step_trace import Event, Transfer
+from dtflab.viz.data.why_idle import Idle
+from dtflab.viz.drawing.palette import Look, look
+from dtflab.viz.drawing.style import MARGIN
+
+AXIS = 22.0  # above the plot, for the numbers of its axis
+
+
+class _Numbers:
+    """Values that occur often, each with a number."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._number: dict[Any, int] = {}
+
+    def of(self, value: Any) -> int:
+        if value not in self._number:
+            self._number[value] = len(self.values)
+            self.values.append(value)
+        return self._number[value]
+
+
+def data(
+    bands: Bands, of: Callable[[Event], Look], of_transfer: Callable[[Transfer], Look], top: float, graph: Any
+) -> dict[str, Any]:
+    """The data of the view `timeline`; `top` is where the plot of the still begins."""
+    texts, looks = _Numbers(), _Numbers()
+    rows = [(band.look, row) for band in bands.bands for row in band.rows]
+    bars = [(i, event) for i, (_, row) in enumerate(rows) for event in row.events]
+    waits = [(i, transfer) for i, (_, row) in enumerate(rows) for transfer in row.transfers]
+    number = {id(event): i for i, (_, event) in enumerate(bars)}
+    lines = _Lines(graph)
+    idle = Idle(bands.trace)
+    first = {one.device: i for i, (one, _) in reversed(list(enumerate(rows)))}
+    gaps = [gap for gap in idle.gaps() if gap.device in first]
+    return {
+        "view": "timeline",
+        "total": round(bands.trace.total, 3),
+        "plot": {
+            "x": MARGIN, "y": MARGIN + top - AXIS, "left": bands.left, "right": bands.right,
+            "height": bands.height + AXIS,
+        },
+        "rows": [
+            {"y": row.y + AXIS, "height": row.height, "device": one.label, "below": bool(row.names)}
+            for one, row in rows
+        ],
+        "bars": _columns(
+            ("start", "end", "row", "look", "name", "op", "part", "line", "bytes"),
+            [
+                (
+                    *_span(event), row, looks.of(of(event)), texts.of(readable(event.name)), texts.of(event.op),
+                    texts.of((event.part and f", part {event.part[0]} of {event.part[1]}") or ""),
+                    texts.of(lines.of(event)), event.bytes,
+                )
+                for row, event in bars
+            ],
+        ),
+        "waits": _columns(
+            ("start", "end", "row", "look", "tensor", "bytes", "maker", "source", "target"),
+            [
+                (
+                    *_span(each), row, looks.of(of_transfer(each)), texts.of(readable(each.tensor)), each.bytes,
+                    number.get(id(bands.maker(each)), -1), texts.of(look(each.source).label),
+                    texts.of(look(each.device).label),
+                )
+                for row, each in waits
+            ],
+        ),
+        "gaps": _columns(
+            ("start", "end", "row", "why"),
+            [(round(g.start, 3), round(g.end, 3), first[g.device], texts.of(g.why)) for g in gaps],
+        ),
+        "critical": [number[id(event)] for event in idle.critical_path() if id(event) in number],
+        "texts": texts.values,
+        "looks": [
+            {"fill": one.colour.fill, "line": one.colour.line, "ink": one.colour.ink, "label": one.label}
+            for one in looks.values
+        ],
+    }  # fmt: skip
+
+
+class _Lines:
+    """The line of the program that made each op, where its graph is known."""
+
+    def __init__(self, graph: Any) -> None:
+        ops = get_default_graph().get_operations() if graph is None else None
+        self._of = {(op.name, op.op): op.line for op in ops_of(graph)} if ops is None or ops else {}
+
+    def of(self, event: Event) -> str:
+        return self._of.get((event.name, event.op), "")
+
+
+def _span(span: Event | Transfer) -> tuple[float, float]:
+    return round(span.start, 3), round(span.end, 3)
+
+
+def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}

@@ -1,0 +1,66 @@
+"""Live pictures in a real JupyterLab: what a person does to them, and what they answer."""
+
+from __future__ import annotations
+
+from tests.browser.test_browser import complaints, look, pytestmark, write  # noqa: F401 (the fixture)
+
+TRACED = [
+    """
+import dtflab as tf
+cluster = tf.Cluster(ps=1, worker=2, clock="virtual", gpu="K40")
+with tf.device("/job:ps/task:0"):
+    w = tf.get_variable("w", [400, 400], initializer=tf.ones_initializer())
+losses = []
+for i in range(2):
+    with tf.device(f"/job:worker/task:{i}"):
+        losses.append(tf.reduce_mean(tf.matmul(tf.ones([300, 400]), w), name=f"loss{i}"))
+with tf.device("/job:ps/task:0"):
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses))
+sess = tf.Session(cluster.target)
+sess.run(tf.global_variables_initializer())
+step = sess.trace(train)""",
+    "tf.viz.timeline(step, graph=sess.graph)",
+]
+PLOT = "canvas.dtf-plot"
+
+
+def test_a_timeline_answers(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "timeline.ipynb", *TRACED), "run",
+        {"on": PLOT, "do": "click", "at": [0.01, 0.12], "see": "Idle for", "shot": "gap"},
+        {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:", "shot": "critical"},
+        {"on": ".dtf-search", "do": "type", "by": "matmul", "see": "Enter goes to the next"},
+        {"on": ".dtf-search", "do": "press", "key": "Enter", "shot": "found"},
+        {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.9, 0.5], "held": "Shift", "see": "received",
+         "shot": "sums"},
+        {"on": PLOT, "do": "press", "key": "Escape"},
+        {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
+    )  # fmt: skip
+    assert complaints(report) == []
+
+
+STEPPED = [
+    """
+import dtflab as tf
+%load_ext dtflab
+a = tf.placeholder(tf.float32, name="a")
+with tf.device("/cpu:1"):
+    b = tf.square(a, name="b")
+loss = tf.negative(a * b, name="loss")
+sess = tf.Session(config=tf.ConfigProto(device_count={"CPU": 2}))""",
+    "%dtf_step loss --feed {a: 3.0}",
+    "print('waiting for nobody')",
+]
+
+
+def test_a_step_goes_back_and_forth(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "steps.ipynb", *STEPPED), "run",
+        {"on": ".node", "do": "click", "see": "Set 0 of ?"},
+        {"on": ".dtf-button", "nth": 2, "do": "click", "see": "Set 1 of ?", "shot": "one"},
+        {"on": ".dtf-button", "nth": 2, "do": "press", "key": "End", "see": "The step is over", "shot": "over"},
+        {"on": ".dtf-button", "nth": 2, "do": "press", "key": "ArrowLeft", "see": "Ready next: fetch loss",
+         "shot": "back"},
+        {"on": ".dtf-button", "nth": 2, "do": "press", "key": "Home", "see": "Set 0 of"},
+    )  # fmt: skip
+    assert complaints(report) == []
