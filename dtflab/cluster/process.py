@@ -3,6 +3,7 @@
 A child reads its task and its credentials from its standard input, and lives as long as that is open. So no table of
 processes shows them, and it ends with its parent whatever happens to that: `stop`, an exception, the end of a kernel, a
 kill.
+On Linux a child that is stopped then (SIGSTOP) is continued, so that it reads the end.
 
 Run as `python -m dtflab.cluster.process ENGINE TASK`, this module is the child.
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import importlib
 import importlib.util
 import json
@@ -305,6 +307,7 @@ def _environment(kind: Kind, changes: Mapping[str, str | None]) -> dict[str, str
 
 def _main(engine: str, task: str) -> None:
     """Be the task that the ServerDef on standard input describes, until that ends."""
+    _continue_at_parents_end()
     mark_lines(_SAID)
     sys.argv = [task]
     encoded, credentials, options = json.loads(sys.stdin.readline())
@@ -315,6 +318,18 @@ def _main(engine: str, task: str) -> None:
     sys.stdin.read()
     REAL.spawn(_end_anyway)
     KINDS[engine].stop(server)
+
+
+def _continue_at_parents_end() -> None:
+    """Have the system send SIGCONT when the parent ends, which does nothing to a process that runs.
+
+    Linux sends it also at the end of the parent's thread that started this process, so it must not be a signal to end.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
+_PR_SET_PDEATHSIG = 1
 
 
 def _end_anyway() -> None:

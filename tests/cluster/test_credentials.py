@@ -171,13 +171,45 @@ def test_a_client_can_not_pass_for_a_server(tls):
 
 
 @pytest.mark.parametrize(
-    "arguments, words", [(["--days", "0"], "--days must be 1 or more, not 0"), ([], "pip install 'dtflab[tls]'")]
+    "arguments, words", [(["--days", "0"], "--days must be 1 to 36500, not 0"), ([], "pip install 'dtflab[tls]'")]
 )
 def test_the_command_says_why_it_can_not(tmp_path, monkeypatch, arguments, words):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(SystemExit) as ended:
         certs_command(monkeypatch, tmp_path / "new", *arguments)
     assert words in str(ended.value)
+
+
+@pytest.mark.parametrize("name", ["", "example.com:2222", "a b", "-a", "a..b", "a/b", "ü.de", ".".join(["a" * 60] * 5)])
+def test_a_name_is_a_host(tls, tmp_path, monkeypatch, name):
+    with pytest.raises(SystemExit, match="--name must be a host name or an IP address, without a port"):
+        certs_command(monkeypatch, tmp_path / "new", f"--name={name}")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["*.example.com", "ps_0", "[::1]", "::1", "10.0.0.1", "a" * 63])
+def test_names_of_hosts(tls, tmp_path, name):
+    certs.make(tmp_path, [name], 36_500)
+    assert Credentials.load(tmp_path / "server").is_tls
+
+
+def test_days_that_no_calendar_has(tls, tmp_path, monkeypatch):
+    with pytest.raises(SystemExit, match="--days must be 1 to 36500, not 1000000"):
+        certs_command(monkeypatch, tmp_path, "--days", "1000000")
+
+
+def test_folders_of_an_authority(tls, tmp_path, monkeypatch):
+    """An empty one is filled; one of other files, or without the key, is refused by a sentence."""
+    (folder := tmp_path / "authority").mkdir()
+    certs_command(monkeypatch, tmp_path)
+    (folder / "key.pem").unlink()
+    with pytest.raises(SystemExit, match="with ca and certificate alone: TLS takes ca, certificate and key"):
+        certs_command(monkeypatch, tmp_path)
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "notes.txt").touch()
+    with pytest.raises(SystemExit, match=r"authority' has none of ca\.pem"):
+        certs_command(monkeypatch, tmp_path)
 
 
 # ---- TLS ----
