@@ -18,7 +18,7 @@ session's graph and where its nodes are), `worker_session` (what a session has o
 (the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
 (a step in hand), `transport` (the seam between tasks), `blocked` (what a step waits for), `step_rendezvous` (what
 kernels see of the rendezvous), `pushing` (values that no consumer has to ask for), `watched_master` (reports its
-calls), `remembering` (arithmetic of shapes).
+calls), `cell_edges, remembering` (arithmetic of shapes).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
@@ -76,7 +76,7 @@ class Absent:
     def delete_worker_session(self, session: str) -> NoReturn:
         raise self._gone()
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> NoReturn:
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> NoReturn:
         raise self._gone()
 
     def deregister_graph(self, session: str, graph_handle: str) -> NoReturn:
@@ -158,10 +158,10 @@ class Peer:
         with self._asked("DeleteWorkerSession"):
             self._worker().delete_worker_session(session)
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
         """Hand over a partition; returns its handle there."""
         with self._asked("RegisterGraph", f"{len(nodes)} nodes"):
-            return self._worker().register_graph(session, nodes)
+            return self._worker().register_graph(session, nodes, going)
 
     def deregister_graph(self, session: str, graph_handle: str) -> None:
         """Forget a partition."""

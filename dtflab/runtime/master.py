@@ -291,13 +291,16 @@ class MasterSession:
         """Run one step: start a partition per task, drive it, collect the fetched values."""
         fed = dict(feeds)
         key = (tuple(fed), tuple(fetches), tuple(targets), False)
-        signature = self._signatures.get(key) or self._register(key)
         step = self._new_step(self.master.new_step, options)
         self._running[step.step_id] = step
         try:
             self._check_open()  # from now on `close` finds the step
             if watch is not None:
                 watch(step)
+            signature = self._signatures.get(key)
+            if signature is None:
+                signature = self._register(key, step.check)
+                step.allow(self._timeout(options))  # its time begins now, as in TensorFlow
             results = self._drive(step, signature, list(fed.values()), fetches)
         finally:
             del self._running[step.step_id]
@@ -420,8 +423,8 @@ class MasterSession:
         step.inter_op = self._inter_op if options is None else self.master.inter_op_pool(options)
         return step
 
-    def _register(self, key: _Kind) -> _Signature:
-        """Prune, partition and register the graph for one signature."""
+    def _register(self, key: _Kind, going: Callable[[], object] = bool) -> _Signature:
+        """Prune, partition and register the graph for one signature, until `going` raises an error."""
         self._check_open()
         with self._lock:
             if key in self._signatures:
@@ -429,8 +432,10 @@ class MasterSession:
             feeds, fetches, targets, partial = key
             nodes = spread_loops(self._graph.pruned(feeds, fetches, targets, partial))
             short = self._config.graph_options.enable_bfloat16_sendrecv
+            going()
             parts = partition(nodes, lambda n: device_spec.task_name(n.device), self._incarnations, as_bfloat16=short)
-            handles = {task: self._workers[task].register_graph(self.handle, part) for task, part in parts.items()}
+            workers = self._workers
+            handles = {task: workers[task].register_graph(self.handle, part, going) for task, part in parts.items()}
             signature = self._signatures[key] = _Signature(nodes, handles, parts)
             if may_wait(node for part in parts.values() for node in part):
                 signature.report = Report([self._workers[task] for task in handles])

@@ -24,6 +24,7 @@ from dtflab.ops.blas import BLAS
 
 if TYPE_CHECKING:
     from dtflab.runtime.executor import Executor
+    from dtflab.runtime.steps import Elsewhere
 
 
 class Work(Protocol):
@@ -66,6 +67,7 @@ class Step:
     tell: Callable[[str], object] = staticmethod(say)  # takes a line for the person who waits for the step
     when_blocked: Callable[[Step], object] | None = None  # called once, if this thread waits for `timeouts.notice`
     was_blocked = False
+    elsewhere: Elsewhere | None = None  # if it is run by hand: its parts in other processes
     HELD_FOR = 0.001  # seconds that something may be held while products and loops run
     _held_since = 0.0
 
@@ -196,6 +198,11 @@ class Step:
         if self._cancelled_by is not None:
             self.fail(self._cancelled_by)
         return self.error is not None or (self._deadline is not None and self._expired())
+
+    def check(self) -> None:
+        """Raise the error by which the step was cancelled, if it was, before it has begun."""
+        if self._cancelled_by is not None:
+            raise self._cancelled_by
 
     def holds_back(self, work: Work, n: int) -> bool:
         """True if ready node `n` of `work` may not run, now or at all. A careful step is asked before each node."""

@@ -177,8 +177,8 @@ class WorkerInterface(Protocol):
     def delete_worker_session(self, session: str) -> None:
         """Forget what a session has for itself; other variables stay."""
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
-        """Keep a partition, ready to run; returns its graph handle."""
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
+        """Keep a partition, ready to run; returns its graph handle. Work here ends by an error that `going` raises."""
 
     def deregister_graph(self, session: str, graph_handle: str) -> None:
         """Forget a partition."""

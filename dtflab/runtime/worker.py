@@ -82,9 +82,9 @@ class Worker:
         if found is not None:
             found.close()
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
         """Bind a partition to the session's devices here; returns its graph handle."""
-        return self.session(session).graphs.register(nodes)
+        return self.session(session).graphs.register(nodes, going)
 
     def deregister_graph(self, session: str, graph_handle: str) -> None:
         self.session(session).graphs.deregister(graph_handle)
