@@ -7,7 +7,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=# a container may set it: then each process compiles again all that it imports
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
-.PHONY: help lab quick test record test-numeric test-gpu fuzz lint types bench bench-gpu notebooks gallery protos format clean
+.PHONY: help lab quick test record test-numeric test-gpu fuzz soak lint types bench bench-gpu notebooks gallery protos format clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,6 +32,9 @@ test-gpu: .venv/.test ## the tests of the real GPU, on the first card
 
 fuzz: .venv/.test ## mutated messages and files, 110,000, to all that reads some; ARGS="--only graph --inputs 500000"
 	$(BIN)/python -m tests.fuzz $(ARGS)
+
+soak: .venv/.test ## ten minutes of training while tasks and clients fail; ARGS="--seconds 60 --seed 1"
+	$(BIN)/python -m tests.soak $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff format --check

@@ -1,7 +1,7 @@
 """dtflab: TensorFlow 1.x's distributed graph runtime, small enough to read and open enough to look inside.
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
-(`Cluster`, `Credentials`, `timeouts`, `limits`, `simulate_gpus`, `smi`, `discovery`, `explain`, `conformance`,
+(`Cluster`, `chaos`, `Credentials`, `timeouts`, `limits`, `simulate_gpus`, `smi`, `discovery`, `explain`, `conformance`,
 `watch`, `variables_of`, `check`, `grade`, `predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`,
 `sim`, `grading`, `notebook`, `extend`) are the lab's own. What `dir(tf)` shows is public, and what these modules show
 in turn; the rest may move.
@@ -18,7 +18,7 @@ session's graph and where its nodes are), `worker_session` (what a session has o
 (the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
 (a step in hand), `transport` (the seam between tasks), `blocked` (what a step waits for), `step_rendezvous` (what
 kernels see of the rendezvous), `pushing` (values that no consumer has to ask for), `watched_master` (reports its
-calls), `remembering` (arithmetic of shapes).
+calls), `cell_edges, remembering` (arithmetic of shapes).
 """
 
 from __future__ import annotations
@@ -195,6 +195,7 @@ if _TYPE_CHECKING:  # what `_LAZY` and `_MODULES` load on first use
     from dtflab.base.errors import OpError
     from dtflab.base.limits import limits
     from dtflab.base.tf_logging import get_logger
+    from dtflab.cluster.chaos import chaos
     from dtflab.cluster.cluster import Cluster
     from dtflab.cluster.resources_held import variables_of
     from dtflab.base.timeouts import timeouts
@@ -240,6 +241,7 @@ _LAZY = {
     "MetaGraphDef": "dtflab.protos.meta_graph_pb2",
     "NodeDef": "dtflab.protos.node_def_pb2",
     "Cluster": "dtflab.cluster.cluster",
+    "chaos": "dtflab.cluster.chaos",
     "Credentials": "dtflab.base.credentials",
     "timeouts": "dtflab.base.timeouts",
     "limits": "dtflab.base.limits",

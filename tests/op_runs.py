@@ -246,7 +246,8 @@ def difference(ours: Any, theirs: Any, dtype: DType, loose: float = 1, exact: Ex
     if ours.shape != theirs.shape:
         return f"shape {ours.shape}, TensorFlow {theirs.shape}"
     if dtype == dtypes.string:
-        return "" if ours.tolist() == theirs.tolist() else f"{ours}, TensorFlow {theirs}"
+        ours, theirs = ours.tolist(), theirs.tolist()  # `repr`: an array of one string equals that string
+        return "" if repr(ours) == repr(theirs) else f"{ours}, TensorFlow {theirs}"
     if ours.dtype != theirs.dtype:
         return f"dtype {ours.dtype}, TensorFlow {theirs.dtype}"
     if exact is not None and conditions.is_inexact(ours.dtype):

@@ -3,7 +3,7 @@
 A test is in the quick ring unless
 - its folder is for browsers, notebooks, graders or processes of TensorFlow (`FOLDERS`),
 - its module imports TensorFlow, or it takes the fixture `real_tf` or `eager`,
-- its text, or what this text mentions in `tests`, uses `subprocess`, `multiprocessing` or engine="process",
+- its text, or what this text mentions in `tests`, uses `subprocess`, `multiprocessing`, engine="process" or "dask",
 - it is marked: `processes` (what it calls starts some), `live` (TensorFlow's answer differs from run to run),
   `slow` (it takes more than its share of the ring; most of these are in `slow.json`).
 A quick test that starts a process or imports TensorFlow all the same fails.
@@ -31,7 +31,7 @@ HERE = Path(__file__).parent
 FOLDERS = {"browser", "interop", "notebooks", "teacher"}
 TENSORFLOW = {"tensorflow", "tf_keras", "tensorboard"}
 STARTERS = {"subprocess", "multiprocessing"}
-ENGINE = re.compile(r"^process$|--engine process")  # of a cluster whose tasks are processes
+ENGINE = re.compile(r"^(process|dask)$|--engine (process|dask)")  # of a cluster whose tasks are processes
 MARKS = {"live", "processes", "slow"}
 MARKERS = {name: name for name in ("oracle", "interop", "browser", "teacher")} | {"notebooks": "notebook"}
 IN_CI = os.environ.get("CI") == "true"  # set by .ci/run

@@ -13,12 +13,14 @@ import pytest
 import dtflab
 from benchmarks import __main__ as bench, frames, gpu, placer, scaling
 from dtflab.__main__ import main
+from dtflab.notebook.chaos_cell import ChaosMagics
 from dtflab.notebook.magics import DtfMagics
 from dtflab.notebook.state_magics import StateMagics
 from dtflab.notebook.task_cell import TaskMagics
 from tests import house
 from tests.fuzz import __main__ as fuzz
 from tests.house import ROOT
+from tests.soak import __main__ as soak
 
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 VARIABLES, _, REST = PAGE.partition("\n## Commands\n")
@@ -140,6 +142,8 @@ COMMAND = {
     "python -m benchmarks.frames": frames.main,
     "python -m benchmarks.scaling": scaling.main,
     "python -m tests.fuzz": fuzz.main,
+    "python -m tests.soak": soak.main,
+    "python docs/faults.py": script("docs/faults.py"),
     "python notebooks/build.py": script("notebooks/build.py"),
     "python notebooks/gallery.py": script("notebooks/gallery.py"),
     "python protos/generate.py": script("protos/generate.py"),
@@ -170,13 +174,15 @@ def test_every_script_with_options_is_a_command_here():
     ours = {name for name, text in texts.items() if "= argparse.ArgumentParser(" in text}
     assert {name for name in ours if name.split("/")[0] not in ("tests", "solutions")} == {
         "dtflab/__main__.py", "benchmarks/__main__.py", "benchmarks/frames.py", "benchmarks/gpu.py",
-        "benchmarks/placer.py", "benchmarks/scaling.py",
+        "benchmarks/placer.py", "benchmarks/scaling.py", "docs/faults.py",
         "notebooks/build.py", "notebooks/gallery.py", "protos/generate.py",
     }  # fmt: skip
 
 
 def test_every_option_of_a_magic_is_listed_and_no_other():
-    magics = {name: magic for kind in (DtfMagics, StateMagics, TaskMagics) for name, magic in vars(kind).items()}
+    magics = {
+        name: magic for kind in (DtfMagics, StateMagics, TaskMagics, ChaosMagics) for name, magic in vars(kind).items()
+    }
     there = {
         found for name, magic in magics.items() if hasattr(magic, "parser") for found in options(magic.parser, name)
     }

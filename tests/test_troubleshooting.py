@@ -17,6 +17,8 @@ from traitlets.config import Config
 import dtflab as tf
 from dtflab.cluster import certs, shared_memory
 from dtflab.cluster.connection import Connection
+from dtflab.cluster.dask_engine import Dask, Worker, _no_room
+from dtflab.cluster.engines import Options
 from dtflab.cluster.silence import Pulse
 from dtflab.files import atomic
 from dtflab.grading.catalogue import find
@@ -101,6 +103,16 @@ def no_certificates():
 def no_token():
     with cluster_over("grpc", worker=1, credentials=tf.Credentials(token="a-token-of-the-test")) as cluster:
         tf.Session(cluster.target).run(tf.constant(1))
+
+
+def no_worker_for_tasks():
+    engine = Dask(Options(allow_files="no/such/folder"))
+    with mock.patch.multiple(Dask, _other_versions=lambda *_: {"tcp://host:1": "python is 3.10, here 3.11"}):
+        engine._examine([Worker("tcp://host:1", "host", 0)])
+
+
+def no_gpu_of_dask():
+    raise _no_room([Worker("tcp://host:1", "host", 0)], [])
 
 
 def stopped():
@@ -263,10 +275,10 @@ def no_session():
 
 PROGRAMS = [
     uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
-    nobody, no_certificates, no_token, stopped, silent, blocked, run_again, address_taken, not_in_its_cluster,
-    named_as_at_its_start, task_gone, too_few_tasks,
-    too_large, file_outside, port_0, no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full,
-    contrib, unwritten, no_question, no_session,
+    nobody, no_certificates, no_token, no_worker_for_tasks, no_gpu_of_dask, stopped, silent, blocked, run_again,
+    address_taken, not_in_its_cluster, named_as_at_its_start, task_gone, too_few_tasks, too_large, file_outside, port_0,
+    no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full, contrib, unwritten, no_question,
+    no_session,
 ]  # fmt: skip
 
 

@@ -159,9 +159,19 @@ class Use(NamedTuple):
     ops: tuple[str, ...] = ()
 
 
+class Begins(NamedTuple):
+    """A client of this process is about to ask the master at a session's target for a step.
+
+    `metadata`, if the step fills one, is complete once the step has ended well: `RunMetadata`, or None.
+    """
+
+    target: str
+    metadata: object = None
+
+
 # The methods of a listener.
-KINDS = ("on_call", "on_queue", "on_use", "on_node", "on_card", "on_happened", "on_message")
-HEARD = KINDS[:-1]  # those of tf.watch: a task keeps each Message for `cluster.calls()`, a watch gets the full Call
+KINDS = ("on_call", "on_queue", "on_use", "on_node", "on_card", "on_happened", "on_message", "on_begins", "on_traced")
+HEARD = KINDS[:6]  # those of tf.watch: a task keeps each Message, and chaos acts on what begins
 
 
 class Instrument:
@@ -174,6 +184,8 @@ class Instrument:
     card: tuple[Callable[[CardEvent], object], ...]
     happened: tuple[Callable[[Happened], object], ...]
     message: tuple[Callable[[Message], object], ...]
+    begins: tuple[Callable[[Begins], object], ...]
+    traced: tuple[Callable[[Begins], object], ...]
 
     def __init__(self, *listeners: object) -> None:
         self._changing = threading.Lock()

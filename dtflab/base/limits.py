@@ -13,9 +13,9 @@ class Limits:
     """The most that a graph or a tensor that was read may ask for, and that a server holds for its callers.
 
     `expanded_bytes`: of tensors that list fewer elements than their shapes have, beyond those listed; of a tensor, and
-    of a graph. `list_length`: tensors in a list, and outputs of a graph beyond one per node. `graph_nodes`: nodes of a
-    session's graph. `inlined_nodes`: nodes that the calls of functions become. `sessions` and `steps`: of a server's
-    clients, and of its cluster's masters, at a time.
+    of a graph. `list_length`: tensors in a list, elements of lists in attributes, and outputs of a graph beyond one per
+    node. `graph_nodes`: nodes of a session's graph. `inlined_nodes`: nodes that the calls of functions become.
+    `sessions` and `steps`: of a server's clients, and of its cluster's masters, at a time.
     """
 
     def __init__(self) -> None:

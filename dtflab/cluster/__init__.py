@@ -4,8 +4,10 @@ Read `cluster` (many tasks at once), `cluster_spec` (jobs and addresses), `task`
 `server` (how others reach it), `connect` (from a session's target to its master), `propagation` (which task it is in a
 cluster that a session brings).
 How tasks start: `engines` (what a cluster asks of each), `addresses` (where they are), `hosts_of_tasks` (their hosts
-and cards), `inprocess` (in this process), `process` (in processes of their own, dtflab's or TensorFlow's), `serve` (as
-a program on any machine), `virtual_time` (in a simulated world).
+and cards), `inprocess` (in this process), `process` (in processes of their own, dtflab's or TensorFlow's),
+`dask_engine` (on the workers of a Dask cluster) with `dask_worker` (what runs there), `moving` (names for tasks whose
+addresses change) and `bringing` (sessions that bring these addresses), `attached` (elsewhere, before the cluster),
+`serve` (as a program on any machine), `virtual_time` (in a simulated world).
 How they ask each other: `master_stub` (calls of a client become messages), `worker_stub` (those of a master or another
 worker), `wire` (the way of one stub to an address), `connection` (what all stubs share on that way), `silence` (peers
 that hang).
@@ -18,8 +20,9 @@ The wires: `grpc_transport` (gRPC, which TensorFlow knows, too), `handshake` (wh
 What they carry: `tensor_codec` (tensors), `variant_codec` (lists and optional values), `tensor_response` (the answer to
 a RecvTensor, a pushed tensor), `status` (errors).
 For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
-variable or queue), `views` (what a task reports of itself), `stepping` (stepping through a
-step in another process).
+variable or queue), `views` (what a task reports of itself), `stepping` (stepping through a step in another process).
+Faults on purpose: `chaos` (when they begin and end), `chaos_options` (in which words), `faults` (what a task does under
+them), `chaos_trace` (a step's trace shows them).
 
 Design: docs/design/cluster.md
 """

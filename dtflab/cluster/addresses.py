@@ -82,13 +82,51 @@ def counted(jobs: dict[str, Any]) -> set[str]:
 
 
 def check_loopback(spec: ClusterSpec, engine: str) -> None:
-    """An engine that starts processes starts them on this machine, where only loopback is bound."""
+    """ValueError unless all tasks are on loopback, where an engine starts its processes."""
     for job, index, address in members(spec):
         if not is_loopback(address):
             raise ValueError(
                 f"engine={engine!r} needs loopback addresses, but /job:{job}/task:{index} is at {address!r}. Use "
                 "'localhost:<port>', numbers of tasks (ps=1, worker=2), or engine='inprocess', where it is a name."
             )
+
+
+def check_hosts(spec: ClusterSpec, reaches: bool) -> None:
+    """ValueError for a cluster of several hosts that does not say how its tasks may be reached, or has none here.
+
+    A task of another host reaches no loopback of this one, and all must have addresses that all of them reach.
+    """
+    found = {address: f"/job:{job}/task:{index}" for job, index, address in members(spec)}
+    local = [address for address in found if is_loopback(address)]
+    if len(local) == len(found):
+        return
+    if local:
+        raise ValueError(
+            f"{found[local[0]]} is at {local[0]}, which tasks of other hosts can't reach: give it an address of this "
+            "machine that they reach, or give all tasks loopback addresses."
+        )
+    if not reaches:
+        raise ValueError(
+            f"{next(iter(found))} is beyond loopback: give credentials=… (`dtflab certs` makes them) for TLS, or "
+            "insecure=True for plain text; docs/security.md says what that gives away."
+        )
+    if not any(map(is_here, found)):
+        raise ValueError(
+            f"None of the addresses {', '.join(found)} is of this machine. To use tasks that run already, choose "
+            "engine='attached'; for addresses that are only names, engine='inprocess'."
+        )
+
+
+def is_here(address: str) -> bool:
+    """Whether a server of this machine can listen at an address."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(found[0]) as probe:
+            probe.bind(found[4])
+    except OSError:
+        return False
+    return True
 
 
 def free_addresses(count: int) -> list[str]:

@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import PLAIN, Credentials
@@ -26,8 +26,10 @@ from dtflab.base.events import Call
 from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
+from dtflab.cluster.attached import AttachedTask, AwaitedTask
 from dtflab.cluster.clients import Client, Clients
-from dtflab.cluster.engines import ENGINES, Engine, InProcessTask, RunningTask, Setup
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.engines import InProcessTask, Options, RunningTask, Setup, engine_for
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable
 from dtflab.cluster.task import calls_of
@@ -38,13 +40,18 @@ from dtflab.hardware.parts import Processor
 from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.console import say
 from dtflab.machine.hosts import definition_of, published_once
 from dtflab.machine.registry import HostCards
+from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
 from dtflab.virtual.world import World
+
+if TYPE_CHECKING:
+    from dtflab.cluster.chaos import Chaos
 
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
@@ -56,11 +63,20 @@ class Cluster:
     A job is a number of tasks or a list of addresses. `engine` says where tasks live: "inprocess", objects of this
     process whose addresses are only names (`listen=True` binds loopback ports too); "process", one OS process each;
     "tensorflow", the same with TensorFlow's own servers (`pip install dtflab[tensorflow]`), which listen on all
-    networks. `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
+    networks; "dask", processes on the workers of a Dask cluster, that of the distributed.Client given as `client`
+    (`pip install dtflab[dask]`), where a lost task is started again; "attached", tasks that run already, wherever they
+    were started: `Cluster(["host:2222"], engine="attached")`, where one address is enough if all tasks are dtflab's.
+    `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
 
     `credentials`, a dtflab.Credentials, are what the tasks ask for and show each other. Without any, tasks in processes
     of their own get a new token, so that only sessions of this program, and what has `cluster.credentials`, can call
     them. `token` is another one; `token=None` admits everybody on this machine, TensorFlow's programs too.
+
+    engine="process" starts the tasks whose addresses are this machine's. For those of other hosts it shows the command
+    that starts them there, and waits. A cluster that listens beyond loopback needs `credentials` for TLS, or
+    `insecure=True` (docs/security.md); `allow_files` is the folder whose files its steps may open, as of
+    tf.train.Server. With "dask" that is a folder that all hosts see, for checkpoints and input: if one does not, the
+    start fails.
 
     `gpus=2` puts as many simulated GPUs into each host: `gpu="K40"` is their model, `gpu_memory="4GiB"` what each has.
     A job's tasks have a host each if only their number is given; else tasks with the same host part of their addresses
@@ -78,12 +94,15 @@ class Cluster:
         spec: Any = None,
         *,
         engine: str = "inprocess",
+        client: Any = None,
         config: ConfigProto | None = None,
         listen: bool = False,
         name: str | None = None,
         timeout: float = 60.0,
         credentials: Credentials | None = None,
         token: str | None = "new",
+        insecure: bool = False,
+        allow_files: Any = None,
         gpus: int | None = None,
         gpu: str | Processor | None = None,
         gpu_memory: int | str | None = None,
@@ -101,12 +120,13 @@ class Cluster:
             "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
         }  # fmt: skip
         check_options(clock, engine, listen, options)
-        if engine not in ENGINES:
-            raise ValueError(f"Unknown engine {engine!r}: choose one of {', '.join(ENGINES)}.")
         self.engine = engine
-        self._engine = ENGINES[engine](listen)
-        self.credentials = _credentials(credentials, token, self._engine)
+        self._engine = engine_for(engine, Options(listen, client, insecure, allow_files))
+        makes_token = self._engine.makes_token and not (insecure and spec is not None)
+        self.credentials = _credentials(credentials, token, makes_token)
         self._engine.check(gpus is not None, self.credentials)
+        if engine == "attached" and (config is not None or visible_devices):
+            raise ValueError("config=… and visible_devices=… are for tasks that a cluster starts: leave them out.")
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
         self.world: World | None = None
@@ -115,13 +135,14 @@ class Cluster:
             gpus = 1
         self._homes = Homes(
             self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
-            clock == "virtual",
+            clock == "virtual", self._engine.shares_cards,
         )  # fmt: skip
         self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock)
         self._timeout = timeout
         self._manager = ResourceManager(self._capacities, self.clock)
         self._members = [(job, index) for job in self.spec.jobs for index in self.spec.task_indices(job)]
         self.tasks: list[RunningTask] = []
+        self.chaos: Chaos | None = None  # of the block in which it is
         try:
             for member in self._members:
                 self.tasks.append(self._engine.start(self._setup, *member))
@@ -160,7 +181,15 @@ class Cluster:
     @property
     def target(self) -> str:
         """The session target of the first worker, or of the first task if there is no job `worker`."""
-        return self.target_of("worker") if "worker" in self.spec.jobs else self.tasks[0].target
+        workers = self.spec.task_indices("worker") if "worker" in self.spec.jobs else []
+        return self.target_of("worker", workers[0]) if workers else self.tasks[0].target
+
+    def cluster_def(self) -> ClusterDef:
+        """The addresses of its tasks now, for the `cluster_def` of a session of another program."""
+        jobs: dict[str, dict[int, str]] = {job: {} for job in self.spec.jobs}
+        for (job, index), task in zip(self._members, self.tasks, strict=True):
+            jobs[job][index] = task.address
+        return ClusterSpec(jobs).as_cluster_def()
 
     def client(self, job: str, index: int = 0) -> Client:
         """The details that a program needs to be that task's client: target, device, cluster spec."""
@@ -281,6 +310,9 @@ class Cluster:
     def restart(self, job: str | None = None, index: int = 0) -> None:
         """End one task, or all without a job, and restart it at the same address, without variables."""
         chosen = range(len(self.tasks)) if job is None else [self.tasks.index(self.task(job, index))]
+        for task in (self.tasks[number] for number in chosen):
+            if isinstance(task, AttachedTask):
+                raise task.not_ours("restart")
         self._stop_tasks([self.tasks[number] for number in chosen])
         self._homes.open()
         self._begin()
@@ -288,10 +320,20 @@ class Cluster:
             self.tasks[number] = self._engine.start(self._setup, *self._members[number])
         for number in chosen:
             self.tasks[number].wait_ready(self._timeout)
+            if self.chaos is not None:
+                self.chaos.began_again(self.tasks[number])
         self._manager.look_again()
 
+    @property
+    def attached(self) -> list[AttachedTask]:
+        """The tasks that were started elsewhere, and are not ended from here."""
+        return [task for task in self.tasks if isinstance(task, AttachedTask)]
+
     def stop(self) -> None:
-        """End all tasks. Variables are gone; nothing is left running."""
+        """End all tasks: variables are gone, and nothing is left running. Attached tasks run on, and a line says so."""
+        if self in _alive and self.attached:
+            which = ", ".join(device_spec.plain(task.name) for task in self.attached)
+            say(f"{self.name} is detached from {which}: started elsewhere, they run on.")
         with contextlib.ExitStack() as each:  # also when one of them fails, or at a second Ctrl-C
             each.callback(self._manager.look_again)  # nobody waits for a stopped cluster
             each.callback(self._homes.close)
@@ -376,6 +418,16 @@ class Cluster:
         return f"<Cluster {self.name}: {counts}; {self.how}; {', '.join(sorted(states))}>"
 
     @property
+    def are(self) -> str:
+        """The kind of its tasks, in words."""
+        return self._engine.are
+
+    @property
+    def is_dtflab(self) -> bool:
+        """Whether its tasks are of dtflab, and report what they hold."""
+        return self._engine.is_dtflab
+
+    @property
     def how(self) -> str:
         """The engine; in virtual time also the moment and the hardware."""
         if self.world is None:
@@ -391,18 +443,23 @@ class Cluster:
     def status(self) -> str:
         """A line per task, with its devices."""
         lines = (f"  {task.name}  {task.address}  {task.state}  {_devices_of(task)}".rstrip() for task in self.tasks)
-        return "\n".join([repr(self), *lines])
+        return "\n".join([repr(self), *lines, *self.commands()])
+
+    def commands(self) -> list[str]:
+        """For each task of another host: the line that starts it there."""
+        awaited = [task for task in self.tasks if isinstance(task, AwaitedTask)]
+        return [f"on {task.address.rpartition(':')[0]}: {task.command}" for task in awaited]
 
     def _repr_html_(self) -> str:
         rows = html_table(("task", "address", "state"), self.rows())
         return f"<p><b>{html.escape(self.name)}</b> ({html.escape(self.how)})</p>{rows}"
 
 
-def _credentials(given: Credentials | None, token: str | None, engine: Engine) -> Credentials:
+def _credentials(given: Credentials | None, token: str | None, makes_token: bool) -> Credentials:
     """Choose those given, those in DTFLAB_CREDENTIALS, or a new token; then put another token in, if one is given."""
     found = the_credentials.own(given)
     if token == "new":
-        is_new = engine.makes_token and found == PLAIN
+        is_new = makes_token and found == PLAIN
         return Credentials(token=the_credentials.new_token()) if is_new else found
     return replace(found, token=token or "")
 
@@ -417,7 +474,8 @@ def lost_tasks(address: str) -> list[str]:
     """The tasks that have ended in the cluster of this process to which `address` belongs."""
     for cluster in list(_alive):
         if any(task.address == address for task in cluster.tasks):
-            return [f"{task.name} at {task.address}" for task in cluster.tasks if task.state != "running"]
+            ours = [task for task in cluster.tasks if not isinstance(task, AttachedTask)]  # others may come again
+            return [f"{task.name} at {task.address}" for task in ours if task.state != "running"]
     return []
 
 

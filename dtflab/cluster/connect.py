@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtflab.base import errors
 from dtflab.base.timeouts import timeouts
-from dtflab.cluster import inprocess
+from dtflab.cluster import inprocess, moving
 from dtflab.cluster.cluster import lost_tasks
 from dtflab.cluster.task import await_task
 from dtflab.machine.clock import REAL
@@ -35,6 +35,8 @@ def master_at(target: str, config: ConfigProto | None, credentials: Credentials 
     server does not take the credentials; without any, `base/credentials.py` finds those for the address.
     """
     address = target.partition("://")[2]
+    if (moves := moving.find(address)) is not None:
+        return moves.master(config, credentials)
     _check_all_there(target, address, config)
     if (task := inprocess.find(address)) is not None:
         return task.master

@@ -21,7 +21,7 @@ from dtflab.cluster import negotiation
 from dtflab.cluster.grpc_transport import Channel
 from dtflab.cluster.link import Link
 from dtflab.cluster.silence import Tell
-from dtflab.machine.console import say
+from dtflab.machine.console import aside
 
 if TYPE_CHECKING:
     from dtflab.cluster.task import Task
@@ -103,7 +103,7 @@ class Connection:
         if (link := self.link) is not None:
             found += link.awaiting()
             if self.own is not None and self.own.worker.rendezvous.awaits(self.own.at(self.address)):
-                found.append(say)
+                found.append(aside())
         return found
 
     def signs(self) -> tuple[object, ...]:

@@ -12,13 +12,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dtflab.cluster import addresses
+from dtflab.cluster.attached import Attached, AwaitedTask
+from dtflab.cluster.dask_engine import Dask
 from dtflab.cluster.process import KINDS, Kind, ProcessTask
+from dtflab.cluster.serve import command
 from dtflab.cluster.server import Server
 from dtflab.cluster.views import VIEWS
+from dtflab.machine.hosts import is_loopback
 
 if TYPE_CHECKING:
     from dtflab.base.credentials import Credentials
     from dtflab.cluster.cluster_spec import ClusterSpec
+    from dtflab.cluster.faults import Setting
     from dtflab.cluster.hosts_of_tasks import Homes
     from dtflab.machine.clock import Clock
     from dtflab.protos.config_pb2 import ConfigProto
@@ -39,6 +44,9 @@ class RunningTask(Protocol):
     def ask_to_end(self, grace: bool = True) -> None: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...
+    def pause(self) -> None: ...
+    def go_on(self) -> None: ...
+    def set_faults(self, setting: Setting) -> None: ...
 
 
 class Setup(NamedTuple):
@@ -51,11 +59,21 @@ class Setup(NamedTuple):
     clock: Clock
 
 
+class Options(NamedTuple):
+    """The arguments of a cluster that only some engines take."""
+
+    listen: bool = False
+    client: Any = None
+    insecure: bool = False
+    allow_files: Any = None
+
+
 class Engine(Protocol):
     """The place of a cluster's tasks."""
 
     are: str  # what its tasks are, for messages
     is_dtflab: bool  # its tasks have simulated GPUs, and report what they hold
+    shares_cards: bool  # its tasks see the same real GPUs, those of this machine
     makes_token: bool  # its tasks ask for a token of their own unless the program says otherwise
 
     def check(self, simulates: bool, credentials: Credentials) -> None:
@@ -73,31 +91,34 @@ class InProcess:
 
     are = "objects of this process"
     is_dtflab = True
+    shares_cards = True
     makes_token = False
 
-    def __init__(self, listen: bool = False) -> None:
-        self._listen = listen
+    def __init__(self, options: Options) -> None:
+        self._options = options
 
     def check(self, simulates: bool, credentials: Credentials) -> None:
         """Nothing is missing, and nothing is wrong."""
 
     def spec(self, spec: Any, jobs: dict[str, Any], name: str) -> ClusterSpec:
         """The addresses given, names, or free ports of loopback if they listen."""
-        return addresses.spec_of(spec, jobs, name, with_ports=self._listen)
+        return addresses.spec_of(spec, jobs, name, with_ports=self._options.listen)
 
     def start(self, setup: Setup, job: str, index: int) -> InProcessTask:
         """Start a task."""
-        return InProcessTask(setup, job, index, self._listen)
+        return InProcessTask(setup, job, index, self._options)
 
 
 class InProcessTask:
     """A task in this process."""
 
-    def __init__(self, setup: Setup, job: str, index: int, listen: bool) -> None:
+    def __init__(self, setup: Setup, job: str, index: int, options: Options) -> None:
         self.server = Server(
-            setup.spec, job, index, config=setup.config, credentials=setup.credentials, listen=listen,
-            clock=setup.clock, home=setup.homes.of(job, index),
+            setup.spec, job, index, config=setup.config, credentials=setup.credentials, listen=options.listen,
+            insecure=options.insecure, allow_files=options.allow_files, clock=setup.clock,
+            home=setup.homes.of(job, index),
         )  # fmt: skip
+        self.server.task.faults.allow()
         self.name = self.server.task.name
         self.address = self.server.task.address
         self.target = self.server.target
@@ -126,30 +147,68 @@ class InProcessTask:
 
     kill = stop
 
+    def pause(self) -> None:
+        """Hold all that the task does, and all messages to and from it, until `go_on`."""
+        self.server.task.pause()
+
+    def go_on(self) -> None:
+        """Let go what is held."""
+        self.server.task.faults.go_on()
+
+    def set_faults(self, setting: Setting) -> None:
+        """Set the faults of the task."""
+        self.server.task.faults.set(setting)
+
 
 class Processes:
-    """Tasks that are processes of this machine."""
+    """Tasks that are processes of this machine; those at addresses of other hosts are started there, by a command."""
 
-    def __init__(self, name: str, kind: Kind, listen: bool = True) -> None:
-        self._name, self._kind = name, kind  # they always listen
+    shares_cards = True
+
+    def __init__(self, name: str, kind: Kind, options: Options) -> None:
+        self._name, self._kind, self._options = name, kind, options  # they always listen
         self.are, self.is_dtflab, self.makes_token = kind.are, kind.is_dtflab, kind.is_dtflab
+        if not self.is_dtflab and (options.insecure or options.allow_files is not None):
+            raise ValueError(f"{self.are} know neither insecure=… nor allow_files=…: leave them out.")
 
     def check(self, simulates: bool, credentials: Credentials) -> None:
         """Raise FailedPreconditionError for a missing package, ValueError for what its servers can't have."""
         self._kind.check(self._name, simulates, credentials)
 
     def spec(self, spec: Any, jobs: dict[str, Any], name: str) -> ClusterSpec:
-        """The addresses given, or free ports of loopback; ValueError for others than loopback's."""
+        """The addresses given, or free ports of loopback; ValueError for others than loopback's of TensorFlow."""
         found = addresses.spec_of(spec, jobs, name, with_ports=True)
-        addresses.check_loopback(found, self._name)
+        if not self.is_dtflab:
+            addresses.check_loopback(found, self._name)
         return found
 
-    def start(self, setup: Setup, job: str, index: int) -> ProcessTask:
-        """Start a process."""
+    def start(self, setup: Setup, job: str, index: int) -> ProcessTask | AwaitedTask:
+        """Start a process, or wait for one that a user starts on another host."""
+        insecure, allow_files = self._options.insecure, self._options.allow_files
+        addresses.check_hosts(setup.spec, insecure or setup.credentials.is_tls)
+        address = setup.spec.task_address(job, index)
+        if not (is_loopback(address) or addresses.is_here(address)):
+            line = command(setup.spec, job, index, setup.credentials, insecure, allow_files)
+            return AwaitedTask(f"/job:{job}/replica:0/task:{index}", address, setup.credentials, line)
         environment = setup.homes.environment(job, index)
-        return ProcessTask(setup.spec, job, index, setup.config, environment, self._name, setup.credentials)
+        options = {"insecure": insecure, "allow_files": allow_files} if self.is_dtflab else {}
+        return ProcessTask(setup.spec, job, index, setup.config, environment, self._name, setup.credentials, options)
 
 
-ENGINES: Mapping[str, Callable[[bool], Engine]] = MappingProxyType(
-    {"inprocess": InProcess, **{name: functools.partial(Processes, name, kind) for name, kind in KINDS.items()}}
+ENGINES: Mapping[str, Callable[[Options], Engine]] = MappingProxyType(
+    {
+        "inprocess": InProcess,
+        **{name: functools.partial(Processes, name, kind) for name, kind in KINDS.items()},
+        "dask": Dask,
+        "attached": Attached,
+    }
 )
+
+
+def engine_for(name: str, options: Options) -> Engine:
+    """The engine of that name; ValueError for an unknown one, and for options that it does not have."""
+    if name not in ENGINES:
+        raise ValueError(f"Unknown engine {name!r}: choose one of {', '.join(ENGINES)}.")
+    if name != "dask" and options.client is not None:
+        raise ValueError(f"client=… is for engine='dask', not {name!r}: leave it out.")
+    return ENGINES[name](options)

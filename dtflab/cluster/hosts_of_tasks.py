@@ -26,15 +26,17 @@ class Homes:
     """The homes of all tasks.
 
     `counted` are the jobs whose hosts are the cluster's own. `cards` is what each host has. With `virtual` the tasks
-    run in virtual time.
+    run in virtual time. Unless it `shares_cards`, each task has real
+    cards of its own.
     """
 
     def __init__(
         self, spec: ClusterSpec, cluster: str, counted: set[str], cards: HostCards | None, visible: Visible | None,
-        virtual: bool,
+        virtual: bool, shares_cards: bool = True,
     ) -> None:  # fmt: skip
         self._homes: dict[tuple[str, int], Home] = {}
         self._counted, self._cards, self._virtual = counted, cards, virtual
+        self._shares_cards = shares_cards
         self._undo = contextlib.ExitStack()
         self._is_open = False
         if not isinstance(visible, Mapping | None):
@@ -90,12 +92,13 @@ class Homes:
         return changes
 
     def capacity(self, job: str, index: int, device: Any) -> Capacity:
-        """The share of a GPU that a task may take, and of which card; real cards are the same for all tasks."""
+        """The share of a GPU that a task may take, and of which card."""
         host = self.of(job, index).host
         simulated = hosts.definition(host)
         bus = device.physical_device_desc.partition("pci bus id: ")[2].partition(",")[0]
         if simulated is None or not bus:
-            return Capacity(device.memory_limit, bus or device.name, device.memory_limit)
+            card = bus if bus and self._shares_cards else device.name
+            return Capacity(device.memory_limit, card, device.memory_limit)
         whole = max(device.memory_limit, cards.grab_all_limit(simulated.memory_bytes))
         return Capacity(device.memory_limit, f"{host} {bus}", whole)
 

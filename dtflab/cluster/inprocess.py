@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, OpenCall
+from dtflab.cluster.faults import disturbed
 from dtflab.machine.clock import REAL
 from dtflab.runtime.transport import SHARED, Scope
 
 if TYPE_CHECKING:
+    from dtflab.cluster.faults import Faults
     from dtflab.cluster.task import Task
     from dtflab.graph.node import Node
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
@@ -73,7 +76,7 @@ class Absent:
     def delete_worker_session(self, session: str) -> NoReturn:
         raise self._gone()
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> NoReturn:
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> NoReturn:
         raise self._gone()
 
     def deregister_graph(self, session: str, graph_handle: str) -> NoReturn:
@@ -128,9 +131,11 @@ class Peer:
     As over a wire, it is the call that fails when the task is gone.
     """
 
-    def __init__(self, source: str, task: Task) -> None:
+    def __init__(self, source: str, task: Task, faults: Faults) -> None:
+        """`faults` are those of the task `source`, which calls."""
         self._source = source
         self.task = task
+        self._faults = faults
 
     def local(self) -> Worker:
         """The worker itself."""
@@ -138,29 +143,29 @@ class Peer:
 
     def get_status(self) -> list[DeviceAttributes]:
         """The task's devices."""
-        with self._watched("GetStatus"):
+        with self._asked("GetStatus"):
             return self._worker().get_status()
 
     def create_worker_session(
         self, session: str, master_task: str, master_incarnation: int, scope: Scope = SHARED
     ) -> None:
         """Announce a session."""
-        with self._watched("CreateWorkerSession"):
+        with self._asked("CreateWorkerSession"):
             self._worker().create_worker_session(session, master_task, master_incarnation, scope)
 
     def delete_worker_session(self, session: str) -> None:
         """End a session."""
-        with self._watched("DeleteWorkerSession"):
+        with self._asked("DeleteWorkerSession"):
             self._worker().delete_worker_session(session)
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
         """Hand over a partition; returns its handle there."""
-        with self._watched("RegisterGraph", detail=f"{len(nodes)} nodes"):
-            return self._worker().register_graph(session, nodes)
+        with self._asked("RegisterGraph", f"{len(nodes)} nodes"):
+            return self._worker().register_graph(session, nodes, going)
 
     def deregister_graph(self, session: str, graph_handle: str) -> None:
         """Forget a partition."""
-        with self._watched("DeregisterGraph"):
+        with self._asked("DeregisterGraph"):
             self._worker().deregister_graph(session, graph_handle)
 
     def run_graph(
@@ -174,11 +179,43 @@ class Peer:
         """Start the worker's part of a step, on the caller's thread."""
         self.task.note("RunGraph", self._source, graph_handle)
         self.task.help(step)
+
+        if not (disturbed and self._is_disturbed()):
+            self._run_graph(session, graph_handle, step, args, results)
+            return
+
+        def begin(lost: errors.OpError | None) -> None:
+            try:
+                if lost is not None:
+                    raise lost
+                self._run_graph(session, graph_handle, step, args, results)
+            except errors.OpError as error:
+                step.fail(error)
+
+        step.expect()  # the begin, on the step's own thread
+        self._faults.start("RunGraph", self.task.name, lambda lost: step.post(begin, lost), self.task.faults)
+
+    def _run_graph(
+        self, session: str, graph_handle: str, step: Step, args: Sequence[object], results: list[object] | None
+    ) -> None:
         with self._watched("RunGraph", step.step_id, graph_handle):
             self._worker().run_graph(session, graph_handle, step, args, results)
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
         """Pull a value out of the worker's rendezvous."""
+        if not (disturbed and self._is_disturbed()):
+            self._recv_tensor(step_id, key, done)
+            return
+
+        def ask(lost: errors.OpError | None) -> None:
+            try:
+                self._recv_tensor(step_id, key, done) if lost is None else done(None, lost)
+            except errors.OpError as error:
+                done(None, error)
+
+        self._faults.start("RecvTensor", self.task.name, ask, self.task.faults)
+
+    def _recv_tensor(self, step_id: int, key: str, done: Done) -> None:
         call = None
         if PROCESS.call and self.task.clock is REAL:  # in virtual time it has yet to travel then (virtual/worker.py)
             call = OpenCall("RecvTensor", self._source, self.task.name, key, step_id, now=self.task.clock.now)
@@ -188,7 +225,10 @@ class Peer:
             if call is not None:
                 call.received = getattr(value, "nbytes", 0)
                 call.ended(error)
-            done(value, error)
+            if disturbed and error is None and self._is_disturbed():
+                self._faults.carry(self.task.name, lambda lost: done(value, lost), self.task.faults)
+            else:
+                done(value, error)
 
         try:
             self._worker().recv_tensor(step_id, key, arrived)
@@ -198,9 +238,16 @@ class Peer:
             raise
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
-        """The step is over."""
+        """The step is over; nobody waits until its task knows."""
+        if disturbed and self._is_disturbed():
+            self._faults.start("CleanupGraph", self.task.name, partial(self._cleanup, step_id, error), self.task.faults)
+            return
         with self._watched("CleanupGraph", step_id):
             self._worker().cleanup_graph(step_id, error)
+
+    def _cleanup(self, step_id: int, error: Exception | None, lost: errors.OpError | None) -> None:
+        if not self.task.stopped:  # also when the call was lost: over a wire, it would be made again with the next step
+            self.task.worker.cleanup_graph(step_id, error)
 
     def waits(self) -> list[str]:
         """The waits at the worker, a line for each."""
@@ -208,16 +255,26 @@ class Peer:
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers."""
-        with self._watched("CleanupAll"):
+        with self._asked("CleanupAll"):
             self._worker().cleanup_all(containers)
 
     def close(self) -> None:
         """Nothing to let go of: there is no wire."""
 
+    def _is_disturbed(self) -> bool:
+        """Whether chaos may lose or hold what goes between the two tasks."""
+        return not (self._faults.is_quiet and self.task.faults.is_quiet)
+
     def _worker(self) -> Worker:
         if self.task.stopped:
             raise stopped(self.task.name, self.task.address)
         return self.task.worker
+
+    def _asked(self, method: str, detail: str = "") -> contextlib.AbstractContextManager[object]:
+        """In this block a call is made, once chaos lets it; UnavailableError if that loses it."""
+        if disturbed and self._is_disturbed():
+            self._faults.call(method, self.task.name, self.task.faults)
+        return self._watched(method, detail=detail)
 
     def _watched(self, method: str, step_id: int = 0, detail: str = "") -> contextlib.AbstractContextManager[object]:
         """In this block a call is made, which is reported to those who watch."""

@@ -139,7 +139,7 @@ class MasterService:
     def _partial_run_setup(self, data: Buffer, call: ServerCall) -> bytes:
         request = messages.PartialRunSetupRequest.FromString(data)
         feeds, fetches, targets = list(request.feed), list(request.fetch), list(request.target)
-        self._steps.check(self._master.steps())
+        self._steps.check(len(self._master.running()))
         handle = self._master.partial_run_setup(request.session_handle, feeds, fetches, targets)
         return messages.PartialRunSetupResponse(partial_run_handle=handle).SerializeToString()
 

@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -30,23 +31,29 @@ from dtflab.base.limits import limits
 from dtflab.base.timeouts import timeouts
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import await_task
+from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
+from dtflab.machine.console import mark_lines, say
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
 
 if TYPE_CHECKING:
+    from dtflab.cluster.faults import Setting
     from dtflab.cluster.worker_stub import WorkerStub
 
 _READY = "dtflab task is ready"
+_SAID = "dtflab says: "  # before a line for the person in front
+_LAST = 3  # lines of its log that are shown while a task is waited for
 _GRACE_S = 2.0  # for a process to end by itself
 _ANSWER_S = 5.0  # for a task that serves to answer
+_SHORTEST_S, _PAUSE_S = 0.1, 0.05  # of asking a task whether it answers, and until it is asked again
 
 
 class Kind(NamedTuple):
     """A kind of server for children, with all that its cluster must know of it."""
 
     are: str  # what its tasks are, for messages
-    serve: Callable[[ServerDef, Credentials], Any]  # starts the server, in the child
+    serve: Callable[..., Any]  # starts the server, in the child, from a ServerDef, Credentials and options
     stop: Callable[[Any], object]  # ends it
     package: str = ""  # which it needs, and the name of the extra that installs it
     environment: Mapping[str, str] = MappingProxyType({})  # where the parent's says nothing else
@@ -67,10 +74,12 @@ class Kind(NamedTuple):
             raise ValueError(f"{self.are} know neither TLS nor tokens: leave credentials, or choose engine='process'.")
 
 
-def _dtflab_server(definition: ServerDef, credentials: Credentials) -> Any:
+def _dtflab_server(definition: ServerDef, credentials: Credentials, **options: Any) -> Any:
     from dtflab.cluster.server import Server
 
-    return Server(definition, credentials=credentials)
+    server = Server(definition, credentials=credentials, **options)
+    server.task.faults.allow()
+    return server
 
 
 def _tensorflow_server(definition: ServerDef, credentials: Credentials) -> Any:
@@ -94,7 +103,8 @@ KINDS: Mapping[str, Kind] = {
 class ProcessTask:
     """A task in a process of its own, whose environment is this one's with `environment` on it (None takes away).
 
-    `engine` is one of `KINDS`.
+    `engine` is one of `KINDS`. `options` are further arguments of its server. With port 0 in the spec the task has no
+    address until it serves.
     """
 
     def __init__(
@@ -106,6 +116,7 @@ class ProcessTask:
         environment: Mapping[str, str | None] = MappingProxyType({}),
         engine: str = "process",
         credentials: Credentials = PLAIN,
+        options: Mapping[str, Any] = MappingProxyType({}),  # of its server
     ) -> None:
         self.name = f"/job:{job}/replica:0/task:{index}"
         self.address = spec.task_address(job, index)
@@ -131,40 +142,77 @@ class ProcessTask:
         the_credentials.remember(self.address, credentials)
         self._deadline = 0.0  # the moment at which it is made to end, once it has been asked
         try:
-            self._give(credentials)
+            self._give(asdict(credentials), dict(options))
             self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
         except BaseException:  # Ctrl-C, before any cluster knows the process
             with self._process:
                 self._process.kill()
             raise
 
-    def _give(self, credentials: Credentials) -> None:
-        """Write the credentials into the child's standard input; a pipe holds more than they are."""
+    def _give(self, *what: dict[str, Any]) -> None:
+        """Write the credentials and options into the child's standard input; a pipe holds more than they are."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended already, which `wait_ready` says
-            print(json.dumps(asdict(credentials)), file=self._process.stdin, flush=True)
+            print(json.dumps(what, default=os.fspath), file=self._process.stdin, flush=True)
 
     def _read(self) -> None:
-        """Keep what the child prints; the last line ends it."""
+        """Keep what the child prints, and repeat what it says; the last line ends it."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.strip() == _READY:
+            if line.startswith(_READY):
+                self.address = line.split()[-1]
+                self.target = f"grpc://{self.address}"
                 self._serves = True
                 self._ready.set()
-            else:
-                self.log.append(line.rstrip("\n"))
+                continue
+            self.log.append(line.rstrip("\n").removeprefix(_SAID))
+            if line.startswith(_SAID):
+                say(f"{device_spec.plain(self.name)}: {self.log[-1]}")
         self._ready.set()
 
     def wait_ready(self, timeout: float) -> None:
-        """Return when the task serves; UnavailableError with its last words if it does not come up."""
-        in_time = self._ready.wait(timeout)
-        if self._serves:
-            return
-        why = f"ended with status {self._process.wait()}" if in_time else f"did not start within {timeout:g} s"
+        """Return when the task has answered; UnavailableError with its last words if it does not come up in time.
+
+        Every `timeouts.notice` seconds a line says what is waited for.
+        """
+        start = REAL.now()
+        while not self._has_answered(min(timeouts.notice, max(start + timeout - REAL.now(), 0.0))):
+            done = "serves but does not answer" if self._serves else "has not started yet"
+            if REAL.now() - start >= timeout:
+                raise self._not_up(
+                    f"did not start within {timeout:g} s: it {done}. Give a busy machine a longer timeout=…."
+                )
+            say(
+                f"still waiting for {device_spec.plain(self.name)} at {self.address}, which {done} "
+                f"(for {REAL.now() - start:.0f} s). Its last lines: {' | '.join(list(self.log)[-_LAST:]) or '(none)'}. "
+                "A busy machine takes longer; Ctrl-C gives up"
+            )
+
+    def _has_answered(self, seconds: float) -> bool:
+        """Whether the task answers within some seconds; UnavailableError if its process has ended."""
+        end = REAL.now() + seconds
+        in_time = self._ready.wait(seconds)
+        while in_time and self._serves and self.state == "running":
+            try:
+                with self._asked() as stub:
+                    self._devices = stub.get_status(max(end - REAL.now(), _SHORTEST_S))
+                return True
+            except errors.UnavailableError:  # gRPC's connection to its predecessor, perhaps
+                if REAL.now() >= end:
+                    return False
+                REAL.sleep(_PAUSE_S)
+        if in_time:
+            raise self._not_up(f"ended with status {self._process.wait()}. Is its address taken?")
+        return False
+
+    def _not_up(self, why: str) -> errors.OpError:
         words = "\n".join(list(self.log)[-15:]) or "(it printed nothing)"
-        raise errors.UnavailableError.of(
-            f"Task {self.name} at {self.address} {why}. Is its address taken? Its last lines:\n{words}"
-        )
+        return errors.UnavailableError.of(f"Task {self.name} at {self.address} {why} Its last lines:\n{words}")
+
+    @property
+    def serves(self) -> bool:
+        """True from the moment at which the task can be called; it may have ended since."""
+        return self._serves
 
     @property
     def state(self) -> str:
@@ -225,6 +273,22 @@ class ProcessTask:
         self._process.kill()
         self._process.wait()
 
+    def pause(self) -> None:
+        """Stop the process: it does nothing until `go_on`. UnimplementedError on a system that can't."""
+        if not hasattr(signal, "SIGSTOP"):
+            raise errors.UnimplementedError.of("This system can't stop a process for a while, only kill it.")
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let the process continue; nothing happens if it has ended."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def set_faults(self, setting: Setting) -> None:
+        """Set the faults of the task, over the wire; nothing happens if it has ended."""
+        if self.state == "running":
+            with self._asked() as stub:
+                stub.set_faults(setting)
+
     def _close(self) -> None:
         self._reader.join()
         assert self._process.stdout is not None
@@ -241,10 +305,13 @@ def _environment(kind: Kind, changes: Mapping[str, str | None]) -> dict[str, str
 
 def _main(engine: str, encoded: str) -> None:
     """Be the task that the encoded ServerDef describes, until standard input ends."""
+    mark_lines(_SAID)
     definition = ServerDef.FromString(base64.b64decode(encoded))
     sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
-    server = KINDS[engine].serve(definition, Credentials(**json.loads(sys.stdin.readline())))
-    print(f"{_READY}\n", end="", flush=True)  # one write, so no line of another thread's gets into it
+    credentials, options = json.loads(sys.stdin.readline())
+    server = KINDS[engine].serve(definition, Credentials(**credentials), **options)
+    ready = f"{_READY} at {server.target.partition('://')[2]}\n"
+    print(ready, end="", flush=True)  # one write, so no line of another thread's gets into it
     sys.stdin.read()
     REAL.spawn(_end_anyway)
     KINDS[engine].stop(server)

@@ -1,7 +1,8 @@
 """A cluster that a session brings (`ConfigProto.cluster_def`): which task of it is this server?
 
 Stands for the part of `master.cc` and `grpc_server_lib.cc` (WorkerCacheFactory) that TensorFlow calls ClusterSpec
-propagation. Left out: `share_cluster_devices_in_session`, for functions that call other tasks.
+propagation. `share_cluster_devices_in_session`, for functions with ops on several tasks, changes nothing: functions are
+inlined before their ops are placed.
 
 Rules: the master is the task whose address is the session's target. Each worker gets the name of its own task there,
 and checks the port. Errors are TensorFlow's.
@@ -39,10 +40,10 @@ def checked(cluster_def: ClusterDef) -> ClusterSpec:
     return spec
 
 
-def master_in(spec: ClusterSpec, address: str, booted: tuple[str, int]) -> tuple[str, int]:
+def master_in(spec: ClusterSpec, address: str, booted: tuple[str, int] | None) -> tuple[str, int]:
     """Job and number of the task at `address`, where the master is; InvalidArgumentError unless it is one.
 
-    It can't be `booted`, the job and number with which the server was started.
+    It can't be `booted`, the job and number with which the server was started, unless only sessions name the task.
     """
     found = [(job, index) for job, index, where in members(spec) if where == address]
     if not found:

@@ -12,12 +12,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
+import shlex
 import signal
 import sys
 from typing import Any
 
 from dtflab.base import errors
-from dtflab.base.credentials import Credentials, own
+from dtflab.base.credentials import PLAIN, Credentials, own
+from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.server import Server
 from dtflab.machine.console import show
 from dtflab.machine.hosts import is_loopback
@@ -34,6 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--insecure", action="store_true", help="listen beyond this machine, in plain text")
     parser.add_argument("--credentials", metavar="FOLDER", help="speak TLS, with the certificates of `dtflab certs`")
     parser.add_argument("--allow-files", metavar="FOLDER", help="let steps open the files in it, and no others")
+
+
+def command(
+    spec: ClusterSpec, job: str, index: int, credentials: Credentials, insecure: bool, allow_files: Any = None
+) -> str:
+    """The line that starts a task of a cluster in a shell of its host."""
+    parts = ["dtflab", "serve", "--cluster", json.dumps(spec.as_dict()), "--job", job, "--task", str(index)]
+    parts += ["--insecure"] * insecure
+    parts += ["--credentials", "FOLDER"] * (credentials != PLAIN)
+    parts += [] if allow_files is None else ["--allow-files", os.fspath(allow_files)]
+    return shlex.join(parts)
 
 
 def main(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

@@ -41,6 +41,8 @@ class Server:
     `credentials` are a dtflab.Credentials, or those of the folder that DTFLAB_CREDENTIALS names: for callers, and for
     what this task calls. `allow_files` is a folder: steps here open only files in it. Without it, they open what the
     server's user may, or no file at all if the server listens beyond loopback.
+    `named_by_sessions` is for a server whose cluster is the one that each session brings (`cluster_def`), its own name
+    included: it knows no other task itself.
     The server sees the cards of its address's host; of a loopback address, those of this process. A `ps` sees none.
     Raises ValueError for a job or task that the cluster does not have, UnknownError for an address in use.
     """
@@ -61,6 +63,7 @@ class Server:
         listen: bool = True,
         clock: Clock = REAL,
         home: Home | None = None,
+        named_by_sessions: bool = False,
     ) -> None:
         self._server_def = _make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         definition = self._server_def
@@ -70,7 +73,7 @@ class Server:
         self._credentials = the_credentials.own(credentials)
         self._published = False
         self._stopped = clock.event()
-        self.task = self._make_task(home)
+        self.task = self._make_task(home, named_by_sessions)
         if allow_files is not None:
             self.task.open_only(GuardedEnv(self.task.name, allow_files))
         self._allows_files = allow_files is not None
@@ -87,9 +90,9 @@ class Server:
             self.task.address = f"{host}:{wanted.rpartition(':')[2]}"
             self._bind = self._bind and wanted
 
-    def _make_task(self, home: Home | None) -> Task:
+    def _make_task(self, home: Home | None, named: bool) -> Task:
         spec, config = ClusterSpec(self._server_def.cluster), self._server_def.default_session_config
-        return Task(spec, self._job, self._index, config, self._clock, home, self._credentials)
+        return Task(spec, self._job, self._index, config, self._clock, home, self._credentials, named)
 
     def start(self) -> None:
         """Begin to serve; a started server stays as it is."""

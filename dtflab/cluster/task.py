@@ -22,6 +22,7 @@ from dtflab.base.events import Call, Instrument, Message
 from dtflab.base.timeouts import timeouts
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec, members
+from dtflab.cluster.faults import Faults
 from dtflab.cluster.inprocess import Absent, Peer
 from dtflab.cluster.propagation import check_worker, checked, master_in
 from dtflab.machine.clock import REAL, Clock
@@ -87,8 +88,10 @@ class Task:
         clock: Clock = REAL,
         home: Home | None = None,
         credentials: Credentials = PLAIN,
+        named_by_sessions: bool = False,
     ) -> None:
         self.spec = spec
+        self._booted = None if named_by_sessions else (job, index)
         self.credentials = credentials  # for the other tasks
         self._job, self._index = job, index
         self.name = _name(job, index)
@@ -96,6 +99,9 @@ class Task:
         self.address = spec.task_address(job, index)
         self.home = home or this_home(self.address, job)
         self.devices = make_devices(job, index, config, clock, self.home)
+        self.faults = Faults(self.name, clock)
+        for device in self.devices:
+            device.pace = self.faults.pace
         virtual = isinstance(clock, VirtualClock)
         self.members = Members(self, self.name, spec)
         self.worker = (VirtualWorker if virtual else Worker)(self.name, self.devices, self.members.peer, self.join)
@@ -127,7 +133,7 @@ class Task:
         spec = checked(server_def.cluster)
         own = server_def.job_name, server_def.task_index
         if not server_def.job_name:
-            own = master_in(spec, target.removeprefix("grpc://") or self.address, (self._job, self._index))
+            own = master_in(spec, target.removeprefix("grpc://") or self.address, self._booted)
         check_worker(spec, *own, self.address)
         return Members(self, _name(*own), spec)
 
@@ -151,19 +157,28 @@ class Task:
         with self._helps_lock:
             self._helps.add(step)
 
+    def pause(self) -> None:
+        """Hold its kernels and messages until `faults.go_on()`."""
+        self.faults.stop()
+        for step in [*self.master.running(), *self._helping()]:
+            step.careful = True  # asks before its next node
+
+    def _helping(self) -> list[Step]:
+        with self._helps_lock:
+            return list(self._helps)
+
     def close(self) -> None:
         """End the task: what runs here fails, connections and state are let go."""
         self.stopped = True
         gone = errors.UnavailableError.of(f"Task {self.name} at {self.address} was stopped.")
         self.worker.rendezvous.abort_all(gone)
-        with self._helps_lock:
-            helped = list(self._helps)
-        for step in helped:
+        for step in self._helping():
             if step.in_flight:  # before its ops learn below that their queue or accumulator is gone
                 step.cancel(gone)
         self.master.close(gone)
         self.members.close()
         self.worker.close()
+        self.faults.clear()  # what was held learns that the task is gone
         if self.home.program != THIS_PROCESS:
             end_program(self.home.program)
 
@@ -221,7 +236,7 @@ class Members:
         found = inprocess.find(address)
         known = self._peers.get(task)
         if found is not None and not (isinstance(known, Peer) and known.task is found):
-            known = self._peers[task] = Peer(self._task.name, found)
+            known = self._peers[task] = Peer(self._task.name, found, self._task.faults)
         elif known is None or (found is None and isinstance(known, Peer)):
             known = self._peers[task] = self._stub(task, address)
         return known

@@ -53,7 +53,7 @@ def to_proto(value: Any) -> TensorProto:
     if dtype not in _LISTED:
         proto.tensor_content = array.tobytes()
     elif dtype == dtypes.string:
-        proto.string_val.extend(item.encode() if isinstance(item, str) else item for item in array.flat)
+        proto.string_val.extend(map(_text, array.flat))
     elif dtype == dtypes.resource:
         proto.resource_handle_val.extend(map(handle_to_proto, array.flat))
     elif dtype == dtypes.variant:
@@ -61,6 +61,13 @@ def to_proto(value: Any) -> TensorProto:
     else:
         return make_tensor_proto(array, dtype)  # narrow integers: their bits are not part of the contract
     return proto
+
+
+def _text(item: Any) -> bytes:
+    """An element of a string tensor; anything else with memory that could be sent is an error in a kernel."""
+    if isinstance(item, str | bytes):
+        return item.encode() if isinstance(item, str) else item
+    raise errors.InternalError.of(f"The elements of a string tensor must be bytes, not {type(item).__name__}: {item!r}")
 
 
 def from_proto(proto: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Views of a task: its calls, what waits at it, its variables and its queues, as rows that can travel.
+"""Views of a task: its calls, waits, variables, queues and the calls that chaos has lost, as rows that can travel.
 
 Stands for nothing in TensorFlow, whose servers do not report them.
 
@@ -36,7 +36,23 @@ def _queues(task: Task) -> Sequence[object]:
     return queues_on(task.worker.stateful_devices())
 
 
+def _lost(task: Task) -> Sequence[object]:
+    return list(task.faults.lost)
+
+
+def _members(task: Task) -> Sequence[object]:
+    """The tasks of its cluster, name and address; its own has the port that it got, if the spec asks for any."""
+    return list((task.members.addresses | {task.name: task.address}).items())
+
+
 # The name of each, which is also that of its method on the wire.
 VIEWS: Mapping[str, View] = MappingProxyType(
-    {"Calls": _calls, "Waits": _waits, "Variables": _variables, "Queues": _queues}
+    {
+        "Calls": _calls,
+        "Waits": _waits,
+        "Variables": _variables,
+        "Queues": _queues,
+        "Members": _members,
+        "Lost": _lost,
+    }
 )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dtflab.base import errors
 from dtflab.cluster.admission import InFlight, check_sessions
 from dtflab.cluster.answering import Method, ServerCall, as_long_as
+from dtflab.cluster.faults import Setting
 from dtflab.cluster.incoming import graph_of
 from dtflab.cluster.status import stored
 from dtflab.cluster.tensor_codec import Buffer, Pieces, parse_named, serialize_named
@@ -27,6 +28,7 @@ from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.machine import host_memory
 from dtflab.machine.step_stats import trace_of
 from dtflab.protos import worker_pb2 as messages
+from dtflab.protos.link_pb2 import LimitedSessionRequest
 from dtflab.protos.worker_pb2 import RunGraphRequest, RunGraphResponse
 from dtflab.runtime.blocked import Report, may_wait
 from dtflab.runtime.pushing import receiver
@@ -63,6 +65,7 @@ class WorkerService:
         return {
             "GetStatus": self._get_status,
             "CreateWorkerSession": self._create_worker_session,
+            "CreateLimitedSession": self._create_limited_session,  # dtflab's own
             "DeleteWorkerSession": self._delete_worker_session,
             "RegisterGraph": self._register_graph,
             "DeregisterGraph": self._deregister_graph,
@@ -73,6 +76,7 @@ class WorkerService:
             "MarkRecvFinished": _nothing(messages.MarkRecvFinishedResponse()),
             "Logging": _nothing(messages.LoggingResponse()),
             **{name: partial(self._view, view) for name, view in VIEWS.items()},  # dtflab's own
+            "SetFaults": self._set_faults,
             "Tracing": _unimplemented("Tracing: run a step with RunOptions.FULL_TRACE instead."),
             "RecvBuf": _unimplemented(_NO_COLLECTIVES),
             "CompleteGroup": _unimplemented(_NO_COLLECTIVES),
@@ -84,8 +88,15 @@ class WorkerService:
         return messages.GetStatusResponse(device_attributes=self._worker.get_status()).SerializeToString()
 
     def _create_worker_session(self, data: Buffer, call: ServerCall) -> bytes:
-        request = messages.CreateWorkerSessionRequest.FromString(data)
-        scope = Scope(request.server_def if request.server_def.cluster.job else None, request.isolate_session_state)
+        return self._create(messages.CreateWorkerSessionRequest.FromString(data), None)
+
+    def _create_limited_session(self, data: Buffer, call: ServerCall) -> bytes:
+        limited = LimitedSessionRequest.FromString(data)
+        return self._create(messages.CreateWorkerSessionRequest.FromString(limited.session), limited.folder)
+
+    def _create(self, request: messages.CreateWorkerSessionRequest, files: str | None) -> bytes:
+        brought = request.server_def if request.server_def.cluster.job else None
+        scope = Scope(brought, request.isolate_session_state, files)
         master, incarnation = request.master_task, request.master_incarnation
         self._worker.create_worker_session(request.session_handle, master, incarnation, scope)
         with self._lock:
@@ -129,8 +140,9 @@ class WorkerService:
     def _register_graph(self, data: Buffer, call: ServerCall) -> bytes:
         request = messages.RegisterGraphRequest.FromString(data)
         session = self._session(request)
-        graph = graph_of(request.graph_def, as_long_as(call))
-        graph_handle = self._worker.register_graph(request.session_handle, graph.inlined)
+        going = as_long_as(call)
+        graph = graph_of(request.graph_def, going)
+        graph_handle = self._worker.register_graph(request.session_handle, graph.inlined, going)
         session.graphs[graph_handle] = Report([self._worker]) if may_wait(graph.inlined) else None
         return messages.RegisterGraphResponse(graph_handle=graph_handle).SerializeToString()
 
@@ -270,6 +282,10 @@ class WorkerService:
 
     def _view(self, view: View, data: Buffer, call: ServerCall) -> bytes:
         return json.dumps(view(self._task)).encode()
+
+    def _set_faults(self, data: Buffer, call: ServerCall) -> bytes:
+        self._task.faults.set(Setting.from_json(bytes(data)))
+        return b""
 
     def _cleanup_graph(self, data: Buffer, call: ServerCall) -> bytes:
         step_id = messages.CleanupGraphRequest.FromString(data).step_id

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -28,8 +28,9 @@ from dtflab.cluster.tensor_response import received
 from dtflab.cluster.wire import Answered, Wire
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
-from dtflab.machine.console import say
+from dtflab.machine.console import aside
 from dtflab.protos import worker_pb2 as messages
+from dtflab.protos.link_pb2 import LimitedSessionRequest
 from dtflab.runtime.blocked import tensor_wait
 from dtflab.runtime.rendezvous import Done
 from dtflab.runtime.transport import SHARED, Scope
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from dtflab.base.credentials import Credentials
+    from dtflab.cluster.faults import Faults, Setting
     from dtflab.cluster.link import Link
     from dtflab.cluster.silence import Tell
     from dtflab.cluster.task import Task
@@ -47,12 +49,23 @@ if TYPE_CHECKING:
     from dtflab.runtime.pushing import PushingRendezvousMgr
     from dtflab.runtime.runner import Step
 
+T = TypeVar("T")
+
 
 class WorkerStub:
     """The worker `task` at the end of a wire, for a master or another worker (transport.WorkerInterface)."""
 
-    def __init__(self, task: str, wire: Wire, source: str = "", inbox: PushingRendezvousMgr | None = None) -> None:
+    def __init__(
+        self,
+        task: str,
+        wire: Wire,
+        source: str = "",
+        inbox: PushingRendezvousMgr | None = None,
+        faults: Faults | None = None,
+    ) -> None:
+        """`faults` are those of the task `source`, which calls."""
         self.task = task
+        self._faults = faults
         self._wire = wire
         self._inbox = inbox  # of the calling task: where pushed tensors come
         self._pushing: Link | None = None  # over this link it pushes
@@ -77,10 +90,12 @@ class WorkerStub:
         wire = Wire(address, the_credentials.at(address, credentials), task, own)
         if own is None:
             return cls(task, wire)
-        return cls(task, wire, own.name, own.worker.rendezvous if pushes else None)
+        return cls(task, wire, own.name, own.worker.rendezvous if pushes else None, own.faults)
 
     def _call(self, method: str, request: Message, timeout: float | None = None) -> Buffer:
         data, path = request.SerializeToString(), f"/tensorflow.WorkerService/{method}"
+        if self._faults is not None and not self._faults.is_quiet:
+            self._faults.call(method, self.task)
         if not self._is_watched():
             return self._wire.call(path, [data], timeout)
         with call_event(method, self._source, self.task, request, len(data)) as call:
@@ -91,11 +106,30 @@ class WorkerStub:
     def _start(
         self, method: str, request: Message, done: Answered | None = None, tell: Tell | None = None
     ) -> Callable[[], object]:
-        data = request.SerializeToString()
+        data: bytes = request.SerializeToString()
+        path = f"/tensorflow.WorkerService/{method}"
         if self._is_watched():
             call = call_event(method, self._source, self.task, request, len(data))
             done = partial(_end_and_do, call, done)
-        return self._wire.start(f"/tensorflow.WorkerService/{method}", [data], done, tell)
+        if self._faults is None:
+            return self._wire.start(path, [data], done, tell)
+        came = partial(self._came, done)
+
+        def begin() -> Callable[[], object]:
+            return self._wire.start(path, [data], came, tell)
+
+        return begin() if self._faults.is_quiet else self._faults.hold(method, self.task, begin, partial(came, b""))
+
+    def _came(
+        self, done: Callable[[T, errors.OpError | None], object] | None, answer: T, error: errors.OpError | None
+    ) -> None:
+        """Pass an answer on; chaos may hold it."""
+        if done is None:
+            return
+        if error is not None or self._faults is None or self._faults.is_quiet:
+            done(answer, error)
+        else:
+            self._faults.carry(self.task, lambda lost: done(answer, lost))
 
     def _is_watched(self) -> bool:
         return bool(PROCESS.call and self._source)
@@ -116,6 +150,10 @@ class WorkerStub:
         rows: list[object] = json.loads(bytes(self._state(name, timeout)))
         return rows
 
+    def set_faults(self, setting: Setting, timeout: float = 5.0) -> None:
+        """Set the faults of the task; FailedPreconditionError if it takes none."""
+        self._wire.call("/tensorflow.WorkerService/SetFaults", [setting.as_json()], timeout)
+
     def _state(self, method: str, timeout: float) -> Buffer:
         try:
             return self._call(method, messages.GetStatusRequest(), timeout)  # a message without fields
@@ -135,6 +173,11 @@ class WorkerStub:
             server_def=scope.server_def,
             isolate_session_state=scope.isolated,
         )
+        if scope.files is not None:
+            limited = LimitedSessionRequest(session=request.SerializeToString(), folder=scope.files)
+            with contextlib.suppress(errors.UnimplementedError):  # TensorFlow's server, which opens what it is asked to
+                self._call("CreateLimitedSession", limited)
+                return
         self._call("CreateWorkerSession", request)
 
     def delete_worker_session(self, session: str) -> None:
@@ -142,8 +185,9 @@ class WorkerStub:
         self._tidy()
         self._call("DeleteWorkerSession", messages.DeleteWorkerSessionRequest(session_handle=session))
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
         """Send a partition; returns its handle there."""
+        going()
         request = messages.RegisterGraphRequest(
             session_handle=session, graph_def=nodes_to_proto(nodes), create_worker_session_called=True
         )
@@ -226,7 +270,11 @@ class WorkerStub:
     def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], object] | None:
         """Pull a value; the result gives up waiting. Or wait, as long as the step lasts, until it is pushed."""
         if self._inbox is not None and (link := self._pushing_link(self._inbox, step_id, key)) is not None:
-            self._await_push(link, self._inbox, step_id, key, done)
+            wait = partial(self._await_push, link, self._inbox, step_id, key, partial(self._came, done))
+            if self._faults is None or self._faults.is_quiet:
+                wait()
+            else:
+                self._faults.start("RecvTensor", self.task, lambda lost: done(None, lost) if lost else wait())
             return None
 
         def arrived(data: Buffer, error: errors.OpError | None) -> None:
@@ -242,7 +290,7 @@ class WorkerStub:
             done(value, error)
 
         request = messages.RecvTensorRequest(step_id=step_id, rendezvous_key=key)
-        return self._start("RecvTensor", request, arrived, say)
+        return self._start("RecvTensor", request, arrived, aside())  # the master says it, too
 
     def _pushing_link(self, inbox: PushingRendezvousMgr, step_id: int, key: str) -> Link | None:
         """The link over which the other end pushes what is for this task; if it does not, a pull is noted.

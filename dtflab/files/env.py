@@ -29,6 +29,8 @@ _refused = errors.PermissionDeniedError.of
 class Env:
     """All files that the user of this process may open."""
 
+    folder: str | None = None  # the one in which they lie; "": there are none
+
     def path(self, name: Any) -> str:
         """The local path of a file or folder that a step names."""
         return local(name)
@@ -67,12 +69,14 @@ DEFAULT = Env()
 class GuardedEnv(Env):
     """The files beneath `folder`, or none if it is None; PermissionDeniedError for any other path.
 
-    `task` is named in errors. Raises NotADirectoryError if there is no such folder.
+    `task`, which other machines can reach, is named in errors. Raises NotADirectoryError if there is no such folder.
     """
+
+    folder: str
 
     def __init__(self, task: str, folder: Any = None) -> None:
         self._task = task
-        self._folder = "" if folder is None else os.path.realpath(local(folder))
+        self.folder = "" if folder is None else os.path.realpath(local(folder))
         if folder is not None and not os.path.isdir(local(folder)):
             raise NotADirectoryError(
                 errno.ENOTDIR,
@@ -89,16 +93,18 @@ class GuardedEnv(Env):
 
     def _resolved(self, path: str, name: Any) -> str:
         """The path without links, if it is in the folder; `name` is what the step asked for."""
-        if not self._folder:
+        if not self.folder:
             raise _refused(
-                f"{name} may not be opened: other machines can reach {self._task}, and a step there opens no file "
-                "unless its server was started with a folder for files: tf.train.Server(…, allow_files='FOLDER')."
+                f"{name} may not be opened: other machines can reach {self._task}, and a step there or in its sessions "
+                "opens no file unless its server was started with a folder for files: tf.train.Server(…, "
+                "allow_files='FOLDER')."
             )
         path = os.path.realpath(path)
-        if path != self._folder and not path.startswith(os.path.join(self._folder, "")):
+        if path != self.folder and not path.startswith(os.path.join(self.folder, "")):
             raise _refused(
-                f"{name} may not be opened: a step on {self._task} opens only files in {self._folder}, with which its "
-                "server was started (allow_files). Use a path in that folder, or start the server with another one."
+                f"{name} may not be opened: a step on {self._task}, or in its sessions, opens only files in "
+                f"{self.folder}, with which its server was started (allow_files). Use a path in that folder, or start "
+                "the server with another one."
             )
         return path
 
@@ -107,8 +113,8 @@ class GuardedEnv(Env):
 
     def _open_beneath(self, path: str, flags: int) -> int:
         """Open a resolved path part by part, from the allowed folder down."""
-        *folders, name = os.path.relpath(path, self._folder).split(os.sep)
-        at = os.open(self._folder, _FOLDER)
+        *folders, name = os.path.relpath(path, self.folder).split(os.sep)
+        at = os.open(self.folder, _FOLDER)
         try:
             for folder in folders:
                 inner = os.open(folder, _FOLDER, dir_fd=at)

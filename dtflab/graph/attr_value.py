@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.limits import beyond, limits
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.function_attr import FunctionAttr
@@ -61,8 +62,15 @@ def expanded(attrs: Mapping[str, Any], messages: Mapping[str, Any]) -> int:
     return found
 
 
+def listed(attrs: Mapping[str, Any]) -> int:
+    """The elements of lists in attributes, without those of short ones."""
+    return sum(len(value) for value in attrs.values() if isinstance(value, list) and len(value) > _SHORT)
+
+
 _MAY_HOLD_TENSORS = (np.ndarray, list)
-_SMALL = 1 << 12  # bytes of a tensor that is not counted: a node of a message takes as much memory
+# What is not counted: a node of a message takes as much memory.
+_SMALL = 1 << 12  # bytes of a tensor
+_SHORT = 1 << 7  # elements of a list
 
 
 def function_to_proto(function: FunctionAttr) -> NameAttrList:
@@ -77,8 +85,17 @@ def function_from_proto(message: Any) -> FunctionAttr:
     return FunctionAttr(message.name, {name: read(value) for name, value in message.attr.items()})
 
 
+def _shape_from_proto(message: Any) -> TensorShape:
+    """ValueError for more dimensions than any tensor of TensorFlow has."""
+    if len(message.dim) > _MOST_DIMENSIONS:
+        raise ValueError(f"A shape has too many dimensions: {len(message.dim)}, not at most {_MOST_DIMENSIONS}")
+    return TensorShape(message)
+
+
+_MOST_DIMENSIONS = 254
+
 _MESSAGES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {  # to message, from message
-    "shape": (TensorShape.as_proto, TensorShape),
+    "shape": (TensorShape.as_proto, _shape_from_proto),
     "tensor": (array_to_proto, proto_to_array),
     "func": (function_to_proto, function_from_proto),
 }
@@ -186,6 +203,8 @@ def read(message: Any, attr: AttrDef | None = None) -> Any:
 def _read_list(message: Any, field: str) -> list[Any]:
     convert = _FROM_FIELD.get(field)
     values = getattr(message, field)
+    if len(values) > limits.list_length:
+        raise ValueError(beyond("list_length", f"A list in an attribute has {len(values)} elements"))
     return list(values) if convert is None else [convert(value) for value in values]
 
 

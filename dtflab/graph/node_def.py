@@ -45,20 +45,24 @@ def write_node(node: Node, message: NodeDef) -> None:
 
 
 def read_nodes(messages: Iterable[NodeDef], library: Library, going: Callable[[], object] = bool) -> list[Node]:
-    """The nodes of a graph or of a function, whose lists of outputs and constants are bounded together, too.
+    """The nodes of a graph or of a function, whose lists and constants are bounded together, too.
 
     `going` is called before each: it raises an error once nobody waits for the nodes any more.
     """
     nodes: list[Node] = []
-    outputs = expanded = 0
+    outputs = listed = expanded = 0
     for message in messages:
         going()
         node = node_from_proto(message, library)
         nodes.append(node)
         outputs += max(len(node.output_types) - 1, 0)
+        listed += attr_value.listed(node.attrs)
         expanded += attr_value.expanded(node.attrs, message.attr)
         if outputs > limits.list_length:
             what = f"Number of outputs is too big: that of all nodes until {{{{node {message.name}}}}}"
+            raise invalid(beyond("list_length", what))
+        if listed > limits.list_length:
+            what = f"Lists in attributes have {listed} elements, those of all nodes until {{{{node {message.name}}}}}"
             raise invalid(beyond("list_length", what))
         if expanded > limits.expanded_bytes:
             what = f"Constants expand to {expanded} bytes, those of all nodes until {{{{node {message.name}}}}}"

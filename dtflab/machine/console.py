@@ -27,7 +27,32 @@ def in_notebook() -> bool:
 
 def say(text: str) -> None:
     """Write one line: to stderr, or in a notebook to standard output."""
-    _write(text, sys.stdout if in_notebook() else sys.stderr, "\n", flush=True)
+    stream = sys.stdout if in_notebook() else sys.stderr
+    if _mark:  # in one write, so no line of another thread's gets into it
+        _write("".join(f"{_mark}{line}\n" for line in text.split("\n")), stream, "", flush=True)
+    else:
+        _write(text, stream, "\n", flush=True)
+
+
+def mark_lines(mark: str) -> None:
+    """From now on, begin each line of `say` with a mark, by which a parent process knows it among what this prints."""
+    global _mark
+    _mark = mark
+
+
+def aside() -> Callable[[str], object]:
+    """The function for a line that the person in front also gets from another task.
+
+    It is `say`, or writes where only the log has it if a parent process shows what is said.
+    """
+    return _log if _mark else say
+
+
+def _log(text: str) -> None:
+    _write(text, sys.stderr, "\n", flush=True)
+
+
+_mark = ""
 
 
 @contextlib.contextmanager

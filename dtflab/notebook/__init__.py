@@ -4,9 +4,9 @@
 `notebook.explore` shows a picture below sliders.
 
 Read `magics` (graphs, steps, clusters), `state_magics` (variables, queues, calls), `task_cell` (a cell for one task),
-`panel` (a cluster with buttons), `cluster_view` (the cluster as a table), `explorer` (sliders above a picture),
-`images` (the first examples of a data set); their helpers `arguments` (Python in a line), `hardware` (options of
-%dtf_cluster).
+`chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the cluster as a table),
+`explorer` (sliders above a picture), `images` (the first examples of a data set); their helpers `arguments` (Python in
+a line), `hardware` (options of %dtf_cluster).
 
 Design: docs/design/notebook.md
 """
@@ -29,6 +29,7 @@ _STEPS = ("dtflab.runtime.steps", "Steps"), ("dtflab.runtime.steps", "Record")
 def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
     from dtflab.cluster.cluster import Cluster
+    from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all, show
@@ -39,7 +40,7 @@ def load(ipython: Any) -> None:
     if "DtfMagics" in ipython.magics_manager.registry:
         return
     magics = DtfMagics(ipython)
-    for each in (magics, StateMagics(ipython, magics), TaskMagics(ipython, magics)):
+    for each in (magics, StateMagics(ipython, magics), TaskMagics(ipython, magics), ChaosMagics(ipython, magics)):
         ipython.register_magics(each)
         for name in (*(f"%{name}" for name in each.magics["line"]), *(f"%%{name}" for name in each.magics["cell"])):
             ipython.set_hook("complete_command", each.complete, str_key=name)
@@ -53,6 +54,7 @@ def load(ipython: Any) -> None:
 def unload(ipython: Any) -> None:
     """Stop all clusters and the step under way of this kernel, and take the magics away."""
     from dtflab.cluster.cluster import Cluster, stop_all
+    from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all
     from dtflab.notebook.state_magics import StateMagics
@@ -65,8 +67,9 @@ def unload(ipython: Any) -> None:
     ipython.events.unregister("post_run_cell", refresh_all)
     ipython.magics_manager.registry.pop("DtfMagics").close_steps()
     ipython.magics_manager.registry.pop("StateMagics")
+    ipython.magics_manager.registry.pop("ChaosMagics")
     ipython.magics_manager.registry.pop("TaskMagics").close_sessions()
-    for magics in (DtfMagics, StateMagics, TaskMagics):
+    for magics in (DtfMagics, StateMagics, TaskMagics, ChaosMagics):
         for sort, names in magics.magics.items():
             for name in names:
                 ipython.magics_manager.magics[sort].pop(name, None)

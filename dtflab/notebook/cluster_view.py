@@ -20,6 +20,8 @@ _WHERE = {
     "inprocess": "in this process",
     "process": "each in a process of its own",
     "tensorflow": "each a TensorFlow server in a process of its own, which listens on all networks",
+    "dask": "each in a process of its own on a worker of a Dask cluster",
+    "attached": "started elsewhere",
 }
 _CELL = "text-align:left;padding:3px 16px 3px 0;white-space:nowrap"
 _BADGE = (
@@ -74,7 +76,7 @@ def text(cluster: Cluster) -> str:
     found = rows(cluster)
     widths = [max(len(row[i]) for row in found) for i in range(len(Row._fields))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in found)
-    return "\n".join([_title(cluster), *(f"  {line}" for line in lines)])
+    return "\n".join([_title(cluster), *(f"  {line}" for line in [*lines, *cluster.commands()])])
 
 
 def table(cluster: Cluster) -> str:
@@ -84,10 +86,11 @@ def table(cluster: Cluster) -> str:
     found = rows(cluster)
     with together(row.task for row in found):
         body = "".join(map(_table_row, found))
+    commands = "".join(f"<div>{html.escape(line)}</div>" for line in cluster.commands())
     return (
         '<div class="dtf-cluster" style="color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5">'
         f'{_STYLE}<b>{name}</b>: {rest}<table style="border-collapse:collapse;margin:6px 0">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{commands}</div>"
     )
 
 

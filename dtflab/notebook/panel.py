@@ -45,7 +45,9 @@ class Panel:
             import ipywidgets
         except ImportError:  # then there is the magic
             return
-        stop = ipywidgets.Button(description="Stop", icon="stop", tooltip=f"End all tasks of {self.cluster.name}")
+        is_ours = len(self.cluster.attached) < len(self.cluster.tasks)
+        word, what = ("Stop", "End all") if is_ours else ("Detach", "Stop looking at the")
+        stop = ipywidgets.Button(description=word, icon="stop", tooltip=f"{what} tasks of {self.cluster.name}")
         stop.on_click(self._stop)
         refresh = ipywidgets.Button(description="Refresh", icon="refresh", tooltip="See whether all tasks still run")
         refresh.on_click(self.refresh)

@@ -53,28 +53,18 @@ class TaskMagics(Magics):
         with tf.device("/job:worker/task:0"), tf.Session(cluster.target_of("worker", 0)).as_default() as sess: …
         """
         args = parse_argstring(self.dtf_task, line)
-        session = self._session(self._cluster(args.name), args.device)
+        session = self._session(cluster_named(self.shell, self._lines, args.name), args.device)
         shell: Any = self.shell
         shell.user_ns["sess"] = session
         __tracebackhide__ = True  # an error is the cell's
         with scopes.device(args.device), session.as_default():
-            _run(shell, cell)
+            run_cell(shell, cell)
 
     def close_sessions(self) -> None:
         """Give all sessions back."""
         for _, session in self._sessions.values():
             session.close()
         self._sessions.clear()
-
-    def _cluster(self, name: str) -> Cluster:
-        shell: Any = self.shell
-        found = self._lines.clusters.get(name) or shell.user_ns.get(name)
-        if isinstance(found, Cluster):
-            return found
-        named = [key for key, it in shell.user_ns.items() if isinstance(it, Cluster) and key[0] != "_"]
-        names = " or ".join(f"--name {each}" for each in sorted({*self._lines.clusters, *named}))
-        cure = f"Use {names}." if names else "Start one: %dtf_cluster --ps 1 --worker 2"
-        raise UsageError(f"No cluster named {name!r} is running. {cure}")
 
     def _session(self, cluster: Cluster, device: str) -> Session:
         """The session with the task that `device` names; the one there was, if it still serves."""
@@ -114,7 +104,18 @@ def _task(cluster: Cluster, device: str) -> RunningTask:
         raise UsageError(f"{error} For example: {_EXAMPLE}") from None
 
 
-def _run(shell: Any, cell: str) -> None:
+def cluster_named(shell: Any, lines: DtfMagics, name: str) -> Cluster:
+    """The cluster of that name, of `%dtf_cluster` or of Python; UsageError that names those there are."""
+    found = lines.clusters.get(name) or shell.user_ns.get(name)
+    if isinstance(found, Cluster):
+        return found
+    named = [key for key, it in shell.user_ns.items() if isinstance(it, Cluster) and key[0] != "_"]
+    names = " or ".join(f"--name {each}" for each in sorted({*lines.clusters, *named}))
+    cure = f"Use {names}." if names else "Start one: %dtf_cluster --ps 1 --worker 2"
+    raise UsageError(f"No cluster named {name!r} is running. {cure}")
+
+
+def run_cell(shell: Any, cell: str) -> None:
     """Run the code of a cell in the user's namespace; show what its last line gives."""
     __tracebackhide__ = True
     for part in _compiled(shell, cell):
@@ -134,5 +135,7 @@ def _compiled(shell: Any, cell: str) -> list[CodeType]:
             tree, mode = (ast.Interactive([node]), "single") if shown else (ast.Module([node], []), "exec")
             parts.append(shell.compile(tree, name, mode))
     if any(part.co_flags & inspect.CO_COROUTINE for part in parts):
-        raise UsageError("A cell of %%dtf_task can't await. Put `await …` into a cell of its own, without the magic.")
+        raise UsageError(
+            "A cell with such a magic can't await. Put `await …` into a cell of its own, without the magic."
+        )
     return parts

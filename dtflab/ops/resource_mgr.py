@@ -58,10 +58,17 @@ class ResourceMgr:
             _close(resource)
 
     def cleanup(self, containers: Iterable[str]) -> None:
-        """Empty the named containers, or all of them if none is named (`Session.reset`)."""
+        """Empty the named containers, or the default one if none is named (`Session.reset`)."""
+        self._empty(list(containers) or [DEFAULT_CONTAINER])
+
+    def clear(self) -> None:
+        """Empty all containers."""
+        self._empty(list(self._containers))
+
+    def _empty(self, containers: Iterable[str]) -> None:
         with self._lock:
-            for container in list(containers) or list(self._containers):
-                for resource in self._containers.pop(container or DEFAULT_CONTAINER, {}).values():
+            for container in containers:
+                for resource in self._containers.pop(container, {}).values():
                     _close(resource)
 
     def items(self) -> list[tuple[str, str, Any]]:

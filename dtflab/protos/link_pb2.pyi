@@ -31,3 +31,11 @@ class ConfirmLinkRequest(_message.Message):
     token: bytes
     address: str
     def __init__(self, token: _Optional[bytes] = ..., address: _Optional[str] = ...) -> None: ...
+
+class LimitedSessionRequest(_message.Message):
+    __slots__ = ("session", "folder")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    FOLDER_FIELD_NUMBER: _ClassVar[int]
+    session: bytes
+    folder: str
+    def __init__(self, session: _Optional[bytes] = ..., folder: _Optional[str] = ...) -> None: ...

@@ -3,7 +3,8 @@
 Stands for nothing in TensorFlow, where a program that waits for an empty queue prints nothing.
 
 Rules: only in real time, after `timeouts.notice` seconds in which nothing of the step has happened. A queue is named
-before a tensor, whose maker may be waiting for that queue. A step that was reported and then ended well waits by its
+before a tensor, whose maker may be waiting for that queue: a tensor is named after twice that time, and only if no
+other task of the step has said something. A step that was reported and then ended well waits by its
 nature, as one that takes a token of SyncReplicas: others of its kind are not reported any more. Nor are steps of queue
 runners, which wait for room in a full queue most of the time.
 """
@@ -11,7 +12,8 @@ runners, which wait for room in a full queue most of the time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dtflab.base.timeouts import timeouts
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from dtflab.runtime.runner import Step
     from dtflab.runtime.transport import WorkerInterface
 
+_BLOCKED = "a step has been blocked"
 _MOST = 2  # things that a line names
 _EDGE = re.compile(r"^edge_\d+_")  # before the name of a tensor that crosses to another task
 _OF_NO_CLUSTER = re.compile(r"^/job:localhost/\S+: ")
@@ -61,19 +64,45 @@ class Report:
         """Have a step of this thread say what it waits for, unless steps of its kind wait by their nature."""
         if not self._is_normal and step.clock is REAL:
             step.when_blocked = self._tell
-            if len(self._workers) > 1 and step.tell is say:  # others tell it, too
-                step.tell = listener()
+            if len(self._workers) > 1:  # others tell it, too
+                step.tell = Once(_listener(step))
 
     def ended_well(self) -> None:
         """A step that was reported has ended by itself."""
         self._is_normal = True
 
-    def _tell(self, step: Step) -> None:
+    def _tell(self, step: Step, times: int = 1) -> None:
         end = f" (step {step.step_id})"
         lines = [line.removesuffix(end) for worker in self._workers for line in worker.waits() if line.endswith(end)]
-        if lines:
-            queues = [line for line in lines if " waits at " in line]
+        queues = [line for line in lines if " waits at " in line]
+        if not queues and times == 1:
+            step.when_blocked = partial(self._tell, times=2)
+        elif lines:
             more = f" (and {len(queues or lines) - _MOST} more)" if len(queues or lines) > _MOST else ""
             named = [_OF_NO_CLUSTER.sub("", line.replace("/replica:0", "")) for line in (queues or lines)[:_MOST]]
-            tell = listener() if step.tell is say else step.tell
-            tell(f"a step has been blocked for {timeouts.notice:g} s: {'; '.join(named)}{more}")
+            _listener(step)(f"{_BLOCKED} for {times * timeouts.notice:g} s: {'; '.join(named)}{more}")
+
+
+def _listener(step: Step) -> Callable[[str], object]:
+    return listener() if step.tell is say else step.tell
+
+
+class Once:
+    """The way to the person who waits for a step; it takes one line that says that the step is blocked."""
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._is_told = False
+
+    def __call__(self, line: str) -> None:
+        if line.startswith(_BLOCKED):
+            if self._is_told:
+                return
+            self._is_told = True
+        self._tell(line)
+
+    def __eq__(self, other: object) -> bool:  # both lead to the same person
+        return self._tell == (other._tell if isinstance(other, Once) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._tell)

@@ -30,12 +30,14 @@ from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.machine import costs
 from dtflab.machine.clock import REAL
+from dtflab.machine.pace import USUAL
 from dtflab.machine.pools import Part, noted_parts
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP
 from dtflab.ops.cell import Cell
 from dtflab.ops.forwarding import reading
 from dtflab.ops.messages import op_error
 from dtflab.runtime import frames, remembering
+from dtflab.runtime.cell_edges import CellEdges, handing_on, hands_on
 from dtflab.runtime.rendezvous import DEAD
 
 if TYPE_CHECKING:
@@ -66,9 +68,17 @@ class Item(NamedTuple):
 class Executor:
     """A partition on one device, bound and flattened."""
 
-    def __init__(self, nodes: Sequence[Node], device: Device, of_function: bool = False) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        device: Device,
+        of_function: bool = False,
+        going: Callable[[], object] = bool,
+    ) -> None:
+        """`going` is called before each node is bound, and ends the work by an error."""
         self.nodes = list(nodes)
         self.device = device
+        self.pace = USUAL if of_function else device.pace  # that of the kernel that calls the function
         # In TensorFlow, too, the body of a function calls one after the other. In virtual time threads take turns.
         self._may_meet = not of_function and device.clock is REAL
         index = {node.name: i for i, node in enumerate(nodes)}
@@ -93,12 +103,12 @@ class Executor:
         # How many values each loop waits for, by frame name.
         kinds = zip(nodes, self.control_flow, strict=True)
         self.enters = Counter(node["frame_name"] for node, kind in kinds if kind == "enter")
-        producers = {name: nodes[i] for name, i in index.items()}
+        cells = CellEdges(nodes)
         self._of_shapes = remembering.of_shapes(nodes)
-        self.items = [
-            self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], producers)
-            for i, node in enumerate(nodes)
-        ]
+        self.items: list[Item] = []
+        for i, node in enumerate(nodes):
+            going()
+            self.items.append(self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], cells))
         # A kernel of the whole device gains nothing by another thread, unless transfers or waits go on meanwhile.
         alone = device.type == "CPU" and not any(item.mode & (ASYNC | TRANSFER) for item in self.items)
         most = device.intra_op.all_threads / NANOSECONDS_PER_FLOP if alone else math.inf
@@ -129,20 +139,18 @@ class Executor:
         for consumer in item.controls:
             self.pending[consumer] -= 1
 
-    def _item(
-        self, node: Node, slots: slice, targets: list[Any], controls: list[int], producers: dict[str, Node]
-    ) -> Item:
+    def _item(self, node: Node, slots: slice, targets: list[Any], controls: list[int], cells: CellEdges) -> Item:
         op = op_registry.get(node.op)
         merges = op.control_flow == "merge" and len(node.inputs) == 2 and not targets[1]
         sends = bool(op.control_flow) and op.control_flow != "loop_cond" and not merges  # the others are as any kernel
         kernel = frames.KERNELS[op.control_flow] if sends else _the_one_that_came if merges else self.device.bind(node)
         if node.name in self._of_shapes and self.device.type == "CPU":
             kernel = remembering.wrapped(kernel, node)
-        refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
+        refs = [i for i, edge in enumerate(node.inputs) if edge in cells]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
-        if to_read and (node.op in _PASS_CELLS_ON or _is_loop_constant(node)):
-            kernel = _handing_on(kernel)
+        if to_read and hands_on(node):
+            kernel = handing_on(kernel)
         elif to_read:
             context = 2 if sends else op.needs_ctx or op.is_async
             kernel = reading(kernel, [context + i for i in to_read])
@@ -181,6 +189,7 @@ class Executor:
         root = Iteration(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
         step.multiplies |= self.multiplies
+        step.careful |= not self.pace.is_usual
         if step.trace is not None:
             now = step.clock.now()
             for n, value in self.constants.items():
@@ -351,12 +360,13 @@ class Iteration:
 
     def _compute(self, n: int, args: list[Any]) -> Any:
         """Run a kernel on this thread. A trace gets its time, and that of its parts on other threads."""
-        kernel = self.executor.items[n].kernel
-        if self.step.trace is None:
+        kernel, pace = self.executor.items[n].kernel, self.executor.pace
+        if self.step.trace is None and pace.factor == 1.0:
             return kernel(*args)
         started = self.step.clock.now()
         with noted_parts() as parts:
             value = kernel(*args)
+        pace.stretch(self.step.clock.now() - started)
         self.record(n, started, value, parts)
         return value
 
@@ -444,34 +454,3 @@ class Iteration:
 def _the_one_that_came(first: Any, second: Any) -> Any:
     """The kernel of a Merge that nobody asks which it was."""
     return second if first is None else first
-
-
-# Each hands on a variable, its cell, instead of its value. In TensorFlow the value of a reference variable is its
-# buffer, which updates write into: `w/read` gives the ops that run after an update the new value, and so does a fetch
-# of `w`.
-_PASS_CELLS_ON = ("Identity", "_Retval", "_Send")
-
-
-def _is_loop_constant(node: Node) -> bool:
-    """True for an Enter that is a loop constant, even of a variable: a body that updates it reads the new value."""
-    return node.op == "Enter" and bool(node.attrs["is_constant"])
-
-
-def _carries_cell(edge: tuple[str, int], producers: dict[str, Node]) -> bool:
-    """True if the edge carries a variable's Cell: a reference, or the Identity of one."""
-    node, output = producers[edge[0]], edge[1]
-    while (node.op == "Identity" or _is_loop_constant(node)) and not node.output_types[output]._is_ref_dtype:
-        source, output = node.inputs[0]
-        node = producers[source]
-    return node.output_types[output]._is_ref_dtype
-
-
-def _handing_on(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """`kernel` on the Cell itself, once that is known to have a value."""
-
-    def handing_on(*args: Any) -> Any:
-        if args[-1] is not DEAD:
-            args[-1].read()
-        return kernel(*args)
-
-    return handing_on

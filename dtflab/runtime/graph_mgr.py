@@ -96,17 +96,20 @@ class GraphMgr:
         self._registered = 0
 
     @NO_COLLECTION
-    def register(self, nodes: Sequence[Node]) -> str:
-        """Split a partition by the devices of this task, bind it, and return its handle."""
+    def register(self, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
+        """Split a partition by the devices of this task, bind it, and return its handle.
+
+        `going` is called now and then, and ends the work by an error.
+        """
         incarnations = {name: device.incarnation for name, device in self._devices.items()}
-        nodes = inline(nodes)
+        nodes = inline(nodes, going)
         for node in nodes:
             if node.device not in incarnations:
                 raise errors.InvalidArgumentError.of(
                     f"This task has no device {node.device!r} (node '{node.name}'); it has {list(self._devices)}."
                 )
         parts = partition_by_device(nodes, incarnations)
-        executors = [Executor(part, self._devices[name]) for name, part in parts.items()]
+        executors = [Executor(part, self._devices[name], going=going) for name, part in parts.items()]
         self._registered += 1
         handle = f"{self._registered:016x}"
         self._graphs[handle] = executors

@@ -84,7 +84,7 @@ class Master:
         handle = f"{from_system():016x}"
         config = merged(self._config, config, self.is_direct)
         own, workers = self._cluster_of(config, target)
-        reached = {task: reach() for task, reach in workers.items() if _passes(task, own, config)}
+        reached = {task: reach() for task, reach in workers.items() if passes(task, own, config)}
         session = MasterSession(handle, self, own, reached, config, placer)
         try:
             session.announce()
@@ -164,9 +164,9 @@ class Master:
         """Feed and fetch part of a partial run."""
         return self.session(handle).partial_run(partial_handle, feeds, fetches)
 
-    def steps(self) -> int:
-        """How many steps run, those that take several calls included."""
-        return sum(len(session._running) for session in list(self._sessions.values()))
+    def running(self) -> list[Step]:
+        """The steps that run, those that take several calls included."""
+        return [step for session in list(self._sessions.values()) for step in list(session._running.values())]
 
     def close_session(self, handle: str, error: errors.OpError | None = None) -> None:
         """Release a session and its partitions. Variables stay. Steps that run get `error`."""
@@ -199,7 +199,7 @@ class Master:
         return dict(self.session(handle).reasons)
 
 
-def _passes(task: str, own_task: str, config: ConfigProto) -> bool:
+def passes(task: str, own_task: str, config: ConfigProto) -> bool:
     """True if the session's device filters leave `task` in; the master's own task always stays."""
     filters = config.device_filters
     try:
@@ -256,7 +256,7 @@ class MasterSession:
         """Tell all tasks of the session."""
         own = self._incarnations[self._client_device]
         for task, worker in self._workers.items():
-            worker.create_worker_session(self.handle, self.task, own, scope_on(task, self._config))
+            worker.create_worker_session(self.handle, self.task, own, scope_on(task, self._config, self.master.worker))
 
     @NO_COLLECTION
     def extend(self, nodes: Sequence[Node]) -> None:
@@ -291,13 +291,16 @@ class MasterSession:
         """Run one step: start a partition per task, drive it, collect the fetched values."""
         fed = dict(feeds)
         key = (tuple(fed), tuple(fetches), tuple(targets), False)
-        signature = self._signatures.get(key) or self._register(key)
         step = self._new_step(self.master.new_step, options)
         self._running[step.step_id] = step
         try:
             self._check_open()  # from now on `close` finds the step
             if watch is not None:
                 watch(step)
+            signature = self._signatures.get(key)
+            if signature is None:
+                signature = self._register(key, step.check)
+                step.allow(self._timeout(options))  # its time begins now, as in TensorFlow
             results = self._drive(step, signature, list(fed.values()), fetches)
         finally:
             del self._running[step.step_id]
@@ -310,8 +313,6 @@ class MasterSession:
         step_id = step.step_id  # what holds a step must not be held by it: the collector would have to come
         if len(signature.handles) > 1:
             step.on_cancel(lambda error: self._cleanup(signature, step_id, error))
-        if signature.report is not None:
-            signature.report.watch(step)
         try:
             self._start(step, signature, args, results)
             step.drive()
@@ -389,6 +390,8 @@ class MasterSession:
 
     def _start(self, step: Step, signature: _Signature, args: Sequence[object], results: list[object]) -> None:
         """Start the step's part on each task; if one can't be started, the step fails and takes the others with it."""
+        if signature.report is not None:
+            signature.report.watch(step)
         for task, graph_handle in signature.handles.items():
             mine = (args, results) if task == self.task else ((), None)
             try:
@@ -420,8 +423,8 @@ class MasterSession:
         step.inter_op = self._inter_op if options is None else self.master.inter_op_pool(options)
         return step
 
-    def _register(self, key: _Kind) -> _Signature:
-        """Prune, partition and register the graph for one signature."""
+    def _register(self, key: _Kind, going: Callable[[], object] = bool) -> _Signature:
+        """Prune, partition and register the graph for one signature, until `going` raises an error."""
         self._check_open()
         with self._lock:
             if key in self._signatures:
@@ -429,8 +432,10 @@ class MasterSession:
             feeds, fetches, targets, partial = key
             nodes = spread_loops(self._graph.pruned(feeds, fetches, targets, partial))
             short = self._config.graph_options.enable_bfloat16_sendrecv
+            going()
             parts = partition(nodes, lambda n: device_spec.task_name(n.device), self._incarnations, as_bfloat16=short)
-            handles = {task: self._workers[task].register_graph(self.handle, part) for task, part in parts.items()}
+            workers = self._workers
+            handles = {task: workers[task].register_graph(self.handle, part, going) for task, part in parts.items()}
             signature = self._signatures[key] = _Signature(nodes, handles, parts)
             if may_wait(node for part in parts.values() for node in part):
                 signature.report = Report([self._workers[task] for task in handles])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,13 +22,19 @@ from dtflab.machine.console import say
 from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.ops.blas import BLAS
 
+if TYPE_CHECKING:
+    from dtflab.runtime.executor import Executor
+
 
 class Work(Protocol):
     """A source of nodes that are ready to run: an iteration of a frame of a partition."""
 
     ready: deque[int]
+    executor: Executor
+    in_flight: int
 
     def process(self) -> None: ...
+    def enqueue(self) -> None: ...
 
 
 S_co = TypeVar("S_co", bound="Step", covariant=True)
@@ -186,12 +192,29 @@ class Step:
             self.fail(self._cancelled_by)
         return self.error is not None or (self._deadline is not None and self._expired())
 
+    def check(self) -> None:
+        """Raise the error by which the step was cancelled, if it was, before it has begun."""
+        if self._cancelled_by is not None:
+            raise self._cancelled_by
+
     def holds_back(self, work: Work, n: int) -> bool:
-        """True if ready node `n` of `work` may not run. A careful step is asked before each node."""
+        """True if ready node `n` of `work` may not run, now or at all. A careful step is asked before each node."""
         if self.must_stop():
             work.ready.clear()
             return True
+        gate = work.executor.pace.gate
+        if not gate.is_open:
+            work.in_flight += 1
+            self.expect()
+            gate.pass_through(lambda: self.post(self._take_up, work, n))
+            return True
         return False
+
+    def _take_up(self, work: Work, n: int) -> None:
+        """A ready node's device goes on."""
+        work.in_flight -= 1
+        work.ready.append(n)
+        work.enqueue()
 
     @np.errstate(all="ignore")  # as a decorator it costs half of what a `with` does
     def _loop(self, until: Callable[[], bool]) -> None:
@@ -220,8 +243,9 @@ class Step:
         self._wake.clear()
         if self._inbox:  # posted before the poster could see the event
             return
-        if self.when_blocked is not None and self.error is None and self._wakes_soon(self.when_blocked):
-            return
+        while self.when_blocked is not None and self.error is None:
+            if self._wakes_soon(self.when_blocked):
+                return
         if self._deadline is None or self.error is not None:
             self._wake.wait()
         elif not self._wake.wait(max(0.0, self._deadline - self.clock.now())):
@@ -232,8 +256,9 @@ class Step:
         left = timeouts.notice if self._deadline is None else self._deadline - self.clock.now()
         if self._wake.wait(max(0.0, min(timeouts.notice, left))):
             return True
+        self.when_blocked = None
         if left >= timeouts.notice:
-            self.when_blocked, self.was_blocked = None, True
+            self.was_blocked = True
             report(self)
         return False
 

@@ -219,14 +219,14 @@ class BaseSession:
         master = self._master
         if master is None or not self._handle or not (empty or self._sent == self._graph.version):
             master = self._extend(empty)
-        return WatchedMaster(master) if PROCESS.call else master
+        return WatchedMaster(master, self._target) if PROCESS.call or PROCESS.begins else master
 
     def _extend(self, empty: bool) -> MasterInterface:
         """Send the nodes added since the last run, or none; before the first one, connect and open the session."""
         with self._lock:
             nodes = [] if empty else self._graph.nodes(self._sent)
             master = self._master = self._master or self._connect(self._target, self.config, self._credentials)
-            asked = WatchedMaster(master) if PROCESS.call else master
+            asked = WatchedMaster(master, self._target) if PROCESS.call else master
             if not self._handle:
                 self._handle = asked.create_session(nodes, self.config, self._placer)
                 if self._closed:  # meanwhile, by another thread, which found nothing to close
@@ -358,7 +358,10 @@ class Session(BaseSession):
         config: ConfigProto | None = None,
         credentials: Credentials | None = None,
     ) -> None:
-        """Empty resource containers (all if none is named) on the cluster of `target`, and close its sessions."""
+        """Close all sessions of the server at `target`, and empty containers on the tasks of its cluster.
+
+        Without names it is the default one, with all variables and queues that no `tf.container` put elsewhere.
+        """
         target = checked_target(target)
         transport.connection_to(target)(target, config, credentials).reset(list(containers or ()))
 

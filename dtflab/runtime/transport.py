@@ -65,7 +65,7 @@ class MasterInterface(Protocol):
         """Release the session and its partitions."""
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Close all sessions and empty the containers (all of them if none is named) on every task."""
+        """Close all sessions and empty the containers (the default one if none is named) on every task."""
 
     def list_devices(self, handle: str) -> list[DeviceAttributes]:
         """The devices of the session."""
@@ -120,18 +120,22 @@ class LocalMaster(MasterInterface, Protocol):
     ) -> list[object]:
         """Run one step. `watch(step)` is called before it begins, so that the caller can cancel it."""
 
-    def steps(self) -> int:
-        """How many steps run, those that take several calls included."""
+    def running(self) -> list[Step]:
+        """The steps that run, those that take several calls included."""
 
 
 Explain = Callable[[errors.OpError | KeyboardInterrupt], BaseException]  # the error as its user should see it
 
 
 class Scope(NamedTuple):
-    """The things that a session has for itself on a task: a cluster that it brings, which names the task; a state."""
+    """The things that a session has for itself on a task: a cluster that it brings, which names the task; a state.
+
+    `files` is the one folder whose files its steps may open, "" for none, because other machines can reach its master.
+    """
 
     server_def: ServerDef | None = None
     isolated: bool = False
+    files: str | None = None
 
 
 SHARED = Scope()  # the state of the task, and its cluster
@@ -173,8 +177,8 @@ class WorkerInterface(Protocol):
     def delete_worker_session(self, session: str) -> None:
         """Forget what a session has for itself; other variables stay."""
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
-        """Keep a partition, ready to run; returns its graph handle."""
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
+        """Keep a partition, ready to run; returns its graph handle. Work here ends by an error that `going` raises."""
 
     def deregister_graph(self, session: str, graph_handle: str) -> None:
         """Forget a partition."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from dtflab.base import errors, events
-from dtflab.base.events import PROCESS, OpenCall, Use
+from dtflab.base.events import PROCESS, Begins, OpenCall, Use
 
 if TYPE_CHECKING:
     from dtflab.graph.node import Node
@@ -28,10 +28,11 @@ _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 
 
 class WatchedMaster:
-    """Reports the calls of `master` (transport.MasterInterface)."""
+    """Reports the calls of `master`, which is at a session's `target` (transport.MasterInterface)."""
 
-    def __init__(self, master: MasterInterface) -> None:
+    def __init__(self, master: MasterInterface, target: str) -> None:
         self._master = master
+        self._target = target
 
     @property
     def task(self) -> str:
@@ -61,6 +62,23 @@ class WatchedMaster:
         metadata: RunMetadata | None = None,
     ) -> list[object]:
         """Run one step; a master in this process also reports which variables the step needed."""
+        begins = Begins(target=self._target, metadata=metadata)
+        for hear in PROCESS.begins:
+            hear(begins)
+        values = self._run_step(handle, feeds, fetches, targets, options, metadata)
+        for hear in PROCESS.traced:
+            hear(begins)
+        return values
+
+    def _run_step(
+        self,
+        handle: str,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: RunOptions | None,
+        metadata: RunMetadata | None,
+    ) -> list[object]:
         detail, local = ", ".join([*fetches, *targets]), self._master.local()
         with _ClientCall(self._master, "RunStep", detail, feeds) as call:
             if local is None:

@@ -66,7 +66,7 @@ class Worker:
     ) -> None:
         """Begin to keep what a session has for itself here."""
         if session not in self._sessions:
-            self._sessions[session] = session_on(self, scope)
+            self._sessions[session] = session_on(self, scope, master_task)
 
     def session(self, handle: str) -> WorkerSession:
         """The session of a handle; one that was not announced shares all."""
@@ -82,9 +82,9 @@ class Worker:
         if found is not None:
             found.close()
 
-    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+    def register_graph(self, session: str, nodes: Sequence[Node], going: Callable[[], object] = bool) -> str:
         """Bind a partition to the session's devices here; returns its graph handle."""
-        return self.session(session).graphs.register(nodes)
+        return self.session(session).graphs.register(nodes, going)
 
     def deregister_graph(self, session: str, graph_handle: str) -> None:
         self.session(session).graphs.deregister(graph_handle)
@@ -167,4 +167,5 @@ class Worker:
         """The task ends: let go of all state."""
         for session in list(self._sessions):
             self.delete_worker_session(session)
-        self.cleanup_all(())
+        for device in self.devices:
+            device.resources.clear()

@@ -4,14 +4,17 @@ Stands for `worker_session.cc`, `session_mgr.cc` and `common_runtime/renamed_dev
 
 Rules: a session uses the devices of its task, and so the variables and queues there, which outlive it. One that brings
 a cluster (`cluster_def`) knows the task, its devices and its peers by other names. An isolated one has a state of its
-own on each device, which ends with it.
+own on each device, which ends with it. Where other machines can reach the master, its limits on files hold on all tasks
+that have none of their own.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from dtflab.files.env import Env, GuardedEnv
 from dtflab.graph import device_spec
 from dtflab.runtime.graph_mgr import GraphMgr
 from dtflab.runtime.transport import SHARED, Scope
@@ -50,15 +53,18 @@ class WorkerSession:
 
 
 class OwnWorkerSession(WorkerSession):
-    """A session with names of its own for tasks and devices, or, if `isolated`, with a state of its own."""
+    """A session with names of its own for tasks and devices, a state of its own, or files of its own to open."""
 
-    def __init__(self, shared: WorkerSession, members: Members | None, isolated: bool) -> None:
-        """`shared` is what it would have otherwise; `members` is the cluster that it brings."""
+    def __init__(self, shared: WorkerSession, members: Members | None, isolated: bool, env: Env | None) -> None:
+        """`shared` is what it would have otherwise; `members` is the cluster that it brings, `env` what it opens."""
         self.pushes = members is None
         self._members = members
         self._isolated = isolated
         task, peers = (shared.task, shared.peers) if members is None else (members.name, members.peer)
         devices = [device.renamed(task, isolated) for device in shared.devices]
+        if env is not None:
+            for device in devices:
+                device.env = env
         super().__init__(task, devices, GraphMgr(devices), peers)
 
     def isolated_devices(self) -> Sequence[Device]:
@@ -69,31 +75,39 @@ class OwnWorkerSession(WorkerSession):
         """Forget the state of its kernels, and end what it had for itself."""
         super().close()
         for device in self.isolated_devices():
-            device.resources.cleanup(())
+            device.resources.clear()
         if self._members is not None:
             self._members.close()
 
 
-def session_on(worker: Worker, scope: Scope) -> WorkerSession:
-    """A session on a worker, with what its scope says."""
+def session_on(worker: Worker, scope: Scope, master: str = "") -> WorkerSession:
+    """A session of `master` on a worker, with what its scope says."""
     shared = WorkerSession(worker.task, worker.devices, worker.graphs, worker.peers)
+    if _files(worker) is not None:
+        scope = scope._replace(files=None)  # the worker's own limits hold
     if scope == SHARED:
         return shared
     members = None
     if worker.join is not None and scope.server_def is not None:
         members = worker.join(scope.server_def, "")
-    return OwnWorkerSession(shared, members, scope.isolated)
+    env = None if scope.files is None else GuardedEnv(master, scope.files if os.path.isdir(scope.files) else None)
+    return OwnWorkerSession(shared, members, scope.isolated, env)
 
 
-def scope_on(task: str, config: ConfigProto) -> Scope:
-    """The things that a session of that config has for itself on a task.
+def scope_on(task: str, config: ConfigProto, master: Worker) -> Scope:
+    """The things that a session of that config has for itself on a task; `master` is the worker of its master's task.
 
     A session that brings a cluster has its own state, too, unless it asks for the servers'.
     """
     shares = config.experimental.share_session_state_in_clusterspec_propagation
     if not config.cluster_def.job:
-        return Scope(None, config.isolate_session_state and not shares)
-    return Scope(server_def(config.cluster_def, task), not shares)
+        return Scope(None, config.isolate_session_state and not shares, _files(master))
+    return Scope(server_def(config.cluster_def, task), not shares, _files(master))
+
+
+def _files(worker: Worker) -> str | None:
+    """The one folder whose files steps on a worker may open, "" for none; None: no limits."""
+    return worker.devices[0].env.folder if worker.devices else None
 
 
 def server_def(cluster: ClusterDef, task: str = "") -> ServerDef:

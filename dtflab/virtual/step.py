@@ -71,7 +71,8 @@ class VirtualStep(Step):
 
     def holds_back(self, work: Any, n: int) -> bool:
         """True for a node that may not run, or whose processor will run it when its turn has come."""
-        if (self.error or self._cancelled_by or self._deadline is not None) and super().holds_back(work, n):
+        may_not = self.error or self._cancelled_by or self._deadline is not None or not work.executor.pace.gate.is_open
+        if may_not and super().holds_back(work, n):
             return True
         plan = self._plans.get(work.executor)
         if plan is None:
@@ -203,6 +204,7 @@ class _Kernel:
             return 0.0
         finally:
             SOURCE.draw = before
+        seconds *= work.executor.pace.factor
         return seconds * step.slowness if plan.task == step.master else seconds
 
     def run(self) -> None:

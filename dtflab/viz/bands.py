@@ -100,7 +100,7 @@ class Bands:
             mine = [event for event in events if event.thread == thread]
             label = thread if len(threads) > 1 else ""
             for i, packed in enumerate(self._packed(mine) or [[]]):
-                idle = self._idle(mine) if label and i == 0 else None
+                idle = self._idle(mine) if label and i == 0 and not mine[0].is_fault else None
                 rows.append(Row("" if i else label, y, ROW, idle, packed, names=self._names(packed)))
                 y += ROW + (NAMES_ROW if rows[-1].names else 0)
         received = [transfer for transfer in self.trace.transfers if transfer.device == device]
@@ -190,7 +190,7 @@ class Bands:
     def _idle(self, events: Iterable[Event]) -> float:
         """The share of the step in which none of the events was running."""
         busy, reached = 0.0, 0.0
-        for event in sorted(events, key=lambda e: e.start):
+        for event in sorted((event for event in events if not event.is_fault), key=lambda e: e.start):
             busy += max(0.0, event.end - max(event.start, reached))
             reached = max(reached, event.end)
         return 1 - busy / self.trace.total

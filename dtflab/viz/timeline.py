@@ -2,7 +2,7 @@
 
 Every device is a band: rows for its threads, with a bar for every op, then rows for what it received, each a bar
 from asking to having, as many of the largest as there is room for. An arrow leads from the op that made a tensor to
-where it arrived, in the sender's colour.
+where it arrived, in the sender's colour. What `dtflab.chaos` did to a task has a row of its own, of dashed bars.
 Every number has a unit; a step without length is an error, not an empty picture.
 """
 
@@ -30,6 +30,7 @@ from dtflab.viz.layout.shapes import Point
 
 MOST_RECORDS = 100_000  # of a step: they take about two seconds
 _SIMULATED = "simulated: NumPy timings"
+_OF_FAULTS = Look("fault", GREY, "", "fault", False)
 MANY_BARS = 2000  # in one row; from here on, those hidden behind others are left out
 
 
@@ -70,7 +71,7 @@ class _Looks(NamedTuple):
     way: Colouring
 
     def of(self, event: Event) -> Look:
-        return self.way.of(event.name, event.device)
+        return _OF_FAULTS if event.is_fault else self.way.of(event.name, event.device)
 
     def of_transfer(self, transfer: Transfer) -> Look:
         """The look of what is waited for: that of the op that made it."""
@@ -107,6 +108,7 @@ def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float,
     samples = [
         *[_OP] * looks.way.by_device,
         *[_PART] * parts,
+        *[_FAULT] * any(event.is_fault for event in bands.trace.details),
         *[_WAIT if looks.way.by_device else _WAIT_OTHERWISE, _WIRE] * bool(bands.trace.transfers),
     ]
     heading = marks.heading(title, _summary(bands), bands.width)
@@ -167,8 +169,9 @@ def _bars(bands: Bands, band: Band, looks: _Looks) -> Markup:
 
 def _bar(event: Event, row: Row, one: Look, x: float, width: float) -> Markup:
     size = {"x": x, "y": row.y + 2, "width": width, "height": row.height - 4, "rx": min(2.5, width / 3)}
-    class_ = "part" if event.part else None
-    return tag("g", tag("title", _event_text(event)), tag("rect", fill=one.colour.fill, class_=class_, **size))
+    class_ = "fault" if event.is_fault else "part" if event.part else None
+    fill = None if event.is_fault else one.colour.fill
+    return tag("g", tag("title", _event_text(event)), tag("rect", fill=fill, class_=class_, **size))
 
 
 def _wait(bands: Bands, transfer: Transfer, row: Row, looks: _Looks) -> Markup:
@@ -226,7 +229,7 @@ def _words(bands: Bands, band: Band, looks: _Looks) -> Markup:
             name = bands.name_inside(event)
             if name:
                 x, width = bands.extent(event)
-                ink = f"fill:{looks.of(event).colour.ink}"
+                ink = None if event.is_fault else f"fill:{looks.of(event).colour.ink}"
                 parts.append(tag("text", name, x=x + width / 2, y=y, class_="s11 mid", style=ink))
         parts += [tag("text", name, x=x, y=y + 16, class_="s11 soft mid halo") for x, name in row.names]
         parts += [_freight(bands, transfer, row) for transfer in row.transfers]
@@ -244,6 +247,7 @@ def _freight(bands: Bands, transfer: Transfer, row: Row) -> Markup:
 
 _OP = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, style="fill:var(--soft)"), "op")
 _PART = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, class_="part", style="fill:var(--soft)"), "part of an op")
+_FAULT = (tag("rect", x=0.5, y=3.5, width=27, height=11, rx=2.5, class_="fault"), "fault of chaos")
 _WAIT = (
     join([
         tag("rect", x=0, y=3, width=28, height=12, rx=2, class_="wait", style="fill:var(--soft);stroke:var(--soft)"),
@@ -268,7 +272,8 @@ _WIRE = (
 def _event_text(event: Event) -> str:
     span = f"{duration(event.duration)}, from {duration(event.start)} to {duration(event.end)}"
     part = f", part {event.part[0]} of {event.part[1]}" if event.part else ""
-    return f"{readable(event.name)} = {event.op}{part}\n{span}"
+    what = event.name if event.is_fault else f"{readable(event.name)} = {event.op}{part}"
+    return f"{what}\n{span}"
 
 
 def _transfer_text(transfer: Transfer) -> str:
@@ -320,7 +325,8 @@ def _tables(step: Trace, looks: _Looks) -> list[Table]:
     tables = [first_rows("Ops", heads, [row(event, event.name) for event in step.events])]
     if step.details:
         details = [row(event, event.called(event.name)) for event in step.details]
-        tables.append(first_rows("Parts and copies", heads, details))
+        with_faults = any(event.is_fault for event in step.details)
+        tables.append(first_rows("Parts, copies and faults" if with_faults else "Parts and copies", heads, details))
     if step.transfers:
         heads = ("tensor", "from", "to", "bytes", "start, µs", "duration, µs")
         ends = [(look(t.source).label, look(t.device).label) for t in step.transfers]

@@ -57,7 +57,31 @@ def function_with(number, inside):
     return made
 
 
+def node_with(op, count, fill, nodes=1):
+    """Nodes with `count` of something in an attribute, where `fill` puts it."""
+    made = GraphDef()
+    made.versions.producer = 1882
+    for i in range(nodes):
+        node = made.node.add(name=f"z{i}", op=op)
+        node.attr["dtype"].type = FLOAT
+        fill(node.attr, count)
+    return made
+
+
+def types(attrs, count):
+    attrs["component_types"].list.type.extend([FLOAT] * count)
+    del attrs["dtype"]
+
+
+def dimensions(attrs, count):
+    for _ in range(count):
+        attrs["shape"].shape.dim.add(size=1)
+
+
 BOMBS = {
+    "a list": lambda: node_with("FIFOQueueV2", 2_000_000, types),
+    "lists of many nodes": lambda: node_with("FIFOQueueV2", 100_000, types, nodes=20),
+    "dimensions": lambda: node_with("Placeholder", 100_000, dimensions),
     "inputs": lambda: graph_def("AddN", "N", HUGE),
     "outputs": lambda: graph_def("Unpack", "num", HUGE),
     "more than TensorFlow takes": lambda: graph_def("Unpack", "num", 1 << 40),
@@ -112,10 +136,29 @@ def test_what_they_are_told():
         nodes_from_proto(BOMBS["inputs"]())
     with pytest.raises(errors.InvalidArgumentError, match=rf"Number of outputs is too big: {HUGE}.*node y0"):
         nodes_from_proto(BOMBS["outputs"]())
+    with pytest.raises(errors.InvalidArgumentError, match=r"attribute has 2000000 elements.*\{\{node z0\}\}"):
+        nodes_from_proto(BOMBS["a list"]())
+    with pytest.raises(errors.InvalidArgumentError, match=r"have 1100000 elements, .* until \{\{node z10\}\}"):
+        nodes_from_proto(BOMBS["lists of many nodes"]())
+    with pytest.raises(errors.InvalidArgumentError, match=r"too many dimensions: 100000, .*\{\{node z0\}\}"):
+        nodes_from_proto(BOMBS["dimensions"]())
     with pytest.raises(ValueError, match="Number of outputs is too big"):
         tf.import_graph_def(BOMBS["outputs"]())
     with pytest.raises(errors.InvalidArgumentError, match="float, float, float' do not match 1 inputs"):
         nodes_from_proto(graph_def("AddN", "N", 3))
+
+
+def test_a_shape_has_as_many_dimensions_as_in_tensorflow(real_tf):
+    for count in (254, 255):
+        graph_def, answers = node_with("Placeholder", count, dimensions), []
+        for library in (real_tf, tf):
+            with library.Graph().as_default():
+                try:
+                    library.import_graph_def(library.GraphDef.FromString(graph_def.SerializeToString()))
+                    answers.append(None)
+                except ValueError as error:
+                    answers.append(type(error))
+        assert answers == [None if count == 254 else ValueError] * 2
 
 
 def test_lists_of_a_size_that_programs_have_are_taken():

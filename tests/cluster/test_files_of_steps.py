@@ -12,6 +12,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.cluster import inprocess
+from dtflab.cluster.addresses import free_addresses
 from dtflab.files.bundle_writer import BundleWriter
 from dtflab.files.checkpoint_v1 import write_v1
 from dtflab.files.tensor_slice import TensorSlice
@@ -142,6 +144,72 @@ LISTS = {
 
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+# -- tasks of one cluster -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["direct", "wire"])
+def behind(request, places):
+    """Make a task that other machines reach, and one on loopback, behind it; from one to the other in both ways."""
+    servers = []
+
+    def make(allow_files=None, files_behind=None):
+        port, there = free_addresses(1)[0].partition(":")[2], free_addresses(1)
+        spec = {"worker": [f"some.name.invalid:{port}"], "ps": there}
+        front = tf.train.Server(spec, "worker", 0, bind=f"0.0.0.0:{port}", insecure=True, allow_files=allow_files)
+        ps = tf.train.Server(spec, "ps", 0, allow_files=files_behind)
+        servers.extend([front, ps])
+        if request.param == "wire":
+            inprocess.withdraw(ps.task.address, ps.task)
+        return front, ps
+
+    yield make
+    if request.param == "wire":
+        for ps in servers[1::2]:
+            inprocess.publish(ps.task.address, ps.task)
+    for server in servers:
+        server.stop()
+
+
+def on_the_ps(op, path):
+    def make():
+        with tf.device("/job:ps"):
+            return op(str(path))
+
+    return make
+
+
+@pytest.mark.parametrize("op", ["ReadFile", "TextLineDataset", "RestoreV2", "a function of a data set", "ahead"])
+def test_the_limits_of_a_master_go_with_its_steps_to_tasks_on_loopback(behind, places, op):
+    front, ps = behind()
+    file, make = READS[op]
+    error = refused(front, on_the_ps(make, places.outside / file))
+    assert "other machines can reach /job:worker/replica:0/task:0" in error.message
+    step(ps, on_the_ps(make, places.outside / file))  # a session of its own, on loopback
+
+
+def test_files_in_the_folder_of_the_master_are_opened_on_loopback(behind, places):
+    front, _ = behind(allow_files=places.inside)
+    assert step(front, on_the_ps(tf.read_file, places.inside / "text")) == SECRET.encode()
+    error = refused(front, on_the_ps(tf.read_file, places.outside / "text"))
+    assert f"opens only files in {places.inside}" in error.message
+
+
+def test_a_task_with_a_folder_of_its_own_opens_that_one(behind, places):
+    front, _ = behind(allow_files=places.inside, files_behind=places.outside)
+    assert step(front, on_the_ps(tf.read_file, places.outside / "text")) == SECRET.encode()
+    refused(front, on_the_ps(tf.read_file, places.inside / "text"))
+
+
+def test_the_limits_go_with_a_cluster_that_a_session_brings(behind, places):
+    front, ps = behind()
+    spec = tf.train.ClusterSpec({"other": [f"127.0.0.1:{front.task.endpoint.port}", ps.task.address]})
+    config = tf.ConfigProto(cluster_def=spec.as_cluster_def())
+    with tf.Graph().as_default(), tf.device("/job:other/task:1"):
+        found = tf.read_file(str(places.outside / "text"))
+        with tf.Session(over_the_wire(front), config=config) as session, pytest.raises(errors.PermissionDeniedError):
+            session.run(found)
 
 
 # -- each op ------------------------------------------------------------------------------------------------------

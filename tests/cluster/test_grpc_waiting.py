@@ -6,13 +6,17 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.cluster.answering import ServerCall
+from dtflab.graph.apply_op import apply_op
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from tests.cluster.raw_client import a_session
 from tests.cluster.two_tasks import HERE, THERE, edge_key, in_threads, never, until
+from tests.runtime.ops import op
 
 
 def test_two_hundred_waiting_calls_keep_nobody_from_being_served(lab, raw, fresh_graph):
@@ -49,6 +53,46 @@ def test_a_client_that_gives_up_ends_its_step_on_all_tasks(lab, raw, fresh_graph
     until(lambda: lab.waiting() >= 2, "both tasks wait")
     give_up()
     until(lambda: not lab.waiting() and not lab.steps(), "nobody waits")
+
+
+@pytest.mark.parametrize("method", ["RunStep", "RegisterGraph"])
+def test_a_graph_is_registered_only_as_long_as_somebody_waits(lab, raw, fresh_graph, monkeypatch, method):
+    begun, gone, over, bound, answers = threading.Event(), threading.Event(), threading.Event(), [], []
+    was_gone, was_answered = ServerCall.gone, ServerCall.answered
+
+    def is_gone(call, why=None):
+        was_gone(call, why)
+        if call not in answers:  # gRPC also reports the end of a call that was answered
+            gone.set()
+
+    def answered(call):
+        was_answered(call)
+        answers.append(call)
+        if call.is_gone:
+            over.set()
+
+    def bind(node, xp):
+        bound.append(node.name)
+        begun.set()
+        assert gone.wait(60)
+        return lambda: np.float32(0)
+
+    monkeypatch.setattr(ServerCall, "gone", is_gone)
+    monkeypatch.setattr(ServerCall, "answered", answered)
+    with op("Slow() -> (y: float)", None, bind=staticmethod(bind)), tf.device(HERE):
+        both = tf.group(*(apply_op("Slow") for _ in range(2)))
+        if method == "RunStep":
+            request = master_messages.RunStepRequest(session_handle=a_session(raw, fresh_graph), target=[both.name])
+        else:
+            raw("CreateWorkerSession", worker_messages.CreateWorkerSessionRequest(session_handle="s"))
+            request = worker_messages.RegisterGraphRequest(session_handle="s", graph_def=fresh_graph.as_graph_def())
+            for node in request.graph_def.node:
+                node.device = "/job:lab/replica:0/task:0/device:CPU:0"
+        give_up = raw.wire.start(raw.path(method), [request.SerializeToString()])
+        assert begun.wait(60)
+        give_up()
+        assert over.wait(60)
+    assert len(bound) == 1
 
 
 def test_a_client_s_deadline_is_kept(lab, raw, fresh_graph):

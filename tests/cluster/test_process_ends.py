@@ -50,6 +50,7 @@ class Children:
         monkeypatch.setattr(process.subprocess, "Popen", Recorded)
         if programs:  # they can't be asked for their devices
             monkeypatch.setattr(tf.Cluster, "_capacities", lambda cluster: {})
+            monkeypatch.setattr(ProcessTask, "_has_answered", lambda task, seconds: task._ready.wait(seconds))
 
     def note(self, *event):
         if event[0] == "wait" and not self.waits():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
 import pytest
@@ -20,9 +21,31 @@ def test_an_occupied_port_is_an_error_each_time():
                 tf.Cluster({"ps": [address]}, engine="process")
 
 
-def test_processes_need_loopback_addresses():
-    with pytest.raises(ValueError, match=r"engine='process' needs loopback addresses.*machine-a\.example\.com:2222"):
-        tf.Cluster({"ps": ["machine-a.example.com:2222"]}, engine="process")
+@pytest.mark.parametrize(
+    ("jobs", "options", "says"),
+    [
+        ({"ps": ["machine-a.invalid:2222"]}, {}, "machine-a.invalid:2222 is beyond loopback: give credentials=…"),
+        ({"ps": ["machine-a.invalid:2222"]}, {"insecure": True}, "None of the addresses machine-a.invalid:2222 is of"),
+        (
+            {"ps": ["localhost:2222"], "worker": ["machine-a.invalid:2222"]}, {"insecure": True},
+            "/job:ps/task:0 is at localhost:2222, which tasks of other hosts can't reach",
+        ),
+    ],
+)  # fmt: skip
+def test_processes_of_several_hosts_must_be_reached_and_one_must_be_here(jobs, options, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        tf.Cluster(jobs, engine="process", **options)
+
+
+@pytest.mark.parametrize("options", [{"insecure": True}, {"allow_files": "."}])
+def test_tensorflow_servers_have_no_such_options(options):
+    with pytest.raises(ValueError, match="know neither insecure=… nor allow_files=…"):
+        tf.Cluster(worker=1, engine="tensorflow", **options)
+
+
+def test_tensorflow_servers_are_on_loopback():
+    with pytest.raises(ValueError, match=r"engine='tensorflow' needs loopback addresses.*machine-a\.invalid:2222"):
+        tf.Cluster({"ps": ["machine-a.invalid:2222"]}, engine="tensorflow")
 
 
 def test_tensorflow_that_is_not_installed_is_named_with_the_extra(monkeypatch):

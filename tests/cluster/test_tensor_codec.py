@@ -127,6 +127,14 @@ def test_a_handle_as_tensorflows_worker_sends_it() -> None:
     assert tensor_codec.from_proto(proto) == ResourceHandle("d", "c", "n", "t")
 
 
+@pytest.mark.parametrize("item", [np.array(b"pointer", object), np.zeros(4), bytearray(b"ab"), memoryview(b"ab")])
+def test_an_element_that_is_not_text_is_never_sent_as_the_memory_that_it_is(item: Any) -> None:
+    strings = np.empty(2, object)
+    strings[0], strings[1] = b"a", item
+    with pytest.raises(errors.InternalError, match=f"not {type(item).__name__}"):
+        tensor_codec.to_proto(strings)
+
+
 # ---- bytes that are not a message ----
 
 

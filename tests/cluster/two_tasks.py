@@ -19,9 +19,11 @@ from dtflab.base.thread_frames import current_frames
 from dtflab.cluster import inprocess, negotiation, outbox
 from dtflab.cluster.addresses import free_addresses
 from dtflab.cluster.endpoint import Endpoint
+from dtflab.cluster.faults import Faults
 from dtflab.cluster.master_stub import MasterStub
 from dtflab.cluster.worker_stub import WorkerStub
 from dtflab.graph.apply_op import apply_op
+from dtflab.machine.clock import REAL
 from dtflab.runtime import transport
 from dtflab.runtime.local import make_devices
 from dtflab.runtime.master import Master
@@ -38,6 +40,7 @@ class Task:
     def __init__(self, number: int, peer: Callable[[int, Task], Any]) -> None:
         self.name = f"/job:lab/replica:0/task:{number}"
         self.address = ""
+        self.faults = Faults(self.name, REAL)
         self.worker = Worker(self.name, make_devices("lab", number), lambda task: peer(int(task[-1]), self))
         workers = {
             f"/job:lab/replica:0/task:{n}": lambda n=n: self.worker if n == number else peer(n, self) for n in (0, 1)

@@ -159,7 +159,7 @@ def of_json(data: bytes, rng: Random) -> bytes:
             case 0 if isinstance(holder, dict):
                 del holder[key]
             case 1 if isinstance(holder[key], int | float):
-                holder[key] = rng.choice((*NUMBERS, -holder[key], holder[key] * 1e6, 1e-300, 10**400))
+                holder[key] = rng.choice((*NUMBERS, -holder[key], holder[key] * 10**6, 1e-300, 10**400))
             case _:
                 anything = (None, True, [], {}, [holder[key]], {"x": holder[key]}, *WORDS, *NUMBERS, 0.5)
                 holder[key] = rng.choice(anything)

@@ -24,6 +24,7 @@ import dtflab as tf
 from dtflab.base import errors
 from dtflab.base.varint import put_varint
 from dtflab.cluster import tensor_codec
+from dtflab.cluster.faults import Setting
 from dtflab.cluster.incoming import graph_of
 from dtflab.datasets import mnist
 from dtflab.files.bundle import BundleReader
@@ -335,6 +336,7 @@ def meta_seeds() -> list[bytes]:
         return [tf.train.export_meta_graph().SerializeToString(deterministic=True)]
 
 
+SETTING = Setting(7, 2.5, ("/job:ps/replica:0/task:0",), {"RecvTensor": 0.25}).as_json()
 STATE = b'model_checkpoint_path: "m-2"\nall_model_checkpoint_paths: "m-1"\nall_model_checkpoint_paths: "m-2"\n'
 
 
@@ -367,6 +369,7 @@ def targets(folder: Path) -> Iterator[dict[str, Target]]:
         "meta_graph": Target(
             meta_seeds(), where, files.import_meta, (ValueError, OSError, errors.NotFoundError), "", 2
         ),
+        "faults": Target([SETTING], mutate.of_json, Setting.from_json, (errors.InvalidArgumentError,), "", 1),
         "points": Target([few_points()], mutate.of_json, read_points, (ValueError,), "", 1),
     }
     parser.session.close()

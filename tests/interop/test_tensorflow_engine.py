@@ -17,6 +17,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.cluster.engines import Processes
 from dtflab.notebook import cluster_view
 from tests.cluster.test_cluster import ended
 from tests.cluster.two_tasks import interrupt_main
@@ -111,6 +112,28 @@ def test_a_lost_task_and_its_restart():
             assert session.run(v) == 1
 
 
+def test_chaos_kills_and_stops_them():
+    with tf.Cluster(worker=1, ps=1, engine="tensorflow") as cluster:
+        with tf.device(PS):
+            v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+        with pytest.raises(
+            ValueError, match=r"slow='ps=4x': the tasks of .* are TensorFlow servers, which can be killed"
+        ):
+            tf.chaos(cluster, slow="ps=4x")
+        session = tf.Session(cluster.target)
+        session.run(v.initializer)
+        with tf.chaos(cluster, stop="ps=0.3s", kill="ps@step3") as chaos:
+            began = cluster.now()
+            assert session.run(v.assign_add(1.0)) == 1.0
+            assert cluster.now() - began > 0.2
+            assert session.run(v) == 1.0
+            with pytest.raises(errors.UnavailableError):
+                session.run(v)
+        assert [event.what for event in chaos.events] == ["stopped", "goes on", "killed"]
+        cluster.restart("ps")  # closing a session with a lost task would wait for it
+        session.close()
+
+
 def test_its_tasks_end_with_their_parent_whatever_happens():
     program = """
 import dtflab as tf, sys
@@ -127,13 +150,13 @@ sys.stdin.read()
 
 
 def test_ctrl_c_while_it_starts(monkeypatch):
-    started, new_task = [], tf.Cluster._new_task
+    started, start = [], Processes.start
 
-    def noted(cluster, job, index):
-        started.append(new_task(cluster, job, index))
+    def noted(*arguments):
+        started.append(start(*arguments))
         return started[-1]
 
-    monkeypatch.setattr(tf.Cluster, "_new_task", noted)
+    monkeypatch.setattr(Processes, "start", noted)
     thread = threading.Thread(target=interrupt_main, args=("wait_ready",))
     thread.start()
     with pytest.raises(KeyboardInterrupt):

@@ -10,8 +10,10 @@ from IPython.core.error import UsageError
 from IPython.utils.capture import capture_output
 
 import dtflab as tf
+from dtflab.base.credentials import Credentials
 from dtflab.cluster.cluster import Cluster
-from dtflab.notebook import cluster_view
+from dtflab.notebook import cluster_view, panel
+from tests.cluster.two_tasks import cluster_over
 from tests.notebook.cells import MODEL, cell, magic, states
 
 
@@ -83,9 +85,12 @@ def test_processes_ask_for_a_token_unless_told_not_to(shell, option, has_token):
         ("--ps x", "invalid int value: 'x'"),
         ("--ps", "expected one argument"),
         ("--pss 1", "unrecognized arguments: --pss"),
-        ("begin", "Unknown verb 'begin': use start, status, stop, restart"),
-        ("start now", "unrecognized arguments: now"),
-        ("--worker 1 --engine ray", "--engine must be one of inprocess, process, tensorflow, not 'ray'"),
+        ("begin", "Unknown verb 'begin': use start, attach, status, stop, restart"),
+        ("start now", "start takes no addresses: 'now'"),
+        ("attach", "attach takes addresses of tasks, and nothing else. For example: %dtf_cluster attach"),
+        ("attach , ", "attach takes addresses of tasks"),
+        ("attach localhost:1 --ps 1", "attach takes addresses of tasks, and nothing else"),
+        ("--worker 1 --engine ray", "--engine must be one of inprocess, process, tensorflow, dask, not 'ray'"),
         ("--job chief", "--job must be NAME=N, not 'chief'"),
         ("--job chief=one", "For example: --job chief=1"),
         ("--worker 1 --gpu K40", "need --gpus, the number per host"),
@@ -110,6 +115,30 @@ def test_wrong_arguments_say_what_is_right_and_stop_nothing(shell, line, says):
     assert states(running) == {"running"}
     assert text.startswith("UsageError: ") and says in text and len(text.splitlines()) == 1
     assert re.search("[Ff]or example:? (%dtf_cluster|--job chief=1|--gpus 2)", text)
+
+
+def test_attach(shell, tmp_path):
+    token = Credentials(token="a-token-of-this-test")
+    token.save(tmp_path)
+    with cluster_over("", ps=1, worker=1, credentials=token) as theirs:
+        before = magic(shell, "%dtf_cluster --worker 1", "before")
+        text = cell(shell, f"%dtf_cluster attach {theirs.tasks[0].address}")
+        assert "asks each caller for its token" in text and states(before) == {"running"}
+        line = ",".join(task.address for task in theirs.tasks)
+        cluster = magic(shell, f"%dtf_cluster attach {line} --credentials {tmp_path}", "cluster")
+        assert states(before) == {"stopped"} and cluster.spec == theirs.spec
+        with capture_output():
+            shown = panel.Panel(cluster)
+        assert "cluster: 2 tasks, started elsewhere" in cluster_view.text(cluster) and "CPU:0" in cluster_view.text(
+            cluster
+        )
+        assert "Detach" in shown.buttons[0].description
+        assert "can't be restarted from here" in cell(shell, "%dtf_cluster restart")
+        text = cell(shell, "%dtf_cluster stop")
+        assert text.startswith(
+            "cluster is detached from /job:ps/task:0, /job:worker/task:0: started elsewhere, they run on.\n"
+        )
+        assert shown not in panel._panels and states(cluster) == {"detached"} and states(theirs) == {"running"}
 
 
 def test_a_task_that_does_not_come_up_is_named(shell):

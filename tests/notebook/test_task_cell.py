@@ -82,7 +82,7 @@ def test_a_semicolon_hides_the_last_value(two):
 def test_await_is_told_and_nothing_runs(two):
     head = "%%dtf_task /job:worker/task:1\nimport asyncio\nran = 1\n"
     shown = cell(two, f"{head}await asyncio.sleep(0)")
-    assert "A cell of %%dtf_task can't await. Put `await …` into a cell of its own" in shown
+    assert "A cell with such a magic can't await. Put `await …` into a cell of its own" in shown
     assert "Error:" in shown and "SyntaxError" not in shown and "ran" not in two.user_ns
     two.run_cell(f"{head}async def program():\n    await asyncio.sleep(0)").raise_error()
     assert two.user_ns["ran"] == 1

@@ -58,14 +58,14 @@ def test_kinds_share_no_names(resources):
     assert [r for _, _, r in resources.items()] == [thing]
 
 
-def test_containers_are_emptied_by_name_or_all_at_once(resources):
+def test_containers_are_emptied_by_name_or_the_default_one_or_all_at_once(resources):
     a, b, c = (resources.lookup_or_create(container, "x", Thing, Thing) for container in ("", "b", "c"))
-    resources.cleanup(["b", "nobody"])
+    resources.cleanup(["b", "nobody", ""])
     assert (a.closed, b.closed, c.closed) == (False, True, False)
-    resources.cleanup([""])
+    resources.cleanup([])
     assert (a.closed, c.closed) == (True, False)
     resources.lookup_or_create("", "no close", int, int)
-    resources.cleanup([])
+    resources.clear()
     assert c.closed and resources.items() == []
 
 

@@ -11,6 +11,7 @@ import dtflab as tf
 from dtflab.cluster.link import Link
 from dtflab.machine import console
 from dtflab.machine.console import listener, say, unheard
+from dtflab.runtime.blocked import Once, Report
 from dtflab.runtime.master import Master
 from dtflab.runtime.runner import Step
 from tests.cluster.two_tasks import HERE, THERE, cluster_over, lab_over, until
@@ -124,6 +125,65 @@ def test_the_client_hears_of_a_queue_in_another_task(wire, said, monkeypatch):
                     until(lambda: sum(line in text for _, text in news) == 2, "it has come")
                 sess.run(put)
             assert found == [2.0]
+
+
+def test_a_tensor_is_not_named_once_its_maker_has_named_the_queue(said, monkeypatch):
+    looked, tell = [], Report._tell
+
+    def noted(report, step, times=1):
+        tell(report, step, times)
+        looked.append((len(report._workers), times))
+
+    monkeypatch.setattr(Report, "_tell", noted)
+    with lab_over("link") as lab:
+        with tf.device(THERE):
+            queue = tf.FIFOQueue(3, tf.float32, name="q", shared_name="q")
+            x, put = queue.dequeue(name="take"), queue.enqueue(1.0)
+        with tf.device(HERE):
+            y = x + 1.0
+        with lab.session() as sess:
+            with running(sess, y) as found:
+                until(lambda: said, "the maker has said it")
+                until(lambda: (2, 2) in looked, "the master has looked twice")
+                sess.run(put)
+            assert found == [2.0]
+    assert len(said) == 1 and "take waits at FIFOQueue 'q'" in said[0]
+
+
+def test_a_way_to_the_person_is_one_way():
+    lines = []
+    once = Once(lines.append)
+    for line in ("a step has been blocked for 1 s: x", "a silent peer", "a step has been blocked for 2 s: y"):
+        once(line)
+    assert lines == ["a step has been blocked for 1 s: x", "a silent peer"]
+    assert len({say, Once(say), Once(say)}) == 1 and Once(say) != once
+
+
+def test_a_partial_run_says_what_it_waits_for(said):
+    queue = tf.FIFOQueue(3, tf.float32, name="letters")
+    y, put = queue.dequeue(name="take") + 1.0, queue.enqueue(1.0)
+    with tf.Session() as sess:
+        handle = sess.partial_run_setup([y], [])
+        found = []
+        thread = threading.Thread(target=lambda: found.append(sess.partial_run(handle, y)))
+        thread.start()
+        until(lambda: said, "it is said")
+        sess.run(put)
+        thread.join()
+    assert "take waits at FIFOQueue 'letters'" in said[0] and found == [2.0]
+
+
+def test_a_step_by_hand_says_what_it_waits_for(said):
+    queue = tf.FIFOQueue(3, tf.float32, name="letters")
+    y, put = queue.dequeue(name="take") + 1.0, queue.enqueue(1.0)
+    with tf.Session() as sess:
+        found = []
+        thread = threading.Thread(target=lambda: found.append(sess.step_through(y).finish()))
+        thread.start()
+        until(lambda: said, "it is said")
+        sess.run(put)
+        thread.join()
+    assert "take waits at FIFOQueue 'letters'" in said[0] and found == [2.0]
 
 
 def test_a_tensor_that_is_pulled_names_the_task_that_owes_it(said):

@@ -13,6 +13,7 @@ from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op
 from dtflab.machine import costs
+from dtflab.runtime import cell_edges
 from tests.cluster.two_tasks import never, until
 from tests.runtime.ops import op
 
@@ -327,3 +328,22 @@ def test_a_chain_that_never_waits_obeys_its_deadline():
         x = tf.matmul(x, x)
     with tf.Session() as session, pytest.raises(tf.errors.DeadlineExceededError):
         session.run(tf.reduce_sum(x), options=tf.RunOptions(timeout_in_ms=20))
+
+
+def test_a_long_chain_of_identities_is_looked_at_once(monkeypatch):
+    """From each node of the chain, all before it could be looked at again: 20,000 took more than 100 s."""
+    looks = []
+
+    class Counted(dict):
+        def __getitem__(self, name):
+            looks.append(name)
+            return super().__getitem__(name)
+
+    monkeypatch.setattr(cell_edges, "by_name", lambda nodes: Counted((node.name, node) for node in nodes))
+    x = tf.get_variable("w", [], use_resource=False, initializer=tf.zeros_initializer())._ref()
+    for _ in range(300):
+        x = tf.identity(x)
+    with tf.Session() as session:
+        session.run("w/Assign")
+        assert session.run(x) == 0
+    assert 300 <= len(looks) <= 4 * 300

@@ -102,6 +102,9 @@ def _cluster(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
         "cluster_machines": lambda: viz.machines(cluster, seen),
         "loads": lambda: viz.loads("Two ways to spread variables", ways),
     }
+    with tf.chaos(cluster, slow="ps:1=3x", stop="worker:1=0.002s", partition="ps:0|worker:0=0.001s"):
+        under_chaos = session.trace(train, feed)
+    found["chaos_timeline"] = lambda: viz.timeline(under_chaos)
     for way in ("device", "job", "phase"):
         found[f"cluster_timeline_by_{way}"] = lambda way=way: viz.timeline(step, color_by=way, graph=loss.graph)
     return found

@@ -19,6 +19,7 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph.op_registry import op
+from dtflab.ops.array_module import filled
 from dtflab.ops.datasets.captured import Captured, captured_functions
 from dtflab.ops.datasets.dataset import GIVES, METADATA, OUTPUTS, Dataset, DatasetOp, Run, number, several
 from dtflab.ops.datasets.elements import Element, Elements, Serial, each_call, next_batch
@@ -76,7 +77,7 @@ def _padded(values: Sequence[Any], shape: list[int], padding: Any, component: in
     sizes = [most if size < 0 else size for size, most in zip(shape, largest, strict=True)]
     if any(most > size for most, size in zip(largest, sizes, strict=True)):
         raise errors.DataLossError.of("Attempted to pad to a smaller size than the input element.")
-    out: Any = np.full((len(values), *sizes), padding.item() if padding.dtype == object else padding, values[0].dtype)
+    out: Any = filled(np, (len(values), *sizes), padding, values[0].dtype)
     for i, value in enumerate(values):
         out[(i, *map(slice, value.shape))] = value if value.ndim else value.item()
     return out

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.array_module import filled
 from dtflab.ops.examples.functions import starts_unknown
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.sparse_arrays import array_of, counted, sparse_rows
@@ -137,7 +138,8 @@ def padded(batch: Batch, key: str, dtype: DType, shape: TensorShape, default: An
                 f"multiple of stride length. Saw {len(row)} values but output shape is: {shape_text(shape)}"
             )
     longest = max((len(row) for row in rows if row is not None), default=0)
-    out = np.full((len(rows), longest), default.item() if default.size else _zero(dtype), dtype.as_numpy_dtype)
+    default = default.item() if default.size else _zero(dtype)
+    out = filled(np, (len(rows), longest), default, dtype.as_numpy_dtype)
     for row, values in zip(out, rows):
         if values is not None:
             row[: len(values)] = array_of(values, dtype)

@@ -14,6 +14,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import constant_value_as_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.array_module import filled
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import free
 from dtflab.ops.indexing import functions as indexing
@@ -38,7 +39,7 @@ class SparseToDense(Op):
             check_order(places, shape)
         elif ((places < 0) | (places >= shape)).any():
             raise invalid(f"Indices are not valid (out of bounds).  Shape: {shape_text(shape.tolist())}")
-        out = xp.full(shape.tolist(), default[()] if isinstance(default, np.ndarray) else default, dtype)
+        out = filled(xp, shape.tolist(), default, dtype)
         if places.shape[1]:
             out[tuple(places.T)] = values
         elif np.size(values):  # a scalar has one place, with no index

@@ -3,7 +3,8 @@
 Reads TensorFlow's StepStats (or a RunMetadata that holds one), as dtflab and real TensorFlow write it; a transfer
 is the node `RecvTensor` on the receiving device, whose label says size, tensor, source and destination. What a device
 does next to its nodes, the parts of a kernel on intra-op threads and a GPU's copies, stands under a name of its own:
-`/device:GPU:0/intra-op`, `/device:GPU:0/memcpy`; so does what is on its way to a device in virtual time, `…/wire`.
+`/device:GPU:0/intra-op`, `/device:GPU:0/memcpy`; so does what is on its way to a device in virtual time, `…/wire`, and
+what `dtflab.chaos` did to its task, `…/chaos`.
 Times are microseconds since the start of the step. Clocks of different machines are taken at their word.
 """
 
@@ -30,6 +31,7 @@ _BFC = re.compile(r"GPU_\d+_bfc$")
 _HIDDEN = {"_SOURCE", "_SINK"}
 _ADDED_OPS = {"_Send", "_Recv", "_HostSend", "_HostRecv", "_Retval"}  # by partitioning and for what is fetched
 MOVED = {"wire": "sent", "memcpy": "copied"}  # what the rows of these names show
+_CHAOS = "chaos"  # the row of faults
 
 
 class Event(NamedTuple):
@@ -56,6 +58,11 @@ class Event(NamedTuple):
     def added(self) -> bool:
         """True for an op that is not one of the graph's own ops but sends, receives or fetches what these made."""
         return self.op in _ADDED_OPS
+
+    @property
+    def is_fault(self) -> bool:
+        """True for what `dtflab.chaos` did to the device's task: nothing runs there."""
+        return self.thread == _CHAOS
 
     def called(self, name: str) -> str:
         """A form of the op's name, with the number of the part if this is one."""

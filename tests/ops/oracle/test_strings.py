@@ -65,6 +65,39 @@ def test_same_refusal(make, kind, words):
     assert both(answer) == (True, True)
 
 
+FILLED = {
+    "fill": lambda tf: tf.fill([2], fed(tf, "z\0")),
+    "join": lambda tf: tf.string_join([tf.fill([2], "ab"), "x"]),
+    "sparse_to_dense": lambda tf: tf.sparse_to_dense([[1]], [2], ["a"], default_value="z\0"),
+    "padded_batch": lambda tf: next_of(tf, tf.data.Dataset.from_tensors(["a"]).padded_batch(1, [2], "z\0")),
+    "parse_example": lambda tf: tf.parse_example(
+        [tf.train.Example().SerializeToString(), example_of(tf, b"a").SerializeToString()],
+        {"a": tf.FixedLenSequenceFeature([], tf.string, default_value="z\0", allow_missing=True)},
+    )["a"],
+}
+
+
+def next_of(tf, dataset):
+    return tf.data.make_one_shot_iterator(dataset).get_next()
+
+
+def example_of(tf, value):
+    feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+    return tf.train.Example(features=tf.train.Features(feature={"a": feature}))
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_a_tensor_filled_with_a_string_holds_that_string(name):
+    """Not arrays of it, whose memory a join would give away, and with the zeros at its end."""
+
+    def answer(tf):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            return repr(sess.run(FILLED[name](tf)).tolist())
+
+    theirs, ours = both(answer)
+    assert ours == theirs
+
+
 def test_a_rewrite_that_refers_to_no_group_is_refused():
     with (
         dtflab.Graph().as_default(),

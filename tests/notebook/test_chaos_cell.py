@@ -1,0 +1,77 @@
+"""`%%dtf_chaos`: a cell in which tasks fail, with what happened below it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+
+from tests.notebook.cells import cell, magic
+
+CELL = """%%dtf_chaos --kill worker:1@step2 --slow ps:0=2x {}
+with tf.device("/job:worker/task:1"):
+    there = tf.Variable(1.0)
+with tf.Session(cluster.target) as sess:
+    sess.run(there.initializer)
+    try:
+        sess.run(there)
+    except tf.errors.UnavailableError as error:
+        lost = str(error)
+len(lost) > 0"""
+
+
+@pytest.fixture
+def two(shell):
+    magic(shell, "%dtf_cluster --ps 1 --worker 2", "cluster")
+    return shell
+
+
+def test_tasks_fail_in_the_cell(two):
+    shown = cell(two, CELL.format(""))
+    assert "/job:worker/replica:0/task:1" in two.user_ns["lost"] and two.user_ns["_"] is True
+    for text in ("Chaos in cluster: 3 events, 2 steps", "slow              ps:0      2x", "killed            worker:1"):
+        assert text in shown
+    assert two.user_ns["cluster"].chaos is None
+    states = [state for _, _, state in two.user_ns["cluster"].rows()]
+    assert states == ["running", "running", "stopped"]
+
+
+def test_quotes_are_for_the_shell(two):
+    shown = cell(two, """%%dtf_chaos --partition "ps|worker:1" --drop 'RunGraph:1' --seed 3\npass""")
+    assert "ps:0 | worker:1" in shown and "RunGraph:1" in shown
+
+
+def test_an_error_of_the_cell_is_shown_as_one_and_the_faults_end(two):
+    shown = cell(two, "%%dtf_chaos --stop worker:0\n1 / 0")
+    assert "ZeroDivisionError" in shown and "stopped" in shown and "goes on" in shown
+    assert two.user_ns["cluster"].chaos is None
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("--kill wroker:1", "--kill='wroker:1' names the task 'wroker:1' (did you mean worker:1?)"),
+        ("--drop RecvTensor", "For example: --drop='RecvTensor:0.1'"),
+        ("--kill", "expected one argument. For example: %%dtf_chaos --kill worker:1@step5"),
+        ("--name other", "No cluster named 'other' is running. Use --name cluster."),
+    ],
+)
+def test_a_wrong_line_says_what_is_right(two, line, says):
+    shown = cell(two, f"%%dtf_chaos {line}\npass")
+    assert "UsageError" in shown and says in shown
+
+
+def test_help_and_completion(two):
+    complete = two.magics_manager.registry["ChaosMagics"].complete
+
+    def offered(line):
+        return complete(None, SimpleNamespace(line=line, symbol=line.split(" ")[-1]))
+
+    assert {"--kill", "--slow", "--drop", "--partition", "--stop", "--seed", "--name"} == {*offered("%%dtf_chaos --")}
+    assert offered("%%dtf_chaos --kill ") == ["ps:0", "worker:0", "worker:1"]
+    assert "RecvTensor:0.1" in offered("%%dtf_chaos --seed 1 --drop ") and offered("%%dtf_chaos --name ") == ["cluster"]
+    assert offered("%%dtf_chaos ") == []
+    with provisionalcompleter():
+        assert "--partition" in {found.text for found in two.Completer.completions("%%dtf_chaos --par", 17)}
+    assert "--drop RecvTensor:0.1" in two.find_cell_magic("dtf_chaos").__doc__
