@@ -215,17 +215,16 @@ class Line {
 
 // A net in the channel above a row: from the row before, to this one, or out to the gutter at the right.
 class Hop {
-  readonly tops = new Set<number>();
-  readonly bottoms = new Set<number>();
-  aside = false;
+  readonly tops: number[] = []; // x
+  readonly bottoms: number[] = [];
+  low = Infinity;
+  high = -Infinity;
   track = -1;
 
-  get low(): number {
-    return Math.min(...this.tops, ...this.bottoms);
-  }
-
-  get high(): number {
-    return this.aside ? Infinity : Math.max(...this.tops, ...this.bottoms);
+  meets(side: number[], x: number): void {
+    if (!side.includes(x)) side.push(x);
+    this.low = Math.min(this.low, x);
+    this.high = Math.max(this.high, x);
   }
 }
 
@@ -350,15 +349,15 @@ class Inside {
     if (closes) {
       this.risers.set(`${strand.net} ${child}`, 0);
       const out = this.hop(begin, `${strand.net}`), back = this.hop(end, `${strand.net}<`);
-      out.tops.add(this.from(strand));
-      back.bottoms.add(this.to(strand));
-      out.aside = back.aside = true;
+      out.meets(out.tops, this.from(strand));
+      back.meets(back.bottoms, this.to(strand));
+      out.high = back.high = Infinity;
       return;
     }
     for (let channel = begin; channel <= end; channel++) {
       const hop = this.hop(channel, `${strand.net}`);
-      hop.tops.add(channel === begin ? this.from(strand) : this.lane(net, channel - 1));
-      hop.bottoms.add(channel === end ? this.to(strand) : this.lane(net, channel));
+      hop.meets(hop.tops, channel === begin ? this.from(strand) : this.lane(net, channel - 1));
+      hop.meets(hop.bottoms, channel === end ? this.to(strand) : this.lane(net, channel));
     }
   }
 

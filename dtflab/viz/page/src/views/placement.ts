@@ -27,8 +27,10 @@ export function placement(picture: Picture, data: Placement): void {
 class Live {
   private readonly nest: Nest;
   private readonly graph = svg("g", { class: "live" });
+  private readonly frames = svg("g", {});
   private readonly lines = svg("g", { class: "lines" });
   private readonly lit = svg("g", { class: "lit" });
+  private readonly boxes = svg("g", {});
   private readonly search = element("input", "dtf-search");
   private readonly shapes = new Map<Block, SVGGElement>(); // what is drawn of each block
   private readonly blocks = new WeakMap<Element, Block>();
@@ -52,6 +54,7 @@ class Live {
     edges.target.forEach((op, i) => this.incoming[op]!.push(i));
     this.own = Number(picture.svg.getAttribute("width")) / picture.svg.viewBox.baseVal.width;
     this.least = parseFloat(picture.svg.style.minWidth) / Number(picture.svg.getAttribute("width"));
+    this.graph.append(this.frames, this.lines, this.lit, this.boxes);
     picture.svg.querySelector(".still")?.replaceWith(this.graph);
     picture.svg.setAttribute("role", "group"); // an image has no buttons
     picture.root.removeAttribute("tabindex");
@@ -319,17 +322,21 @@ class Live {
     picture.svg.style.minWidth = `${whole * this.own * this.least}px`;
     set(picture.svg.querySelector(".card")!, { width: whole, height: tall });
     set(this.graph, { transform: `translate(${(whole - 2 * MARGIN - width) / 2} ${data.top})` });
+    const hadFocus = this.graph.contains(document.activeElement);
     const before = new Map(this.shapes);
     this.shapes.clear();
-    for (const block of nest.root.seen()) if (block.parent) this.shapes.set(block, this.shape(block, before.get(block)));
-    const open = [...this.shapes.keys()].filter((block) => block.isOpen), closed = [...this.shapes.keys()].filter((block) => !block.isOpen);
+    for (const block of nest.root.seen()) {
+      if (!block.parent) continue;
+      const shape = this.shape(block, before.get(block));
+      this.shapes.set(block, shape);
+      if (!shape.parentNode) (block.isOpen ? this.frames : this.boxes).append(shape); // what is there stays: its text has been laid out
+    }
+    for (const [block, shape] of before) if (this.shapes.get(block) !== shape) shape.remove();
     this.lines.replaceChildren(...this.paths(nest.strands, () => true));
-    const hadFocus = this.graph.contains(document.activeElement);
-    this.graph.replaceChildren(...open.map((each) => this.shapes.get(each)!), this.lines, this.lit, ...closed.map((each) => this.shapes.get(each)!));
     while (this.at && !this.shapes.has(this.at)) this.at = this.at.parent;
     this.at ??= nest.root.children[0]!;
     for (const [each, shape] of this.shapes) shape.tabIndex = each === this.at ? 0 : -1;
-    if (hadFocus) this.shapes.get(this.at)!.focus({ preventScroll: true }); // what is moved in the page loses it
+    if (hadFocus && !this.graph.contains(document.activeElement)) this.shapes.get(this.at)!.focus({ preventScroll: true });
   }
 
   private shape(block: Block, known: SVGGElement | undefined): SVGGElement {
@@ -380,7 +387,7 @@ class Live {
   }
 
   private button(block: Block, kind: string): SVGGElement {
-    const shape = svg("g", { class: kind, role: "button", "aria-label": this.card(block).slice(0, 2).join(", ") });
+    const shape = svg("g", { class: kind, role: "button", "aria-label": this.heading(block).join(", ") });
     if (block.scope) shape.setAttribute("aria-expanded", String(block.isOpen));
     return shape;
   }
@@ -418,14 +425,18 @@ class Live {
   }
 
   private card(block: Block): string[] {
+    const { ops, texts } = this.data;
+    const [heading, crossing] = [this.heading(block), this.crossing(block)];
+    if (block.scope) return [...heading, ...crossing, block.isOpen ? "click closes it" : "click opens it"];
+    return [...heading, texts[ops.why[block.first]!]!, ...crossing, texts[ops.line[block.first]!]!].filter(Boolean);
+  }
+
+  // What it is, and where.
+  private heading(block: Block): [string, string] {
     const { ops, texts, looks } = this.data;
-    if (block.scope) {
-      const where = block.scope.looks.map(([look, n]) => (block.scope && block.scope.looks.length > 1 ? `${n} on ${looks[look]!.label}` : looks[look]!.label));
-      return [`${name(block)}: ${plural(block.size, "op")}`, where.join(", "), ...this.crossing(block), block.isOpen ? "click closes it" : "click opens it"];
-    }
-    const op = block.first;
-    const lines = [`${ops.name[op]} = ${texts[ops.op[op]!]}`, texts[ops.device[op]!]!, texts[ops.why[op]!]!, ...this.crossing(block), texts[ops.line[op]!]!];
-    return lines.filter(Boolean);
+    if (!block.scope) return [`${ops.name[block.first]} = ${texts[ops.op[block.first]!]}`, texts[ops.device[block.first]!]!];
+    const where = this.looks(block).map(([look, n], _, all) => (all.length > 1 ? `${n} on ${looks[look]!.label}` : looks[look]!.label));
+    return [`${name(block)}: ${plural(block.size, "op")}`, where.join(", ")];
   }
 
   // How many tensors come in from other devices and go out to them.
@@ -472,7 +483,8 @@ function name(block: Block): string {
   return scope.label.includes(" … ") || !scope.name ? scope.label : scope.name.replace(/\/$/, "");
 }
 
-const plural = (count: number, what: string) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : what === "box" ? "es" : "s"}`;
+const numbers = new Intl.NumberFormat("en");
+const plural = (count: number, what: string) => `${numbers.format(count)} ${what}${count === 1 ? "" : what === "box" ? "es" : "s"}`;
 const forIt = (closed: Block[]) => (closed.length ? ` Closed to make room: ${closed.map(name).join(", ")}.` : "");
 const tooMany = (block: Block) => `${name(block)} stays closed: with its ${block.children.length} boxes more than ${MOST} would be shown.`;
 
