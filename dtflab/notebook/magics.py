@@ -207,7 +207,9 @@ class DtfMagics(Magics):
     @argument("fetches", nargs="*", help="what to draw, and all that it needs: Python or names; all ops if none")
     @argument("--feed", help="feed_dict, a Python expression: run once, to ask a master in another process")
     @argument("--scope", help="a name scope: only what is in it")
-    @argument("--max-boxes", help="begin with about that many boxes, closed scopes among them; else with a page of them")
+    @argument(
+        "--max-boxes", help="begin with about that many boxes, closed scopes among them; else with a page of them"
+    )
     @_COLOR_BY
     @_SESSION
     @no_var_expand

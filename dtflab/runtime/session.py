@@ -58,6 +58,7 @@ class BaseSession:
     """A client's connection to a master, with the graph that it runs."""
 
     _handle = ""  # of the session that is open there
+    last_metadata: RunMetadata | None = None  # of the newest step that was asked for some
 
     def __init__(
         self,
@@ -134,6 +135,8 @@ class BaseSession:
                 )
             except (errors.OpError, KeyboardInterrupt) as error:
                 raise explained(error, self._graph) from None
+        if run_metadata is not None:
+            self.last_metadata = run_metadata
         return wanted.rebuild(values, self, feeds)
 
     def _check_usable(self) -> None:

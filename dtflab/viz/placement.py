@@ -22,7 +22,7 @@ from dtflab.graph.node_names import readable
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import placement_live
 from dtflab.viz.colouring import Colouring, colouring, of_ops
-from dtflab.viz.data.graph_ops import Edge, Op, edges_of, ops_of
+from dtflab.viz.data.graph_ops import Edge, Op, edges_of, graph_of, ops_of
 from dtflab.viz.data.story import placement_of
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import Look, in_order, look, together
@@ -71,7 +71,7 @@ def placement(
         raise ValueError(f"max_boxes must be at least 1, not {max_boxes}. Leave it out to fill a page.")
     session = placement if isinstance(placement, BaseSession) else None
     graph, placement = _asked(graph, placement)
-    way = colouring(color_by, _whole(graph) if session is None else session.graph, step, phases)
+    way = colouring(color_by, graph_of(graph) if session is None else session.graph, step, phases)
     why = getattr(placement, "reasons", {}) if reasons is None else reasons
     ops = [op._replace(why=why.get(op.name, "")) for op in ops_of(graph, placement)]
     if scope:
@@ -108,12 +108,6 @@ class _Coloured(NamedTuple):
     way: Colouring
     looks: Mapping[str, Look]
     width: float
-
-
-def _whole(graph: Any) -> Any:
-    """The graph that fetches belong to, for facts that a part of it does not show."""
-    found = {part.graph for part in leaves(graph) if isinstance(getattr(part, "graph", None), Graph)}
-    return found.pop() if len(found) == 1 else graph
 
 
 def _on_a_page(coloured: _Coloured) -> _View:
