@@ -20,7 +20,8 @@ from dtflab.viz.layout.shapes import OUT, Box
 from dtflab.viz.scopes import Block, whole
 
 BOX_HEIGHT = 26.0
-MOST_CHILDREN = 64  # of a scope; more are bundled
+SMALL = 200  # ops: a graph that the page can show whole
+MOST_CHILDREN = {True: 64, False: 24}  # of a scope of a small graph and of a large one; more are bundled
 ORDINARY = 0  # the colour of lines that stay on a device; others have one more than the number of the sender's look
 
 
@@ -60,8 +61,7 @@ class _Data:
     def __init__(self, view: View, still: Block) -> None:
         self.view = view
         links = [(edge.source, edge.target) for edge in view.edges]
-        most = max(MOST_CHILDREN, len(still.children))
-        self.root = whole(list(view.ops), links, most)
+        self.root = whole(list(view.ops), links, MOST_CHILDREN[len(view.ops) <= SMALL])
         self.opened = {_base(block) for block in _scopes(still) if block.is_open}
         self.texts, self.looks = Numbers(), Numbers()
         self.number: dict[str, int] = {}  # of an op: its place among the leaves of the tree

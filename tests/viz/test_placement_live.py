@@ -138,4 +138,4 @@ def test_the_data_of_a_large_graph_are_small():
     nodes = [node for i in range(60) for node in mlp(task=i % 4, prefix=f"part{i}/")]
     data = viz.placement(nodes, max_boxes=9)._live()
     assert len(data["ops"]["name"]) > 2000 and len(json.dumps(data)) < 350 * len(nodes)
-    assert max(len(scope["children"]) for scope in scopes(data["tree"])) <= 64
+    assert max(len(scope["children"]) for scope in scopes(data["tree"])) <= 24
