@@ -25,7 +25,7 @@ class Credentials:
     """TLS certificates and a token, for `tf.train.Server`, `tf.Session` and `dtflab.Cluster`.
 
     `ca`, `certificate` and `key` are PEM texts: the authority that the other end's certificate must come from, and what
-    this end shows. With them a connection is TLS. `token` is a secret that a server demands and each call carries.
+    this end shows. With them a connection is TLS. `token` is a secret that both ends of a call prove to have.
     Raises ValueError for a part of the three, and for a token that is short or that no header could carry.
     """
 

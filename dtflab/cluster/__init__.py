@@ -15,12 +15,14 @@ How they answer: `endpoint` (the services of a task at an address), `answering` 
 `master_service` (messages become calls of its master), `worker_service` (and of its worker), `admission` (how many
 steps and sessions at most), `incoming` (graphs that came over a wire), `call_events` (what listeners hear of calls).
 The wires: `grpc_transport` (gRPC, which TensorFlow knows, too), `handshake` (why TLS fails on it), `certs`
-(certificates for TLS), `link` (a faster one between processes of dtflab), `outbox` (what one end of it has to send),
-`negotiation` (how two of them agree on it), `shared_memory` (large messages that it need not copy).
+(certificates for TLS), `proof` (of the token, in plain text), `link` (a faster one between processes of dtflab),
+`outbox` (what one end of it has to send), `negotiation` (how two of them agree on it), `shared_memory` (large messages
+that it need not copy).
 What they carry: `tensor_codec` (tensors), `variant_codec` (lists and optional values), `tensor_response` (the answer to
 a RecvTensor, a pushed tensor), `status` (errors).
 For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
-variable or queue), `views` (what a task reports of itself), `stepping` (stepping through a step in another process).
+variable or queue), `views` (what a task reports of itself), `stepping` (stepping through a step in another process),
+`held_graphs` (the parts of such a step at other tasks).
 Faults on purpose: `chaos` (when they begin and end), `chaos_options` (in which words), `faults` (what a task does under
 them), `chaos_trace` (a step's trace shows them).
 

@@ -48,6 +48,12 @@ def with_port(address: str) -> str:
     return f"{host}:{free_addresses(1)[0].rpartition(':')[2]}"
 
 
+def of_one_family(address: str) -> str:
+    """The address, with localhost as that of IPv4: else another user may have the same port of the other family."""
+    host, _, port = address.rpartition(":")
+    return f"127.0.0.1:{port}" if host == "localhost" else address
+
+
 def check_address(address: str) -> None:
     """InvalidArgumentError unless it is a host and a port."""
     host, _, port = address.rpartition(":")

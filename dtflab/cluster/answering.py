@@ -16,7 +16,7 @@ from dtflab.base.events import PROCESS
 from dtflab.cluster.call_events import ELSEWHERE, call_event, request_of
 from dtflab.cluster.status import status_of
 from dtflab.cluster.tensor_codec import Buffer, Pieces
-from dtflab.machine.console import say
+from dtflab.machine.console import say, tell_to
 
 Answer = tuple[int, str, Pieces]  # a code of `errors` (0: well), its text, the pieces of the answer
 
@@ -93,6 +93,7 @@ def answer(task: str, name: str, method: Method, data: Buffer, call: ServerCall)
         seen = call_event(name, ELSEWHERE, task, request_of(name, data), len(data))
     failed: Exception | None = None
     found: Answer = 0, "", []
+    before = tell_to(call.tell)  # the caller waits for what this thread waits for
     try:
         response = method(data, call)
         found = 0, "", [response] if isinstance(response, bytes) else response
@@ -100,6 +101,7 @@ def answer(task: str, name: str, method: Method, data: Buffer, call: ServerCall)
         failed = error if seen is not None else None  # else it would keep the request until a collection
         found = *status_of(name, error), []
     finally:
+        tell_to(before)
         call.answered()
         if seen is not None:
             seen.received = sum(map(len, found[2]))

@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import ipaddress
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dtflab.base import errors
 from dtflab.base.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate, ExtensionType, GeneralName
 
 _ALWAYS = ("localhost", "127.0.0.1")  # what a server is called on its own machine
+_MOST_DAYS = 36_500  # an authority is valid for ten times as long, and years have four digits
+_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"  # of a host name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +47,8 @@ def main(options: argparse.Namespace) -> None:
         make(options.folder, options.name, options.days)
     except ImportError:
         raise SystemExit("dtflab certs needs the package cryptography: pip install 'dtflab[tls]'") from None
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"dtflab certs: {error}") from None
+    except (errors.OpError, OSError, ValueError) as error:
+        raise SystemExit(f"dtflab certs: {getattr(error, 'message', error)}") from None
     show(f"{options.folder / 'server'}: for tasks, dtflab.Credentials.load or DTFLAB_CREDENTIALS on each host")
     show(f"{options.folder / 'client'}: for programs that open sessions, the same")
     show(f"{options.folder / 'authority'}: keep it to yourself, as its key makes more of both")
@@ -55,8 +59,10 @@ def make(folder: Path, names: Sequence[str] = (), days: int = 365) -> None:
 
     `names` are hosts, by name or IP address, besides localhost. Raises ImportError without the package cryptography.
     """
-    if days < 1:
-        raise ValueError(f"--days must be 1 or more, not {days}.")
+    if not 1 <= days <= _MOST_DAYS:
+        raise ValueError(f"--days must be 1 to {_MOST_DAYS}, not {days}.")
+    for name in names:
+        _name(name)
     authority = _authority(folder / "authority", days)
     for who, hosts in (("server", [*_ALWAYS, *names]), ("client", [])):
         authority.sign(who, hosts, days).save(folder / who)
@@ -96,7 +102,7 @@ def _authority(folder: Path, days: int) -> _Authority:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    if folder.exists():
+    if folder.exists() and any(folder.iterdir()):
         found = Credentials.load(folder)
         old = serialization.load_pem_private_key(found.key.encode(), password=None)
         if not isinstance(old, ec.EllipticCurvePrivateKey):
@@ -142,6 +148,9 @@ def _name(host: str) -> GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
+        if not re.fullmatch(rf"(\*\.)?{_LABEL}(\.{_LABEL})*", host) or len(host) > 253:
+            wanted = "a host name or an IP address, without a port, for example ps.example.com"
+            raise ValueError(f"--name must be {wanted}; not {host!r}.") from None
         return x509.DNSName(host)
 
 

@@ -70,7 +70,8 @@ class Cluster:
 
     `credentials`, a dtflab.Credentials, are what the tasks ask for and show each other. Without any, tasks in processes
     of their own get a new token, so that only sessions of this program, and what has `cluster.credentials`, can call
-    them. `token` is another one; `token=None` admits everybody on this machine, TensorFlow's programs too.
+    them. `token` is another one; `token=None` admits everybody on this machine, TensorFlow's programs too, as
+    `listen=True` does without a `token`.
 
     engine="process" starts the tasks whose addresses are this machine's. For those of other hosts it shows the command
     that starts them there, and waits. A cluster that listens beyond loopback needs `credentials` for TLS, or

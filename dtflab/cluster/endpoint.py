@@ -63,7 +63,7 @@ class Endpoint:
         if self.may_link:
             handlers[negotiation.OPEN] = _of_links("Open", self._open_link)
             handlers[negotiation.CONFIRM] = _of_links("Confirm", lambda data: negotiation.confirm(data, task.address))
-        self._server = Server(task.name, address, handlers, credentials, task.master.clock)
+        self._server = Server(task.name, address, handlers, credentials, task.master.clock, task.address)
         self.port = self._server.port
         self.address = f"{self._host}:{self.port}"
         task.endpoint = self

@@ -15,21 +15,35 @@ from pathlib import Path
 from dtflab.base.credentials import Credentials
 
 _PATIENCE = 2.0  # seconds for each step of a handshake
-_GIVE = "Give tf.Session(target, credentials=…), or name their folder in DTFLAB_CREDENTIALS."
 
 
-def mismatch(address: str, credentials: Credentials) -> str:
-    """Why these credentials and the server at `address` do not fit; "" if they do, or if it does not show."""
+def mismatch(address: str, credentials: Credentials, own: str = "") -> str:
+    """Why the server at `address` and these credentials, of the task `own` here or of a client, do not fit.
+
+    "" if they do, or if it does not show.
+    """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     try:
         with socket.create_connection((host, int(port)), _PATIENCE) as plain:
-            return _shaken(plain, host, credentials)
+            return _shaken(plain, host, credentials, own)
     except OSError:  # nobody is there, or not for long: gRPC has said so
         return ""
 
 
-def _shaken(plain: socket.socket, host: str, credentials: Credentials) -> str:
+def asking(own: str) -> str:
+    """The end that asks, for messages: a task of this process, or a client."""
+    return own or "this program"
+
+
+def give(own: str) -> str:
+    """Advice for that end, if it needs credentials."""
+    if own:
+        return f"Start {own} with tf.train.Server(…, credentials=…), or `dtflab serve … --credentials FOLDER`."
+    return "Give tf.Session(target, credentials=…), or name their folder in DTFLAB_CREDENTIALS."
+
+
+def _shaken(plain: socket.socket, host: str, credentials: Credentials, own: str) -> str:
     """Why a handshake over that connection fails; "" if it does not."""
     try:
         secure = context_of(credentials).wrap_socket(plain, server_hostname=host)
@@ -42,18 +56,18 @@ def _shaken(plain: socket.socket, host: str, credentials: Credentials) -> str:
         return ""
     except ssl.SSLError:
         return (
-            "it speaks plain text, and this program has certificates for TLS. Start it with credentials, too, or use "
-            "none here."
+            f"it speaks plain text, and {asking(own)} has certificates for TLS. Start it with credentials, too, or "
+            f"{asking(own)} without."
             if credentials.is_tls
             else ""
         )
     with secure:
         if not credentials.is_tls:
-            return f"it speaks TLS, and this program has no certificates for that. {_GIVE}"
+            return f"it speaks TLS, and {asking(own)} has no certificates for that. {give(own)}"
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             if secure.recv(1):  # of TLS 1.3: a client's certificate is looked at after the client's part
                 return ""
-    return "it refuses the certificate that this program has shown. Is that of the authority in the server's ca.pem?"
+    return f"it refuses the certificate that {asking(own)} has shown. Is that of the authority in the server's ca.pem?"
 
 
 def context_of(credentials: Credentials) -> ssl.SSLContext:

@@ -45,7 +45,7 @@ class MasterService:
         self._steps = InFlight(task)
         self._callables: dict[tuple[str, int], CallableOptions] = {}
         self._numbers = itertools.count(1)
-        self._stepping = Stepping(task.master)
+        self._stepping = Stepping(task.master, self._steps.check)
 
     def methods(self) -> Mapping[str, Method]:
         """Method name → its function."""

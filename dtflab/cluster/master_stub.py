@@ -60,6 +60,9 @@ class MasterStub:
         data = request if isinstance(request, list) else [request.SerializeToString()]
         return self._wire.call(f"/tensorflow.MasterService/{method}", data, timeout)
 
+    def _start(self, method: str, request: Pieces) -> Callable[[], object]:
+        return self._wire.start(f"/tensorflow.MasterService/{method}", request)
+
     def local(self) -> None:
         """None: the master is in another process."""
 
@@ -161,7 +164,9 @@ class MasterStub:
     ) -> Steps:
         """Begin a step that stands still there before each set; NotImplementedError if the master is TensorFlow's."""
         try:
-            return RemoteSteps(self._call, handle, feeds, fetches, targets, options, metadata, rebuild, explain)
+            return RemoteSteps(
+                self._call, self._start, handle, feeds, fetches, targets, options, metadata, rebuild, explain
+            )
         except errors.UnimplementedError:
             raise NotImplementedError(
                 f"The master at {self._wire.address} is not one of dtflab: it runs its steps in one go. Step through a "

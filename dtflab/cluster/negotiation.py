@@ -1,8 +1,9 @@
 """Negotiation of links: how two processes agree on one, through gRPC, and where it is found again.
 
-Rules: only who may call the task's gRPC service gets a key, and a key opens one link. The port of links is bound where
-gRPC's is; over TLS there are none. A link is also the way back to the task that opened it, and tensors are pushed to
-that, once it has confirmed over gRPC, at its own address, that it did. DTFLAB_WIRE=grpc switches links off,
+Rules: only a process that may call the task's gRPC service gets a key, and a key opens one link. The task answers with
+the welcome that it gave out with the key, since its port or name may be another process's by then. The port of links is
+bound where gRPC's is; over TLS there are none. A link is also the way back to the task that opened it. Tensors are
+pushed to that once it has confirmed over gRPC, at its own address, that it did. DTFLAB_WIRE=grpc switches links off,
 DTFLAB_WIRE=socket their shared memory.
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from functools import partial
 
 from dtflab.base import errors
+from dtflab.cluster.addresses import of_one_family
 from dtflab.cluster.answering import Answer, ServerCall
 from dtflab.cluster.link import End, Link
 from dtflab.cluster.silence import LOOKOUT
@@ -28,9 +30,9 @@ from dtflab.protos.link_pb2 import ConfirmLinkRequest, OpenLinkRequest, OpenLink
 OPEN, CONFIRM = "/dtflab.Links/Open", "/dtflab.Links/Confirm"
 Ask = Callable[[str, bytes, float], bytes]  # (path, request, seconds) over gRPC; raises a class of `errors`
 
-_VERSION = 4
+_VERSION = 5
 _KEY = 32  # bytes
-_KNOWN, _UNKNOWN = b"\1", b"\0"  # the welcome: whether it is clear which task opened the link
+_KNOWN, _UNKNOWN = b"\1", b"\0"  # before the welcome: whether it is clear which task opened the link
 _PATIENCE = 5.0  # seconds for one end to connect and say its key
 _TO_CONFIRM = 2.0  # seconds; less, so that an opener that can't be asked gets its link nevertheless
 _PAUSE = 0.1  # seconds
@@ -90,14 +92,14 @@ def _opened(address: str, ask: Ask, end: End, own: str, token: bytes) -> Link | 
     with contextlib.ExitStack() as undo:
         request = OpenLinkRequest(version=_VERSION, address=own, token=token)
         offered = OpenLinkResponse.FromString(ask(OPEN, request.SerializeToString(), _PATIENCE))
-        connection = undo.enter_context(_connected(address.rpartition(":")[0], offered))
+        connection = undo.enter_context(_connected(of_one_family(address).rpartition(":")[0], offered))
         connection.sendall(offered.key)
-        welcome = connection.recv(1)  # once this process has confirmed, or not
-        if not welcome:
+        answer = _read(connection, 1 + _KEY)  # once this process has confirmed, or not
+        if not secrets.compare_digest(answer[1:], offered.welcome or b"none"):
             return None
         connection.settimeout(None)
         undo.pop_all()
-    return Link(connection, end, address, is_known=welcome == _KNOWN, shares=not _wire())
+    return Link(connection, end, address, is_known=answer[:1] == _KNOWN, shares=not _wire())
 
 
 def _connected(host: str, offered: OpenLinkResponse) -> socket.socket:
@@ -164,7 +166,7 @@ class Listener:
 
     def __init__(self, host: str, own: str, end: End, ask: Callable[[str], Ask]) -> None:
         self._own, self._end, self._ask = own, end, ask
-        self._keys: dict[bytes, OpenLinkRequest] = {}
+        self._keys: dict[bytes, tuple[OpenLinkRequest, bytes]] = {}  # whom each is for, and the welcome
         self._lock = threading.Lock()  # over the keys
         self._is_closed = False
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -185,13 +187,13 @@ class Listener:
         request = OpenLinkRequest.FromString(data)
         if request.version != _VERSION:
             raise errors.UnimplementedError.of(f"This task has links of version {_VERSION}, not {request.version}.")
-        key = secrets.token_bytes(_KEY)
+        key, welcome = secrets.token_bytes(_KEY), secrets.token_bytes(_KEY)
         with self._lock:
-            self._keys[key] = request
+            self._keys[key] = request, welcome
             if len(self._keys) > _MOST_KEYS:
                 del self._keys[next(iter(self._keys))]
         port = self._sockets[0].getsockname()[1]
-        return OpenLinkResponse(port=port, name=self._name, key=key).SerializeToString()
+        return OpenLinkResponse(port=port, name=self._name, key=key, welcome=welcome).SerializeToString()
 
     def _accept(self, listening: socket.socket) -> None:
         while True:
@@ -207,9 +209,9 @@ class Listener:
     def _admit(self, connection: socket.socket) -> None:
         """Admit a connection over which a key comes, and find out whether its task is the one it says it is."""
         try:
-            key = _key_from(connection)
+            key = _read(connection, _KEY)
             with self._lock:
-                opener = self._keys.pop(key, None)
+                opener, welcome = self._keys.pop(key, (None, b""))
             if opener is None or (self._own < opener.address and (self._own, opener.address) in _opening):
                 connection.close()  # of two tasks that open links to each other, one is enough
                 return
@@ -217,7 +219,7 @@ class Listener:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             confirmed = opener.address if self._confirms(opener) else ""
             connection.settimeout(None)
-            connection.sendall(_KNOWN if confirmed else _UNKNOWN)
+            connection.sendall((_KNOWN if confirmed else _UNKNOWN) + welcome)
         except OSError:
             connection.close()
             return
@@ -245,16 +247,16 @@ class Listener:
             listening.close()
 
 
-def _key_from(connection: socket.socket) -> bytes:
-    """The first bytes of a connection, perhaps in pieces; OSError after `_PATIENCE` seconds."""
-    end, key = REAL.now() + _PATIENCE, b""
-    while len(key) < _KEY:
+def _read(connection: socket.socket, count: int) -> bytes:
+    """The first `count` bytes of a connection, perhaps in pieces; OSError after `_PATIENCE` seconds."""
+    end, found = REAL.now() + _PATIENCE, b""
+    while len(found) < count:
         connection.settimeout(max(end - REAL.now(), 0.001))
-        piece = connection.recv(_KEY - len(key))
+        piece = connection.recv(count - len(found))
         if not piece:
             break
-        key += piece
-    return key
+        found += piece
+    return found
 
 
 def _leave_to_parent() -> None:

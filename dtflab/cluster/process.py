@@ -1,9 +1,11 @@
 """The engines that start one operating system process per task, gRPC on loopback: dtflab's servers, or TensorFlow's.
 
-A child reads its credentials from its standard input, and lives as long as that is open. So no table of processes
-shows them, and it ends with its parent whatever happens to that: `stop`, an exception, the end of a kernel, a kill.
+A child reads its task and its credentials from its standard input, and lives as long as that is open. So no table of
+processes shows them, and it ends with its parent whatever happens to that: `stop`, an exception, the end of a kernel, a
+kill.
+On Linux a child that is stopped then (SIGSTOP) is continued, so that it reads the end.
 
-Run as `python -m dtflab.cluster.process ENGINE DEFINITION`, this module is the child.
+Run as `python -m dtflab.cluster.process ENGINE TASK`, this module is the child.
 
 Rule: what the engines differ in is a row of `KINDS`.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import importlib
 import importlib.util
 import json
@@ -127,9 +130,8 @@ class ProcessTask:
         definition.cluster.CopyFrom(spec.as_cluster_def())
         self._ready = REAL.event()  # it serves, or has ended
         self._serves = False
-        encoded = base64.b64encode(definition.SerializeToString()).decode()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "dtflab.cluster.process", engine, encoded],
+            [sys.executable, "-m", "dtflab.cluster.process", engine, device_spec.plain(self.name)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -142,15 +144,15 @@ class ProcessTask:
         the_credentials.remember(self.address, credentials)
         self._deadline = 0.0  # the moment at which it is made to end, once it has been asked
         try:
-            self._give(asdict(credentials), dict(options))
+            self._give(base64.b64encode(definition.SerializeToString()).decode(), asdict(credentials), dict(options))
             self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
         except BaseException:  # Ctrl-C, before any cluster knows the process
             with self._process:
                 self._process.kill()
             raise
 
-    def _give(self, *what: dict[str, Any]) -> None:
-        """Write the credentials and options into the child's standard input; a pipe holds more than they are."""
+    def _give(self, *what: str | dict[str, Any]) -> None:
+        """Write the task, its credentials and options into the child's standard input."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended already, which `wait_ready` says
             print(json.dumps(what, default=os.fspath), file=self._process.stdin, flush=True)
@@ -303,18 +305,31 @@ def _environment(kind: Kind, changes: Mapping[str, str | None]) -> dict[str, str
     return {name: value for name, value in merged.items() if value is not None}
 
 
-def _main(engine: str, encoded: str) -> None:
-    """Be the task that the encoded ServerDef describes, until standard input ends."""
+def _main(engine: str, task: str) -> None:
+    """Be the task that the ServerDef on standard input describes, until that ends."""
+    _continue_at_parents_end()
     mark_lines(_SAID)
+    sys.argv = [task]
+    encoded, credentials, options = json.loads(sys.stdin.readline())
     definition = ServerDef.FromString(base64.b64decode(encoded))
-    sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
-    credentials, options = json.loads(sys.stdin.readline())
     server = KINDS[engine].serve(definition, Credentials(**credentials), **options)
     ready = f"{_READY} at {server.target.partition('://')[2]}\n"
     print(ready, end="", flush=True)  # one write, so no line of another thread's gets into it
     sys.stdin.read()
     REAL.spawn(_end_anyway)
     KINDS[engine].stop(server)
+
+
+def _continue_at_parents_end() -> None:
+    """Have the system send SIGCONT when the parent ends, which does nothing to a process that runs.
+
+    Linux sends it also at the end of the parent's thread that started this process, so it must not be a signal to end.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
+_PR_SET_PDEATHSIG = 1
 
 
 def _end_anyway() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from dtflab.base import errors
 from dtflab.base.credentials import PLAIN, Credentials, own
+from dtflab.cluster.addresses import check_address
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.server import Server
 from dtflab.machine.console import show
@@ -54,6 +55,8 @@ def main(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Serve until the program is asked to end; a wrong option ends it with a sentence and status 2."""
     try:
         server = _started(options)
+    except NotADirectoryError as error:  # --allow-files
+        parser.error(f"{error.strerror}: {error.filename}")
     except (errors.OpError, ValueError, TypeError) as error:
         parser.error(getattr(error, "message", str(error)))
     signal.signal(signal.SIGTERM, _as_ctrl_c)
@@ -68,6 +71,8 @@ def main(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
 
 
 def _started(options: argparse.Namespace) -> Server:
+    if options.bind is not None:
+        check_address(options.bind)
     credentials = own(Credentials.load(options.credentials) if options.credentials else None)
     server = Server(
         _spec(options.cluster), options.job, options.task, start=False, bind=options.bind, insecure=options.insecure,

@@ -20,6 +20,7 @@ from dtflab.machine.clock import REAL, Pool
 
 Tell = Callable[[str], object]  # takes a line for the person who waits
 
+SILENT = "silent for"  # in the reason of a peer that is given up
 LOOKS = 10  # in `timeouts.silence`
 _LONGEST = 60.0  # seconds between two looks
 _pool = Pool(REAL, name="silence")
@@ -76,7 +77,7 @@ class Pulse:
         self._silent += elapsed
         if self._silent >= 2 * timeouts.silence:
             self._begin(None)
-            peer.give_up(f"silent for {2 * timeouts.silence:g} s: stopped, overloaded or out of reach")
+            peer.give_up(f"{SILENT} {2 * timeouts.silence:g} s: stopped, overloaded or out of reach")
         elif self._silent >= timeouts.silence and not self._is_told:
             self._is_told = True
             _tell(awaiting, f"still waiting for {peer.who()}, silent for {timeouts.silence:g} s")

@@ -40,3 +40,10 @@ def raise_stored(response: RunStepResponse | RunGraphResponse) -> None:
     """Raise the error inside an OK answer, if there is one."""
     if response.status_code:
         raise errors.from_code(response.status_code, response.status_error_message)
+
+
+def from_task(task: str, error: errors.OpError) -> errors.OpError:
+    """The error, which names the task that it comes from."""
+    if task not in error.message:
+        error.message = f"From {task}:\n{error.message}"
+    return error

@@ -3,18 +3,20 @@
 Stands for nothing in TensorFlow.
 
 Rules: the step stands still at its master; what crosses between two sets is text (JSON), and at the end the values. A
-step that nobody asks for any more ends with its session.
+step whose client is gone, or lets go of it, is closed; else it ends with its session.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
 from dtflab.cluster.tensor_codec import Buffer, Pieces, parse_named, serialize_named
+from dtflab.machine.clock import REAL
 from dtflab.protos import master_pb2 as messages
 from dtflab.runtime.steps import Counter, Ran, Record, Standing, Steps
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from dtflab.runtime.transport import Explain, Feeds, LocalMaster
 
 Call = Callable[[str, Pieces], Buffer]  # (method, request) → answer; raises a class of `errors`
+Start = Callable[[str, Pieces], Callable[[], object]]  # the same without waiting; the result gives up
 
 
 class _Held:
@@ -31,29 +34,31 @@ class _Held:
 
     def __init__(self, steps: Steps, request: messages.RunStepRequest, response: messages.RunStepResponse) -> None:
         self.steps, self.request, self.response = steps, request, response
+        self.ended = REAL.event()
 
 
 class Stepping:
-    """The master's side: it keeps the steps under way by their numbers."""
+    """The master's side: it keeps the steps under way by their numbers. `check(count)` refuses one too many."""
 
-    def __init__(self, master: LocalMaster) -> None:
-        self._master = master
+    def __init__(self, master: LocalMaster, check: Callable[[int], object]) -> None:
+        self._master, self._check = master, check
         self._numbers = itertools.count(1)
         self._held: dict[int, _Held] = {}
 
     def methods(self) -> Mapping[str, Method]:
         """Method name → its function."""
         return {"StepThrough": self._begin, "NextSet": self._next, "StepNodes": self._nodes, "StepValues": self._values,
-                "CloseStep": self._close}  # fmt: skip
+                "CloseStep": self._close, "AwaitStep": self._await}  # fmt: skip
 
     def forget(self, handle: str) -> None:
         """A session has ended, and its steps with it."""
         for number in [n for n, held in list(self._held.items()) if held.request.session_handle == handle]:
-            self._held.pop(number, None)
+            self._drop(number)
 
     def _begin(self, data: Buffer, call: ServerCall) -> bytes:
         request, feeds = parse_named(messages.RunStepRequest, data, "feed")
         response = messages.RunStepResponse()
+        self._check(len(self._held))
         steps = self._master.step_through(
             request.session_handle, feeds, list(request.fetch), list(request.target), request.options,
             response.metadata, rebuild=lambda values: values, explain=_as_it_is,
@@ -82,9 +87,19 @@ class Stepping:
         self._drop(_request(data)[0])
         return _text({})
 
+    def _await(self, data: Buffer, call: ServerCall) -> bytes:
+        """The client's hold on a step, which lasts as long as this call."""
+        number, _ = _request(data)
+        held = self._found(number)
+        call.on_end(lambda why: held.ended.set())
+        held.ended.wait()
+        self._drop(number)
+        return _text({})
+
     def _drop(self, number: int) -> None:
         if held := self._held.pop(number, None):
             held.steps.close()
+            held.ended.set()
 
     def _found(self, number: int) -> _Held:
         try:
@@ -111,14 +126,15 @@ def _text(value: object) -> bytes:
 
 
 def _state(steps: Steps) -> dict[str, Any]:
-    return {"ready": steps.ready, "waiting": steps.waiting, "counts": steps.counts, "over": steps.over}
+    return {"ready": steps.ready, "waiting": steps.waiting, "counts": steps.counts,
+            "over": steps.over, "unseen": steps.unseen}  # fmt: skip
 
 
 class RemoteSteps(Steps):
     """`Steps` whose step stands still in another process."""
 
     def __init__(
-        self, call: Call, handle: str, feeds: Feeds, fetches: Sequence[str], targets: Sequence[str],
+        self, call: Call, start: Start, handle: str, feeds: Feeds, fetches: Sequence[str], targets: Sequence[str],
         options: RunOptions | None, metadata: RunMetadata | None, rebuild: Callable[[list[object]], object],
         explain: Explain,
     ) -> None:  # fmt: skip
@@ -130,10 +146,15 @@ class RemoteSteps(Steps):
         request = messages.RunStepRequest(session_handle=handle, fetch=fetches, target=targets, options=options)
         self._state = json.loads(bytes(call("StepThrough", serialize_named(request, "feed", feeds))))
         self._is_closed = False
+        self._let_it_go = start("AwaitStep", self._named())
 
     @property
     def error(self) -> BaseException | None:
         return self._failed
+
+    @property
+    def unseen(self) -> list[str]:
+        return list(self._state["unseen"])
 
     @property
     def ready(self) -> list[str]:
@@ -161,6 +182,10 @@ class RemoteSteps(Steps):
             self._is_closed = True
             self._failed = self._failed or (None if self.over else errors.CancelledError.of("The step was closed."))
             self._asked("CloseStep")
+
+    def __del__(self) -> None:
+        if hasattr(self, "_let_it_go") and not sys.is_finalizing():
+            self._let_it_go()
 
     def _named(self, **more: object) -> Pieces:
         return [_text({"number": self._state["number"], **more})]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import re
 import socket
 import threading
@@ -25,8 +26,9 @@ from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.faults import Faults
 from dtflab.cluster.inprocess import Absent, Peer
 from dtflab.cluster.propagation import check_worker, checked, master_in
+from dtflab.cluster.silence import SILENT
 from dtflab.machine.clock import REAL, Clock
-from dtflab.machine.console import say
+from dtflab.machine.console import listener
 from dtflab.machine.device_factory import make_devices
 from dtflab.machine.hosts import THIS_PROCESS, Home, end_program, this_home
 from dtflab.runtime.master import Master
@@ -262,10 +264,16 @@ def _name(job: str, index: int) -> str:
 def await_task(
     ask: Callable[[], object], task: str, address: str, clock: Clock, seconds: float, appeared: Callable[[], object]
 ) -> None:
-    """Ask until the task answers, or until it `appeared` in this process. `task` is "" for a session's target."""
+    """Ask until the task answers, or until it `appeared` in this process. `task` is "" for a session's target.
+
+    UnavailableError after `seconds`, or once the task has accepted connections for 2 × `timeouts.silence` and has never
+    answered.
+    """
     kind, where = ("Task", f"{task} at {address}") if task else ("The session's target", address)
     start = reminded = clock.now()
+    hung_since = math.inf
     while not appeared():
+        asked = clock.now()
         try:
             ask()
             return
@@ -274,18 +282,25 @@ def await_task(
         now = clock.now()
         if now - reminded >= timeouts.notice:  # also if the time is up by now: on a busy machine to ask may take long
             reminded = now
-            say(f"CreateSession still waiting for response from worker: {where}")
+            listener()(f"CreateSession still waiting for response from worker: {where}")
+        reason = _reason(last)
+        is_there = _is_unheard(reason) and _accepts(address)
+        hung_since = min(asked, hung_since) if is_there else math.inf
+        if is_there and (now - start > seconds or now - hung_since >= 2 * timeouts.silence):
+            raise errors.UnavailableError.of(
+                f"{kind} {where} accepts connections but does not answer (for {min(seconds, 2 * timeouts.silence):g} "
+                "s): is it stopped or overloaded?"
+            )
         if now - start > seconds:
-            reason = _reason(last)
-            if reason in _UNHEARD and _accepts(address):
-                raise errors.UnavailableError.of(
-                    f"{kind} {where} accepts connections but does not answer (for {seconds:g} s): is it stopped or "
-                    "overloaded?"
-                )
             raise errors.UnavailableError.of(
                 f"{kind} {where} did not answer within {seconds:g} s ({reason}). {_advice(address)}"
             )
         clock.sleep(min(0.05, seconds))
+
+
+def _is_unheard(reason: str) -> bool:
+    """Whether a task that is stopped may be the reason, too; `silence` has given it up, or gRPC has met nobody yet."""
+    return reason in _UNHEARD or reason.startswith(SILENT)
 
 
 def _accepts(address: str) -> bool:

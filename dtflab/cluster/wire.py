@@ -16,9 +16,10 @@ from dtflab.base import errors
 from dtflab.base.credentials import Credentials
 from dtflab.cluster import handshake
 from dtflab.cluster.connection import Connection, connect
-from dtflab.cluster.grpc_transport import GIVEN_UP
+from dtflab.cluster.grpc_transport import ASKS, GIVEN_UP, UNPROVEN
 from dtflab.cluster.silence import LOOKOUT, Tell
 from dtflab.cluster.tensor_codec import Buffer, Pieces
+from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL, Pool
 from dtflab.machine.console import listener
 
@@ -139,9 +140,30 @@ class Wire:
         if code == errors.UNAVAILABLE and connection is not None:
             connection.may_link = connection.could_link()  # another program may come up there
             was_made = _NEVER_SENT in text and any(words in text for words in _NO_USE)
-            if was_made and (why := handshake.mismatch(self.address, connection.credentials)):
+            if was_made and (why := handshake.mismatch(self.address, connection.credentials, self._own())):
                 return errors.UnauthenticatedError.of(f"{self._peer()} can't be used: {why}")
+        if code == errors.UNAUTHENTICATED:
+            text = self._refused(text)
         return self._failed(code, text)
+
+    def _own(self) -> str:
+        """The task here that asks; "" for a client."""
+        own = None if self._connection is None else self._connection.own
+        return "" if own is None else device_spec.plain(own.name)
+
+    def _refused(self, text: str) -> str:
+        """Why the token of this end and of the other one do not fit, and which end to start with another."""
+        own = self._own()
+        if text == UNPROVEN:
+            return (
+                f"{self._peer()} can't be used: it does not prove that it has the token that {handshake.asking(own)} "
+                "has. It has another one or none, a tunnel leads to it from another port, or the address is another "
+                "program's by now (docs/security.md). All tasks of a cluster and its sessions need one token. "
+                + handshake.give(own)
+            )
+        if own and (found := text.partition(ASKS))[1]:
+            return f"{found[0]}{ASKS}, and {own} has shown none that fits. {handshake.give(own)}"
+        return text
 
     def _failed(self, code: int, text: str) -> errors.OpError:
         # A lost connection is grpc's own message; an unavailable task further away has its name in it.

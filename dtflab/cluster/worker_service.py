@@ -19,6 +19,7 @@ from dtflab.base import errors
 from dtflab.cluster.admission import InFlight, check_sessions
 from dtflab.cluster.answering import Method, ServerCall, as_long_as
 from dtflab.cluster.faults import Setting
+from dtflab.cluster.held_graphs import HeldGraphs
 from dtflab.cluster.incoming import graph_of
 from dtflab.cluster.status import stored
 from dtflab.cluster.tensor_codec import Buffer, Pieces, parse_named, serialize_named
@@ -59,6 +60,7 @@ class WorkerService:
         self._partial: dict[int, _PartialStep] = {}  # by step id
         self._steps: dict[int, str] = {}  # those that have begun here and are not over → their sessions
         self._in_flight = InFlight(task)
+        self._held = HeldGraphs(task, self._begin_held, self._abandon)
 
     def methods(self) -> Mapping[str, Method]:
         """Method name → its function."""
@@ -76,6 +78,7 @@ class WorkerService:
             "MarkRecvFinished": _nothing(messages.MarkRecvFinishedResponse()),
             "Logging": _nothing(messages.LoggingResponse()),
             **{name: partial(self._view, view) for name, view in VIEWS.items()},  # dtflab's own
+            **self._held.methods(),  # dtflab's own, too
             "SetFaults": self._set_faults,
             "Tracing": _unimplemented("Tracing: run a step with RunOptions.FULL_TRACE instead."),
             "RecvBuf": _unimplemented(_NO_COLLECTIVES),
@@ -124,7 +127,9 @@ class WorkerService:
 
     def _abandon(self, step_id: int) -> None:
         self._steps.pop(step_id, None)
-        self._worker.abandon_graph(step_id, errors.AbortedError.of(f"The master of step {step_id} is gone."))
+        gone = errors.AbortedError.of(f"The master of step {step_id} is gone.")
+        self._held.end(step_id, gone)
+        self._worker.abandon_graph(step_id, gone)
 
     def _session(
         self, request: messages.RegisterGraphRequest | messages.DeregisterGraphRequest | RunGraphRequest
@@ -196,6 +201,12 @@ class WorkerService:
             for executor in self._worker.session(request.session_handle).graphs.executors(request.graph_handle):
                 response.partition_graph.add().CopyFrom(nodes_to_proto(executor.nodes))
         return self._received(request, call)
+
+    def _begin_held(self, request: RunGraphRequest, step: Step) -> None:
+        """Start a registered partition that stands still before each set."""
+        self._task.note("HoldGraph", self._session(request).master, request.graph_handle)
+        self._steps[request.step_id] = request.session_handle
+        self._worker.run_graph(request.session_handle, request.graph_handle, step)
 
     def _received(self, request: RunGraphRequest, call: ServerCall) -> _ByKey:
         received = []
@@ -289,6 +300,7 @@ class WorkerService:
 
     def _cleanup_graph(self, data: Buffer, call: ServerCall) -> bytes:
         step_id = messages.CleanupGraphRequest.FromString(data).step_id
+        self._held.end(step_id, errors.CancelledError.of(f"Step {step_id} has ended."))
         self._worker.cleanup_graph(step_id)
         self._partial.pop(step_id, None)
         self._steps.pop(step_id, None)

@@ -22,7 +22,8 @@ from google.protobuf.message import DecodeError
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.events import PROCESS, OpenCall
 from dtflab.cluster.call_events import call_event
-from dtflab.cluster.status import raise_stored
+from dtflab.cluster.held_graphs import RemoteGraph
+from dtflab.cluster.status import from_task, raise_stored
 from dtflab.cluster.tensor_codec import Buffer
 from dtflab.cluster.tensor_response import received
 from dtflab.cluster.wire import Answered, Wire
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from dtflab.protos.step_stats_pb2 import StepStats
     from dtflab.runtime.pushing import PushingRendezvousMgr
     from dtflab.runtime.runner import Step
+    from dtflab.runtime.steps import Elsewhere
 
 T = TypeVar("T")
 
@@ -221,14 +223,30 @@ class WorkerStub:
         if step.traced:
             self._call("Logging", messages.LoggingRequest(enable_rpc_logging=True), timeout=5.0)
         self._tidy()
-        cancel = self._start(
-            "RunGraph", request, lambda data, error: step.post(self._ran, step, data, error), step.tell
-        )
+        part = None if step.elsewhere is None else self._hold(request, step.elsewhere)
+
+        def done(data: Buffer, error: errors.OpError | None) -> None:
+            step.post(self._ran, step, part, data, error)
+
+        cancel = self._start("RunGraph" if part is None else "AwaitGraph", request, done, step.tell)
         step.expect()
         step.on_cancel(lambda error: cancel())
 
-    def _ran(self, step: Step, data: Buffer, error: errors.OpError | None) -> None:
+    def _hold(self, request: messages.RunGraphRequest, elsewhere: Elsewhere) -> RemoteGraph | None:
+        """Have the partition stand still there before each set; None if the task is not one of dtflab."""
+        try:
+            answer = self._call("HoldGraph", request)
+        except errors.UnimplementedError:
+            elsewhere.unseen.append(self.task)
+            return None
+        part = RemoteGraph(self.task, self._start, answer)
+        elsewhere.held.append(part)
+        return part
+
+    def _ran(self, step: Step, part: RemoteGraph | None, data: Buffer, error: errors.OpError | None) -> None:
         """The partition has ended (called by the thread that drives the step)."""
+        if part is not None:
+            part.has_ended = True
         try:
             if error is not None:
                 raise error
@@ -238,9 +256,7 @@ class WorkerStub:
                 response = messages.RunGraphResponse.FromString(data)
             raise_stored(response)
         except errors.OpError as failed:
-            if self.task not in failed.message:
-                failed.message = f"From {self.task}:\n{failed.message}"
-            step.fail(failed)
+            step.fail(from_task(self.task, failed))
         else:
             if step.traced:
                 self._ask_for_transfers(step, response.step_stats)

@@ -4,8 +4,9 @@ Stands for `atomic_write_string_to_file` of `python/lib/io/file_io.py` and the t
 
 Rules: a temporary file is locked as long as its writer lives; however the writer ends, the lock is released. So an
 unlocked file was left behind, and the next writer of the same file removes it; the next checkpoint in the folder, all
-of them. A folder is locked while several files are created or renamed in it, so it must be readable, too. Windows has
-no such locks: there nothing is removed, and two writers of a file must take turns.
+of them. A folder is locked while several files are created or renamed in it, so it must be readable, too. If another
+program keeps it locked, a writer goes on after a second, and removes nothing. Windows has no such locks: there nothing
+is removed, and two writers of a file must take turns.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import contextlib
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from dtflab.files.paths import reported
 
+_PATIENCE_S = 1.0  # for a folder; a writer of ours keeps one for milliseconds
 MARK = ".tempstate-"  # TensorFlow's has no dash: its temporary files have no lock, and are left alone
 
 
@@ -43,15 +46,16 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         with reported(path):
             file.close()
             os.replace(file.name, path)
-            with held(path):
-                remove_leftovers(path)
+            with held(path) as is_locked:
+                if is_locked:
+                    remove_leftovers(path)
 
 
 @contextlib.contextmanager
-def held(path: str) -> Iterator[None]:
-    """Lock the folder of `path`; others wait. Does nothing where folders can't be locked."""
-    with _locked(os.path.dirname(path) or "."):
-        yield
+def held(path: str) -> Iterator[bool]:
+    """Lock the folder of `path`; others wait. False if another program keeps it locked, or it can't be locked."""
+    with _locked(os.path.dirname(path) or ".", _PATIENCE_S) as is_locked:
+        yield is_locked
 
 
 def remove_leftovers(path: str, ending: str = "") -> None:
@@ -67,35 +71,41 @@ def remove_leftovers_in(folder: str, names: str = ".+", wanted: Callable[[str], 
     """
     left = re.compile(names + re.escape(MARK) + "[0-9a-f]+", re.S)
     for path in [os.path.join(folder, name) for name in filter(left.fullmatch, os.listdir(folder or "."))]:
-        with contextlib.suppress(OSError), _locked(path, wait=False):
-            if not wanted(path):
+        with contextlib.suppress(OSError), _locked(path) as is_unused:
+            if is_unused and not wanted(path):
                 _remove(path)
 
 
 if sys.platform == "win32":
 
     @contextlib.contextmanager
-    def _locked(path: str, wait: bool = True) -> Iterator[None]:
-        if not wait:
-            raise BlockingIOError
-        yield
+    def _locked(path: str, patience: float = 0.0) -> Iterator[bool]:
+        yield False
 
 else:
     import fcntl
 
     @contextlib.contextmanager
-    def _locked(path: str, wait: bool = True) -> Iterator[None]:
-        """A lock on a file or folder. Without `wait`, raises OSError if it is taken."""
+    def _locked(path: str, patience: float = 0.0) -> Iterator[bool]:
+        """A lock on a file or folder. False if somebody else keeps it for `patience` seconds, or there are no locks."""
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of that name is not waited for
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # a file system that has none
-                if not wait:
-                    raise
-            yield
+            yield _lock(descriptor, patience)
         finally:
             os.close(descriptor)
+
+    def _lock(descriptor: int, patience: float) -> bool:
+        end = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    return False
+                time.sleep(0.01)
+            except OSError:  # a file system that has none
+                return False
 
 
 def _remove(path: str) -> None:

@@ -53,12 +53,14 @@ class BundleWriter:
     def __init__(self, prefix: str, env: Env = DEFAULT) -> None:
         self._prefix = env.prefix(prefix)
         self._entries: dict[bytes, BundleEntryProto] = {}
-        self._stack = contextlib.ExitStack()
         self._offset = 0
 
     def __enter__(self) -> BundleWriter:
         make_parent(self._prefix)
-        self._file = self._stack.enter_context(new_file(data_path(self._prefix, 0, 1)))
+        with contextlib.ExitStack() as stack:
+            stack.callback(_remove_empty_temp, os.path.dirname(self._prefix))
+            self._file = stack.enter_context(new_file(data_path(self._prefix, 0, 1)))
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -101,6 +103,13 @@ class BundleWriter:
         self._offset += entry.size
 
 
+def _remove_empty_temp(folder: str) -> None:
+    """Remove the folder of a sharded save's parts if its last writer failed, so that nothing is in it."""
+    if folder.endswith("_temp"):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
 def as_array(value: Any) -> Array:
     """A value of the runtime as an array; text is one of objects."""
     if isinstance(value, bytes | str):
@@ -134,7 +143,7 @@ def _publish(prefix: str, data: Sequence[str], entries: dict[bytes, BundleEntryP
         write_table(file, ((key, message.SerializeToString()) for key, message in sorted(everything.items())))
         file.close()
         moves = [*zip(data, shards, strict=True), (file.name, index)]
-        with held(index):
+        with held(index) as is_locked:
             if os.path.exists(index):
                 with open(file.name, "rb") as complete:
                     mark = side_mark(complete)
@@ -143,7 +152,8 @@ def _publish(prefix: str, data: Sequence[str], entries: dict[bytes, BundleEntryP
             for old, new in moves:
                 with reported(old):
                     os.replace(old, new)
-            remove_leftovers_in(os.path.dirname(prefix), wanted=_belongs_to_an_index)
+            if is_locked:
+                remove_leftovers_in(os.path.dirname(prefix), wanted=_belongs_to_an_index)
 
 
 def _belongs_to_an_index(path: str) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar
 
-from dtflab.base import errors
+from dtflab.base import errors, tf_logging as logging
 from dtflab.base.closing import Closing
 from dtflab.files.compression import WINDOW_BITS, InflatingFile
 from dtflab.files.crc import crc32c, mask
@@ -150,8 +150,12 @@ class TFRecordWriter(Closing):
                     file.write(self._compressor.flush())
 
     def __del__(self) -> None:
-        if getattr(self, "_file", None) is not None:
+        if getattr(self, "_file", None) is None:
+            return
+        try:
             self.close()
+        except errors.OpError as error:  # nobody can catch it here
+            logging.warning("The last records of a writer that was not closed are lost: %s", error.message)
 
 
 class RecordReader:

@@ -68,7 +68,7 @@ def listed(attrs: Mapping[str, Any]) -> int:
 
 
 _MAY_HOLD_TENSORS = (np.ndarray, list)
-# What is not counted: a node of a message takes as much memory.
+# Smaller things are not counted: a node of a message takes as much memory.
 _SMALL = 1 << 12  # bytes of a tensor
 _SHORT = 1 << 7  # elements of a list
 

@@ -58,16 +58,24 @@ _mark = ""
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
     """In this block, nobody wants to know what the calls of this thread wait for: a queue runner mostly waits."""
-    _of_thread.is_unheard = True
+    before = tell_to(_ignore)
     try:
         yield
     finally:
-        _of_thread.is_unheard = False
+        tell_to(before)
+
+
+def tell_to(tell: Callable[[str], object]) -> Callable[[str], object]:
+    """From now on, have `tell` say what a call of this thread waits for; returns the function that did before."""
+    before = listener()
+    _of_thread.tell = tell
+    return before
 
 
 def listener() -> Callable[[str], object]:
     """The function that says what a call of this thread waits for."""
-    return _ignore if getattr(_of_thread, "is_unheard", False) else say
+    found: Callable[[str], object] = getattr(_of_thread, "tell", say)
+    return found
 
 
 def _ignore(text: str) -> None:

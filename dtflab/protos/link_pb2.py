@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x64tflab/protos/link.proto\x12\x06\x64tflab\"B\n\x0fOpenLinkRequest\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\x0c\";\n\x10OpenLinkResponse\x12\x0c\n\x04port\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\x0c\"4\n\x12\x43onfirmLinkRequest\x12\r\n\x05token\x18\x01 \x01(\x0c\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"8\n\x15LimitedSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\x0c\x12\x0e\n\x06\x66older\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x64tflab/protos/link.proto\x12\x06\x64tflab\"B\n\x0fOpenLinkRequest\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\r\n\x05token\x18\x03 \x01(\x0c\"L\n\x10OpenLinkResponse\x12\x0c\n\x04port\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\x0c\x12\x0f\n\x07welcome\x18\x04 \x01(\x0c\"4\n\x12\x43onfirmLinkRequest\x12\r\n\x05token\x18\x01 \x01(\x0c\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"8\n\x15LimitedSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\x0c\x12\x0e\n\x06\x66older\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OPENLINKREQUEST']._serialized_start=36
   _globals['_OPENLINKREQUEST']._serialized_end=102
   _globals['_OPENLINKRESPONSE']._serialized_start=104
-  _globals['_OPENLINKRESPONSE']._serialized_end=163
-  _globals['_CONFIRMLINKREQUEST']._serialized_start=165
-  _globals['_CONFIRMLINKREQUEST']._serialized_end=217
-  _globals['_LIMITEDSESSIONREQUEST']._serialized_start=219
-  _globals['_LIMITEDSESSIONREQUEST']._serialized_end=275
+  _globals['_OPENLINKRESPONSE']._serialized_end=180
+  _globals['_CONFIRMLINKREQUEST']._serialized_start=182
+  _globals['_CONFIRMLINKREQUEST']._serialized_end=234
+  _globals['_LIMITEDSESSIONREQUEST']._serialized_start=236
+  _globals['_LIMITEDSESSIONREQUEST']._serialized_end=292
 # @@protoc_insertion_point(module_scope)

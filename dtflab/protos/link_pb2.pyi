@@ -15,14 +15,16 @@ class OpenLinkRequest(_message.Message):
     def __init__(self, version: _Optional[int] = ..., address: _Optional[str] = ..., token: _Optional[bytes] = ...) -> None: ...
 
 class OpenLinkResponse(_message.Message):
-    __slots__ = ("port", "name", "key")
+    __slots__ = ("port", "name", "key", "welcome")
     PORT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
+    WELCOME_FIELD_NUMBER: _ClassVar[int]
     port: int
     name: str
     key: bytes
-    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., key: _Optional[bytes] = ...) -> None: ...
+    welcome: bytes
+    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., key: _Optional[bytes] = ..., welcome: _Optional[bytes] = ...) -> None: ...
 
 class ConfirmLinkRequest(_message.Message):
     __slots__ = ("token", "address")

@@ -24,6 +24,7 @@ from dtflab.ops.blas import BLAS
 
 if TYPE_CHECKING:
     from dtflab.runtime.executor import Executor
+    from dtflab.runtime.steps import Elsewhere
 
 
 class Work(Protocol):
@@ -66,6 +67,7 @@ class Step:
     tell: Callable[[str], object] = staticmethod(say)  # takes a line for the person who waits for the step
     when_blocked: Callable[[Step], object] | None = None  # called once, if this thread waits for `timeouts.notice`
     was_blocked = False
+    elsewhere: Elsewhere | None = None  # if it is run by hand: its parts in other processes
     HELD_FOR = 0.001  # seconds that something may be held while products and loops run
     _held_since = 0.0
 

@@ -264,13 +264,14 @@ class BaseSession:
     ) -> Steps:
         """Begin a step that is run by hand: `next()` runs the nodes that are ready, `finish()` gives what `run` gives.
 
-        The arguments are those of `run`. NotImplementedError for a master of TensorFlow.
+        The arguments are those of `run`. NotImplementedError for a master of TensorFlow. A line says which tasks are
+        TensorFlow's: their parts run through unseen.
         """
         self._check_usable()
         feeds = checked_feeds(self._graph, feed_dict or {})
         wanted = self._resolve(fetches, feeds)
         try:
-            return self._opened().step_through(
+            steps = self._opened().step_through(
                 self._handle,
                 list(zip(wanted.feed_names, feeds.values(), strict=True)),
                 wanted.fetch_names,
@@ -282,6 +283,11 @@ class BaseSession:
             )
         except (errors.OpError, KeyboardInterrupt) as error:
             raise explained(error, self._graph) from None
+        if steps.unseen:
+            from dtflab.machine.console import say
+
+            say(f"Not tasks of dtflab, so their parts of the step run through unseen: {', '.join(steps.unseen)}")
+        return steps
 
     def placed_nodes(self, fetches: object = None) -> list[Node]:
         """The nodes of the session's graph with the devices they were placed on; only those of `fetches` if given.

@@ -12,8 +12,8 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from dtflab.graph.node_names import readable
 
 if TYPE_CHECKING:
     from dtflab.runtime.executor import Executor, Iteration
+    from dtflab.runtime.runner import Step
     from dtflab.runtime.step_through import Place, StepThrough
     from dtflab.runtime.transport import Explain
 
@@ -111,6 +112,111 @@ def described(value: Any) -> str:
     return f"{text} = {' '.join(np.array2string(value, precision=4, separator=', ').split())}" if small else text
 
 
+# -- the parts of a step ---------------------------------------------------------------------------------------
+
+
+class Part(Protocol):
+    """A part of a step that stands still: what runs in this process, or at one task in another."""
+
+    @property
+    def ready(self) -> list[str]:
+        """The nodes of its next set."""
+
+    @property
+    def waiting(self) -> list[str]:
+        """The nodes that were started and wait for something outside."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much each node that is not ready waits for."""
+
+    @property
+    def rows(self) -> tuple[list[Ran], list[Counter]]:
+        """The results of its nodes in the latest set, and the counters they lowered."""
+
+    @property
+    def nodes(self) -> list[Standing]:
+        """The nodes outside of loops; all of them as waiting, whether they have run or not."""
+
+
+class HeldPart(Part, Protocol):
+    """A part at a task in another process. What it is asked, it answers by a post to the step."""
+
+    @property
+    def is_busy(self) -> bool:
+        """True while the step has to wait for it."""
+
+    @property
+    def asks(self) -> list[str]:
+        """The keys of the tensors that its nodes wait for."""
+
+    @property
+    def sent(self) -> list[str]:
+        """The keys of the tensors that it sent to other tasks in the latest set."""
+
+    def advance(self, step: Step) -> None:
+        """Ask it to run its next set."""
+
+    def settle(self, step: Step, keys: Sequence[str]) -> None:
+        """Ask it to wait for the tensors of these keys, and to say how it stands."""
+
+    def await_ready(self, step: Step) -> None:
+        """Ask it to wait until a node is ready."""
+
+    def stop(self, step: Step) -> None:
+        """If it still waits for that, ask it to say how it stands."""
+
+
+class Elsewhere:
+    """The parts of a step by hand in other processes: those `held`, and the tasks where it runs through `unseen`."""
+
+    def __init__(self) -> None:
+        self.held: list[HeldPart] = []
+        self.unseen: list[str] = []
+
+
+class OwnPart:
+    """The part in this process, perhaps of several tasks (Part)."""
+
+    def __init__(self, step: StepThrough) -> None:
+        self._step = step
+        self._loops: dict[Executor, Mapping[str, Frames]] = {}  # of each partition, its nodes'
+
+    @property
+    def ready(self) -> list[str]:
+        return self._names(self._step.held)
+
+    @property
+    def waiting(self) -> list[str]:
+        return self._names(self._step.waiting)
+
+    def _names(self, places: Iterable[Place]) -> list[str]:
+        return [name_of(*place) for place in self._step.in_order(places)]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        living = [work for work in self._step.works() if lives(work)]
+        return {name: n for work in living for name, n in _open_counts(work, self._loops_of(work)).items()}
+
+    @property
+    def rows(self) -> tuple[list[Ran], list[Counter]]:
+        step = self._step
+        states = dict.fromkeys(step.came, "came") | dict.fromkeys(step.ran, "ran")
+        ran = [_ran(place, "waits" if place in step.waiting else states[place]) for place in step.in_order(states)]
+        changed = [(work, before) for work in step.works() if (before := step.before[work]) != work.pending]
+        return ran, [counter for work, before in changed for counter in _counters(work, before)]
+
+    @property
+    def nodes(self) -> list[Standing]:
+        roots = [work for work in self._step.works() if work.frame is None]
+        return [standing for work in roots for standing in _standings(work, self._loops_of(work))]
+
+    def _loops_of(self, work: Iteration) -> Mapping[str, Frames]:
+        if work.executor not in self._loops:
+            self._loops[work.executor] = frames_of(work.executor.nodes)
+        return self._loops[work.executor]
+
+
 # -- reading a step that stands still; a place is a node's number in an iteration of the executor ----------------------
 
 
@@ -178,14 +284,14 @@ def _open_counts(work: Iteration, loops: Mapping[str, Frames]) -> dict[str, int]
     return {name_of(work, n): work.pending[n] for n, x in nodes if work.pending[n] > 0 and loops[x.name] == here}
 
 
-def _standings(work: Iteration, states: Mapping[str, str], loops: Mapping[str, Frames]) -> Iterator[Standing]:
+def _standings(work: Iteration, loops: Mapping[str, Frames]) -> Iterator[Standing]:
     executor = work.executor
     folded = {executor.nodes[n].name for n in executor.constants}
     for node, count in zip(executor.nodes, work.pending, strict=True):
         if not loops[node.name] and node.name not in folded:
             sources = [f"{node.name[:-5]}/send"] if node.name.endswith("/recv") else node.sources()
             left = [name for name in sources if name not in folded]
-            yield Standing(node.name, executor.device.name, states.get(node.name, "waits"), max(0, count), left)
+            yield Standing(node.name, executor.device.name, "waits", max(0, count), left)
 
 
 # -- in hand ---------------------------------------------------------------------------------------------------
@@ -220,7 +326,7 @@ class Steps:
         self._end = end
         self._explained = explained
         self._lock = threading.Lock()
-        self._loops: dict[Executor, Mapping[str, Frames]] = {}  # of each partition, its nodes'
+        self._own = OwnPart(step)
         self._values: list[object] = []  # of the fetches, once they are known
         self._run()
 
@@ -230,38 +336,42 @@ class Steps:
         return self._step.error
 
     @property
+    def unseen(self) -> list[str]:
+        """The tasks whose part runs through in one go: servers of TensorFlow."""
+        return list(self._step.elsewhere.unseen)
+
+    def _parts(self) -> list[Part]:
+        """In the order in which they were started."""
+        held, own_is_at = self._step.elsewhere.held, self._step.position
+        return [*held[:own_is_at], self._own, *held[own_is_at:]]
+
+    @property
     def ready(self) -> list[str]:
         """The nodes that the next set runs. In a loop, `name[2]` is the node in the third turn."""
-        return [name_of(*place) for place in self._step.held]
+        return [name for part in self._parts() for name in part.ready]
 
     @property
     def counts(self) -> dict[str, int]:
         """How many inputs and control inputs each node that is not ready waits for; of loops, in the living turns."""
-        living = [work for work in self._step.before if lives(work)]
-        return {name: n for work in living for name, n in _open_counts(work, self._loops_of(work)).items()}
-
-    def _loops_of(self, work: Iteration) -> Mapping[str, Frames]:
-        if work.executor not in self._loops:
-            self._loops[work.executor] = frames_of(work.executor.nodes)
-        return self._loops[work.executor]
+        return {name: count for part in self._parts() for name, count in part.counts.items()}
 
     @property
     def waiting(self) -> list[str]:
         """The nodes that were started and wait for something outside: a queue, another task."""
-        return [name_of(*place) for place in self._step.waiting]
+        return [name for part in self._parts() for name in part.waiting]
 
     @property
     def over(self) -> bool:
         """True if there is nothing left to run, or the step failed or was closed."""
-        return self._step.error is not None or not (self._step.held or self._step.in_flight)
+        return self._step.over
 
     @property
     def nodes(self) -> list[Standing]:
         """Every node outside of loops, and how it stands. Folded nodes are left out."""
-        roots = [work for work in self._step.before if work.frame is None]
         states = {ran.name: "dead" if ran.state == "dead" else "done" for r in self.records for ran in r.ran}
         states |= dict.fromkeys(self.waiting, "asked") | dict.fromkeys(self.ready, "ready")
-        return [standing for work in roots for standing in _standings(work, states, self._loops_of(work))]
+        standings = [standing for part in self._parts() for standing in part.nodes]
+        return [standing._replace(state=states.get(standing.name, "waits")) for standing in standings]
 
     def next(self, patient: bool = False) -> Record:
         """Run the nodes that are ready, all of them and no other, and say what they did.
@@ -326,11 +436,9 @@ class Steps:
             return record
 
     def _record(self) -> Record:
-        step = self._step
-        ran = [_ran(place, "waits" if place in step.waiting else "ran") for place in step.ran]
-        ran += [_ran(place, "came") for place in step.came if place not in step.ran]
-        changed = [(work, before) for work, before in step.before.items() if before != work.pending]
-        counters = [counter for work, before in changed for counter in _counters(work, before)]
+        rows = [part.rows for part in self._parts()]
+        ran = [one for part_ran, _ in rows for one in part_ran]
+        counters = [counter for _, part_counters in rows for counter in part_counters]
         return Record(len(self.records) + 1, ran, counters, self.ready, self.waiting)
 
     def __iter__(self) -> Iterator[Record]:

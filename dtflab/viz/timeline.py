@@ -132,7 +132,7 @@ def _ground(bands: Bands, band: Band, looks: _Looks) -> Markup:
     x = LABEL_GAP + marks.badge_width(band.look) + 6
     remark = _SIMULATED if band.look.device in bands.trace.simulated else ""
     return join([
-        tag("rect", x=0, y=band.y, width=bands.width, height=band.height, rx=6, class_="band"),
+        tag("rect", x=0, y=band.y, width=bands.width, height=band.height, rx=6, class_="band wide"),
         marks.badge(looks.of_band(band.look), LABEL_GAP, y + 2),
         tag("text", band.look.label, x=x, y=y + 15, class_="b"),
         tag("text", remark, x=x + text_width(band.look.label, 12, bold=True) + 14, y=y + 15, class_="s11"),
@@ -142,7 +142,7 @@ def _ground(bands: Bands, band: Band, looks: _Looks) -> Markup:
 
 def _idle(bands: Bands, y: float, share: float, class_: str) -> Markup:
     text = f"{100 * share:.0f}% idle"
-    return tag("text", text, x=bands.width - LABEL_GAP, y=y + 15, class_=f"s11 end {class_}")
+    return tag("text", text, x=bands.width - LABEL_GAP, y=y + 15, class_=f"s11 end right {class_}")
 
 
 def _grid(bands: Bands) -> Markup:

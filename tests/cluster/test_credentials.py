@@ -171,13 +171,45 @@ def test_a_client_can_not_pass_for_a_server(tls):
 
 
 @pytest.mark.parametrize(
-    "arguments, words", [(["--days", "0"], "--days must be 1 or more, not 0"), ([], "pip install 'dtflab[tls]'")]
+    "arguments, words", [(["--days", "0"], "--days must be 1 to 36500, not 0"), ([], "pip install 'dtflab[tls]'")]
 )
 def test_the_command_says_why_it_can_not(tmp_path, monkeypatch, arguments, words):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(SystemExit) as ended:
         certs_command(monkeypatch, tmp_path / "new", *arguments)
     assert words in str(ended.value)
+
+
+@pytest.mark.parametrize("name", ["", "example.com:2222", "a b", "-a", "a..b", "a/b", "ü.de", ".".join(["a" * 60] * 5)])
+def test_a_name_is_a_host(tls, tmp_path, monkeypatch, name):
+    with pytest.raises(SystemExit, match="--name must be a host name or an IP address, without a port"):
+        certs_command(monkeypatch, tmp_path / "new", f"--name={name}")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["*.example.com", "ps_0", "[::1]", "::1", "10.0.0.1", "a" * 63])
+def test_names_of_hosts(tls, tmp_path, name):
+    certs.make(tmp_path, [name], 36_500)
+    assert Credentials.load(tmp_path / "server").is_tls
+
+
+def test_days_that_no_calendar_has(tls, tmp_path, monkeypatch):
+    with pytest.raises(SystemExit, match="--days must be 1 to 36500, not 1000000"):
+        certs_command(monkeypatch, tmp_path, "--days", "1000000")
+
+
+def test_folders_of_an_authority(tls, tmp_path, monkeypatch):
+    """An empty one is filled; one of other files, or without the key, is refused by a sentence."""
+    (folder := tmp_path / "authority").mkdir()
+    certs_command(monkeypatch, tmp_path)
+    (folder / "key.pem").unlink()
+    with pytest.raises(SystemExit, match="with ca and certificate alone: TLS takes ca, certificate and key"):
+        certs_command(monkeypatch, tmp_path)
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "notes.txt").touch()
+    with pytest.raises(SystemExit, match=r"authority' has none of ca\.pem"):
+        certs_command(monkeypatch, tmp_path)
 
 
 # ---- TLS ----
@@ -249,7 +281,9 @@ def test_a_task_says_which_other_one_has_no_tls(tls):
         inprocess.withdraw(ps.task.address, ps.task)
         with no_patience(), pytest.raises(errors.UnauthenticatedError) as refused:
             one_plus_one(worker.target)
-    assert f"Task /job:ps/replica:0/task:0 at {spec['ps'][0]} can't be used: it speaks plain text" in str(refused.value)
+    text = str(refused.value)
+    assert f"Task /job:ps/replica:0/task:0 at {spec['ps'][0]} can't be used: it speaks plain text" in text
+    assert "/job:worker/task:0 has certificates for TLS" in text and "this program" not in text
 
 
 def test_a_key_of_another_certificate_is_refused_at_once(tls):
@@ -292,6 +326,9 @@ def test_credentials_bind_any_address_only_with_tls(tls, capfd):
 
 # ---- a token ----
 
+NO_TOKEN = "Task /job:worker/replica:0/task:0 asks each caller for its token, and this call has none. "
+NO_PROOF = "can't be used: it does not prove that it has the token that this program has. "
+
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_token_admits_to_both_wires(wire):
@@ -301,8 +338,8 @@ def test_a_token_admits_to_both_wires(wire):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("credentials, found", [(PLAIN, "none"), (OTHER, "another"), (None, "none")])
-def test_a_session_without_the_token_is_refused(wire, credentials, found):
+@pytest.mark.parametrize("credentials, words", [(PLAIN, NO_TOKEN), (OTHER, NO_PROOF), (None, NO_TOKEN)])
+def test_a_session_without_the_token_is_refused(wire, credentials, words):
     """Also next to one that has it, and has a link."""
     with (
         cluster_over(wire, worker=2, credentials=TOKEN) as cluster,
@@ -314,8 +351,7 @@ def test_a_session_without_the_token_is_refused(wire, credentials, found):
             one_plus_one(cluster.target, credentials)
         assert admitted.run(two) == 2
     text = str(refused.value)
-    assert f"Task /job:worker/replica:0/task:0 asks each caller for its token, and this call has {found}." in text
-    assert "token=None" in text and TOKEN.token not in text and OTHER.token not in text
+    assert words in text and TOKEN.token not in text and OTHER.token not in text
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -332,16 +368,39 @@ def test_no_method_answers_without_the_token(wire):
             assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_tasks_without_the_token_are_refused():
+@pytest.mark.parametrize(
+    "of_ps, of_worker, words",
+    [
+        (TOKEN, OTHER, "it does not prove that it has the token that /job:worker/task:0 has"),
+        (TOKEN, PLAIN, "asks each caller for its token, and /job:worker/task:0 has shown none that fits"),
+        (PLAIN, TOKEN, "it does not prove that it has the token that /job:worker/task:0 has"),
+    ],
+)
+def test_tasks_of_one_cluster_need_one_token(of_ps, of_worker, words):
     spec = {"ps": free_addresses(1), "worker": free_addresses(1)}
     with contextlib.ExitStack() as stop:
-        ps = tf.train.Server(spec, "ps", 0, credentials=TOKEN)
+        ps = tf.train.Server(spec, "ps", 0, credentials=of_ps)
         stop.callback(ps.stop)
-        worker = tf.train.Server(spec, "worker", 0, credentials=OTHER)
+        worker = tf.train.Server(spec, "worker", 0, credentials=of_worker)
         stop.callback(worker.stop)
         inprocess.withdraw(ps.task.address, ps.task)
-        with no_patience(), pytest.raises(errors.UnauthenticatedError, match="/job:ps/replica:0/task:0 asks each"):
+        with no_patience(), pytest.raises(errors.UnauthenticatedError, match=words) as refused:
             one_plus_one(worker.target)
+        assert "Start /job:worker/task:0 with tf.train.Server(…, credentials=…)" in str(refused.value)
+
+
+def test_tasks_of_this_process_that_listen_ask_for_a_token_that_is_given():
+    with tf.Cluster(worker=1, listen=True, token=TOKEN.token) as cluster:
+        assert one_plus_one(cluster.target) == 2
+        with pytest.raises(errors.UnauthenticatedError, match="asks each caller for its token"):
+            WorkerStub.at("", cluster.tasks[0].address, PLAIN).get_status()
+        assert WorkerStub.at("", cluster.tasks[0].address, TOKEN).get_status()
+
+
+def test_without_one_they_admit_every_program_of_this_machine():
+    """That is what they listen for."""
+    with tf.Cluster(worker=1, listen=True) as cluster:
+        assert WorkerStub.at("", cluster.tasks[0].address).get_status()
 
 
 def test_sessions_are_reset_with_the_token_alone():

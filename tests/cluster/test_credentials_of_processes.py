@@ -48,7 +48,7 @@ def test_each_cluster_has_a_token_of_its_own(tmp_path):
         cluster.credentials.save(tmp_path)
         admitted = in_a_program(cluster.target, os.environ | {"DTFLAB_CREDENTIALS": str(tmp_path)})
         assert weights(admitted) == LINE
-        with pytest.raises(errors.UnauthenticatedError, match="this call has another"):
+        with pytest.raises(errors.UnauthenticatedError, match="does not prove that it has the token"):
             one_plus_one(cluster.target, other.credentials)
         cluster.kill("ps")
         cluster.restart("ps")
@@ -57,6 +57,7 @@ def test_each_cluster_has_a_token_of_its_own(tmp_path):
         shown += "".join(seen_by_ps(task.pid) for task in cluster.tasks)
         assert cluster.credentials.token not in shown
         address = cluster.tasks[0].address
+        assert address.rpartition(":")[2] not in seen_by_ps(cluster.tasks[1].pid)
     assert the_credentials.at(address) is PLAIN
 
 

@@ -35,6 +35,8 @@ from dtflab.runtime.pushing import PUSHED, PushingRendezvousMgr
 from dtflab.runtime.runner import Step
 from tests.cluster.two_tasks import THERE, Lab, edge_key, lab_over, never, until
 
+_WELCOME = 33  # bytes
+
 
 @pytest.fixture
 def lab():
@@ -192,7 +194,7 @@ def test_a_client_neither_gets_tensors_nor_brings_any(lab, kind):
     offer = offered(lab)
     with next(ways_in(offer)) as connection:
         connection.sendall(offer.key)
-        assert connection.recv(1) == b"\0"
+        assert connection.recv(_WELCOME, socket.MSG_WAITALL) == b"\0" + offer.welcome
         connection.sendall(links_module._FRAME.pack(0, 1, len(KEY), kind) + KEY.encode())
         assert connection.recv(1) == b""
     assert lab.tasks[0].worker.rendezvous._pushes == {} and lab.steps() == 0
@@ -384,7 +386,7 @@ def test_a_link_that_opens_while_its_server_stops_is_closed():
         here.settimeout(60)
         here.sendall(offer.key)
         links._admit(there)
-        assert here.recv(9) == b"\1" and here.recv(1) == b""
+        assert here.recv(_WELCOME) == b"\1" + offer.welcome and here.recv(1) == b""
     assert negotiation.between("here:1", "there:1") is None
 
 
@@ -396,7 +398,7 @@ def test_a_key_may_come_in_pieces():
         def recv(self, size):
             return self.left.pop(0)
 
-    assert negotiation._key_from(Pieces()) == b"x" * 30 + b"yy"
+    assert negotiation._read(Pieces(), 32) == b"x" * 30 + b"yy"
 
 
 def test_an_opener_that_cannot_be_asked_gets_its_link_while_it_waits_for_that():
@@ -414,7 +416,7 @@ def test_an_opener_that_cannot_be_asked_gets_its_link_while_it_waits_for_that():
     with here:
         here.sendall(offer.key)
         links._admit(there)
-        assert here.recv(9) == b"\0" and asked[0] < negotiation._PATIENCE
+        assert here.recv(_WELCOME) == b"\0" + offer.welcome and asked[0] < negotiation._PATIENCE
     links.close()
     assert negotiation.between("here:1", "there:1") is None
 
@@ -430,7 +432,7 @@ def test_only_tasks_of_its_own_cluster_are_known_to_a_task(end, welcome):
     with here:
         here.sendall(offer.key)
         links._admit(there)
-        assert here.recv(9) == welcome
+        assert here.recv(_WELCOME) == welcome + offer.welcome
     links.close()
     until(lambda: negotiation.between("here:1", "there:1") is None, "the link is closed")
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +18,7 @@ from dtflab.cluster import process
 from dtflab.cluster.process import ProcessTask
 from dtflab.machine.clock import REAL
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
-from tests.cluster.two_tasks import interrupt_main
+from tests.cluster.two_tasks import interrupt_main, until
 
 READY = f"print({process._READY!r}, flush=True);"
 OBEDIENT, DEAF, NEVER_READY = READY + "sys.stdin.read()", READY + "time.sleep(600)", "time.sleep(600)"
@@ -150,3 +153,47 @@ def test_ctrl_c_while_sixteen_processes_start(monkeypatch, record_property):
     thread.join()
     record_property("until 16 processes had ended, seconds", f"{time.perf_counter() - moments[0]:.2f}")
     assert len(children.all) == 16 and children.ended()
+
+
+STARTS = """
+import sys, threading
+import dtflab as tf
+
+def start():
+    global cluster
+    cluster = tf.Cluster(ps=1, engine="process")
+
+if sys.argv[1] == "thread":
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+else:
+    start()
+print(cluster.tasks[0].pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def state_of(pid):
+    """The state of a process in the system's words: T if it is stopped, Z once it has ended, "" once that is known."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for a signal, and reads /proc")
+@pytest.mark.parametrize("started_by", ["main", "thread"])
+def test_a_stopped_child_ends_with_its_parent(started_by):
+    command = [sys.executable, "-c", STARTS, started_by]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        child = int(parent.stdout.readline())
+        try:
+            os.kill(child, signal.SIGSTOP)
+            until(lambda: state_of(child) == "T", "the child is stopped")
+            parent.kill()
+            until(lambda: state_of(child) in ("", "Z"), "the child has ended")
+        finally:
+            parent.kill()
+            if state_of(child) not in ("", "Z"):
+                os.kill(child, signal.SIGKILL)

@@ -71,6 +71,11 @@ def test_it_ends_when_it_is_asked_to(name):
         (["--cluster", '{"ps": ["localhost"]}', "--job", "ps"], "host-port pair"),
         (["--cluster", '{"ps": 5}', "--job", "ps"], "job 'ps' must be a list or a dictionary"),
         (["--job", "ps"], "--cluster"),
+        (["--cluster", '{"ps": ["localhost:1"]}', "--job", "ps", "--bind", "nohost"], '"nohost" as a host-port pair'),
+        (
+            ["--cluster", '{"ps": ["localhost:1"]}', "--job", "ps", "--allow-files", "/nonexist"],
+            "allow_files must name an existing folder, in which the server may open files; create it first: /nonexist",
+        ),
         (["--cluster", '{"ps": ["10.0.0.1:2222"]}', "--job", "ps"], "10.0.0.1:2222 is beyond this machine"),
     ],
 )  # fmt: skip

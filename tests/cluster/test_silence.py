@@ -369,3 +369,29 @@ def test_a_stopped_process_is_told_from_one_that_was_not_started(seconds):
             tf.Session(f"grpc://{spec['ps'][0]}") as sess,
         ):
             sess.run(tf.no_op())
+
+
+@pytest.mark.parametrize("wire", ["link", "grpc"])
+def test_a_client_is_told_what_its_masters_calls_wait_for(wire, monkeypatch, capfd):
+    """A session opens, and a step runs for the first time. Over gRPC, the master's process says the lines."""
+    monkeypatch.setattr(tf.timeouts, "silence", 1.0)
+    monkeypatch.setattr(tf.timeouts, "notice", 1.0)
+    said_by = "" if wire == "link" else "/job:worker/task:0: "
+    with using(wire), tf.Cluster(ps=1, worker=1, engine="process") as cluster:
+        with tf.device("/job:ps"):
+            x = tf.constant(1.0) + 1.0
+        with tf.Session(cluster.target) as session:
+            session.run(tf.no_op())
+            os.kill(cluster.task("ps").pid, signal.SIGSTOP)
+            capfd.readouterr()
+            with pytest.raises(tf.errors.UnavailableError, match=r"Task /job:ps.*silent for 2 s"):
+                session.run(x)
+            assert f"{said_by}still waiting for /job:ps/task:0, silent for 1 s" in capfd.readouterr().err.splitlines()
+        with (
+            pytest.raises(tf.errors.UnavailableError, match=r"/job:ps.*accepts connections but does not answer .*2 s"),
+            tf.Session(cluster.target) as other,
+        ):
+            other.run(x)
+        line = f"{said_by}CreateSession still waiting for response from worker: "
+        assert any(said.startswith(line) for said in capfd.readouterr().err.splitlines())
+        os.kill(cluster.task("ps").pid, signal.SIGCONT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import io
 import os
 import re
@@ -114,6 +115,40 @@ def test_records_and_texts(compression, tmp_path, monkeypatch):
             file.write("x" * size)
             file.close()
         file.close()
+
+
+def test_a_writer_that_nobody_closes_says_what_is_lost(tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr(tfrecord.logging, "warning", lambda text, *values: lines.append(text % values))
+    monkeypatch.setattr(tfrecord, "open", Disk(20).open, raising=False)
+    writer = tf.python_io.TFRecordWriter(str(tmp_path / "records"))
+    writer.write(bytes(100))
+    del writer  # an exception would be printed with a traceback: pytest makes an error of that
+    gc.collect()
+    (line,) = lines
+    assert line.startswith("The last records of a writer that was not closed are lost") and "records; No space" in line
+
+
+def test_a_picture(tmp_path, monkeypatch):
+    with tf.Graph().as_default():
+        picture = tf.viz.placement(tf.constant(1.0) + 1.0)
+    picture.save(path := tmp_path / "x.svg")
+    whole = path.read_bytes()
+    monkeypatch.setattr(atomic, "open", Disk(20).open, raising=False)
+    with pytest.raises(errors.ResourceExhaustedError, match=r"x\.svg.*No space left on device"):
+        picture.save(path)
+    assert files(tmp_path) == ["x.svg"] and path.read_bytes() == whole
+
+
+def test_a_sharded_save_leaves_no_folder(tmp_path, monkeypatch):
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.Variable(np.zeros(1000, np.float32))
+        session.run(v.initializer)
+        saver = tf.train.Saver(sharded=True)
+        monkeypatch.setattr(atomic, "open", Disk(1500).open, raising=False)
+        with pytest.raises(errors.ResourceExhaustedError, match="No space left on device"):
+            saver.save(session, str(tmp_path / "model"), write_meta_graph=False)
+    assert files(tmp_path) == []
 
 
 @pytest.fixture

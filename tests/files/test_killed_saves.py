@@ -217,6 +217,26 @@ def test_the_next_checkpoint_removes_what_savers_of_others_left(save, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks of this kind")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+@pytest.mark.parametrize("save", [save_whole, save_shards, save_v1])
+def test_a_program_that_keeps_the_folder_locked_stops_no_save(save, tmp_path, monkeypatch):
+    import fcntl
+
+    monkeypatch.setattr(atomic, "_PATIENCE_S", 0.02)
+    prefix, reader = str(tmp_path / "m"), V1Reader if save is save_v1 else BundleReader
+    left = tmp_path / f"m{atomic.MARK}00"
+    left.write_bytes(b"of a dead writer")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        save(prefix, 1)
+        assert found(prefix, reader) == 1 and left.exists(), "saved; nothing is removed without the lock"
+    finally:
+        os.close(folder)
+    save(prefix, 2)
+    assert found(prefix, reader) == 2 and not left.exists()
+
+
 def test_a_checkpoint_is_deleted_with_what_its_dead_writers_left(tmp_path):
     prefix = str(tmp_path / "m")
     save_whole(prefix, 1.0)

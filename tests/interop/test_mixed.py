@@ -302,3 +302,16 @@ def test_a_tensorflow_master_outlives_a_restart_of_our_task(peers):
         for server in servers.values():
             server.stop()
         process.stop()
+
+
+def test_a_step_through_both_kinds_says_which_part_runs_through_unseen(mixed, capsys):
+    """A master of dtflab holds its own part; TensorFlow's server has no way to stand still."""
+    with tf.device(THEIRS):
+        theirs = tf.negative(tf.placeholder_with_default(2.0, [], name="x"), name="theirs")
+    with tf.device(OURS):
+        ours = tf.multiply(theirs, 3.0, name="ours")
+    with tf.Session(mixed.targets["dtflab"]) as session, session.step_through(ours) as steps:
+        assert steps.unseen == ["/job:worker/replica:0/task:0"]
+        assert "unseen: /job:worker/replica:0/task:0" in capsys.readouterr().err
+        assert steps.finish() == -6.0
+        assert {"ours", "theirs"} & {ran.name for record in steps.records for ran in record.ran} == {"ours"}

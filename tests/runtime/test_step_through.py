@@ -509,7 +509,7 @@ def test_a_step_of_another_process_that_waits_can_be_given_up(elsewhere):
 )
 @pytest.mark.parametrize("method", ["NextSet", "StepNodes", "StepValues", "CloseStep"])
 def test_a_malformed_request_for_a_step_is_an_invalid_argument(method, nonsense):
-    methods = Stepping(None).methods()
+    methods = Stepping(None, lambda count: None).methods()
     if method == "CloseStep" and nonsense == b'{"number": 7}':
         assert methods[method](nonsense, None) == b"{}"  # of a step that is over
         return

@@ -149,8 +149,8 @@ def test_the_drawn_idle_of_devices_and_threads_is_that_of_the_trace():
         idle_in_percent([span for spans in threads.values() for span in spans], total) for threads in ran.values()
     ]
     assert devices == ["77", "32", "10", "0"]
-    assert re.findall(r'class="s11 end b">(\d+)% idle<', picture.svg) == devices
-    assert re.findall(r'class="s11 end soft">(\d+)% idle<', picture.svg) == [
+    assert re.findall(r'class="s11 end right b">(\d+)% idle<', picture.svg) == devices
+    assert re.findall(r'class="s11 end right soft">(\d+)% idle<', picture.svg) == [
         idle_in_percent(spans, total) for threads in ran.values() for spans in threads.values()
     ]
     assert re.findall(r"(\d+)% idle", picture.sentence) == devices

@@ -185,8 +185,9 @@ def remove_checkpoint(
         except errors.NotFoundError:
             logging.warning("'%s' is gone already, possibly because another process is deleting it", path)
     path = local(checkpoint_prefix)
-    with contextlib.suppress(FileNotFoundError), held(path):
-        remove_leftovers(path, ENDING)
+    with contextlib.suppress(FileNotFoundError), held(path) as is_locked:
+        if is_locked:
+            remove_leftovers(path, ENDING)
 
 
 def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base import errors
+from dtflab.base.credentials import Credentials
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_collection, get_default_graph
 from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
@@ -182,8 +183,12 @@ class SingularMonitoredSession(_MonitoredSession):
         checkpoint_dir: str | None = None,
         stop_grace_period_secs: float = 120,
         checkpoint_filename_with_path: str | None = None,
+        *,
+        credentials: Credentials | None = None,
     ) -> None:
-        creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path)
+        creator = ChiefSessionCreator(
+            scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path, credentials=credentials
+        )
         super().__init__(creator, hooks, should_recover=False, stop_grace_period_secs=stop_grace_period_secs)
 
     def raw_session(self) -> Session | None:
@@ -208,6 +213,8 @@ def MonitoredTrainingSession(
     save_checkpoint_steps: int | None = USE_DEFAULT,
     summary_dir: str | None = None,
     save_graph_def: bool = True,
+    *,
+    credentials: Credentials | None = None,
 ) -> MonitoredSession:
     """A MonitoredSession for training: the chief's saves checkpoints and summaries, a worker's waits for the chief.
 
@@ -226,11 +233,12 @@ def MonitoredTrainingSession(
       log_step_count_steps: `global_step/sec` is logged and summarized every N steps.
       summary_dir: where summaries go; `checkpoint_dir` if None.
       save_graph_def: whether to write `graph.pbtxt`, and meta graphs next to checkpoints.
+      credentials: what the server asks for, as of `tf.Session`.
     """
     scaffold = scaffold or Scaffold()
     hooks = list(hooks or [])
     if not is_chief:
-        worker = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
+        worker = WorkerSessionCreator(scaffold, master, config, max_wait_secs, credentials=credentials)
         return MonitoredSession(worker, hooks, stop_grace_period_secs)
     first = list(chief_only_hooks or [])
     summary_dir = summary_dir or checkpoint_dir
@@ -240,7 +248,7 @@ def MonitoredTrainingSession(
     if checkpoint_dir:
         rhythm = _rhythm(save_checkpoint_steps, save_checkpoint_secs, secs=600)
         first += _checkpoint_hooks(checkpoint_dir, scaffold, rhythm, save_graph_def)
-    chief = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
+    chief = ChiefSessionCreator(scaffold, master, config, checkpoint_dir, credentials=credentials)
     return MonitoredSession(chief, first + hooks, stop_grace_period_secs)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 from typing import Any
 
+from dtflab.base.credentials import Credentials
 from dtflab.graph.scopes import get_default_graph
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.runtime.session import Session
@@ -29,26 +30,31 @@ class SessionCreator(abc.ABC):
 class _ScaffoldSessionCreator(SessionCreator):
     """The common base of chief and worker: a Scaffold, and the SessionManager that uses its pieces."""
 
-    def __init__(self, scaffold: Scaffold | None, master: str, config: ConfigProto | None) -> None:
+    def __init__(
+        self, scaffold: Scaffold | None, master: str, config: ConfigProto | None, credentials: Credentials | None
+    ) -> None:
         self._scaffold = scaffold or Scaffold()
         self._session_manager: SessionManager | None = None
         self._master = master
         self._config = config
+        self._credentials = credentials
 
     def _get_session_manager(self) -> SessionManager:
         """The session manager; one, made when the Scaffold is complete."""
         if self._session_manager is None:
             pieces, graph = self._scaffold, get_default_graph()
             ops = pieces.local_init_op, pieces.ready_op, pieces.ready_for_local_init_op
-            self._session_manager = SessionManager(*ops, graph, local_init_feed_dict=pieces.local_init_feed_dict)
+            self._session_manager = SessionManager(
+                *ops, graph, local_init_feed_dict=pieces.local_init_feed_dict, credentials=self._credentials
+            )
         return self._session_manager
 
 
 class ChiefSessionCreator(_ScaffoldSessionCreator):
     """Makes sessions of the chief: restored from the latest checkpoint, else initialized.
 
-    `master` is the session's target, `config` a ConfigProto. The model is restored from the latest checkpoint in
-    `checkpoint_dir` or from `checkpoint_filename_with_path`, not both.
+    `master` is the session's target, `config` a ConfigProto; `credentials` are those of tf.Session. The model is
+    restored from the latest checkpoint in `checkpoint_dir` or from `checkpoint_filename_with_path`, not both.
     """
 
     def __init__(
@@ -58,8 +64,10 @@ class ChiefSessionCreator(_ScaffoldSessionCreator):
         config: ConfigProto | None = None,
         checkpoint_dir: str | None = None,
         checkpoint_filename_with_path: str | None = None,
+        *,
+        credentials: Credentials | None = None,
     ) -> None:
-        super().__init__(scaffold, master, config)
+        super().__init__(scaffold, master, config, credentials)
         self._checkpoint_dir = checkpoint_dir
         self._checkpoint_filename_with_path = checkpoint_filename_with_path
 
@@ -81,8 +89,10 @@ class WorkerSessionCreator(_ScaffoldSessionCreator):
         master: str = "",
         config: ConfigProto | None = None,
         max_wait_secs: float = 30 * 60,
+        *,
+        credentials: Credentials | None = None,
     ) -> None:
-        super().__init__(scaffold, master, config)
+        super().__init__(scaffold, master, config, credentials)
         self._max_wait_secs = max_wait_secs
 
     def create_session(self) -> Session:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dtflab.base import errors, tf_logging as logging
+from dtflab.base.credentials import Credentials
 from dtflab.base.timeouts import timeouts
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
@@ -42,6 +43,7 @@ class SessionManager:
         local_init_feed_dict: Any = None,
         *,
         clock: Clock = CURRENT,
+        credentials: Credentials | None = None,
     ) -> None:
         """Take the operations that make a model ready, and those that report whether it is.
 
@@ -53,6 +55,7 @@ class SessionManager:
           recovery_wait_secs: seconds between two lines that say that the model is not ready yet.
           local_init_run_options: RunOptions of `local_init_op`.
           local_init_feed_dict: its feeds.
+          credentials: those of its sessions.
 
         Raises:
           ValueError: `ready_for_local_init_op` without `local_init_op`.
@@ -70,6 +73,7 @@ class SessionManager:
         self._local_init_run_options = local_init_run_options
         self._local_init_feed_dict = local_init_feed_dict
         self._clock = clock
+        self._credentials = credentials
 
     def prepare_session(
         self,
@@ -162,7 +166,7 @@ class SessionManager:
     @contextlib.contextmanager
     def _session(self, master: str, config: ConfigProto | None) -> Iterator[Session]:
         """A session that is closed if something is raised while its model is made ready."""
-        sess = Session(master, graph=self._graph, config=config)
+        sess = Session(master, graph=self._graph, config=config, credentials=self._credentials)
         try:
             yield sess
         except BaseException:

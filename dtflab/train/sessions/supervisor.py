@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dtflab.base import errors, tf_logging as logging
+from dtflab.base.credentials import Credentials
 from dtflab.files.graph_io import write_graph
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
@@ -72,6 +73,8 @@ class Supervisor:
         summary_writer: Any = USE_DEFAULT,
         init_fn: Callable[[Session], Any] | None = None,
         local_init_run_options: RunOptions | None = None,
+        *,
+        credentials: Credentials | None = None,
     ) -> None:
         """Complete the graph with what the supervisor needs, and finalize it.
 
@@ -92,6 +95,7 @@ class Supervisor:
           checkpoint_basename: checkpoints are files `logdir/checkpoint_basename-…`.
           session_manager: a `tf.train.SessionManager` to use.
           summary_writer: a `tf.summary.FileWriter` to use.
+          credentials: what the server asks for, as of `tf.Session`; a `session_manager` has its own.
 
         Raises:
           ValueError: the graph of a task that is not the chief has reference variables without a device.
@@ -121,7 +125,7 @@ class Supervisor:
         self._graph_added_to_summary = False
         ops = self._local_init_op, self.ready_op, self.ready_for_local_init_op
         self.session_manager = session_manager or SessionManager(
-            *ops, graph, recovery_wait_secs, local_init_run_options=local_init_run_options
+            *ops, graph, recovery_wait_secs, local_init_run_options=local_init_run_options, credentials=credentials
         )
         self._verify_setup()
         graph.finalize()

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dtflab.files.atomic import replacing
+from dtflab.files.paths import local
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.style import MARGIN, Style, current, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
@@ -76,12 +78,13 @@ class Picture:
         return tag("div", *parts, class_=f"dtf-picture{self._how.class_}")
 
     def save(self, path: str | Path) -> None:
-        """Write `.svg` or `.html`, as the name says."""
+        """Write `.svg` or `.html`, as the name says; a file that is there is replaced once the new one is complete."""
         forms = {".svg": lambda: self.svg, ".html": lambda: _PAGE.format(self.html)}
         form = forms.get(Path(path).suffix.lower())
         if form is None:
             raise ValueError(f"A picture is saved as .svg or .html, not {Path(path).name!r}.")
-        Path(path).write_text(form(), encoding="utf-8")
+        with replacing(local(path)) as file:
+            file.write(form().encode())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         if self._live is not None:

@@ -16,6 +16,7 @@ export class Picture {
   readonly bar = element("div", "dtf-bar");
   readonly card = element("div", "dtf-card");
   readonly said = element("div", "dtf-said"); // read aloud when it changes
+  private readonly still = { unit: 0, width: 0 }; // pixels of a unit, units of its page
   private readonly keys = new Map<string, () => void>();
 
   constructor(readonly root: HTMLElement, private readonly from: { kernel?: string; picture?: string }) {
@@ -35,6 +36,22 @@ export class Picture {
     drawing.after(this.said);
     drawing.style.position = "relative";
     root.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  // Take the width of the output, up to 1,900 pixels: the card and what has the class `wide` grow, what has the class
+  // `right` moves. Returns how many units the drawing is wider than its still.
+  widen(): number {
+    const svg = this.svg, box = svg.viewBox.baseVal;
+    const unit = (this.still.unit ||= parseFloat(svg.getAttribute("width")!) / box.width);
+    const extra = Math.max(0, Math.min(this.drawing.clientWidth, 1900) / unit - (this.still.width ||= box.width));
+    svg.setAttribute("viewBox", `0 0 ${this.still.width + extra} ${box.height}`);
+    svg.setAttribute("width", String((this.still.width + extra) * unit));
+    for (const rect of svg.querySelectorAll<SVGRectElement>("rect.card, rect.wide")) {
+      rect.dataset.width ??= rect.getAttribute("width")!;
+      rect.setAttribute("width", String(parseFloat(rect.dataset.width) + extra));
+    }
+    for (const part of svg.querySelectorAll(".right")) part.setAttribute("transform", `translate(${extra} 0)`);
+    return extra;
   }
 
   get drawing(): HTMLElement {

@@ -78,7 +78,7 @@ class Live {
     search.addEventListener("keydown", (event) => event.key === "Enter" && this.goToFound());
     picture.bar.append(search);
     const help = element("span", "dtf-help");
-    help.textContent = "Wheel or W S: zoom · drag or A D: pan · Shift + drag: sums · click: keep the card";
+    help.textContent = "Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums · click: keep the card";
     picture.bar.append(help);
   }
 
@@ -220,11 +220,17 @@ class Live {
     const row = this.data.rows.findIndex((each) => y >= each.y && y < each.y + each.height);
     if (row < 0) return null;
     const reach = Math.abs(this.x.invert(2) - this.x.invert(0)); // two pixels
-    for (const kind of ["bars", "waits", "gaps"] as const) {
-      const index = this.under(kind, row, this.x.invert(event.offsetX), kind === "gaps" ? 0 : reach);
+    for (const kind of ["bars", "waits"] as const) {
+      const index = this.under(kind, row, this.x.invert(event.offsetX), reach);
       if (index !== null) return { kind, index };
     }
-    return null;
+    const index = this.under("gaps", this.first(row), this.x.invert(event.offsetX), 0);
+    return index === null ? null : { kind: "gaps", index };
+  }
+
+  // The first row of a row's device, where its gaps are listed.
+  private first(row: number): number {
+    return this.data.rows.findIndex((each) => each.device === this.data.rows[row]!.device);
   }
 
   // The last span of a row that has begun at a time and not ended by then.
@@ -241,16 +247,17 @@ class Live {
 
   private draw(): void {
     const { plot } = this.data;
+    const right = plot.right + this.picture.widen();
     const frame = this.picture.drawing.getBoundingClientRect();
     const svg = this.picture.svg.getBoundingClientRect();
     const unit = svg.width / this.picture.svg.viewBox.baseVal.width;
     Object.assign(this.canvas.style, {
       left: `${svg.left - frame.left + (plot.x + plot.left) * unit}px`,
       top: `${svg.top - frame.top + plot.y * unit}px`,
-      width: `${(plot.right - plot.left) * unit}px`,
+      width: `${(right - plot.left) * unit}px`,
       height: `${plot.height * unit}px`,
     });
-    const width = (plot.right - plot.left) * unit, height = plot.height * unit, dense = devicePixelRatio;
+    const width = (right - plot.left) * unit, height = plot.height * unit, dense = devicePixelRatio;
     if (!width) return; // not on the page now
     this.canvas.width = Math.round(width * dense);
     this.canvas.height = Math.round(height * dense);
@@ -390,10 +397,11 @@ class Live {
 
   private drawGap(pen: CanvasRenderingContext2D, index: number, unit: number): void {
     const { start, end, row } = this.data.gaps;
-    const place = this.data.rows[row[index]!]!;
+    const first = this.data.rows[row[index]!]!;
+    const last = this.data.rows.findLast((each) => each.device === first.device)!;
     pen.strokeStyle = this.picture.colour("--fg");
     pen.setLineDash([4, 3]);
-    pen.strokeRect(this.x(start[index]!), (place.y + 3) * unit, this.x(end[index]!) - this.x(start[index]!), (place.height - 6) * unit);
+    pen.strokeRect(this.x(start[index]!), first.y * unit, this.x(end[index]!) - this.x(start[index]!), (last.y + last.height - first.y) * unit);
     pen.setLineDash([]);
   }
 
@@ -451,7 +459,7 @@ class Live {
   // Why a bar began when it did: the idle time that ends there.
   private before(bar: number): string {
     const { bars, gaps, texts } = this.data;
-    const gap = this.byRow.gaps[bars.row[bar]!]!.find((i) => Math.abs(gaps.end[i]! - bars.start[bar]!) < 0.02);
+    const gap = this.byRow.gaps[this.first(bars.row[bar]!)]!.find((i) => Math.abs(gaps.end[i]! - bars.start[bar]!) < 0.02);
     return gap === undefined ? "" : `before it ${texts[gaps.why[gap]!]}`;
   }
 
