@@ -57,8 +57,8 @@ def _newest(what: Any) -> tuple[Mapping[str, str] | None, Any]:
     """Where the newest session that has traced a step of this graph has its ops, and the trace."""
     graph = get_default_graph() if what is None else graph_of(what)
     for session in reversed(open_sessions()):
-        if session.graph is graph and session.last_metadata is not None:
-            return placement_of(session), session.last_metadata
+        if session.graph is graph and session.last_trace is not None:
+            return placement_of(session), session.last_trace
     return None, None
 
 
