@@ -82,10 +82,8 @@ _EITHER = ("at_step", "at_seconds")  # a fault has one moment
 def _once(found: Fault, part: str, **given: Any) -> Fault:
     """The fault with one more part; ValueError if it has that already."""
     (name,) = given
-    taken = [
-        other for other in (_EITHER if name in _EITHER else (name,)) if getattr(found, other) != getattr(_BLANK, other)
-    ]
-    if taken:
+    before, blank = found._asdict(), _BLANK._asdict()
+    if any(before[field] != blank[field] for field in (_EITHER if name in _EITHER else (name,))):
         raise _wrong(found, f"says twice {'when it begins' if name in _EITHER else 'how much'}: {part!r}")
     return found._replace(**given)
 
