@@ -259,12 +259,13 @@ def test_more_tasks_than_gpus(client, capsys, monkeypatch):
     assert children_of(client) == before
 
 
-def test_each_task_with_a_gpu_has_one_of_its_worker(client):
+def test_each_task_with_a_gpu_has_a_card_of_its_own(client):
     with tf.Cluster(engine="dask", client=client, ps=1, worker=2) as cluster:
         assert cluster.task("worker", 0).worker != cluster.task("worker", 1).worker
         assert [task.has_gpu for task in cluster.tasks] == [False, True, True]
         assert set(client.run(_used).values()) == {1.0}
-        assert sorted(map(sorted, client.run(_cards).values())) == [["", "0"], ["0"]]  # the ps sees none
+        cards = sorted(card for cards in client.run(_cards).values() for card in cards if card)
+        assert cards == ["0", "1"]  # the workers are on one host, and the ps sees none
 
 
 def _cards():
@@ -278,10 +279,16 @@ def _cards():
     return found
 
 
-def test_a_gpu_of_a_worker_is_one_that_the_worker_sees(monkeypatch):
-    assert dask_worker._card(1) == "1"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
-    assert [dask_worker._card(number) for number in (0, 1)] == ["3", "GPU-5"]
+def test_a_card_is_claimed_once_on_a_host_and_free_again_afterwards(monkeypatch, tmp_path):
+    monkeypatch.setenv("DTFLAB_REGISTRY", str(tmp_path / "registry"))
+    with dask_worker._card() as first, dask_worker._card() as second:
+        assert [first, second] == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,MIG-GPU-5/1/0")
+    with dask_worker._card() as first, dask_worker._card() as second:
+        assert [first, second] == ["1", "MIG-GPU-5/1/0"]
+        monkeypatch.setattr(dask_worker, "_held", {"a life": SimpleNamespace(card="1")})
+        with dask_worker._card() as shared:
+            assert shared == "MIG-GPU-5/1/0"
 
 
 def _used(dask_worker):
