@@ -17,6 +17,7 @@ from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.base.timeouts import timeouts
 from dtflab.cluster.addresses import check_address
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.task import is_hung
 from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from dtflab.cluster.engines import Options, Setup
     from dtflab.cluster.faults import Setting
     from dtflab.cluster.worker_stub import WorkerStub
+    from dtflab.protos.device_attributes_pb2 import DeviceAttributes
 
 _FRESH_S = 1.0  # for which a task's state is not asked again
 _ANSWER_S = 2.0  # for a task that is asked for its state
+_HUNG = "accepts connections but does not answer: is it stopped?"
 _PAUSE_S = 0.2  # until a task that is not there is asked again
 
 
@@ -54,6 +57,7 @@ class Attached:
             )
         self.is_dtflab = True
         self._credentials = PLAIN
+        self._timeout = options.timeout
 
     def check(self, simulates: bool, credentials: Credentials) -> None:
         """Raise ValueError for what can only be said when a task is started."""
@@ -64,15 +68,16 @@ class Attached:
     def spec(self, spec: Any, jobs: dict[str, Any], name: str) -> ClusterSpec:
         """The cluster of the tasks at the addresses, with those that it has besides.
 
-        Raises UnavailableError for an address where no task answers, ValueError for those of two clusters, or of one
-        task.
+        An address may be a session's target, too. Raises UnavailableError for one where no task answers, ValueError for
+        those of two clusters, or of one task.
         """
         if jobs or not spec or isinstance(spec, str) or not all(isinstance(each, str) for each in spec):
             raise ValueError(
                 "engine='attached' takes a list of addresses, because each task says which one it is: "
                 "Cluster(['localhost:2222'], engine='attached'), or %dtf_cluster attach localhost:2222."
             )
-        found = whole(spec, self._ask)
+        end = REAL.now() + self._timeout
+        found = whole([each.removeprefix("grpc://") for each in spec], lambda address: self._ask(address, end))
         self.is_dtflab = all(task.cluster is not None for task in found.values())
         tasks: dict[str, dict[int, str]] = {}
         for task in sorted(found.values()):
@@ -80,19 +85,36 @@ class Attached:
             tasks.setdefault(parsed.job or "", {})[parsed.task or 0] = task.address
         return ClusterSpec(tasks)
 
-    def _ask(self, address: str) -> _Found:
+    def _ask(self, address: str, end: float) -> _Found:
         check_address(address)
         stub = _stub("", address, self._credentials)
         try:
-            device = stub.get_status()[0]
+            device = self._answer(stub, address, end)
             return _Found(device_spec.task_name(device.name), address, device.incarnation, _cluster_of(stub))
         except errors.UnavailableError as error:
-            raise errors.UnavailableError.of(
-                f"No task to attach to at {address}: {error.message.splitlines()[0]} Start it first (dtflab serve, "
-                "tf.train.Server), and give its address as this machine reaches it."
-            ) from None
+            raise errors.UnavailableError.of(f"No task to attach to at {address}: {error.message}") from None
         finally:
             stub.close()
+
+    def _answer(self, stub: WorkerStub, address: str, end: float) -> DeviceAttributes:
+        """The first device of the task. One that hangs is asked until `end`: a line says so, then UnavailableError."""
+        told = REAL.now()
+        while True:
+            try:
+                return stub.get_status(max(min(_ANSWER_S, end - REAL.now()), _PAUSE_S))[0]
+            except errors.UnavailableError as error:
+                last = error
+            if not is_hung(last, address):
+                raise errors.UnavailableError.of(
+                    f"{last.message.splitlines()[0]} Start it first (dtflab serve, tf.train.Server), and give its "
+                    "address as this machine reaches it."
+                )
+            if REAL.now() >= end:
+                raise errors.UnavailableError.of(f"a task there {_HUNG} (timeout={self._timeout:g} s).")
+            if REAL.now() - told >= timeouts.notice:
+                told = REAL.now()
+                say(f"still waiting for the task at {address}, which {_HUNG}")
+            REAL.sleep(min(_PAUSE_S, max(end - REAL.now(), 0.0)))
 
     def start(self, setup: Setup, job: str, index: int) -> AttachedTask:
         """Attach to a task, which has answered."""

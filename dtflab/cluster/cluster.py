@@ -122,7 +122,7 @@ class Cluster:
         }  # fmt: skip
         check_options(clock, engine, listen, options)
         self.engine = engine
-        self._engine = engine_for(engine, Options(listen, client, insecure, allow_files))
+        self._engine = engine_for(engine, Options(listen, client, insecure, allow_files, timeout))
         makes_token = self._engine.makes_token and not (insecure and spec is not None)
         self.credentials = _credentials(credentials, token, makes_token)
         self._engine.check(gpus is not None, self.credentials)

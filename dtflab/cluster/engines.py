@@ -60,12 +60,13 @@ class Setup(NamedTuple):
 
 
 class Options(NamedTuple):
-    """The arguments of a cluster that only some engines take."""
+    """The arguments of a cluster that its engine has to know, most of them only for some."""
 
     listen: bool = False
     client: Any = None
     insecure: bool = False
     allow_files: Any = None
+    timeout: float = 60.0
 
 
 class Engine(Protocol):
