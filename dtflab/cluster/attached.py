@@ -205,7 +205,7 @@ class AttachedTask:
         self._state = "running"
         self._asked = REAL.now()
 
-    def wait_ready(self, timeout: float) -> None:
+    def wait_ready(self, timeout: float, since: float | None = None) -> None:
         """Return at once: it has answered."""
 
     @property
@@ -268,26 +268,38 @@ class AwaitedTask(AttachedTask):
 
     def __init__(self, name: str, address: str, credentials: Credentials, command: str) -> None:
         super().__init__(name, address, credentials)
-        self.command = command
+        self.advice = f"Start it on {address.rpartition(':')[0]}: {command}"
+        self.command, self.silence = command, ""
 
-    def wait_ready(self, timeout: float) -> None:
-        """Return when it answers; every `timeouts.notice` seconds a line says how to start it.
+    def wait_ready(self, timeout: float, since: float | None = None) -> None:
+        """Return when it answers; see await_all."""
+        await_all([self], timeout, since)
 
-        So does UnavailableError if it does not come up in time; ValueError if another task answers.
-        """
-        end, told = REAL.now() + timeout, -math.inf
-        start = f"Start it on {self.address.rpartition(':')[0]}: {self.command}"
-        while True:
-            try:
-                found = device_spec.task_name(self._stub.get_status(_ANSWER_S)[0].name)
-                break
-            except errors.UnavailableError as error:
-                why = error.message.splitlines()[0]
-            if REAL.now() >= end:
-                raise errors.UnavailableError.of(f"{why} It did not come up within {timeout:g} s. {start}")
-            if REAL.now() - told >= timeouts.notice:
-                told = REAL.now()
-                say(f"still waiting for {device_spec.plain(self.name)} at {self.address}. {start}")
-            REAL.sleep(_PAUSE_S)
+    def answers(self) -> bool:
+        """Whether it answers now; else `silence` says how it did not. ValueError if another task answers."""
+        try:
+            found = device_spec.task_name(self._stub.get_status(_ANSWER_S)[0].name)
+        except errors.UnavailableError as error:
+            self.silence = error.message.splitlines()[0]
+            return False
         if found != self.name:
             raise ValueError(f"{self.name} should be at {self.address}, but {found} is there.")
+        return True
+
+
+def await_all(tasks: Sequence[AwaitedTask], timeout: float, since: float | None = None) -> None:
+    """Return when all answer; every `timeouts.notice` seconds a line for each that does not says how to start it.
+
+    So does UnavailableError if they do not come up in time, `timeout` seconds from `since`, or from now.
+    """
+    start = REAL.now() if since is None else since
+    told, missing = -math.inf, list(tasks)
+    while missing := [task for task in missing if not task.answers()]:
+        if REAL.now() - start >= timeout:
+            why = (f"{task.silence} It did not come up within {timeout:g} s. {task.advice}" for task in missing)
+            raise errors.UnavailableError.of("\n".join(why))
+        if REAL.now() - told >= timeouts.notice:
+            told = REAL.now()
+            for task in missing:
+                say(f"still waiting for {device_spec.plain(task.name)} at {task.address}. {task.advice}")
+        REAL.sleep(_PAUSE_S)

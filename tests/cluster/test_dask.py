@@ -16,6 +16,7 @@ import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import dask_engine, dask_worker, moving
 from dtflab.cluster.dask_engine import DaskTask, Worker, choose
+from dtflab.machine.clock import REAL
 from tests.cluster.dask_clusters import children_of, dask_client
 from tests.cluster.test_chaos import Program
 from tests.cluster.two_tasks import interrupt_main, until
@@ -250,12 +251,16 @@ def test_what_a_program_must_give(client, monkeypatch):
 
 def test_more_tasks_than_gpus(client, capsys, monkeypatch):
     wait = DaskTask.wait_ready
+
+    def third_at_its_deadline(task, timeout, since):
+        wait(task, *((0.2, REAL.now()) if task.index == 2 else (timeout, since)))
+
     monkeypatch.setattr(tf.timeouts, "notice", 0.1)
-    monkeypatch.setattr(DaskTask, "wait_ready", lambda task, timeout: wait(task, 0.2 if task.index == 2 else timeout))
+    monkeypatch.setattr(DaskTask, "wait_ready", third_at_its_deadline)
     before = children_of(client)
     with pytest.raises(errors.ResourceExhaustedError, match=r"task:2 did not start.*offer 2 .*have 2"):
         tf.Cluster(engine="dask", client=client, worker=3)
-    assert "/job:worker/replica:0/task:2: it waits for a GPU" in capsys.readouterr().err
+    assert "still waiting for /job:worker/task:2: it waits for a GPU" in capsys.readouterr().err
     assert children_of(client) == before
 
 

@@ -90,10 +90,10 @@ def test_an_interrupted_start(monkeypatch):
     children = Children(monkeypatch, [DEAF, DEAF, NEVER_READY, NEVER_READY])
     wait_ready = ProcessTask.wait_ready
 
-    def interrupted(task, timeout):
+    def interrupted(task, timeout, since):
         if task.name.endswith("task:2"):
             raise KeyboardInterrupt
-        wait_ready(task, timeout)
+        wait_ready(task, timeout, since)
 
     monkeypatch.setattr(ProcessTask, "wait_ready", interrupted)
     with pytest.raises(KeyboardInterrupt):
