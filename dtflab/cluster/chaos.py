@@ -16,15 +16,19 @@ import dataclasses
 import math
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.base import errors
 from dtflab.base.events import PROCESS, Begins
 from dtflab.base.text_table import text_table
+from dtflab.base.timeouts import timeouts
 from dtflab.cluster import chaos_trace
-from dtflab.cluster.chaos_options import KINDS, Fault, fault, short
+from dtflab.cluster.chaos_options import EXAMPLES, KINDS, Fault, fault, short
 from dtflab.cluster.chaos_trace import Shown
 from dtflab.cluster.faults import NONE, Setting
+from dtflab.cluster.task import await_task
+from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
     from dtflab.cluster.cluster import Cluster
@@ -67,8 +71,10 @@ def chaos(
     and stopped. ValueError for a text that is wrong, or a fault that the engine can't have.
     """
     given = {"kill": kill, "slow": slow, "drop": drop, "partition": partition, "stop": stop}
+    if (found := type(cluster).__name__) != "Cluster":
+        raise TypeError(f"chaos needs a dtflab.Cluster, not an object of type {found}.")
     tasks = [task.name for task in cluster.tasks]
-    faults = [fault(kind, text, tasks) for kind in KINDS for text in _texts(given[kind])]
+    faults = [fault(kind, text, tasks) for kind in KINDS for text in _texts(kind, given[kind])]
     if not isinstance(seed, int):
         raise ValueError(f"seed={seed!r}: give a whole number.")
     unable = [one for one in faults if one.kind not in _OF_ALL] if not cluster.is_dtflab else []
@@ -80,8 +86,12 @@ def chaos(
     return Chaos(cluster, faults, seed)
 
 
-def _texts(given: Texts) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+def _texts(kind: str, given: Texts) -> list[str]:
+    """The texts of a kind of fault; TypeError for what is neither a text nor a list of some."""
+    texts = [given] if isinstance(given, str) else given
+    if not (isinstance(texts, Iterable) and all(isinstance(text, str) for text in texts)):
+        raise TypeError(f"{kind}={given!r}: give a text, such as {kind}={EXAMPLES[kind]!r}, or a list of texts.")
+    return list(texts)
 
 
 @dataclasses.dataclass
@@ -182,14 +192,7 @@ class Chaos:
             for task in one.tasks:
                 self._act(one, task, begins=True)
         if math.isfinite(one.lasts):
-            self._spawn(self._after, one.lasts, self._end_in_time, span)
-
-    def _end_in_time(self, span: _Span) -> None:
-        self._end(span)
-        if span.fault.kind == "kill":
-            for name in span.fault.tasks:
-                self._cluster.restart(*_job_and_index(name))
-                self._note("restarted", name)
+            self._spawn(self._after, one.lasts, self._end, span)
 
     def _end(self, span: _Span) -> None:
         with self._changing:
@@ -197,6 +200,10 @@ class Chaos:
             for task in span.fault.tasks:
                 self._act(span.fault, task, begins=False)
             self._note_all(span.fault, begins=False)
+        if span.fault.kind == "kill" and math.isfinite(span.fault.lasts):
+            for name in span.fault.tasks:
+                self._cluster.restart(*_job_and_index(name))
+                self._note("restarted", name)
 
     def _active_at(self, name: str) -> list[Fault]:
         """The faults that concern a task now."""
@@ -243,12 +250,9 @@ class Chaos:
                 self._set(task)
 
     def _set(self, task: RunningTask) -> None:
-        """Tell a task its faults; one that has just ended has none."""
-        try:
-            task.set_faults(self._setting(task.name))
-        except errors.UnavailableError:
-            if task.state == "running":
-                raise
+        """Tell a task its faults; one that has just ended has none, and one that has just gone on counts as silent."""
+        tell = partial(task.set_faults, self._setting(task.name))
+        await_task(tell, task.name, task.address, REAL, timeouts.connect, lambda: task.state != "running")
 
     def _setting(self, name: str) -> Setting:
         """The faults of a task that are active now."""
@@ -308,8 +312,11 @@ class Chaos:
 
     def __repr__(self) -> str:
         rows = [[f"{e.at - self.began:.3f}", e.what, short(e.task), e.detail] for e in self.events]
-        head = f"Chaos in {self._cluster.name}: {len(rows)} events, {self.steps} steps"
-        return f"{head}\n{text_table(('seconds', 'what', 'task', 'detail'), rows)}" if rows else head
+        parts = [f"Chaos in {self._cluster.name}: {len(rows)} events, {self.steps} steps"]
+        parts += [text_table(("seconds", "what", "task", "detail"), rows)] * bool(rows)
+        begun = {id(span.fault) for span in self._spans}
+        parts += [f"did not begin: {one.kind} {one.text}" for one in self._faults if id(one) not in begun]
+        return "\n".join(parts)
 
 
 def _label(one: Fault, name: str) -> str:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dtflab.cluster.faults import METHODS, MOST_SLOW
 
@@ -52,7 +52,7 @@ def fault(kind: str, text: str, tasks: Sequence[str]) -> Fault:
     for part in parts:
         found = _with_part(found, part.strip())
     if kind == "slow" and found.factor == 1.0:
-        raise _wrong(found, "says not how slow")
+        raise _wrong(found, "does not say how slow")
     return found
 
 
@@ -60,17 +60,34 @@ def _with_part(found: Fault, part: str) -> Fault:
     if step := re.fullmatch(r"@\s*step\s*([0-9]+)", part):
         if int(step[1]) < 1:
             raise _wrong(found, "names step 0, but the first step is step1")
-        return found._replace(at_step=int(step[1]))
+        return _once(found, part, at_step=int(step[1]))
     if moment := re.fullmatch(rf"@\s*({_NUMBER})\s*s", part):
-        return found._replace(at_seconds=float(moment[1]))
+        return _once(found, part, at_seconds=float(moment[1]))
     if seconds := re.fullmatch(rf"=\s*({_NUMBER})\s*s", part):
-        return found._replace(lasts=float(seconds[1]))
+        if not float(seconds[1]):
+            raise _wrong(found, "lasts 0 s; leave that out, or give it some time")
+        return _once(found, part, lasts=float(seconds[1]))
     if (factor := re.fullmatch(rf"=\s*({_NUMBER})\s*x", part)) and found.kind == "slow":
         if not 1.0 < float(factor[1]) <= MOST_SLOW:
             raise _wrong(found, f"is slow by {part[1:]}, which must be above 1x and at most {MOST_SLOW:g}x")
-        return found._replace(factor=float(factor[1]))
+        return _once(found, part, factor=float(factor[1]))
     amounts = "=4x for how slow, =3s for how long" if found.kind == "slow" else "=3s for how long"
     raise _wrong(found, f"has the part {part!r}, but there are @step5 and @2.5s for when it begins, {amounts}")
+
+
+_BLANK = Fault("", "", ())
+_EITHER = ("at_step", "at_seconds")  # a fault has one moment
+
+
+def _once(found: Fault, part: str, **given: Any) -> Fault:
+    """The fault with one more part; ValueError if it has that already."""
+    (name,) = given
+    taken = [
+        other for other in (_EITHER if name in _EITHER else (name,)) if getattr(found, other) != getattr(_BLANK, other)
+    ]
+    if taken:
+        raise _wrong(found, f"says twice {'when it begins' if name in _EITHER else 'how much'}: {part!r}")
+    return found._replace(**given)
 
 
 def _of_tasks(found: Fault, what: str, tasks: Sequence[str]) -> Fault:
@@ -91,6 +108,8 @@ def _dropped(found: Fault, what: str, tasks: Sequence[str]) -> Fault:
     method, _, chance = (part.strip() for part in what.partition(":"))
     if method not in METHODS:
         raise _wrong(found, f"names the method {method!r}{_meant(method, METHODS)}; there are {', '.join(METHODS)}")
+    if not chance:
+        raise _wrong(found, "does not say with which probability calls are lost")
     if not re.fullmatch(_NUMBER, chance) or not 0 < float(chance) <= 1:
         raise _wrong(found, f"has the probability {chance!r}, which must be a number above 0 and at most 1")
     return found._replace(groups=(tuple(tasks),), method=method, probability=float(chance))

@@ -39,6 +39,7 @@ class Connection:
     def __init__(self, address: str, credentials: Credentials, own: Task | None = None) -> None:
         self.address = address
         self.task = ""  # who lives there, once it has said so
+        self.names: set[str] = set()  # by which the stubs know it
         self.credentials = credentials
         self.own = own  # the task here that asks; None: a client
         self.channel = Channel(address, credentials)
@@ -106,11 +107,20 @@ class Connection:
                 found.append(aside())
         return found
 
+    @property
+    def _is_cut_off(self) -> bool:
+        """Whether chaos lets no sign of life cross; what comes all the same counts as held."""
+        return self.own is not None and any(map(self.own.faults.cuts, tuple(self.names)))
+
     def signs(self) -> tuple[object, ...]:
+        if self._is_cut_off:
+            return ()
         link = self.link
         return self._answers, id(link), None if link is None else link.signs
 
     def ping(self) -> None:
+        if self._is_cut_off:
+            return
         if (link := self.link) is not None:
             link.ping()
         elif not self._is_asked:
@@ -125,7 +135,8 @@ class Connection:
             self.is_silent = False
 
     def give_up(self, why: str) -> None:
-        self.is_silent, self.gave_up, link, channel = True, why, self.link, self.channel
+        self.is_silent = not self._is_cut_off  # else chaos holds each call until one can go on at once
+        self.gave_up, link, channel = why, self.link, self.channel
         if link is not None:
             link.close(why)
         self.channel = Channel(self.address, self.credentials)

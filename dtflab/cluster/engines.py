@@ -161,7 +161,7 @@ class InProcessTask:
 
     def set_faults(self, setting: Setting) -> None:
         """Set the faults of the task."""
-        self.server.task.faults.set(setting)
+        self.server.task.set_faults(setting)
 
 
 class Processes:

@@ -4,7 +4,8 @@ Stands for nothing in TensorFlow, where a network has faults of its own.
 
 Rules: the task that calls decides, so a fault is set on each of the tasks concerned. A lost call fails at once, as over
 a connection that breaks. A message that is held goes on as soon as it can, as over TCP; after twice `timeouts.silence`
-it fails. Which calls are lost depends on the seed, and on how many of the same kind the task has made to the same task.
+it fails, and so does a call that was under way when the fault began: no sign of life crosses, either (`silence`).
+Which calls are lost depends on the seed, and on how many of the same kind the task has made to the same task.
 A task takes no fault unless its cluster allowed that when it started the task.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ METHODS = (
     "RecvTensor", "CleanupGraph", "CleanupAll",
 )  # fmt: skip
 Go = Callable[[errors.OpError | None], object]  # goes on: with a message that crossed, or the error if it did not
+UnderWay = Callable[[], Collection[Callable[[errors.OpError], object]]]  # how to end each call that is
 _NO_DROPS: Mapping[str, float] = MappingProxyType({})
 
 
@@ -119,6 +121,10 @@ class Faults:
         self.pace.go_on()
         self._note()
 
+    def cuts(self, target: str) -> bool:
+        """Whether nothing crosses between the task and another one, not even a sign of life."""
+        return target in self._gates
+
     def clear(self) -> None:
         """End all faults: the task ends."""
         self.go_on()
@@ -160,6 +166,17 @@ class Faults:
         self.start(method, target, call.go)
         return call.give_up
 
+    def watch(self, target: str, under_way: UnderWay, other: Faults | None = None) -> None:
+        """A fault has begun: once it has held for too long, end what is under way to `target` then."""
+        self._clock.spawn(self._watch, target, under_way, other, name=f"silence of {target}")
+
+    def _watch(self, target: str, under_way: UnderWay, other: Faults | None) -> None:
+        try:
+            self._cross(target, other, under_way)
+        except errors.OpError as silent:
+            for end in under_way():
+                end(silent)
+
     def _carry_later(self, target: str, go: Go, other: Faults | None) -> None:
         try:
             self._cross(target, other)
@@ -168,8 +185,8 @@ class Faults:
         else:
             go(None)
 
-    def _cross(self, target: str, other: Faults | None) -> None:
-        """Wait until nothing holds a message between the two any more."""
+    def _cross(self, target: str, other: Faults | None, awaited: Callable[[], object] = lambda: True) -> None:
+        """Wait until nothing holds a message between the two any more; that is said if something is `awaited`."""
         end = self._clock.now() + timeouts.silence
         is_told = False
         while (gate := self._shut(target, other)) is not None:
@@ -179,14 +196,18 @@ class Faults:
             if opened.wait(max(0.0, end - self._clock.now())):
                 continue
             if is_told:
-                raise errors.UnavailableError.of(
-                    f"{self._task} can't reach {target}: silent for {2 * timeouts.silence:g} s (chaos has stopped one "
-                    "of them, or cut them off from each other)."
-                )
+                raise errors.UnavailableError.of(self._silence_of(target))
             is_told, end = True, end + timeouts.silence
-            if target not in self._told:
+            if target not in self._told and awaited():
                 self._told.add(target)
                 say(f"still waiting for {target.replace('/replica:0', '')}, silent for {timeouts.silence:g} s")
+
+    def _silence_of(self, target: str) -> str:
+        silent = f"silent for {2 * timeouts.silence:g} s"
+        if target == self._task:
+            return f"Task {target} does not answer: {silent} (chaos has stopped it)."
+        why = "chaos has stopped one of them, or cut them off from each other"
+        return f"{self._task} can't reach {target}: {silent} ({why})."
 
     def _shut(self, target: str, other: Faults | None) -> Gate | None:
         """A gate that holds what goes from one of the two tasks to the other."""

@@ -178,7 +178,7 @@ class Peer:
     ) -> None:
         """Start the worker's part of a step, on the caller's thread."""
         self.task.note("RunGraph", self._source, graph_handle)
-        self.task.help(step)
+        self.task.help(step, self._source)
 
         if not (disturbed and self._is_disturbed()):
             self._run_graph(session, graph_handle, step, args, results)

@@ -40,6 +40,7 @@ from dtflab.virtual.worker import VirtualWorker
 
 if TYPE_CHECKING:
     from dtflab.cluster.endpoint import Endpoint
+    from dtflab.cluster.faults import Setting
     from dtflab.cluster.worker_stub import WorkerStub
     from dtflab.files.env import Env
     from dtflab.protos.config_pb2 import ConfigProto
@@ -112,7 +113,7 @@ class Task:
         self.master = Master(self.worker, workers, clock, new_step, config)
         self.log = MessageLog()
         self.heard = Instrument(self.log)  # listeners to what other tasks ask of this one
-        self._helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
+        self._helps: weakref.WeakKeyDictionary[Step, str] = weakref.WeakKeyDictionary()  # to masters in this process
         self._helps_lock = threading.Lock()
         self.endpoint: Endpoint | None = None  # while other processes can reach it
         self.stopped = False
@@ -154,29 +155,55 @@ class Task:
         for device in self.devices:
             device.env = env
 
-    def help(self, step: Step) -> None:
+    def help(self, step: Step, master: str) -> None:
         """Have a part in the step of another master in this process."""
         with self._helps_lock:
-            self._helps.add(step)
+            self._helps[step] = master
 
     def pause(self) -> None:
-        """Hold its kernels and messages until `faults.go_on()`."""
+        """Hold its kernels and messages until `faults.go_on()`; its steps end if that takes too long."""
         self.faults.stop()
-        for step in [*self.master.running(), *self._helping()]:
+        for step in self._steps():
             step.careful = True  # asks before its next node
+        self.faults.watch(self.name, lambda: [functools.partial(self._end_everywhere, step) for step in self._steps()])
 
-    def _helping(self) -> list[Step]:
+    def _steps(self) -> list[Step]:
+        return [*self.master.running(), *self._helping()]
+
+    def _end_everywhere(self, step: Step, error: errors.OpError) -> None:
+        for task in [self, *self.members.here()]:
+            task.end(step, error)
+
+    def end(self, step: Step, error: errors.OpError) -> None:
+        """End a step here, of which no message comes that it is over."""
+        step.cancel(error)
+        self.worker.cleanup_graph(step.step_id, error)
+
+    def set_faults(self, setting: Setting) -> None:
+        """Replace the faults of the task; what is under way to a task that is now cut off ends if that lasts."""
+        others = [task for task in self.members.here() if not self.faults.cuts(task.name)]
+        self.faults.set(setting)
+        for other in others:
+            if self.faults.cuts(other.name):
+                self.faults.watch(other.name, functools.partial(self._under_way_to, other), other.faults)
+
+    def _under_way_to(self, other: Task) -> list[Callable[[errors.OpError], object]]:
+        steps, tensors = other._helping(self.name), other.worker.rendezvous
+        pulls = [functools.partial(tensors.fail_for, self.name)] if tensors.is_awaited_by(self.name) else []
+        return [*(functools.partial(other.end, step) for step in steps), *pulls]
+
+    def _helping(self, master: str = "") -> list[Step]:
+        """The steps of another master, or of all others, in which it has a part."""
         with self._helps_lock:
-            return list(self._helps)
+            return [step for step, whose in self._helps.items() if not master or whose == master]
 
     def close(self) -> None:
         """End the task: what runs here fails, connections and state are let go."""
         self.stopped = True
         gone = errors.UnavailableError.of(f"Task {self.name} at {self.address} was stopped.")
         self.worker.rendezvous.abort_all(gone)
-        for step in self._helping():
-            if step.in_flight:  # before its ops learn below that their queue or accumulator is gone
-                step.cancel(gone)
+        for step in self._helping():  # before its ops learn below that their variable or queue is gone
+            step.cancel(gone)
         self.master.close(gone)
         self.members.close()
         self.worker.close()
@@ -228,6 +255,10 @@ class Members:
         if self._task.stopped:
             raise errors.CancelledError.of(f"Task {self._task.name} at {self._task.address} was stopped.")
         return self.way_to(task)
+
+    def here(self) -> list[Task]:
+        """The other tasks of this process that were called."""
+        return [peer.task for peer in list(self._peers.values()) if isinstance(peer, Peer)]
 
     def way_to(self, task: str) -> Peer | Absent | WorkerStub:
         """The worker of another task as it can be called now: in this process, or over the wire."""

@@ -45,6 +45,7 @@ class Wire:
         self.address = address
         self._who = who
         self._connection: Connection | None = connect(address, credentials, own)
+        self._connection.names.add(who)
 
     @property
     def task(self) -> str:
@@ -135,7 +136,7 @@ class Wire:
         if code == errors.CANCELLED and text == _CUT_OFF:
             code, text = errors.UNAVAILABLE, "it ended while the call was on its way"
         connection = self._connection
-        if code == errors.CANCELLED and text == _CLOSED and connection is not None:
+        if code == errors.CANCELLED and _CLOSED in text and connection is not None:  # of a stream: within other words
             code, text = errors.UNAVAILABLE, connection.gave_up or text
         if code == errors.UNAVAILABLE and connection is not None:
             connection.may_link = connection.could_link()  # another program may come up there

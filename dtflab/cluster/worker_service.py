@@ -295,7 +295,7 @@ class WorkerService:
         return json.dumps(view(self._task)).encode()
 
     def _set_faults(self, data: Buffer, call: ServerCall) -> bytes:
-        self._task.faults.set(Setting.from_json(bytes(data)))
+        self._task.set_faults(Setting.from_json(bytes(data)))
         return b""
 
     def _cleanup_graph(self, data: Buffer, call: ServerCall) -> bytes:

@@ -60,6 +60,8 @@ class ChaosMagics(Magics):
             args = parse_argstring(self.dtf_chaos, line)
         except UsageError as error:
             raise UsageError(f"{error}. For example: {_EXAMPLE}") from None
+        if not any(getattr(args, kind) for kind in KINDS):
+            raise UsageError(f"Name a fault: {', '.join(f'--{kind}' for kind in KINDS)}. For example: {_EXAMPLE}")
         cluster = cluster_named(self.shell, self._lines, args.name)
         try:
             block = chaos(cluster, **{kind: _unquoted(getattr(args, kind)) for kind in KINDS}, seed=args.seed)

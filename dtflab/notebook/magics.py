@@ -49,7 +49,7 @@ _NEXT: dict[str, Callable[[], list[str]]] = {
 _OWN_OPTIONS = {
     "dtf_conformance": ["--cluster"],
     "dtf_step": ["--all"],
-    "dtf_placement": ["--scope", "--color-by"],
+    "dtf_placement": ["--scope", "--color-by", "--max-boxes"],
     "dtf_timeline": ["--color-by"],
 }
 
@@ -213,6 +213,9 @@ class DtfMagics(Magics):
     @argument("fetches", nargs="*", help="what to draw, and all that it needs: Python or names; all ops if none")
     @argument("--feed", help="feed_dict, a Python expression: run once, to ask a master in another process")
     @argument("--scope", help="a name scope: only what is in it")
+    @argument(
+        "--max-boxes", help="begin with about that many boxes, closed scopes among them; else with a page of them"
+    )
     @_COLOR_BY
     @_SESSION
     @no_var_expand
@@ -223,6 +226,7 @@ class DtfMagics(Magics):
         %dtf_placement                                    the whole graph
         %dtf_placement loss                               what loss needs
         %dtf_placement loss --session sess
+        %dtf_placement loss --max-boxes 9                 an outline: click what you want to open
         %dtf_placement loss --scope rnn/while             the inside of one name scope
         %dtf_placement train --color-by phase             input, forward, loss, backward, update
         %dtf_placement train --color-by time --feed {x: 1.0}    runs it once, traced, to know how long each op takes
@@ -231,7 +235,10 @@ class DtfMagics(Magics):
         masters follow. With `--feed` the fetches are run once, and the partitions of that run say where they are.
         """
         example = "%dtf_placement loss"
-        texts = arguments.split(line, ("feed", "session", "scope", "color-by"), example)
+        texts = arguments.split(line, ("feed", "session", "scope", "color-by", "max-boxes"), example)
+        most = texts.get("max-boxes")
+        if most is not None and not (most.isdecimal() and int(most)):
+            raise UsageError(f"--max-boxes must be a number from 1, not {most}. For example: {example} --max-boxes 9")
         fetches, feed = self._fetches(texts), self._feed(texts)
         session = self._session(texts, example, fetches)
         by = _color_by(texts)
@@ -240,8 +247,8 @@ class DtfMagics(Magics):
             step = self._traced(texts, "%dtf_placement train --color-by time --feed {x: 1.0}", fetches)
         what, where = _placed(session, fetches, feed)
         phases = viz.phases(session.graph) if by == "phase" else None
-        scope = texts.get("scope", "")
-        return drawn(viz.placement, what, where, scope=scope, color_by=by, step=step, phases=phases)
+        how = {"scope": texts.get("scope", ""), "max_boxes": most and int(most)}
+        return drawn(viz.placement, what, where, color_by=by, step=step, phases=phases, **how)
 
     @magic_arguments()
     @_TRACED

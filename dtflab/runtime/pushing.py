@@ -79,11 +79,11 @@ class _Rendezvous(Rendezvous):
         with self._lock:
             return {receiver(key) for key in self._over}
 
-    def fail_from(self, task: str, error: Exception) -> None:
-        """Every consumer that waits for a value of `task` gets `error`."""
+    def fail_where(self, is_lost: Callable[[str], bool], error: Exception) -> None:
+        """Every consumer that waits for a value of such a key gets `error`."""
         with self._lock:
             waiting = [key for key, (is_value, _) in self._table.items() if not is_value]
-            lost = [self._table.pop(key)[1] for key in waiting if key.startswith(f"{task}/device:")]
+            lost = [self._table.pop(key)[1] for key in waiting if is_lost(key)]
         for done in lost:
             done(None, error)
 
@@ -123,8 +123,19 @@ class PushingRendezvousMgr(RendezvousMgr):
 
     def fail_from(self, task: str, error: Exception) -> None:
         """Fail with `error` what waits for a value of a task that pushed to this one, and is out of reach."""
+        self._fail_where(lambda key: key.startswith(f"{task}/device:"), error)
+
+    def fail_for(self, task: str, error: Exception) -> None:
+        """Fail with `error` what a task has pulled from this one and waits for, as it is out of reach."""
+        self._fail_where(lambda key: receiver(key) == task, error)
+
+    def _fail_where(self, is_lost: Callable[[str], bool], error: Exception) -> None:
         for table in self._tables():
-            table.fail_from(task, error)
+            table.fail_where(is_lost, error)
+
+    def is_awaited_by(self, task: str) -> bool:
+        """Whether a task waits for a value that it has pulled from this one."""
+        return any(receiver(key) == task for table in self._tables() for key in table.waiting())
 
     def awaits(self, task: str) -> bool:
         """Whether a step here waits for a value that `task` pushes."""

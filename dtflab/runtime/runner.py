@@ -82,6 +82,7 @@ class Step:
         self._inbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._held: dict[Callable[[], object], None] = {}
         self._on_cancel: dict[Callable[[Exception], object], None] = {}
+        self._aside: dict[tuple[Work, int], bool] = {}  # ready nodes that wait until their device goes on
         self._inner: set[Step] = set()  # of functions that kernels are calling now
         self.careful = trace is not None  # ask `holds_back` before each node
         if timeout is not None:
@@ -142,6 +143,8 @@ class Step:
 
     def fail(self, error: Exception) -> None:
         """The first error stays; nothing new is started, and every wait is cancelled."""
+        if (reason := self._cancelled_by) is not None and error is not reason and self.error is None:
+            self.fail(reason)  # it came first; what fails since then may do so because what it used is gone
         if self.error is not None:
             if self.error is self._cancelled_by or isinstance(self.error, errors.DeadlineExceededError):
                 self.error = errors.of_cancelled(self.error, error)
@@ -151,6 +154,8 @@ class Step:
         self._cancel_inner(error)
         for callback in list(self._on_cancel):
             callback(error)
+        for work, n in list(self._aside):
+            self._let_go(work, n)
 
     def drive(self, until: Callable[[], bool] = lambda: False) -> None:
         """Run the step on this thread to its end, or until it would have to wait although `until()` is true.
@@ -208,12 +213,18 @@ class Step:
         if not gate.is_open:
             work.in_flight += 1
             self.expect()
-            gate.pass_through(lambda: self.post(self._take_up, work, n))
+            self._aside[work, n] = True
+            gate.pass_through(lambda: self._let_go(work, n))
             return True
         return False
 
+    def _let_go(self, work: Work, n: int) -> None:
+        """A node's device goes on, or its step has failed (called on any thread)."""
+        if self._aside.pop((work, n), False):
+            self.post(self._take_up, work, n)
+
     def _take_up(self, work: Work, n: int) -> None:
-        """A ready node's device goes on."""
+        """A ready node need not wait any longer."""
         work.in_flight -= 1
         work.ready.append(n)
         work.enqueue()

@@ -82,8 +82,8 @@ class BaseSession:
         self._target = target
         self.config = config
         self._lock = threading.Lock()
-        self._sent = 0
-        self._closed = False
+        self._sent, self._closed = 0, False
+        self.last_trace: RunMetadata | None = None  # of the newest step that `trace` ran
         self._resolved: dict[object, Fetches] = {}
         self._contexts: list[contextlib.AbstractContextManager[object]] = []
         self._connect = transport.connection_to(target)
@@ -248,8 +248,8 @@ class BaseSession:
         """Run `fetches` once and return the RunMetadata that says what ran when; `dtflab.viz.timeline` draws it."""
         from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 
-        metadata = RunMetadata()
-        self.run(fetches, feed_dict, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata)
+        self.run(fetches, feed_dict, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata := RunMetadata())
+        self.last_trace = metadata
         return metadata
 
     def step_through(

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dtflab.graph.scopes import get_default_graph
+from dtflab.runtime.session import open_sessions
 from dtflab.viz.data import step_trace as trace
+from dtflab.viz.data.story import placement_of
 
 if TYPE_CHECKING:
     import networkx
-from dtflab.viz.data.graph_ops import Edge, edges_of, ops_of
+from dtflab.viz.data.graph_ops import Edge, edges_of, graph_of, ops_of
 
 
 def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_stats: Any = None) -> networkx.DiGraph:
@@ -23,6 +26,7 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
     however nested, which stand for themselves and all that they depend on. `step_stats` is a RunMetadata or StepStats.
     `placement` maps names of ops to devices. An op that it doesn't name is where the trace says that it ran, and one
     that the trace doesn't name (a fed placeholder, control flow) has the device that the program asked for, or ''.
+    Without both, they are those of the newest session of that graph that has traced a step: `sess.trace(fetches)`.
 
     Node attributes: op, device, scope, line, and from the trace start_us, end_us, bytes (None where not traced).
     Edge attributes: tensor (or `a:0, a:1`), kind ('data', 'control' or 'transfer': data between two devices),
@@ -30,6 +34,8 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
     """
     import networkx
 
+    if placement is None and step_stats is None:
+        placement, step_stats = _newest(graph)
     ran, sent = _measured(step_stats)
     ops = ops_of(graph, {**{name: event.device for name, event in ran.items()}, **(placement or {})})
     found = networkx.DiGraph()
@@ -45,6 +51,15 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
         size = None if edge.kind == "control" else _size(edge, ran, sent.get((edge.source, device[edge.target])))
         _add_edge(found, edge, size)
     return found
+
+
+def _newest(what: Any) -> tuple[Mapping[str, str] | None, Any]:
+    """Where the newest session that has traced a step of this graph has its ops, and the trace."""
+    graph = get_default_graph() if what is None else graph_of(what)
+    for session in reversed(open_sessions()):
+        if session.graph is graph and session.last_trace is not None:
+            return placement_of(session), session.last_trace
+    return None, None
 
 
 def _size(edge: Edge, ran: Mapping[str, trace.Event], sent: int | None) -> int | None:

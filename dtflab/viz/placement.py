@@ -8,6 +8,7 @@ op is where it is says its tooltip, and the text and the table next to the pictu
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +20,9 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.graph.graph import Graph
 from dtflab.graph.node_names import readable
 from dtflab.runtime.session import BaseSession
+from dtflab.viz import placement_live
 from dtflab.viz.colouring import Colouring, colouring, of_ops
-from dtflab.viz.data.graph_ops import Edge, Op, edges_of, ops_of
+from dtflab.viz.data.graph_ops import Edge, Op, edges_of, graph_of, ops_of
 from dtflab.viz.data.story import placement_of
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import Look, in_order, look, together
@@ -29,9 +31,10 @@ from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.layout.layered import TOLERATED, Box, Cluster, Layout, Rect, layout
 from dtflab.viz.layout.shapes import Point
+from dtflab.viz.placement_live import BOX_HEIGHT
 from dtflab.viz.scopes import Block, blocks
 
-BOX_HEIGHT, LABEL_ROOM, LEAST_BOX = 26.0, 104.0, 56.0
+LABEL_ROOM, LEAST_BOX = 104.0, 56.0
 MOST_BADGES = 3
 MOST_REASONS = 12  # in the text
 PAGES = (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10)  # boxes to try, until the drawing fits
@@ -68,7 +71,7 @@ def placement(
         raise ValueError(f"max_boxes must be at least 1, not {max_boxes}. Leave it out to fill a page.")
     session = placement if isinstance(placement, BaseSession) else None
     graph, placement = _asked(graph, placement)
-    way = colouring(color_by, _whole(graph) if session is None else session.graph, step, phases)
+    way = colouring(color_by, graph_of(graph) if session is None else session.graph, step, phases)
     why = getattr(placement, "reasons", {}) if reasons is None else reasons
     ops = [op._replace(why=why.get(op.name, "")) for op in ops_of(graph, placement)]
     if scope:
@@ -79,7 +82,9 @@ def placement(
     with together(op.device for op in ops):
         coloured = _Coloured(ops, way, of_ops(way, ops), page)
         view = _on_a_page(coloured) if max_boxes is None else _View(coloured, _blocks(coloured, max_boxes))
-        return Picture(*view.draw(title), rules("placement"), _sentence(view), _tables(view), _text(view))
+        drawing, size, top = view.draw(title)
+        live = functools.partial(placement_live.data, view, view.root, top)
+        return Picture(drawing, size, rules("placement"), _sentence(view), _tables(view), _text(view), live=live)
 
 
 def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:
@@ -103,12 +108,6 @@ class _Coloured(NamedTuple):
     way: Colouring
     looks: Mapping[str, Look]
     width: float
-
-
-def _whole(graph: Any) -> Any:
-    """The graph that fetches belong to, for facts that a part of it does not show."""
-    found = {part.graph for part in leaves(graph) if isinstance(getattr(part, "graph", None), Graph)}
-    return found.pop() if len(found) == 1 else graph
 
 
 def _on_a_page(coloured: _Coloured) -> _View:
@@ -160,14 +159,15 @@ class _View:
         self.by_device = Counter(op.device for op in coloured.ops)
         self.by_look = Counter(self.looks.values())
         self.devices = in_order(self.by_device)
-        self.seen = {block.key: self._seen(block) for block in root.visible()}
+        self.root = root
+        self.seen = {block.key: self.drawn(block) for block in root.visible()}
         home = {name: block.key for block in root.visible() for name in block.ops}
         between = (((home[edge.source], home[edge.target]), edge) for edge in self.edges)
         self.bundles = grouped((ends, edge) for ends, edge in between if ends[0] != ends[1])
         self.titles: dict[str, tuple[str, Block]] = {}
         self.layout: Layout = layout(self._cluster(root), self.bundles, self.width)
 
-    def _seen(self, block: Block) -> _Seen:
+    def drawn(self, block: Block) -> _Seen:
         counted = Counter(self.looks[name] for name in block.ops)
         looks = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0].device))
         (name, *others), label = block.ops, block.label
@@ -180,13 +180,18 @@ class _View:
         return _Seen(block, label, count, looks, math.ceil(max(width, LEAST_BOX)))
 
     def _cluster(self, block: Block) -> Cluster:
-        children = tuple(self._cluster(child) if child.is_open else self._shape(child) for child in block.children)
-        label = shorten(block.label, LABEL_ROOM + 60, 11, bold=True)
+        children = tuple(self._cluster(child) if child.is_open else self.shape(child) for child in block.children)
+        label, width = self.title(block)
         self.titles[block.key] = (label, block)
-        return Cluster(block.key, children, math.ceil(text_width(label, 11, bold=True)) + 2)
+        return Cluster(block.key, children, width)
 
-    def _shape(self, block: Block) -> Box:
-        seen = self.seen[block.key]
+    def title(self, block: Block) -> tuple[str, float]:
+        """The title of an open scope and its width."""
+        label = shorten(block.label, LABEL_ROOM + 60, 11, bold=True)
+        return label, math.ceil(text_width(label, 11, bold=True)) + 2
+
+    def shape(self, block: Block) -> Box:
+        seen = self.drawn(block)
         group = seen.looks[0][0].device if len(seen.looks) == 1 else ""
         return Box(block.key, seen.width, BOX_HEIGHT, group)
 
@@ -202,19 +207,20 @@ class _View:
 
     # -- drawing ----------------------------------------------------------------------------------------
 
-    def draw(self, title: str) -> tuple[Markup, tuple[float, float]]:
+    def draw(self, title: str) -> tuple[Markup, tuple[float, float], float]:
+        """The drawing, its size, and where in it the graph begins."""
         width = max(self.layout.width, min(self.width, LEAST_WIDTH))
         entries = [(one, plural(n, "op")) for one, n in _by_look(self)]
         heading = marks.heading(title, _summary(self), width)
         start = heading.height + 10
         devices, height = marks.legend(entries, width, start)
-        kinds = {edge.kind for edges in self.bundles.values() for edge in edges}
+        kinds = {edge.kind for edge in self.edges}
         samples, more = marks.line_legend([_LINES[k] for k in _LINES if k in kinds], width, start + height)
         top = start + height + more + 10
         left = (width - self.layout.width) / 2
-        graph = tag("g", self._clusters(), self._lines(), self._boxes(), transform=f"translate({left:g} {top:g})")
-        drawing = join([heading, devices, samples, graph])
-        return drawing, (width, top + self.layout.height)
+        where = f"translate({left:g} {top:g})"
+        graph = tag("g", self._clusters(), self._lines(), self._boxes(), transform=where, class_="still")
+        return join([heading, devices, samples, graph]), (width, top + self.layout.height), top
 
     def _clusters(self) -> Markup:
         parts = []

@@ -10,6 +10,7 @@ entered again (`a/x -> b -> a/y`) it is shown in two parts, `a` and `a (2)`; els
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -17,6 +18,7 @@ from dtflab.base.grouping import grouped
 from dtflab.viz.layout import ranks
 
 LOOP_KINDS = ("Enter", "Merge", "Switch", "Identity", "NextIteration", "Exit")  # one for each variable of a loop
+MOST_ALIKE = 6  # neighbours of one kind that are not bundled, where there are too many children
 HEAD_DEPTH = 3  # a group named after its first op, as a variable with its reads, is opened as if it lay deeper
 
 
@@ -42,11 +44,7 @@ def blocks(
     names: Sequence[str], edges: Iterable[tuple[str, str]], most: int, kind_of: Mapping[str, str] | None = None
 ) -> Block:
     """The tree of blocks over the ops, open down to about `most` visible boxes; of mixed kinds first."""
-    after = grouped(dict.fromkeys(edges), names)
-    onward = {a: [] if _kind(a.rpartition("/")[2]) == "NextIteration" else targets for a, targets in after.items()}
-    closing = ranks.back_edges(names, onward)
-    forward = {a: [b for b in targets if (a, b) not in closing] for a, targets in onward.items()}
-    order = ranks.topological(names, forward)
+    order, forward = _forward(names, edges)
     room = most
     while room:  # untangling adds boxes
         root = _tree(names)
@@ -60,6 +58,23 @@ def blocks(
     root = Block("", "", list(names), [Block(name, name, [name]) for name in names], is_open=True)
     _bundle(root, order, most)  # scopes that are all mixed up explain nothing
     return root
+
+
+def whole(names: Sequence[str], edges: Iterable[tuple[str, str]], most: int) -> Block:
+    """The tree of blocks down to single ops, with at most `most` children in each: more of them are in bundles."""
+    order, forward = _forward(names, edges)
+    root = _tree(names)
+    _complete(root, order, forward, most)
+    return root
+
+
+def _forward(names: Sequence[str], edges: Iterable[tuple[str, str]]) -> tuple[list[str], dict[str, list[str]]]:
+    """The ops in an order in which nearly all edges point forward, and the edges that do."""
+    after = grouped(dict.fromkeys(edges), names)
+    onward = {a: [] if _kind(a.rpartition("/")[2]) == "NextIteration" else targets for a, targets in after.items()}
+    closing = ranks.back_edges(names, onward)
+    forward = {a: [b for b in targets if (a, b) not in closing] for a, targets in onward.items()}
+    return ranks.topological(names, forward), forward
 
 
 # -- the tree ------------------------------------------------------------------------------------------------
@@ -170,6 +185,53 @@ def _is_head(block: Block) -> bool:
     return block.ops[0] + "/" == block.key
 
 
+def _complete(block: Block, order: Sequence[str], after: Mapping[str, Sequence[str]], most: int) -> None:
+    """Untangle and bundle the children here and below; a group of ops gets them as its children."""
+    if not block.children and len(block.ops) > 1:
+        block.children = [Block(name, name.rpartition("/")[2], [name]) for name in block.ops]
+    while len(block.children) == 1:
+        block.children = block.children[0].children
+    parts = _disentangled(block, order, after)
+    if len(parts) <= 2 * len(block.children):  # else the parts would explain less than lines that go back
+        block.children = parts
+    if len(block.children) > most:
+        block.children = _bundles(block, after, most)
+    for child in block.children:
+        mine = set(child.ops)
+        if len(mine) == 1:
+            child.children = []
+        else:
+            _complete(child, [op for op in order if op in mine], after, most)
+
+
+def _bundles(block: Block, after: Mapping[str, Sequence[str]], most: int) -> list[Block]:
+    """The children in bundles of neighbours: those of one kind, as `layer0` to `layer99`, or if need be any."""
+    home = {op: i for i, child in enumerate(block.children) for op in child.ops}
+    behind = grouped(
+        dict.fromkeys((home[a], home[b]) for a in block.ops for b in after[a] if home.get(b, home[a]) != home[a]),
+        range(len(block.children)),
+    )
+    closing = ranks.back_edges(list(behind), behind)
+    onward = {a: [b for b in targets if (a, b) not in closing] for a, targets in behind.items()}
+    ordered = [block.children[i] for i in ranks.topological(list(behind), onward)]
+    runs = [list(run) for _, run in itertools.groupby(ordered, key=lambda child: _kind(child.label))]
+    alike = [piece for run in runs for piece in (_portions(run, most) if len(run) > MOST_ALIKE else run)]
+    return alike if len(alike) <= most else _portions(ordered, most)
+
+
+def _portions(members: Sequence[Block], most: int) -> list[Block]:
+    """As many bundles as each has members, so that two steps lead to any."""
+    size = math.ceil(len(members) / min(most, math.ceil(math.sqrt(len(members)))))
+    return [_bundled(members[start : start + size]) for start in range(0, len(members), size)]
+
+
+def _bundled(members: Sequence[Block]) -> Block:
+    if len(members) == 1:
+        return members[0]
+    ops = [op for member in members for op in member.ops]
+    return Block(members[0].key + "\0", f"{members[0].label} … {members[-1].label}", ops, list(members))
+
+
 # -- cycles between blocks -----------------------------------------------------------------------------------
 
 
@@ -177,13 +239,19 @@ def _untangle(block: Block, order: Sequence[str], after: Mapping[str, Sequence[s
     """Split children that depend on each other both ways, here and in all open blocks below."""
     if not block.is_open:
         return
-    home = {op: i for i, child in enumerate(block.children) for op in child.ops}
-    tangled = _tangled(block, home, after)
-    if tangled:
-        part_of = _parts([op for op in order if home.get(op) in tangled], home, after)
-        block.children = [piece for child in block.children for piece in _pieces(child, part_of)]
+    block.children = _disentangled(block, order, after)
     for child in block.children:
         _untangle(child, order, after)
+
+
+def _disentangled(block: Block, order: Sequence[str], after: Mapping[str, Sequence[str]]) -> list[Block]:
+    """The children, those that depend on each other both ways in parts."""
+    home = {op: i for i, child in enumerate(block.children) for op in child.ops}
+    tangled = _tangled(block, home, after)
+    if not tangled:
+        return block.children
+    part_of = _parts([op for op in order if home.get(op) in tangled], home, after)
+    return [piece for child in block.children for piece in _pieces(child, part_of)]
 
 
 def _tangled(block: Block, home: Mapping[str, int], after: Mapping[str, Sequence[str]]) -> set[int]:

@@ -5,7 +5,7 @@ Times are microseconds, rounded to nanoseconds; texts stand once, in a list, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph.node_names import readable
@@ -14,31 +14,18 @@ from dtflab.viz.bands import Bands
 from dtflab.viz.data.graph_ops import ops_of
 from dtflab.viz.data.step_trace import Event, Transfer
 from dtflab.viz.data.why_idle import Idle
+from dtflab.viz.drawing.columns import Numbers, colours, columns
 from dtflab.viz.drawing.palette import Look, look
 from dtflab.viz.drawing.style import MARGIN
 
 AXIS = 22.0  # above the plot, for the numbers of its axis
 
 
-class _Numbers:
-    """Values that occur often, each with a number."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._number: dict[Any, int] = {}
-
-    def of(self, value: Any) -> int:
-        if value not in self._number:
-            self._number[value] = len(self.values)
-            self.values.append(value)
-        return self._number[value]
-
-
 def data(
     bands: Bands, of: Callable[[Event], Look], of_transfer: Callable[[Transfer], Look], top: float, graph: Any
 ) -> dict[str, Any]:
     """The data of the view `timeline`; `top` is where the plot of the still begins."""
-    texts, looks = _Numbers(), _Numbers()
+    texts, looks = Numbers(), Numbers()
     rows = [(band.look, row) for band in bands.bands for row in band.rows]
     bars = [(i, event) for i, (_, row) in enumerate(rows) for event in row.events]
     waits = [(i, transfer) for i, (_, row) in enumerate(rows) for transfer in row.transfers]
@@ -58,7 +45,7 @@ def data(
             {"y": row.y + AXIS, "height": row.height, "device": one.label, "below": bool(row.names)}
             for one, row in rows
         ],
-        "bars": _columns(
+        "bars": columns(
             ("start", "end", "row", "look", "name", "op", "part", "line", "bytes"),
             [
                 (
@@ -69,7 +56,7 @@ def data(
                 for row, event in bars
             ],
         ),
-        "waits": _columns(
+        "waits": columns(
             ("start", "end", "row", "look", "tensor", "bytes", "maker", "source", "target"),
             [
                 (
@@ -80,16 +67,13 @@ def data(
                 for row, each in waits
             ],
         ),
-        "gaps": _columns(
+        "gaps": columns(
             ("start", "end", "row", "why"),
             [(round(g.start, 3), round(g.end, 3), first[g.device], texts.of(g.why)) for g in gaps],
         ),
         "critical": [number[id(event)] for event in idle.critical_path() if id(event) in number],
         "texts": texts.values,
-        "looks": [
-            {"fill": one.colour.fill, "line": one.colour.line, "ink": one.colour.ink, "label": one.label}
-            for one in looks.values
-        ],
+        "looks": [*map(colours, looks.values)],
     }  # fmt: skip
 
 
@@ -106,7 +90,3 @@ class _Lines:
 
 def _span(span: Event | Transfer) -> tuple[float, float]:
     return round(span.start, 3), round(span.end, 3)
-
-
-def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
-    return {name: [row[i] for row in rows] for i, name in enumerate(names)}

@@ -145,13 +145,14 @@ print(f"test accuracy {accuracy:.3f} after {updates} updates")
 #
 # ## Where did everything run?
 #
-# Each box is an operation, or a group of operations with the same prefix. Its colour says on which device it was
-# placed. A thick arrow is a tensor that has to travel from one task to another.
+# Each box is a group of operations with the same prefix, or a single one. Its colour says on which device it was
+# placed; a group with two colours is spread over two devices. A thick arrow is a tensor that has to travel from one task
+# to another. Click a box to open it, and its title to close it again; point at a box or an arrow to see its tensors.
 #
-# *The worker needs the weights of the `output` layer in two places. Which, and why?*
+# *The worker needs the weights of the `output` layer in two places. Open `output` and `gradients`: which, and why?*
 
 # %%
-# %dtf_placement model.train
+# %dtf_placement model.train --max-boxes 9
 
 # %% [markdown]
 # `output/MatMul` multiplies by them on the way to the loss. The box `gradients/output` multiplies by them once more, on

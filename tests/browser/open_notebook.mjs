@@ -6,7 +6,7 @@
 // ACTION is `run`; or the label of a button to press once a cell has printed `waiting`; or `look`: then nothing is run.
 // STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
-// [0.5, 0.2]}, where "do" is click, hover, wheel, drag, type or press (the "key"), "at" a point in shares of the element's
+// [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), "at" a point in shares of the element's
 // size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
 // names a screenshot of what was done.
 //
@@ -86,6 +86,7 @@ async function inPicture(element, { do: what, at = [0.5, 0.5], to, by, key, held
   await page.mouse.move(...point(at));
   if (held) await page.keyboard.down(held);
   if (what === 'click') await element.click({ position: { x: at[0] * box.width, y: at[1] * box.height } });
+  if (what === 'focus') await element.focus();
   if (what === 'wheel') await page.mouse.wheel(0, by);
   if (what === 'press') await page.keyboard.press(key);
   if (what === 'type') await element.fill(by);

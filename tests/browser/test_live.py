@@ -64,3 +64,40 @@ def test_a_step_goes_back_and_forth(look, tmp_path):  # noqa: F811
         {"on": ".dtf-button", "nth": 2, "do": "press", "key": "Home", "see": "Set 0 of"},
     )  # fmt: skip
     assert complaints(report) == []
+
+
+PLACED = [
+    """
+import dtflab as tf
+cluster = tf.Cluster(ps=1, worker=2)
+with tf.device("/job:ps/task:0"):
+    with tf.variable_scope("model"):
+        w = tf.get_variable("w", [8, 8], initializer=tf.ones_initializer())
+losses = []
+for i in range(2):
+    with tf.device(f"/job:worker/task:{i}"), tf.name_scope(f"tower{i}"):
+        losses.append(tf.reduce_mean(tf.matmul(tf.ones([4, 8]), w, name="product")))
+with tf.device("/job:ps/task:0"):
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses, name="loss"))
+sess = tf.Session(cluster.target)""",
+    "tf.viz.placement([losses, train], sess, max_boxes=9)",
+]
+TOWER = '.box-of[aria-label^="tower0"]'
+
+
+def test_scopes_open_in_place_and_their_tensors_are_lit(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "placement.ipynb", *PLACED), "run",
+        {"on": TOWER, "do": "hover", "see": "from other devices", "shot": "lit"},
+        {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},
+        {"on": '.box-of[aria-label*="product = MatMul"]', "do": "click", "see": "product = MatMul", "shot": "card"},
+        {"on": ".handle", "do": "press", "key": "Escape"},
+        {"on": '.frame[aria-label^="tower0"] .handle', "do": "click", "at": [0.9, 0.5], "see": "tower0 is closed."},
+        {"on": ".dtf-search", "do": "type", "by": "tower1/product"},
+        {"on": ".dtf-search", "do": "press", "key": "Enter", "see": "1 of ", "shot": "found"},
+        {"on": '.box-of[tabindex="0"]', "do": "focus"},
+        {"on": '.box-of[tabindex="0"]', "do": "press", "key": "ArrowUp", "shot": "keys"},
+        {"on": '.box-of[tabindex="0"]', "do": "press", "key": "c", "see": "5 boxes of 40 ops."},
+        {"on": '.box-of[tabindex="0"]', "do": "press", "key": "o", "see": "40 boxes of 40 ops.", "shot": "all"},
+    )  # fmt: skip
+    assert complaints(report) == []

@@ -114,6 +114,13 @@ def test_a_task_that_is_killed_for_a_while_is_started_again(own_cluster):
     assert Program(cluster).run() == 1.0
 
 
+def test_a_block_that_ends_first_starts_the_task_again(own_cluster):
+    with tf.chaos(own_cluster, kill="worker:1=1000s") as chaos:
+        pass
+    assert whats(chaos) == [("killed", WORKER_1), ("restarted", WORKER_1)]
+    assert Program(own_cluster).run() == 1.0
+
+
 def test_a_stopped_task_is_waited_for(cluster, program):
     began = cluster.now()
     with tf.chaos(cluster, stop="worker:1=0.3s") as chaos:
@@ -267,6 +274,41 @@ def test_what_is_silent_for_too_long_is_given_up(given, monkeypatch, capfd):
     assert "silent for 30 s" in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("given", [{"stop": "ps"}, {"partition": "ps|worker"}, {"partition": "ps|worker:1"}])
+def test_what_is_under_way_when_a_fault_begins_is_given_up(engine, given, monkeypatch):
+    """A dequeue that has begun, and a transfer that waits for it: as if the network were cut, or the machine hung."""
+    monkeypatch.setattr(tf.timeouts, "silence", 30.0 if engine == "virtual" else 1.0)
+    begins = {kind: f"{text}@0.3s" for kind, text in given.items()}
+    with tf.Cluster(ps=1, worker=2, **ENGINES[engine]) as cluster, tf.Graph().as_default():
+        with tf.device(PS):
+            queue, x = tf.FIFOQueue(1, tf.float32, [[]]), tf.fill([2], 1.5)
+            put, element = queue.enqueue(1.0), queue.dequeue()
+        with tf.device(WORKER_1):
+            y, z = element + 1.0, tf.reduce_sum(x)
+        with tf.Session(cluster.target) as session:
+            session.run(put), session.run(y)
+            began = cluster.now()
+            with tf.chaos(cluster, **begins), pytest.raises(errors.UnavailableError, match=r"silent for (2|60) s"):
+                session.run(y, options=tf.RunOptions(timeout_in_ms=90_000))
+            if engine == "virtual":
+                assert cluster.now() - began == pytest.approx(60.3, abs=0.01)
+        with tf.Session(cluster.target) as again:  # at once, although its tasks could not reach each other
+            assert again.run(z) == 3.0
+
+
+def test_a_step_of_a_stopped_task_keeps_its_deadline():
+    with tf.Cluster(worker=1) as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as session:
+        (task,) = cluster.tasks
+        y = tf.random_uniform([])
+        session.run(y)
+        task.pause()
+        with pytest.raises(errors.DeadlineExceededError):
+            session.run(y, options=tf.RunOptions(timeout_in_ms=50))
+        task.go_on()
+        assert 0.0 <= session.run(y) < 1.0
+
+
 def test_processes_that_are_cut_off_are_given_up(monkeypatch):
     monkeypatch.setattr(tf.timeouts, "silence", 0.2)
     with tf.Cluster(ps=1, worker=2, engine="process") as cluster:
@@ -295,7 +337,9 @@ def test_a_fault_whose_moment_does_not_come_never_begins(cluster, program):
     with tf.chaos(cluster, kill=["ps@step9", "worker:0@1000s"]) as chaos:
         assert program.run() == 1.0
     assert chaos.events == []
-    assert repr(chaos) == f"Chaos in {cluster.name}: 0 events, 1 steps"
+    head, *rest = repr(chaos).split("\n")
+    assert head == f"Chaos in {cluster.name}: 0 events, 1 steps"
+    assert rest == ["did not begin: kill ps@step9", "did not begin: kill worker:0@1000s"]
 
 
 def test_steps_of_other_clusters_do_not_count(program):
@@ -441,12 +485,15 @@ def test_what_a_text_means():
         ("kill", "ps:0@step0", "the first step is step1"),
         ("kill", "ps:0@5", "the part '@5'"),
         ("stop", "worker:0=3", "the part '=3', but there are @step5 and @2.5s"),
-        ("slow", "ps:0", "says not how slow"),
+        ("slow", "ps:0", "does not say how slow"),
         ("slow", "ps:0=0.5x", "must be above 1x"),
         ("stop", "ps:0=4x", "the part '=4x'"),
         ("drop", "RecvTensr:0.1", r"did you mean RecvTensor\?"),
         ("drop", "RecvTensor:2", "the probability '2'"),
-        ("drop", "RecvTensor", "the probability ''"),
+        ("drop", "RecvTensor", "does not say with which probability"),
+        ("kill", "ps:0@1s@step3", "says twice when it begins: '@step3'"),
+        ("slow", "ps:0=2x=3s=4s", "says twice how much: '=4s'"),
+        ("stop", "ps:0=0s", "lasts 0 s"),
         ("partition", "ps", "is one group"),
         ("partition", "ps|ps:0", "has ps:0 on both sides"),
     ],
@@ -456,6 +503,15 @@ def test_a_wrong_text_names_what_there_is_and_an_example(kind, text, says):
         fault(kind, text, TASKS)
     assert str(wrong.value).startswith(f"{kind}={text!r} ")
     assert str(wrong.value).endswith(f"For example: {kind}={EXAMPLES[kind]!r}")
+
+
+def test_what_is_no_cluster_and_no_text_is_refused():
+    with pytest.raises(TypeError, match=r"chaos needs a dtflab\.Cluster, not an object of type NoneType"):
+        tf.chaos(None, kill="ps")
+    with tf.Cluster(ps=1) as cluster:
+        for given in (5, None, [1]):
+            with pytest.raises(TypeError, match=r"kill=.*give a text, such as kill='worker:1@step5', or a list"):
+                tf.chaos(cluster, kill=given)
 
 
 def test_a_block_in_a_block_is_refused():

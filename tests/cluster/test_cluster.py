@@ -324,6 +324,27 @@ def test_killing_a_worker_within_a_step(engine):
     ended(pids)
 
 
+@pytest.mark.parametrize("master", [0, 1])
+@pytest.mark.parametrize("when", ["before a node", "within a node"])
+def test_a_step_that_runs_as_its_task_is_killed_is_lost(master, when):
+    """Not that its variable is uninitialized, after which nobody would try again: the task's state goes later."""
+    with tf.Cluster(worker=2) as cluster, tf.Graph().as_default(), tf.device("/job:worker/task:1"):
+
+        def kill(x):
+            cluster.kill("worker", 1)
+            if when == "within a node":
+                raise ValueError("as a kernel that meets a variable which is gone")
+            return x
+
+        variable = tf.Variable(1.0)
+        with tf.control_dependencies([tf.py_func(kill, [1.0], tf.float32)]):
+            read = variable.read_value()
+        with tf.Session(cluster.target_of("worker", master)) as session:
+            session.run(variable.initializer)
+            with pytest.raises(errors.UnavailableError, match=r"job:worker.*task:1 .*was stopped"):
+                session.run(read.op)  # nothing is on its way to the master
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_session_is_told_whether_a_lost_task_is_back(engine):
     with tf.device("/job:ps/task:0"):

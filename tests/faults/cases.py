@@ -19,7 +19,7 @@ from tests.faults.moments import MOMENTS, VICTIMS, Program, Site, Task, device, 
 SILENCE = 1.0  # seconds: short, so that a stopped task is given up after two
 CREATION = 3.0  # seconds in which a task must answer a new session
 NOTICE = 1.0  # seconds after which a blocked step says what it waits for
-PATIENCE = 4.0  # seconds after which a step that has not ended "waits"
+PATIENCE = 6.0  # seconds after which a step that has not ended "waits"
 SETTLE = 0.1  # seconds from a step's signal to the moment that it announces
 SOON = 0.01  # virtual seconds from a step's beginning to the fault
 REPEATS = 2  # before the fault
@@ -27,7 +27,7 @@ _numbers = itertools.count()
 
 
 ENGINES = ("inprocess", "process", "dask", "tensorflow", "virtual time")
-OF_DTFLAB = ("inprocess", "process", "virtual time")  # chaos can stop, part and slow down the tasks of these
+OF_DTFLAB = ("inprocess", "process", "dask", "virtual time")  # chaos can stop, part and slow down the tasks of these
 WITH_MESSAGES = ("before a step", "while it sends 100 MB", "while it receives 100 MB", "during a save of its variables")
 
 
@@ -250,6 +250,8 @@ def sentence(message: str, task: Task) -> str:
         (r"'empty \d+'", "'empty'"),
         (r"^Deadlock at \S+ s of", "Deadlock at … s of"),
         (r"\s+", " "),
+        (r"^ ?=+ UNAVAILABLE: ", ""),  # TensorFlow's, before the first of several errors
+        (r" Additional GRPC error information.*", ""),
     ):
         message = re.sub(pattern, name, message.partition("[[")[0])
     return re.split(r"(?<=[\w)`])\. (?=[A-Z])", message)[0].strip(" .")[:200]

@@ -48,6 +48,8 @@ def test_a_step_that_no_fault_hits_waits_or_goes_on(monkeypatch):
 def test_a_sentence_has_nothing_of_one_run_alone():
     message = "From /job:ps/replica:0/task:0:\nSession 0123456789abcdef at localhost:1234. It is. \n\t [[{{node x}}]]"
     assert cases.sentence(message, ("ps", 0)) == "From TASK: Session ID at ADDRESS"
+    noise = 'From /job:ps/task:0:\nSocket closed\nAdditional GRPC error information from remote target x:{"grpc"}'
+    assert cases.sentence(f"\n=====\nUNAVAILABLE:\n{noise}", ("ps", 0)) == "From TASK: Socket closed"
     assert cases.sentence("x.y of /job:ps/task:01 at ipv4:127.0.0.1:7", ("ps", 0)) == (
         "x.y of /job:ps/task:01 at ADDRESS"
     )

@@ -147,6 +147,17 @@ def test_names_in_the_graph_of_the_named_session(shell):
     assert text == "UsageError: In 'a/b': name 'a' is not defined. And 'a/b' is not an op or tensor of the graph.\n"
 
 
+def test_a_placement_may_begin_with_few_boxes(model):
+    few, all_ = (magic(model, f"%dtf_placement --max-boxes {most}", "p").svg for most in (1, 50))
+    assert few.count('class="box"') < all_.count('class="box"')
+    for wrong in ("0", "nine"):
+        text = cell(model, f"%dtf_placement y --max-boxes {wrong}")
+        assert text == (
+            f"UsageError: --max-boxes must be a number from 1, not {wrong}. "
+            "For example: %dtf_placement loss --max-boxes 9\n"
+        )
+
+
 def test_a_scope_that_is_not_there(model):
     text = cell(model, "%dtf_placement y --scope nope")
     assert text.startswith("UsageError: No op of this graph is in the scope 'nope'") and len(text.splitlines()) == 1

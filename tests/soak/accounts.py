@@ -91,8 +91,16 @@ class Sample(NamedTuple):
 ALLOWED = Sample(24.0, 24, 16)  # growth from the first half of a run to its end: what 50 lost sessions may not exceed
 
 
+LEAST = 8
+
+
 def grown(who: str, samples: Sequence[Sample]) -> Iterator[str]:
-    """A line for each thing that a process holds more of in the last quarter of its life than in the second."""
+    """A line for each thing that a process holds more of in the last quarter of its life than in the second.
+
+    A process that lived for less than `LEAST` samples is still growing up.
+    """
+    if len(samples) < LEAST:
+        return
     quarter = max(1, len(samples) // 4)
     for name, allowed, early, late in zip(
         Sample._fields, ALLOWED, zip(*samples[quarter : 2 * quarter]), zip(*samples[-quarter:]), strict=True

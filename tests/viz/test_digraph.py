@@ -141,3 +141,24 @@ def test_wrong_input():
         viz.critical_path(viz.digraph(mlp()))
     with pytest.raises(ValueError, match="The trace is empty"):
         viz.digraph(mlp(), step_stats=StepStats())
+
+
+def test_the_newest_traced_step_is_known_without_being_passed():
+    with tf.Graph().as_default() as graph, tf.Cluster(ps=1, worker=1) as cluster:
+        with tf.device("/job:ps"):
+            far = tf.ones([2, 3], name="far")
+        near = tf.negative(far, name="near")
+        with tf.Session(cluster.target) as sess:
+            assert viz.digraph(near).nodes["near"]["device"] == ""
+            sess.run(near)
+            assert viz.digraph(near).nodes["near"]["start_us"] is None, "nothing was traced"
+            step = sess.trace(near)
+            for what in (near, graph, None):
+                found = viz.digraph(what)
+                assert found.nodes["near"]["device"] == worker() and found.nodes["far"]["device"] == PS
+                assert found.nodes["near"]["start_us"] is not None
+                assert found.edges["far", "near"] == {"tensor": "far:0", "kind": "transfer", "bytes": 24}
+            assert viz.digraph(near, step_stats=step).nodes["near"]["device"] == worker()
+            with tf.Graph().as_default():
+                assert viz.digraph(tf.constant(1.0, name="near")).nodes["near"]["device"] == ""
+        assert viz.digraph(near).nodes["near"]["device"] == "", "the session is closed"

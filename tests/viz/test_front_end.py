@@ -10,8 +10,9 @@ import subprocess
 
 import pytest
 
-import dtflab as tf
+from dtflab import viz
 from dtflab.viz.drawing import front_end
+from dtflab.viz.drawing.svg import Markup
 
 PAGE = front_end.MODULE.parent
 
@@ -50,10 +51,10 @@ def test_a_build_gives_the_module_and_its_types_are_right(tmp_path):
 
 
 def test_long_data_is_deflated_and_no_data_ends_its_script():
-    assert front_end.written({"text": "</script>"}) == r'{"text":"\u003c/script>"}'
+    assert front_end.written({"text": "</script>&"}) == r'{"text":"\u003c/script>\u0026"}'
     long = front_end.written({"numbers": [*range(10_000)]})
     assert len(long) < 30_000 and isinstance(json.loads(long), str)
 
 
 def test_a_picture_without_a_view_has_no_data():
-    assert "dtf-data" not in tf.viz.placement(tf.constant(1.0)).html
+    assert "dtf-data" not in viz.Picture(Markup(), (9, 9), "", "Nothing.", [], "").html

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from dtflab.viz import scopes
-from dtflab.viz.scopes import blocks
+from dtflab.viz.scopes import blocks, whole
 
 
 def keys(root):
@@ -128,3 +128,37 @@ def test_a_long_chain_is_peeled_once():
     chain = [[op + 1] for op in range(count - 1)] + [[]]
     assert tangled(chain) == set()
     assert tangled([*chain[:-1], [count - 2]]) == {count - 2, count - 1}
+
+
+def leaves(block):
+    return [block] if not block.children else [leaf for child in block.children for leaf in leaves(child)]
+
+
+def below(block):
+    return [block, *(each for child in block.children for each in below(child))]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_whole_tree_leads_to_every_op_and_has_few_children_anywhere(seed):
+    chance = random.Random(seed)
+    names = ["/".join([*chance.choices("abc", k=chance.randint(0, 3)), f"op{i}"]) for i in range(300)]
+    edges = [(names[a], names[b]) for a, b in (sorted(chance.sample(range(300), 2)) for _ in range(400))]
+    root = whole(names, edges, 12)
+    assert sorted(leaf.ops[0] for leaf in leaves(root)) == sorted(names)
+    for block in below(root):
+        assert len(block.children) <= 12 and len(block.children) != 1
+        assert sorted(block.ops) == sorted(leaf.ops[0] for leaf in leaves(block))
+    assert len({id(block) for block in below(root)}) == len({block.key for block in below(root)})
+
+
+def test_neighbours_of_one_kind_are_bundled_before_others():
+    names = [f"layer{i}/{op}" for i in range(9) for op in "xy"] + ["loss", "train"]
+    edges = [(f"layer{i}/y", f"layer{i + 1}/x") for i in range(8)] + [("layer8/y", "loss"), ("loss", "train")]
+    labels = [block.label for block in whole(names, edges, 8).children]
+    assert labels == ["layer0 … layer2", "layer3 … layer5", "layer6 … layer8", "loss", "train"]
+
+
+def test_scopes_that_are_all_mixed_up_stay_whole():
+    names = [f"{'ab'[i % 2]}/op{i}" for i in range(20)]
+    root = whole(names, itertools.pairwise(names), 30)
+    assert [block.label for block in root.children] == ["a", "b"]

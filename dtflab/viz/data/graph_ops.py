@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from dtflab.base.nest import leaves
 from dtflab.graph.device_spec import merge
+from dtflab.graph.graph import Graph
 from dtflab.graph.node import line_text
 
 Kind = str  # 'data', 'control' or 'transfer'
@@ -46,6 +48,12 @@ def ops_of(what: Any = None, placement: Mapping[str, str] | None = None) -> list
     if not found:
         raise ValueError("The graph is empty. Add operations to it first, or pass the graph that has them.")
     return found
+
+
+def graph_of(what: Any) -> Any:
+    """The graph that fetches belong to, for facts that a part of it does not show; else what was given."""
+    found = {part.graph for part in leaves(what) if isinstance(getattr(part, "graph", None), Graph)}
+    return found.pop() if len(found) == 1 else what
 
 
 def edges_of(ops: Iterable[Op]) -> list[Edge]:

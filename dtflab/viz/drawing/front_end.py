@@ -68,8 +68,8 @@ def tell(picture: str, says: Mapping[str, Any]) -> None:
 
 
 def written(data: Mapping[str, Any]) -> Markup:
-    """The data of a picture as JSON that can stand in a page; if it is long, a text with the deflated JSON."""
+    """The data of a picture as JSON that can stand in a page, of HTML or XML; if it is long, deflated, in base64."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     if len(text) > _SHORT:
         text = json.dumps(base64.b64encode(zlib.compress(text.encode(), 6)).decode())
-    return Markup(text.replace("<", "\\u003c"))
+    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,12 @@ class Picture:
         tables: Sequence[Table],
         text: str,
         how: Style | None = None,
-        live: Mapping[str, Any] | None = None,
+        live: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         """`drawing` is SVG in a page of `size`; `tables` its data; `text` is the plain form; `how` it was drawn.
 
-        `live` is what the module of front_end.py needs to bring it to life: its view, and that view's data.
+        `live` is what the module of front_end.py needs to bring it to life: its view, and that view's data; or a
+        function that finds them when a page is written.
         """
         self._drawing, self._size, self._style, self._live = drawing, size, style, live
         self._how = how or current()
@@ -72,7 +73,8 @@ class Picture:
             tag("details", tag("summary", "Data as a table"), *(_table(*table) for table in self.tables)),
         ]
         if self._live is not None:
-            parts.append(tag("script", front_end.written(self._live), type="application/json", class_="dtf-data"))
+            live = self._live() if callable(self._live) else self._live
+            parts.append(tag("script", front_end.written(live), type="application/json", class_="dtf-data"))
         return tag("div", *parts, class_=f"dtf-picture{self._how.class_}")
 
     def save(self, path: str | Path) -> None:

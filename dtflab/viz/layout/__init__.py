@@ -2,5 +2,6 @@
 
 Pages: `shapes` (boxes and clusters, what goes in and comes out), `layered` (the drawing as a whole), `level` (the
 children of one cluster), `column` (one column of them), `ranks` (the order of rows, and within a row), `slots` (places
-along a row), `tracks` (parallel lines in a channel).
+along a row), `tracks` (parallel lines in a channel), `nested` (a cluster with all its children closed, for a front end
+that opens them).
 """

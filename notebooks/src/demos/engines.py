@@ -114,8 +114,8 @@ for engine in engines:
 #
 # ## A step of each
 #
-# The chief's twentieth step. The bands are devices of the three tasks, a hatched bar is a wait for a tensor, and the
-# lines between the bands are tensors that cross from one task to another.
+# The chief's twentieth step. Each band is the device of a task that the step needs, a hatched bar is a wait for a tensor,
+# and the lines between the bands are tensors that cross from one task to another.
 
 # %%
 for engine, trace in traces.items():
