@@ -110,7 +110,7 @@ class Attached:
                     "address as this machine reaches it."
                 )
             if REAL.now() >= end:
-                raise errors.UnavailableError.of(f"a task there {_HUNG} (timeout={self._timeout:g} s).")
+                raise errors.UnavailableError.of(f"a task there {_HUNG} It had {self._timeout:g} s (timeout=…).")
             if REAL.now() - told >= timeouts.notice:
                 told = REAL.now()
                 say(f"still waiting for the task at {address}, which {_HUNG}")
@@ -276,7 +276,7 @@ class AwaitedTask(AttachedTask):
         await_all([self], timeout, since)
 
     def answers(self) -> bool:
-        """Whether it answers now; else `silence` says how it did not. ValueError if another task answers."""
+        """Ask the task: True if it answers; else `silence` has the reason. ValueError if another task answers."""
         try:
             found = device_spec.task_name(self._stub.get_status(_ANSWER_S)[0].name)
         except errors.UnavailableError as error:

@@ -114,8 +114,7 @@ def _is_wanted(worker: Worker, key: Any) -> bool:
 def _card() -> Iterator[str]:
     """A GPU for as long as the block lasts, as CUDA_VISIBLE_DEVICES names it: one that no Dask worker here has claimed.
 
-    They are those that this worker sees, by its own CUDA_VISIBLE_DEVICES, else all. A worker whose own are all claimed
-    was told to share them.
+    If this worker has a CUDA_VISIBLE_DEVICES, it is one of those; when all of them are claimed, tasks share them.
     """
     seen = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
     here = Counter(held.card for held in _held.values())
