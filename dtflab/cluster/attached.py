@@ -17,6 +17,7 @@ from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.base.timeouts import timeouts
 from dtflab.cluster.addresses import check_address
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.task import is_hung
 from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from dtflab.cluster.engines import Options, Setup
     from dtflab.cluster.faults import Setting
     from dtflab.cluster.worker_stub import WorkerStub
+    from dtflab.protos.device_attributes_pb2 import DeviceAttributes
 
 _FRESH_S = 1.0  # for which a task's state is not asked again
 _ANSWER_S = 2.0  # for a task that is asked for its state
+_HUNG = "accepts connections but does not answer: is it stopped?"
 _PAUSE_S = 0.2  # until a task that is not there is asked again
 
 
@@ -54,6 +57,7 @@ class Attached:
             )
         self.is_dtflab = True
         self._credentials = PLAIN
+        self._timeout = options.timeout
 
     def check(self, simulates: bool, credentials: Credentials) -> None:
         """Raise ValueError for what can only be said when a task is started."""
@@ -64,15 +68,16 @@ class Attached:
     def spec(self, spec: Any, jobs: dict[str, Any], name: str) -> ClusterSpec:
         """The cluster of the tasks at the addresses, with those that it has besides.
 
-        Raises UnavailableError for an address where no task answers, ValueError for those of two clusters, or of one
-        task.
+        An address may be a session's target, too. Raises UnavailableError for one where no task answers, ValueError for
+        those of two clusters, or of one task.
         """
         if jobs or not spec or isinstance(spec, str) or not all(isinstance(each, str) for each in spec):
             raise ValueError(
                 "engine='attached' takes a list of addresses, because each task says which one it is: "
                 "Cluster(['localhost:2222'], engine='attached'), or %dtf_cluster attach localhost:2222."
             )
-        found = whole(spec, self._ask)
+        end = REAL.now() + self._timeout
+        found = whole([each.removeprefix("grpc://") for each in spec], lambda address: self._ask(address, end))
         self.is_dtflab = all(task.cluster is not None for task in found.values())
         tasks: dict[str, dict[int, str]] = {}
         for task in sorted(found.values()):
@@ -80,19 +85,36 @@ class Attached:
             tasks.setdefault(parsed.job or "", {})[parsed.task or 0] = task.address
         return ClusterSpec(tasks)
 
-    def _ask(self, address: str) -> _Found:
+    def _ask(self, address: str, end: float) -> _Found:
         check_address(address)
         stub = _stub("", address, self._credentials)
         try:
-            device = stub.get_status()[0]
+            device = self._answer(stub, address, end)
             return _Found(device_spec.task_name(device.name), address, device.incarnation, _cluster_of(stub))
         except errors.UnavailableError as error:
-            raise errors.UnavailableError.of(
-                f"No task to attach to at {address}: {error.message.splitlines()[0]} Start it first (dtflab serve, "
-                "tf.train.Server), and give its address as this machine reaches it."
-            ) from None
+            raise errors.UnavailableError.of(f"No task to attach to at {address}: {error.message}") from None
         finally:
             stub.close()
+
+    def _answer(self, stub: WorkerStub, address: str, end: float) -> DeviceAttributes:
+        """The first device of the task. One that hangs is asked until `end`: a line says so, then UnavailableError."""
+        told = REAL.now()
+        while True:
+            try:
+                return stub.get_status(max(min(_ANSWER_S, end - REAL.now()), _PAUSE_S))[0]
+            except errors.UnavailableError as error:
+                last = error
+            if not is_hung(last, address):
+                raise errors.UnavailableError.of(
+                    f"{last.message.splitlines()[0]} Start it first (dtflab serve, tf.train.Server), and give its "
+                    "address as this machine reaches it."
+                )
+            if REAL.now() >= end:
+                raise errors.UnavailableError.of(f"a task there {_HUNG} It had {self._timeout:g} s (timeout=…).")
+            if REAL.now() - told >= timeouts.notice:
+                told = REAL.now()
+                say(f"still waiting for the task at {address}, which {_HUNG}")
+            REAL.sleep(min(_PAUSE_S, max(end - REAL.now(), 0.0)))
 
     def start(self, setup: Setup, job: str, index: int) -> AttachedTask:
         """Attach to a task, which has answered."""
@@ -183,7 +205,7 @@ class AttachedTask:
         self._state = "running"
         self._asked = REAL.now()
 
-    def wait_ready(self, timeout: float) -> None:
+    def wait_ready(self, timeout: float, since: float | None = None) -> None:
         """Return at once: it has answered."""
 
     @property
@@ -246,26 +268,38 @@ class AwaitedTask(AttachedTask):
 
     def __init__(self, name: str, address: str, credentials: Credentials, command: str) -> None:
         super().__init__(name, address, credentials)
-        self.command = command
+        self.advice = f"Start it on {address.rpartition(':')[0]}: {command}"
+        self.command, self.silence = command, ""
 
-    def wait_ready(self, timeout: float) -> None:
-        """Return when it answers; every `timeouts.notice` seconds a line says how to start it.
+    def wait_ready(self, timeout: float, since: float | None = None) -> None:
+        """Return when it answers; see await_all."""
+        await_all([self], timeout, since)
 
-        So does UnavailableError if it does not come up in time; ValueError if another task answers.
-        """
-        end, told = REAL.now() + timeout, -math.inf
-        start = f"Start it on {self.address.rpartition(':')[0]}: {self.command}"
-        while True:
-            try:
-                found = device_spec.task_name(self._stub.get_status(_ANSWER_S)[0].name)
-                break
-            except errors.UnavailableError as error:
-                why = error.message.splitlines()[0]
-            if REAL.now() >= end:
-                raise errors.UnavailableError.of(f"{why} It did not come up within {timeout:g} s. {start}")
-            if REAL.now() - told >= timeouts.notice:
-                told = REAL.now()
-                say(f"still waiting for {device_spec.plain(self.name)} at {self.address}. {start}")
-            REAL.sleep(_PAUSE_S)
+    def answers(self) -> bool:
+        """Ask the task: True if it answers; else `silence` has the reason. ValueError if another task answers."""
+        try:
+            found = device_spec.task_name(self._stub.get_status(_ANSWER_S)[0].name)
+        except errors.UnavailableError as error:
+            self.silence = error.message.splitlines()[0]
+            return False
         if found != self.name:
             raise ValueError(f"{self.name} should be at {self.address}, but {found} is there.")
+        return True
+
+
+def await_all(tasks: Sequence[AwaitedTask], timeout: float, since: float | None = None) -> None:
+    """Return when all answer; every `timeouts.notice` seconds a line for each that does not says how to start it.
+
+    So does UnavailableError if they do not come up in time, `timeout` seconds from `since`, or from now.
+    """
+    start = REAL.now() if since is None else since
+    told, missing = -math.inf, list(tasks)
+    while missing := [task for task in missing if not task.answers()]:
+        if REAL.now() - start >= timeout:
+            why = (f"{task.silence} It did not come up within {timeout:g} s. {task.advice}" for task in missing)
+            raise errors.UnavailableError.of("\n".join(why))
+        if REAL.now() - told >= timeouts.notice:
+            told = REAL.now()
+            for task in missing:
+                say(f"still waiting for {device_spec.plain(task.name)} at {task.address}. {task.advice}")
+        REAL.sleep(_PAUSE_S)

@@ -26,7 +26,7 @@ from dtflab.base.events import Call
 from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
-from dtflab.cluster.attached import AttachedTask, AwaitedTask
+from dtflab.cluster.attached import AttachedTask, AwaitedTask, await_all
 from dtflab.cluster.clients import Client, Clients
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.engines import InProcessTask, Options, RunningTask, Setup, engine_for
@@ -66,7 +66,7 @@ class Cluster:
     networks; "dask", processes on the workers of a Dask cluster, that of the distributed.Client given as `client`
     (`pip install dtflab[dask]`), where a lost task is started again; "attached", tasks that run already, wherever they
     were started: `Cluster(["host:2222"], engine="attached")`, where one address is enough if all tasks are dtflab's.
-    `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
+    `timeout` is how long all tasks may take to come up, in seconds; UnavailableError names the one that did not.
 
     `credentials`, a dtflab.Credentials, are what the tasks ask for and show each other. Without any, tasks in processes
     of their own get a new token, so that only sessions of this program, and what has `cluster.credentials`, can call
@@ -122,7 +122,7 @@ class Cluster:
         }  # fmt: skip
         check_options(clock, engine, listen, options)
         self.engine = engine
-        self._engine = engine_for(engine, Options(listen, client, insecure, allow_files))
+        self._engine = engine_for(engine, Options(listen, client, insecure, allow_files, timeout))
         makes_token = self._engine.makes_token and not (insecure and spec is not None)
         self.credentials = _credentials(credentials, token, makes_token)
         self._engine.check(gpus is not None, self.credentials)
@@ -147,8 +147,7 @@ class Cluster:
         try:
             for member in self._members:
                 self.tasks.append(self._engine.start(self._setup, *member))
-            for task in self.tasks:
-                task.wait_ready(timeout)
+            self._await(self.tasks)
             if isinstance(self.clock, VirtualClock):
                 members = [task.server.task for task in self.tasks if isinstance(task, InProcessTask)]
                 self.world = begin_world(self.clock, members, options)
@@ -161,6 +160,14 @@ class Cluster:
                 self.stop()
             raise
         self._begin()
+
+    def _await(self, tasks: Sequence[RunningTask]) -> None:
+        """Return when tasks serve, which share one deadline; those of other hosts wait for their user together."""
+        start, others = REAL.now(), [task for task in tasks if isinstance(task, AwaitedTask)]
+        for task in tasks:
+            if task not in others:
+                task.wait_ready(self._timeout, start)
+        await_all(others, self._timeout, start)
 
     def _begin(self) -> None:
         if self not in _alive:  # else it is begun again, task by task
@@ -319,8 +326,8 @@ class Cluster:
         self._begin()
         for number in chosen:
             self.tasks[number] = self._engine.start(self._setup, *self._members[number])
+        self._await([self.tasks[number] for number in chosen])
         for number in chosen:
-            self.tasks[number].wait_ready(self._timeout)
             if self.chaos is not None:
                 self.chaos.began_again(self.tasks[number])
         self._manager.look_again()
@@ -453,7 +460,8 @@ class Cluster:
 
     def _repr_html_(self) -> str:
         rows = html_table(("task", "address", "state"), self.rows())
-        return f"<p><b>{html.escape(self.name)}</b> ({html.escape(self.how)})</p>{rows}"
+        commands = "".join(f"<div>{html.escape(line)}</div>" for line in self.commands())
+        return f"<p><b>{html.escape(self.name)}</b> ({html.escape(self.how)})</p>{rows}{commands}"
 
 
 def _credentials(given: Credentials | None, token: str | None, makes_token: bool) -> Credentials:

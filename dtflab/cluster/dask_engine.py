@@ -28,6 +28,7 @@ from dtflab.base.limits import limits
 from dtflab.base.timeouts import timeouts
 from dtflab.cluster import addresses, dask_worker, moving
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
 from dtflab.machine.hosts import is_loopback
@@ -395,15 +396,15 @@ class DaskTask:
 
     # ---- RunningTask
 
-    def wait_ready(self, timeout: float) -> None:
-        """Return when the task serves; says what it waits for, and raises that after `timeout` seconds."""
-        end = REAL.now() + timeout
+    def wait_ready(self, timeout: float, since: float | None = None) -> None:
+        """Return when the task serves; says what it waits for, and raises that `timeout` seconds after `since`."""
+        end = (REAL.now() if since is None else since) + timeout
         while not self._settled.wait(max(0.0, min(timeouts.notice, end - REAL.now()))):
             if REAL.now() >= end:
                 raise type(self.obstacle).of(
                     f"Task {self.name} did not start within {timeout:g} s: {self.obstacle.message}."
                 )
-            say(f"Still waiting for task {self.name}: {self.obstacle.message}")
+            say(f"still waiting for {device_spec.plain(self.name)}: {self.obstacle.message}")
         if self._failure is not None:
             raise self._failure
 

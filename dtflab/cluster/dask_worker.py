@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import itertools
 import json
 import os
 import secrets
 import signal
 import threading
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +25,7 @@ from dtflab.base.credentials import Credentials
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.process import ProcessTask
 from dtflab.machine.clock import REAL
+from dtflab.machine.registry import registry
 from dtflab.protos.config_pb2 import ConfigProto
 
 if TYPE_CHECKING:
@@ -37,12 +42,12 @@ _lock = threading.Lock()
 class Held:
     """A task while this worker holds it. A `life` is one start of a task; the next has another name."""
 
-    def __init__(self, order: dict[str, Any], host: str, gpu: int | None) -> None:
-        self.gpu = gpu
+    def __init__(self, order: dict[str, Any], host: str, card: str | None) -> None:
+        self.card = card
         self.released = REAL.event()
         environment = dict(order["environment"])
-        if gpu is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = _card(gpu)
+        if card is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = card
         job, index = order["job"], order["index"]
         config = ConfigProto.FromString(base64.b64decode(order["config"]))
         self.child = ProcessTask(
@@ -70,25 +75,32 @@ def hold(order: str) -> None:
 def _live(worker: Worker, key: Any, told: dict[str, Any]) -> dict[str, Any]:
     """Start the child, report its address, and wait for its end; returns how it ended."""
     life = told["life"]
-    with _lock:
-        if life in _unwanted:
-            _unwanted.discard(life)
-            return {}
-        held = _held[life] = Held(told, host_of(worker.address), _free_gpu(worker) if told["gpu"] else None)
-    child, told_address = held.child, False
-    try:
-        while child.state == "running" and _is_wanted(worker, key) and not held.released.wait(_LOOK_S):
-            if child.serves and not told_address:
-                told_address = True
-                ready = {"life": life, "what": "ready", "address": child.address, "pid": child.pid}
-                worker.log_event(told["topic"], ready)
-        state = child.state
-        child.ask_to_end()
-        return {"served": told_address, "words": "\n".join([*list(child.log)[-_LINES:], state])}
-    finally:
-        child.stop()
+    with contextlib.ExitStack() as claim:
         with _lock:
-            del _held[life]
+            if life in _unwanted:
+                _unwanted.discard(life)
+                return {}
+            card = claim.enter_context(_card()) if told["gpu"] else None
+            held = _held[life] = Held(told, host_of(worker.address), card)
+        try:
+            return _until_end(held, worker, key, told)
+        finally:
+            held.child.stop()
+            with _lock:
+                del _held[life]
+
+
+def _until_end(held: Held, worker: Worker, key: Any, told: dict[str, Any]) -> dict[str, Any]:
+    """Report the child's address once it serves, and wait until it ends or is not wanted any more."""
+    child, told_address = held.child, False
+    while child.state == "running" and _is_wanted(worker, key) and not held.released.wait(_LOOK_S):
+        if child.serves and not told_address:
+            told_address = True
+            ready = {"life": told["life"], "what": "ready", "address": child.address, "pid": child.pid}
+            worker.log_event(told["topic"], ready)
+    state = child.state
+    child.ask_to_end()
+    return {"served": told_address, "words": "\n".join([*list(child.log)[-_LINES:], state])}
 
 
 def _is_wanted(worker: Worker, key: Any) -> bool:
@@ -98,16 +110,22 @@ def _is_wanted(worker: Worker, key: Any) -> bool:
     return lives and task is not None and task.state in ("executing", "long-running")
 
 
-def _free_gpu(worker: Worker) -> int:
-    """The first of the worker's GPUs that no task here has; Dask has seen to it that there is one."""
-    taken = {held.gpu for held in _held.values()}
-    return next(number for number in range(int(worker.state.total_resources["GPU"])) if number not in taken)
+@contextlib.contextmanager
+def _card() -> Iterator[str]:
+    """A GPU for as long as the block lasts, as CUDA_VISIBLE_DEVICES names it: one that no Dask worker here has claimed.
 
-
-def _card(number: int) -> str:
-    """The GPU of that number among those that the worker sees, as CUDA_VISIBLE_DEVICES names it."""
+    If this worker has a CUDA_VISIBLE_DEVICES, it is one of those; when all of them are claimed, tasks share them.
+    """
     seen = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
-    return seen[number] if number < len(seen) else str(number)
+    here = Counter(held.card for held in _held.values())
+    shared = min(seen, key=here.__getitem__, default="")
+    claims = ((name, registry().claim_card(name)) for name in seen or map(str, itertools.count()))
+    card, lock = next(((name, lock) for name, lock in claims if lock is not None), (shared, None))
+    try:
+        yield card
+    finally:
+        if lock is not None:
+            lock.close()
 
 
 def host_of(address: str) -> str:

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 class RunningTask(Protocol):
-    """A task as its engine knows it. It is started when it is made, and `wait_ready` returns once it serves."""
+    """A task as its engine knows it. It is started when it is made, and `wait_ready` returns once it serves.
+
+    It may take `timeout` seconds, from the moment `since` on if several share them, else from now.
+    """
 
     name: str
     address: str
@@ -38,7 +41,7 @@ class RunningTask(Protocol):
 
     @property
     def state(self) -> str: ...
-    def wait_ready(self, timeout: float) -> None: ...
+    def wait_ready(self, timeout: float, since: float | None = None) -> None: ...
     def devices(self) -> list[Any]: ...
     def view(self, name: str) -> Sequence[Any]: ...
     def ask_to_end(self, grace: bool = True) -> None: ...
@@ -60,12 +63,13 @@ class Setup(NamedTuple):
 
 
 class Options(NamedTuple):
-    """The arguments of a cluster that only some engines take."""
+    """The arguments of a cluster that its engine has to know, most of them only for some."""
 
     listen: bool = False
     client: Any = None
     insecure: bool = False
     allow_files: Any = None
+    timeout: float = 60.0
 
 
 class Engine(Protocol):
@@ -127,7 +131,7 @@ class InProcessTask:
     def state(self) -> str:
         return "stopped" if self.server.task.stopped else "running"
 
-    def wait_ready(self, timeout: float) -> None:
+    def wait_ready(self, timeout: float, since: float | None = None) -> None:
         """Return at once: it serves since it was made."""
 
     def devices(self) -> list[Any]:

@@ -172,12 +172,13 @@ class ProcessTask:
                 say(f"{device_spec.plain(self.name)}: {self.log[-1]}")
         self._ready.set()
 
-    def wait_ready(self, timeout: float) -> None:
+    def wait_ready(self, timeout: float, since: float | None = None) -> None:
         """Return when the task has answered; UnavailableError with its last words if it does not come up in time.
 
-        Every `timeouts.notice` seconds a line says what is waited for.
+        That is `timeout` seconds from `since`, or from now. Every `timeouts.notice` seconds a line says what is waited
+        for.
         """
-        start = REAL.now()
+        start = REAL.now() if since is None else since
         while not self._has_answered(min(timeouts.notice, max(start + timeout - REAL.now(), 0.0))):
             done = "serves but does not answer" if self._serves else "has not started yet"
             if REAL.now() - start >= timeout:

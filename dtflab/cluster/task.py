@@ -315,7 +315,7 @@ def await_task(
             reminded = now
             listener()(f"CreateSession still waiting for response from worker: {where}")
         reason = _reason(last)
-        is_there = _is_unheard(reason) and _accepts(address)
+        is_there = is_hung(last, address)
         hung_since = min(asked, hung_since) if is_there else math.inf
         if is_there and (now - start > seconds or now - hung_since >= 2 * timeouts.silence):
             raise errors.UnavailableError.of(
@@ -327,6 +327,11 @@ def await_task(
                 f"{kind} {where} did not answer within {seconds:g} s ({reason}). {_advice(address)}"
             )
         clock.sleep(min(0.05, seconds))
+
+
+def is_hung(error: errors.OpError, address: str) -> bool:
+    """Whether somebody accepts connections at an address, although a call there had no answer but this error."""
+    return _is_unheard(_reason(error)) and _accepts(address)
 
 
 def _is_unheard(reason: str) -> bool:

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_type_hints
+from urllib.parse import quote
 
 from dtflab.base.events import PROCESS, CardEvent, Instrument
 from dtflab.machine.clock import REAL
@@ -131,6 +132,15 @@ class Registry:
         self._skipped: set[Path] = set()
         self._journal = CardJournal(folder / "journal")
         self._heard = Instrument(self._journal)
+
+    def claim_card(self, name: str) -> FileLock | None:
+        """Take a real card, by its name in CUDA_VISIBLE_DEVICES, until the lock is closed; None if it is taken."""
+        _private(self.folder)
+        lock = FileLock(self.folder / f"card-{quote(name, safe='')}.lock")
+        if lock.acquire():
+            return lock
+        lock.close()
+        return None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

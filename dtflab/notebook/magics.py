@@ -36,6 +36,7 @@ from dtflab.viz.explain import Explanation, explain
 
 _EXAMPLE = hardware.EXAMPLE
 _ATTACH = "%dtf_cluster attach localhost:2222"
+_OF_ATTACH = {"verb", "addresses", "name", "credentials"}
 _VERBS = ("start", "attach", "status", "stop", "restart")
 
 # What Tab offers: everything at once, or, of lines that hold Python, the options next to --feed and --session.
@@ -79,9 +80,7 @@ class DtfMagics(Magics):
     @argument("--engine", default="inprocess", help="inprocess (default), process, tensorflow, dask")
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
     @argument("--no-token", action="store_true", help="process: answer all programs of this machine, TensorFlow's too")
-    @argument(
-        "--credentials", metavar="FOLDER", help="start, attach: TLS certificates and token, as `dtflab certs` makes"
-    )
+    @argument("--credentials", metavar="FOLDER", help="start, attach: TLS certificates, a token, or both")
     @argument("--client", help="dask: the name of your distributed.Client (default: the one that Dask has)")
     @argument("--allow-files", metavar="DIR", help="dask: a folder that all hosts see; tasks open no other files")
     @argument("--insecure", action="store_true", help="dask: tasks on other machines listen in plain text")
@@ -125,8 +124,15 @@ class DtfMagics(Magics):
 
     def _attach(self, args: Any) -> Cluster:
         addresses = [address for text in args.addresses for address in text.split(",") if address]
-        if not addresses or any((args.ps, args.worker, args.job)):
-            raise UsageError(f"attach takes addresses of tasks, and nothing else. For example: {_ATTACH}")
+        if not addresses:
+            raise UsageError(f"attach takes addresses of tasks: where do they run? For example: {_ATTACH}")
+        default = self.dtf_cluster.parser.get_default
+        if others := [name for name in vars(args).keys() - _OF_ATTACH if getattr(args, name) != default(name)]:
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
+            raise UsageError(
+                f"attach takes addresses of tasks, --name and --credentials, not {options}: these tasks have been "
+                f"started, and are what they are. For example: {_ATTACH}"
+            )
         attached = Cluster(addresses, engine="attached", name=args.name, credentials=_credentials(args))
         if args.name in self.clusters:
             self._stop(args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 
 import pytest
 
@@ -46,9 +47,9 @@ def answers(target):
         return session.run(tf.constant(1)) == 1
 
 
-@pytest.mark.parametrize("number", [0, 2])
-def test_one_address_is_enough(others, number):
-    with attached(others.tasks[number].address) as cluster:
+@pytest.mark.parametrize("address", [lambda others: others.tasks[0].address, lambda others: others.target])
+def test_one_address_is_enough(others, address):
+    with attached(address(others)) as cluster:
         assert cluster.spec.as_dict() == others.spec.as_dict()
         assert {row[2] for row in cluster.rows()} == {"running"}
         assert "CPU:0" in cluster.status() and "attached" in cluster.status()
@@ -130,6 +131,17 @@ def test_an_address_that_does_not_answer(others):
     (nobody,) = free_addresses(1)
     with pytest.raises(tf.errors.UnavailableError, match=rf"No task to attach to at {nobody}: .*refused.* Start it"):
         attached(others.tasks[0].address, nobody)
+
+
+def test_a_task_that_hangs_is_awaited_as_long_as_the_timeout_says(monkeypatch, capsys):
+    monkeypatch.setattr("dtflab.cluster.attached._ANSWER_S", 0.1)
+    monkeypatch.setattr(tf.timeouts, "notice", 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as hung:  # it accepts connections: the kernel does
+        address = f"127.0.0.1:{hung.getsockname()[1]}"
+        says = rf"No task to attach to at {address}: .* but does not answer: is it stopped\? It had 1 s"
+        with pytest.raises(tf.errors.UnavailableError, match=says):
+            attached(address, timeout=1)
+    assert f"still waiting for the task at {address}, which accepts connections but does" in capsys.readouterr().err
 
 
 def test_a_lost_member_is_named(others):

@@ -18,6 +18,7 @@ import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import inprocess
 from dtflab.cluster.addresses import free_addresses
+from dtflab.cluster.engines import InProcessTask
 from dtflab.cluster.worker_stub import WorkerStub
 from dtflab.machine.clock import REAL
 from tests.cluster.two_tasks import never, until
@@ -92,6 +93,14 @@ def test_names_of_machines_stay_names():
         assert cluster.target_of("worker", 5) == "grpc://machine-b.example.com:2222"
         assert inprocess.find("machine-a.example.com:2222") is not None
     assert inprocess.find("machine-a.example.com:2222") is None
+
+
+def test_all_tasks_share_one_deadline(monkeypatch):
+    limits = []
+    monkeypatch.setattr(InProcessTask, "wait_ready", lambda task, *limit: limits.append(limit))
+    with tf.Cluster(ps=1, worker=2, timeout=7) as cluster:
+        cluster.restart()
+    assert len(limits) == 6 and len({*limits[:3]}) == len({*limits[3:]}) == 1 and limits[0][0] == 7
 
 
 def test_tasks_of_this_process_may_listen():

@@ -16,6 +16,7 @@ import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import dask_engine, dask_worker, moving
 from dtflab.cluster.dask_engine import DaskTask, Worker, choose
+from dtflab.machine.clock import REAL
 from tests.cluster.dask_clusters import children_of, dask_client
 from tests.cluster.test_chaos import Program
 from tests.cluster.two_tasks import interrupt_main, until
@@ -250,21 +251,26 @@ def test_what_a_program_must_give(client, monkeypatch):
 
 def test_more_tasks_than_gpus(client, capsys, monkeypatch):
     wait = DaskTask.wait_ready
+
+    def third_at_its_deadline(task, timeout, since):
+        wait(task, *((0.2, REAL.now()) if task.index == 2 else (timeout, since)))
+
     monkeypatch.setattr(tf.timeouts, "notice", 0.1)
-    monkeypatch.setattr(DaskTask, "wait_ready", lambda task, timeout: wait(task, 0.2 if task.index == 2 else timeout))
+    monkeypatch.setattr(DaskTask, "wait_ready", third_at_its_deadline)
     before = children_of(client)
     with pytest.raises(errors.ResourceExhaustedError, match=r"task:2 did not start.*offer 2 .*have 2"):
         tf.Cluster(engine="dask", client=client, worker=3)
-    assert "/job:worker/replica:0/task:2: it waits for a GPU" in capsys.readouterr().err
+    assert "still waiting for /job:worker/task:2: it waits for a GPU" in capsys.readouterr().err
     assert children_of(client) == before
 
 
-def test_each_task_with_a_gpu_has_one_of_its_worker(client):
+def test_each_task_with_a_gpu_has_a_card_of_its_own(client):
     with tf.Cluster(engine="dask", client=client, ps=1, worker=2) as cluster:
         assert cluster.task("worker", 0).worker != cluster.task("worker", 1).worker
         assert [task.has_gpu for task in cluster.tasks] == [False, True, True]
         assert set(client.run(_used).values()) == {1.0}
-        assert sorted(map(sorted, client.run(_cards).values())) == [["", "0"], ["0"]]  # the ps sees none
+        cards = sorted(card for cards in client.run(_cards).values() for card in cards if card)
+        assert cards == ["0", "1"]  # the workers are on one host, and the ps sees none
 
 
 def _cards():
@@ -278,10 +284,16 @@ def _cards():
     return found
 
 
-def test_a_gpu_of_a_worker_is_one_that_the_worker_sees(monkeypatch):
-    assert dask_worker._card(1) == "1"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
-    assert [dask_worker._card(number) for number in (0, 1)] == ["3", "GPU-5"]
+def test_a_card_is_claimed_once_on_a_host_and_free_again_afterwards(monkeypatch, tmp_path):
+    monkeypatch.setenv("DTFLAB_REGISTRY", str(tmp_path / "registry"))
+    with dask_worker._card() as first, dask_worker._card() as second:
+        assert [first, second] == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,MIG-GPU-5/1/0")
+    with dask_worker._card() as first, dask_worker._card() as second:
+        assert [first, second] == ["1", "MIG-GPU-5/1/0"]
+        monkeypatch.setattr(dask_worker, "_held", {"a life": SimpleNamespace(card="1")})
+        with dask_worker._card() as shared:
+            assert shared == "MIG-GPU-5/1/0"
 
 
 def _used(dask_worker):

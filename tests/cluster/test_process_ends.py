@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import signal
 import subprocess
@@ -17,7 +16,6 @@ import dtflab as tf
 from dtflab.cluster import process
 from dtflab.cluster.process import ProcessTask
 from dtflab.machine.clock import REAL
-from dtflab.protos.tensorflow_server_pb2 import ServerDef
 from tests.cluster.two_tasks import interrupt_main, until
 
 READY = f"print({process._READY!r}, flush=True);"
@@ -34,7 +32,7 @@ class Children:
 
         class Recorded(popen):
             def __init__(self, command, **options):
-                self.number = ServerDef.FromString(base64.b64decode(command[-1])).task_index
+                self.number = int(command[-1].rpartition(":")[2])  # /job:worker/task:3
                 if programs:
                     command = [sys.executable, "-S", "-c", "import sys, time;" + programs[self.number]]
                 super().__init__(command, **options)
@@ -90,10 +88,10 @@ def test_an_interrupted_start(monkeypatch):
     children = Children(monkeypatch, [DEAF, DEAF, NEVER_READY, NEVER_READY])
     wait_ready = ProcessTask.wait_ready
 
-    def interrupted(task, timeout):
+    def interrupted(task, timeout, since):
         if task.name.endswith("task:2"):
             raise KeyboardInterrupt
-        wait_ready(task, timeout)
+        wait_ready(task, timeout, since)
 
     monkeypatch.setattr(ProcessTask, "wait_ready", interrupted)
     with pytest.raises(KeyboardInterrupt):

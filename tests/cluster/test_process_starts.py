@@ -11,6 +11,7 @@ import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import process
 from dtflab.machine import console
+from dtflab.machine.clock import REAL
 from tests.cluster.two_tasks import until
 
 READY = f"print({process._READY!r}, flush=True);"
@@ -49,6 +50,17 @@ def test_a_task_is_ready_once_it_has_answered(child, monkeypatch):
     child(READY + "sys.stdin.read()")
     with pytest.raises(errors.UnavailableError, match=r"did not start within 0.2 s: it serves but does not answer"):
         tf.Cluster(worker=1, engine="process", timeout=0.2)
+
+
+def test_a_deadline_that_others_have_used_up(child):
+    child("sys.stdin.read()")
+    task = process.ProcessTask(tf.train.ClusterSpec({"worker": ["localhost:0"]}), "worker", 0)
+    try:
+        with pytest.raises(errors.UnavailableError, match="did not start within 600 s"):
+            task.wait_ready(600, REAL.now() - 600)
+    finally:
+        task.kill()
+        task.stop()
 
 
 def test_a_process_that_ends_after_it_was_ready(child):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import shlex
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 import dtflab as tf
 from dtflab.base import errors
 from dtflab.base.credentials import PLAIN, Credentials
-from dtflab.cluster import attached
+from dtflab.cluster import addresses, attached, cluster as cluster_module, engines
 from dtflab.cluster.addresses import free_addresses, is_here
 from dtflab.cluster.attached import AwaitedTask
 from dtflab.cluster.serve import command
@@ -112,6 +113,30 @@ def test_a_task_of_another_host_is_awaited(monkeypatch):
         task.kill()
     task.stop()
     assert task.state == "detached"
+
+
+def test_all_tasks_that_are_awaited_are_named(monkeypatch):
+    said = []
+    monkeypatch.setattr(attached, "say", said.append)
+    monkeypatch.setattr(tf.timeouts, "notice", 0.0)
+    monkeypatch.setattr(addresses, "is_here", lambda address: False)
+    monkeypatch.setattr(engines, "is_loopback", lambda address: False)
+    spec = {"worker": free_addresses(2)}
+    with pytest.raises(errors.UnavailableError) as raised:
+        tf.Cluster(spec, engine="process", timeout=1, token=None)
+    for number, address in enumerate(spec["worker"]):
+        assert any(line.startswith(f"still waiting for /job:worker/task:{number} at {address}.") for line in said)
+        assert f"--task {number}" in raised.value.message.splitlines()[number]
+    assert raised.value.message.count("did not come up within 1 s") == 2
+
+
+def test_a_notebook_shows_the_line_that_starts_a_task_elsewhere(monkeypatch):
+    monkeypatch.setattr(cluster_module, "await_all", lambda *_: None)
+    monkeypatch.setattr(addresses, "is_here", lambda address: False)
+    monkeypatch.setattr(engines, "is_loopback", lambda address: False)
+    with tf.Cluster({"worker": free_addresses(1)}, engine="process", token=None) as cluster:
+        (line,) = cluster.commands()
+        assert html.escape(line) in cluster._repr_html_()
 
 
 def test_which_addresses_are_here():
