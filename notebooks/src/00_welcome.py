@@ -146,8 +146,9 @@ print(f"test accuracy {accuracy:.3f} after {updates} updates")
 # ## Where did everything run?
 #
 # Each box is a group of operations with the same prefix, or a single one. Its colour says on which device it was
-# placed; a group with two colours is spread over two devices. A thick arrow is a tensor that has to travel from one task
-# to another. Click a box to open it, and its title to close it again; point at a box or an arrow to see its tensors.
+# placed; a group with two colours is spread over two devices. A thick arrow is a tensor that has to travel from one
+# task to another. Click a box to open it, and its title to close it again; point at a box or an arrow to see its
+# tensors.
 #
 # *The worker needs the weights of the `output` layer in two places. Open `output` and `gradients`: which, and why?*
 

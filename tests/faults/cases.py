@@ -189,6 +189,7 @@ class Threaded(Client):
         time.sleep(SETTLE)
         self._steps_before, self._since = self._steps, time.monotonic()
         with tf.chaos(self._cluster, **{fault.kind: fault.of(task)}):
+            self._steps_before = self._steps  # on a busy machine some end while the fault begins
             self._harmed.set()
             while self._thread.is_alive() and time.monotonic() < self._since + PATIENCE and not self._goes_on():
                 self._thread.join(0.05)

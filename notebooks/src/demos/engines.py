@@ -4,8 +4,8 @@
 # **Your program trains on one laptop. What must change before it trains on processes, on TensorFlow's own servers, on
 # the machines of a cluster?**
 #
-# One argument. An *engine* is what starts the tasks of a cluster, and the program below runs on four of them. It reaches
-# the same accuracy everywhere, and you can look at a step of each.
+# One argument. An *engine* is what starts the tasks of a cluster, and the program below runs on four of them. It
+# reaches the same accuracy everywhere, and you can look at a step of each.
 #
 # *Ask the room first: on which engine is a step the fastest? On which are the weights the best?*
 
@@ -114,8 +114,8 @@ for engine in engines:
 #
 # ## A step of each
 #
-# The chief's twentieth step. Each band is the device of a task that the step needs, a hatched bar is a wait for a tensor,
-# and the lines between the bands are tensors that cross from one task to another.
+# The chief's twentieth step. Each band is the device of a task that the step needs, a hatched bar is a wait for a
+# tensor, and the lines between the bands are tensors that cross from one task to another.
 
 # %%
 for engine, trace in traces.items():
@@ -123,8 +123,8 @@ for engine, trace in traces.items():
 
 # %% [markdown]
 # Look for the same three things in each picture: weights go from `ps` to the worker, gradients come back, and the
-# chief then waits for a token, which comes when the *other* worker's gradient has arrived, too. That wait is the price of
-# training together, and no engine takes it away.
+# chief then waits for a token, which comes when the *other* worker's gradient has arrived, too. That wait is the
+# price of training together, and no engine takes it away.
 #
 # TensorFlow runs fewer ops for the same step: its servers rewrite a graph before they run it.
 #
