@@ -268,9 +268,13 @@ def test_each_task_with_a_gpu_has_a_card_of_its_own(client):
     with tf.Cluster(engine="dask", client=client, ps=1, worker=2) as cluster:
         assert cluster.task("worker", 0).worker != cluster.task("worker", 1).worker
         assert [task.has_gpu for task in cluster.tasks] == [False, True, True]
-        assert set(client.run(_used).values()) == {1.0}
-        cards = sorted(card for cards in client.run(_cards).values() for card in cards if card)
-        assert cards == ["0", "1"]  # the workers are on one host, and the ps sees none
+        # Dask may still be taking back what the test before has had. The workers are on one host; the ps sees no card.
+        until(lambda: set(client.run(_used).values()) == {1.0}, "each worker lends one GPU")
+        until(lambda: _cards_of_all(client) == ["0", "1"], "each task has a card of its own")
+
+
+def _cards_of_all(client):
+    return sorted(card for cards in client.run(_cards).values() for card in cards if card)
 
 
 def _cards():
