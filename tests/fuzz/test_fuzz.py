@@ -10,7 +10,8 @@ from tests.fuzz.targets import Finding, Target, mutated, outcome, targets
 
 INPUTS = 150  # per share of a target
 NAMES = (
-    "tensor graph import services checkpoint checkpoint_v1 records events idx png example state meta_graph points"
+    "tensor graph import services checkpoint checkpoint_v1 records events idx png example state meta_graph points "
+    "faults"
 ).split()
 
 
