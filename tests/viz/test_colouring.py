@@ -82,7 +82,7 @@ def test_bars_by_phase_show_their_letter_and_devices_give_their_colour_away():
     svg = viz.timeline(traced(NODES), color_by="phase", graph=NODES).svg
     inside = re.findall(r'class="s11 mid" style="fill:[^"]*">([^<]*)<', svg)
     assert [text for text in inside if "MatMul" in text] and all(text[0] in "IFLBU" for text in inside)
-    badges = svg[svg.index('class="band"') :]
+    badges = svg[svg.index('class="band wide"') :]
     assert "#8C959F" in badges[: badges.index("</text>")]
 
 
