@@ -287,8 +287,7 @@ def layers(inputs):
 def on_empty_cluster(device, build):
     """Build and initialize a model under a device function; a session, and what `build` gave."""
     tf.reset_default_graph()
-    tf.Session.reset(worker0)  # without a name: the default container
-    tf.Session.reset(worker0, ["ann", "bob"])  # and those of the two friends
+    tf.Session.reset(worker0, ["localhost", "ann", "bob", "problem-1"])  # all containers; localhost is the default one
     with tf.device(device):
         built = build()
     sess = tf.Session(worker0)
