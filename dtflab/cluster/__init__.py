@@ -5,9 +5,9 @@ Read `cluster` (many tasks at once), `cluster_spec` (jobs and addresses), `task`
 cluster that a session brings).
 How tasks start: `engines` (what a cluster asks of each), `addresses` (where they are), `hosts_of_tasks` (their hosts
 and cards), `inprocess` (in this process), `process` (in processes of their own, dtflab's or TensorFlow's),
-`dask_engine` (on the workers of a Dask cluster) with `dask_worker` (what runs there), `moving` (names for tasks whose
-addresses change) and `bringing` (sessions that bring these addresses), `attached` (elsewhere, before the cluster),
-`serve` (as a program on any machine), `virtual_time` (in a simulated world).
+`dask_engine` (on the workers of a Dask cluster) with `dask_task` (one of them) and `dask_worker` (what runs there),
+`moving` (names for tasks whose addresses change) and `bringing` (sessions that bring these addresses), `attached`
+(elsewhere, before the cluster), `serve` (as a program on any machine), `virtual_time` (in a simulated world).
 How they ask each other: `master_stub` (calls of a client become messages), `worker_stub` (those of a master or another
 worker), `wire` (the way of one stub to an address), `connection` (what all stubs share on that way), `silence` (peers
 that hang).

@@ -81,8 +81,8 @@ class Attached:
         self.is_dtflab = all(task.cluster is not None for task in found.values())
         tasks: dict[str, dict[int, str]] = {}
         for task in sorted(found.values()):
-            parsed = device_spec.parse(task.name)
-            tasks.setdefault(parsed.job or "", {})[parsed.task or 0] = task.address
+            job, index = device_spec.job_and_index(task.name)
+            tasks.setdefault(job, {})[index] = task.address
         return ClusterSpec(tasks)
 
     def _ask(self, address: str, end: float) -> _Found:
@@ -118,7 +118,7 @@ class Attached:
 
     def start(self, setup: Setup, job: str, index: int) -> AttachedTask:
         """Attach to a task, which has answered."""
-        name = f"/job:{job}/replica:0/task:{index}"
+        name = device_spec.name_of_task(job, index)
         return AttachedTask(name, setup.spec.task_address(job, index), setup.credentials)
 
 
@@ -241,24 +241,24 @@ class AttachedTask:
 
     def kill(self) -> None:
         """Raise FailedPreconditionError."""
-        raise self.not_ours("kill")
+        raise self.not_ours("killed")
 
     def pause(self) -> None:
         """Raise FailedPreconditionError."""
-        raise self.not_ours("stopp")
+        raise self.not_ours("stopped")
 
     def go_on(self) -> None:
         """Raise FailedPreconditionError."""
-        raise self.not_ours("stopp")
+        raise self.not_ours("stopped")
 
     def set_faults(self, setting: Setting) -> None:
         """Ask the task, which refuses unless the cluster that started it allows faults."""
         self._stub.set_faults(setting)
 
-    def not_ours(self, what: str) -> errors.OpError:
+    def not_ours(self, done: str) -> errors.OpError:
         """The error for what can be done only where the task was started."""
         return errors.FailedPreconditionError.of(
-            f"{device_spec.plain(self.name)} at {self.address} was started elsewhere, and can't be {what}ed from here. "
+            f"{device_spec.plain(self.name)} at {self.address} was started elsewhere, and can't be {done} from here. "
             "Do that where it was started; sessions find it again at its address."
         )
 

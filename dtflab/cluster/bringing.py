@@ -14,6 +14,7 @@ from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.master_stub import MasterStub
 from dtflab.cluster.wire import Wire
 from dtflab.cluster.worker_stub import WorkerStub
+from dtflab.graph import device_spec
 from dtflab.protos.config_pb2 import ConfigProto
 
 if TYPE_CHECKING:
@@ -45,6 +46,6 @@ class BringingMaster(MasterStub):
         super().reset(containers)
         for job, index, address in members(self._spec):
             if address != self._address:
-                task = f"/job:{job}/replica:0/task:{index}"
+                task = device_spec.name_of_task(job, index)
                 with contextlib.closing(WorkerStub.at(task, address, self._credentials)) as worker:
                     worker.cleanup_all(containers)

@@ -28,6 +28,7 @@ from dtflab.cluster.chaos_options import EXAMPLES, KINDS, Fault, fault, short
 from dtflab.cluster.chaos_trace import Shown
 from dtflab.cluster.faults import NONE, Setting
 from dtflab.cluster.task import await_task
+from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
@@ -71,8 +72,10 @@ def chaos(
     and stopped. ValueError for a text that is wrong, or a fault that the engine can't have.
     """
     given = {"kill": kill, "slow": slow, "drop": drop, "partition": partition, "stop": stop}
-    if (found := type(cluster).__name__) != "Cluster":
-        raise TypeError(f"chaos needs a dtflab.Cluster, not an object of type {found}.")
+    from dtflab.cluster.cluster import Cluster  # which knows its chaos
+
+    if not isinstance(cluster, Cluster):
+        raise TypeError(f"chaos needs a dtflab.Cluster, not an object of type {type(cluster).__name__}.")
     tasks = [task.name for task in cluster.tasks]
     faults = [fault(kind, text, tasks) for kind in KINDS for text in _texts(kind, given[kind])]
     if not isinstance(seed, int):
@@ -202,7 +205,7 @@ class Chaos:
             self._note_all(span.fault, begins=False)
         if span.fault.kind == "kill" and math.isfinite(span.fault.lasts):
             for name in span.fault.tasks:
-                self._cluster.restart(*_job_and_index(name))
+                self._cluster.restart(*device_spec.job_and_index(name))
                 self._note("restarted", name)
 
     def _active_at(self, name: str) -> list[Fault]:
@@ -211,10 +214,10 @@ class Chaos:
 
     def _act(self, one: Fault, name: str, begins: bool) -> None:
         """Let a fault begin or end at one of its tasks."""
-        task = self._cluster.task(*_job_and_index(name))
+        task = self._cluster.task(*device_spec.job_and_index(name))
         if one.kind == "kill":
             if begins:
-                self._cluster.kill(*_job_and_index(name))
+                self._cluster.kill(*device_spec.job_and_index(name))
                 self._note("killed", name)
         elif task.state != "running":
             return
@@ -329,8 +332,3 @@ def _label(one: Fault, name: str) -> str:
 def _others(one: Fault, name: str) -> list[str]:
     """The tasks on the other sides of a partition."""
     return [task for group in one.groups if name not in group for task in group]
-
-
-def _job_and_index(name: str) -> tuple[str, int]:
-    _, job, _, index = name.split("/")
-    return job.removeprefix("job:"), int(index.removeprefix("task:"))

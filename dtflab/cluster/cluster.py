@@ -176,7 +176,7 @@ class Cluster:
 
     def task(self, job: str, index: int = 0) -> RunningTask:
         """One task; ValueError if the cluster has no such task."""
-        wanted = f"/job:{job}/replica:0/task:{index}"
+        wanted = device_spec.name_of_task(job, index)
         for task in self.tasks:
             if task.name == wanted:
                 return task
@@ -320,7 +320,7 @@ class Cluster:
         chosen = range(len(self.tasks)) if job is None else [self.tasks.index(self.task(job, index))]
         for task in (self.tasks[number] for number in chosen):
             if isinstance(task, AttachedTask):
-                raise task.not_ours("restart")
+                raise task.not_ours("restarted")
         self._stop_tasks([self.tasks[number] for number in chosen])
         self._homes.open()
         self._begin()

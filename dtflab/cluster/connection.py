@@ -21,6 +21,7 @@ from dtflab.cluster import negotiation
 from dtflab.cluster.grpc_transport import Channel
 from dtflab.cluster.link import Link
 from dtflab.cluster.silence import Tell
+from dtflab.graph import device_spec
 from dtflab.machine.console import aside
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Connection:
 
     def who(self) -> str:
         known = self.task or ("" if self.own is None else self.own.at(self.address))
-        return known.replace("/replica:0", "") or self.address
+        return device_spec.plain(known) or self.address
 
     def awaiting(self) -> list[Tell]:
         found = [tell for tell in list(self.calls.values()) if tell is not None]

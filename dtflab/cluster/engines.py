@@ -18,6 +18,7 @@ from dtflab.cluster.process import KINDS, Kind, ProcessTask
 from dtflab.cluster.serve import command
 from dtflab.cluster.server import Server
 from dtflab.cluster.views import VIEWS
+from dtflab.graph import device_spec
 from dtflab.machine.hosts import is_loopback
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class Processes:
         address = setup.spec.task_address(job, index)
         if not (is_loopback(address) or addresses.is_here(address)):
             line = command(setup.spec, job, index, setup.credentials, insecure, allow_files)
-            return AwaitedTask(f"/job:{job}/replica:0/task:{index}", address, setup.credentials, line)
+            return AwaitedTask(device_spec.name_of_task(job, index), address, setup.credentials, line)
         environment = setup.homes.environment(job, index)
         options = {"insecure": insecure, "allow_files": allow_files} if self.is_dtflab else {}
         return ProcessTask(setup.spec, job, index, setup.config, environment, self._name, setup.credentials, options)

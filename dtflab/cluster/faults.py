@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from dtflab.base import errors
 from dtflab.base.timeouts import timeouts
+from dtflab.graph import device_spec
 from dtflab.machine.clock import Clock
 from dtflab.machine.console import say
 from dtflab.machine.pace import Gate, Pace
@@ -79,7 +80,8 @@ class Faults:
         self.pace = Pace()
         self.is_quiet = True  # messages to other tasks are neither lost nor held
         self._are_allowed = False
-        self.lost: list[tuple[float, str, str, int]] = []  # moment, method, task that was called, number of the call
+        # The latest: moment, method, task that was called, number of the call.
+        self.lost: deque[tuple[float, str, str, int]] = deque(maxlen=10_000)
         self._task = task
         self._clock = clock
         self._setting = NONE
@@ -200,7 +202,7 @@ class Faults:
             is_told, end = True, end + timeouts.silence
             if target not in self._told and awaited():
                 self._told.add(target)
-                say(f"still waiting for {target.replace('/replica:0', '')}, silent for {timeouts.silence:g} s")
+                say(f"still waiting for {device_spec.plain(target)}, silent for {timeouts.silence:g} s")
 
     def _silence_of(self, target: str) -> str:
         silent = f"silent for {2 * timeouts.silence:g} s"

@@ -1,5 +1,4 @@
-"""The part of a step by hand that stands still at a worker: the calls that the worker answers, and a master's view of
-it.
+"""Held graphs: parts of a step by hand that stand still at other tasks, as their workers and as their master see them.
 
 Stands for nothing in TensorFlow.
 

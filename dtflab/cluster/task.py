@@ -27,6 +27,7 @@ from dtflab.cluster.faults import Faults
 from dtflab.cluster.inprocess import Absent, Peer
 from dtflab.cluster.propagation import check_worker, checked, master_in
 from dtflab.cluster.silence import SILENT
+from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import listener
 from dtflab.machine.device_factory import make_devices
@@ -97,7 +98,7 @@ class Task:
         self._booted = None if named_by_sessions else (job, index)
         self.credentials = credentials  # for the other tasks
         self._job, self._index = job, index
-        self.name = _name(job, index)
+        self.name = device_spec.name_of_task(job, index)
         self.clock = clock
         self.address = spec.task_address(job, index)
         self.home = home or this_home(self.address, job)
@@ -138,7 +139,7 @@ class Task:
         if not server_def.job_name:
             own = master_in(spec, target.removeprefix("grpc://") or self.address, self._booted)
         check_worker(spec, *own, self.address)
-        return Members(self, _name(*own), spec)
+        return Members(self, device_spec.name_of_task(*own), spec)
 
     def note(self, method: str, source: str, detail: str, value: object = None, pushed: bool = False) -> None:
         """Report to the task's own listeners what another task asks of it, or the tensor that it gets."""
@@ -220,7 +221,7 @@ class Members:
 
     def __init__(self, task: Task, name: str, spec: ClusterSpec) -> None:
         self.name = name
-        self.addresses = {_name(job, number): where for job, number, where in members(spec)}
+        self.addresses = {device_spec.name_of_task(job, number): where for job, number, where in members(spec)}
         self._task = task
         self._is_brought = spec is not task.spec
         self._peers: dict[str, Peer | Absent | WorkerStub] = {}
@@ -286,10 +287,6 @@ class Members:
         for peer in self._peers.values():
             peer.close()
         self._peers.clear()
-
-
-def _name(job: str, index: int) -> str:
-    return f"/job:{job}/replica:0/task:{index}"
 
 
 def await_task(

@@ -209,6 +209,17 @@ def task_name(full: str) -> str:
     return str(parse(full)._replace(type=None, id=None))
 
 
+def name_of_task(job: str, index: int) -> str:
+    """The full name of a task of a cluster: `/job:worker/replica:0/task:1`."""
+    return f"/job:{job}/replica:0/task:{index}"
+
+
+def job_and_index(task: str) -> tuple[str, int]:
+    """The job and the number in it of a task, from its full name."""
+    name = parse(task)
+    return name.job or "", name.task or 0
+
+
 def plain(name: str) -> str:
     """A task's or device's full name without its replica, which is always 0, as one writes it in `tf.device`."""
     return name.replace("/replica:0", "")

@@ -79,7 +79,7 @@ class Report:
             step.when_blocked = partial(self._tell, times=2)
         elif lines:
             more = f" (and {len(queues or lines) - _MOST} more)" if len(queues or lines) > _MOST else ""
-            named = [_OF_NO_CLUSTER.sub("", line.replace("/replica:0", "")) for line in (queues or lines)[:_MOST]]
+            named = [_OF_NO_CLUSTER.sub("", device_spec.plain(line)) for line in (queues or lines)[:_MOST]]
             _listener(step)(f"{_BLOCKED} for {times * timeouts.notice:g} s: {'; '.join(named)}{more}")
 
 

@@ -15,7 +15,8 @@ import pytest
 import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import dask_engine, dask_worker, moving
-from dtflab.cluster.dask_engine import DaskTask, Worker, choose
+from dtflab.cluster.dask_engine import Worker, choose
+from dtflab.cluster.dask_task import DaskTask
 from dtflab.machine.clock import REAL
 from tests.cluster.dask_clusters import children_of, dask_client
 from tests.cluster.test_chaos import Program

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import dtflab as tf
-from dtflab.cluster import dask_engine
+from dtflab.cluster.dask_task import DaskTask
 from tests.cluster.dask_clusters import children_of, dask_client, kill_worker_of, nothing_left, start_threads_that_stay
 
 STEPS = 60
@@ -90,7 +90,7 @@ def test_training_goes_on_from_the_checkpoint_at_a_new_address(client, tmp_path,
 
 def test_a_worker_that_is_lost_while_the_cluster_starts(client, monkeypatch):
     """The worker dies as soon as it has the task, before that serves; the start goes on elsewhere."""
-    begin = dask_engine.DaskTask.begin
+    begin = DaskTask.begin
     places = []
 
     def begin_and_lose(task, worker, gpu):
@@ -101,7 +101,7 @@ def test_a_worker_that_is_lost_while_the_cluster_starts(client, monkeypatch):
                 target=client.run, args=(_die,), kwargs={"workers": [worker], "on_error": "ignore"}
             ).start()
 
-    monkeypatch.setattr(dask_engine.DaskTask, "begin", begin_and_lose)
+    monkeypatch.setattr(DaskTask, "begin", begin_and_lose)
     with tf.Cluster(engine="dask", client=client, worker=1) as cluster, tf.Session(cluster.target) as session:
         assert session.run(tf.constant(7)) == 7
         assert len(places) == 2 and places[0] != places[1]
