@@ -121,7 +121,7 @@ class ProcessTask:
         credentials: Credentials = PLAIN,
         options: Mapping[str, Any] = MappingProxyType({}),  # of its server
     ) -> None:
-        self.name = f"/job:{job}/replica:0/task:{index}"
+        self.name = device_spec.name_of_task(job, index)
         self.address = spec.task_address(job, index)
         self.target = f"grpc://{self.address}"
         self.log: deque[str] = deque(maxlen=1000)
@@ -162,15 +162,20 @@ class ProcessTask:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(_READY):
-                self.address = line.split()[-1]
-                self.target = f"grpc://{self.address}"
-                self._serves = True
+                self._serves_at(line.split()[-1])
                 self._ready.set()
                 continue
             self.log.append(line.rstrip("\n").removeprefix(_SAID))
             if line.startswith(_SAID):
                 say(f"{device_spec.plain(self.name)}: {self.log[-1]}")
         self._ready.set()
+
+    def _serves_at(self, address: str) -> None:
+        """Note that it serves, and where: it may have chosen its port itself."""
+        if address != self.address:
+            the_credentials.forget(self.address, self._credentials)
+            the_credentials.remember(address, self._credentials)
+        self.address, self.target, self._serves = address, f"grpc://{address}", True
 
     def wait_ready(self, timeout: float, since: float | None = None) -> None:
         """Return when the task has answered; UnavailableError with its last words if it does not come up in time.

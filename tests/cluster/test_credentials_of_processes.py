@@ -15,6 +15,8 @@ import dtflab as tf
 from dtflab.base import credentials as the_credentials, errors
 from dtflab.base.credentials import PLAIN, Credentials
 from dtflab.cluster.addresses import free_addresses
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.process import ProcessTask
 from tests.cluster.test_credentials import LINE, one_plus_one, trained
 from tests.house import ROOT
 
@@ -35,6 +37,17 @@ def in_a_program(target: str, environment: Mapping[str, str] = os.environ) -> su
 def weights(done: subprocess.CompletedProcess[str]) -> list[float]:
     assert done.returncode == 0, done.stderr
     return [float(text) for text in done.stdout.split()]
+
+
+def test_a_task_that_chooses_its_port_is_remembered_there_and_nowhere_else():
+    task = ProcessTask(ClusterSpec({"worker": ["localhost:0"]}), "worker", 0, credentials=Credentials(token="t" * 32))
+    try:
+        task.wait_ready(60)
+        assert the_credentials.at(task.address).token == "t" * 32
+        assert the_credentials.at("localhost:0") == PLAIN
+    finally:
+        task.stop()
+    assert the_credentials.at(task.address) == PLAIN
 
 
 def test_each_cluster_has_a_token_of_its_own(tmp_path):
