@@ -14,6 +14,7 @@ import dtflab
 from benchmarks import __main__ as bench, frames, gpu, live, placer, scaling
 from dtflab.__main__ import main
 from dtflab.notebook.chaos_cell import ChaosMagics
+from dtflab.notebook.cluster_magic import ClusterMagics
 from dtflab.notebook.magics import DtfMagics
 from dtflab.notebook.state_magics import StateMagics
 from dtflab.notebook.task_cell import TaskMagics
@@ -181,9 +182,8 @@ def test_every_script_with_options_is_a_command_here():
 
 
 def test_every_option_of_a_magic_is_listed_and_no_other():
-    magics = {
-        name: magic for kind in (DtfMagics, StateMagics, TaskMagics, ChaosMagics) for name, magic in vars(kind).items()
-    }
+    kinds = (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics)
+    magics = {name: magic for kind in kinds for name, magic in vars(kind).items()}
     there = {
         found for name, magic in magics.items() if hasattr(magic, "parser") for found in options(magic.parser, name)
     }

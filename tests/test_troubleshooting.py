@@ -269,7 +269,7 @@ def no_session():
     for session in open_sessions():  # of tests before this one
         session.close()
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
-    shell.register_magics(DtfMagics)
+    shell.register_magics(DtfMagics(shell, {}))
     shell.run_line_magic("dtf_timeline", "None or []")
 
 

@@ -3,10 +3,10 @@
 `%load_ext dtflab` comes here. Everything the magics do can be done from plain Python with the same names.
 `notebook.explore` shows a picture below sliders.
 
-Read `magics` (graphs, steps, clusters), `state_magics` (variables, queues, calls), `task_cell` (a cell for one task),
-`chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the cluster as a table),
-`explorer` (sliders above a picture), `images` (the first examples of a data set); their helpers `arguments` (Python in
-a line), `hardware` (options of %dtf_cluster).
+Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
+cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
+cluster as a table), `explorer` (sliders above a picture), `images` (the first examples of a data set); their helpers
+`arguments` (Python in a line), `hardware` (options of %dtf_cluster).
 
 Design: docs/design/notebook.md
 """
@@ -30,6 +30,7 @@ def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
     from dtflab.cluster.cluster import Cluster
     from dtflab.notebook.chaos_cell import ChaosMagics
+    from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all, show
@@ -39,8 +40,10 @@ def load(ipython: Any) -> None:
 
     if "DtfMagics" in ipython.magics_manager.registry:
         return
-    magics = DtfMagics(ipython)
-    for each in (magics, StateMagics(ipython, magics), TaskMagics(ipython, magics), ChaosMagics(ipython, magics)):
+    clusters = ClusterMagics(ipython)
+    lines = DtfMagics(ipython, clusters.clusters)
+    others = StateMagics(ipython, lines), TaskMagics(ipython, lines), ChaosMagics(ipython, lines)
+    for each in (clusters, lines, *others):
         ipython.register_magics(each)
         for name in (*(f"%{name}" for name in each.magics["line"]), *(f"%%{name}" for name in each.magics["cell"])):
             ipython.set_hook("complete_command", each.complete, str_key=name)
@@ -55,6 +58,7 @@ def unload(ipython: Any) -> None:
     """Stop all clusters and the step under way of this kernel, and take the magics away."""
     from dtflab.cluster.cluster import Cluster, stop_all
     from dtflab.notebook.chaos_cell import ChaosMagics
+    from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all
     from dtflab.notebook.state_magics import StateMagics
@@ -65,11 +69,11 @@ def unload(ipython: Any) -> None:
     stop_all()
     refresh_all()
     ipython.events.unregister("post_run_cell", refresh_all)
+    for name in ("ClusterMagics", "StateMagics", "ChaosMagics"):
+        ipython.magics_manager.registry.pop(name)
     ipython.magics_manager.registry.pop("DtfMagics").close_steps()
-    ipython.magics_manager.registry.pop("StateMagics")
-    ipython.magics_manager.registry.pop("ChaosMagics")
     ipython.magics_manager.registry.pop("TaskMagics").close_sessions()
-    for magics in (DtfMagics, StateMagics, TaskMagics, ChaosMagics):
+    for magics in (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics):
         for sort, names in magics.magics.items():
             for name in names:
                 ipython.magics_manager.magics[sort].pop(name, None)

@@ -26,7 +26,7 @@ def _fault(kind: str, example: str, text: str) -> Any:
 
 @magics_class
 class ChaosMagics(Magics):
-    """The cell magic chaos; clusters are those of `DtfMagics`, or those that have a name in Python."""
+    """The cell magic chaos; clusters are those of %dtf_cluster, or those that have a name in Python."""
 
     def __init__(self, shell: Any, lines: DtfMagics) -> None:
         super().__init__(shell)

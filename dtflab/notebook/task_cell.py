@@ -27,7 +27,7 @@ _EXAMPLE = "%%dtf_task /job:worker/task:0"
 
 @magics_class
 class TaskMagics(Magics):
-    """The cell magic task; clusters are those of `DtfMagics`, or those that have a name in Python."""
+    """The cell magic task; clusters are those of %dtf_cluster, or those that have a name in Python."""
 
     def __init__(self, shell: Any, lines: DtfMagics) -> None:
         super().__init__(shell)

@@ -1,0 +1,172 @@
+"""`%dtf_cluster`: starts a cluster, attaches to one, shows it, restarts it, stops it.
+
+Rule: what can be said in an option is an argument of `Cluster`; a wrong line ends with a sentence and an example.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from dtflab.base.credentials import Credentials
+from dtflab.cluster.cluster import Cluster
+from dtflab.cluster.engines import ENGINES
+from dtflab.notebook import hardware
+
+_EXAMPLE = hardware.EXAMPLE
+_ATTACH = "%dtf_cluster attach localhost:2222"
+_OF_ATTACH = {"verb", "addresses", "name", "credentials"}
+_VERBS = ("start", "attach", "status", "stop", "restart")
+
+
+@magics_class
+class ClusterMagics(Magics):
+    """The magic cluster, and the clusters that it has started or attached to, by name."""
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self.clusters: dict[str, Cluster] = {}
+
+    @magic_arguments()
+    @argument("verb", nargs="?", default="start", help="start (default), attach, status, stop or restart")
+    @argument("addresses", nargs="*", help="attach: where tasks run already, as host:2222,host:2223")
+    @argument("--ps", type=int, default=0, help="number of parameter servers")
+    @argument("--worker", type=int, default=0, help="number of workers")
+    @argument("--job", action="append", default=[], metavar="NAME=N", help="any other job, NAME=N; may be repeated")
+    @argument("--engine", default="inprocess", help="inprocess (default), process, tensorflow, dask")
+    @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
+    @argument("--no-token", action="store_true", help="process: answer all programs of this machine, TensorFlow's too")
+    @argument("--credentials", metavar="FOLDER", help="start, attach: TLS certificates, a token, or both")
+    @argument("--client", help="dask: the name of your distributed.Client (default: the one that Dask has)")
+    @argument("--allow-files", metavar="DIR", help="dask: a folder that all hosts see; tasks open no other files")
+    @argument("--insecure", action="store_true", help="dask: tasks on other machines listen in plain text")
+    @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
+    @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
+    @argument("--gpu", help="their model, for example K40 (default: GRID K520)")
+    @argument("--gpu-memory", help="memory of each, for example 4GiB (default: what the model has)")
+    @argument("--visible", action="append", default=[], metavar="JOB=GPUS", help="for example ps=0; may be repeated")
+    @argument("--clock", default="real", help="real (default) or virtual: durations are those of the hardware below")
+    @argument("--network", help="virtual: what connects the hosts, for example 10Gb/s (default)")
+    @argument("--bus", help="virtual: what connects a host's GPUs, for example pcie3 (default)")
+    @argument("--cpu", help="virtual: the CPUs of each host, a name of the catalogue")
+    @argument("--racks", type=int, help="virtual: in how many racks the hosts stand (default: one)")
+    @argument("--stragglers", help="virtual: how much longer steps take by chance, for example lognormal(0.3)")
+    @argument("--seed", type=int, help="virtual: equal seeds make equal runs")
+    @line_magic
+    def dtf_cluster(self, line: str) -> Any:
+        """Start a cluster, or attach to one, and show it; start, attach, status and restart return the Cluster.
+
+        %dtf_cluster --ps 1 --worker 2               one parameter server and two workers in this process
+        cluster = %dtf_cluster --ps 1 --worker 2     the same, kept for cluster.target, cluster.run(…)
+        %dtf_cluster --worker 4 --engine process     four workers, each in an operating system process of its own
+        %dtf_cluster --worker 4 --engine tensorflow  the same with TensorFlow's own servers
+        %dtf_cluster --worker 4 --engine dask        on the workers of the Dask cluster of your distributed.Client
+        %dtf_cluster --ps 1 --worker 2 --gpus 2 --gpu K40 --gpu-memory 4GiB    two simulated GPUs for each worker
+        %dtf_cluster --ps 1 --worker 50 --clock virtual --gpu K40 --network 10Gb/s --seed 1    in virtual time
+        %dtf_cluster attach host:2222                tasks that run already; one address of dtflab's tasks is enough
+        %dtf_cluster status                          show it again
+        %dtf_cluster restart                         the same tasks at the same addresses, without their variables
+        %dtf_cluster stop                            end all its tasks; attached ones run on
+        """
+        try:
+            args = parse_argstring(self.dtf_cluster, line)
+        except UsageError as error:
+            raise UsageError(f"{error}. For example: {_EXAMPLE}") from None
+        if args.verb not in _VERBS:
+            raise UsageError(f"Unknown verb {args.verb!r}: use {', '.join(_VERBS)}. For example: {_EXAMPLE}")
+        if args.addresses and args.verb != "attach":
+            raise UsageError(f"{args.verb} takes no addresses: {' '.join(args.addresses)!r}. For example: {_EXAMPLE}")
+        return getattr(self, f"_{args.verb}")(args)
+
+    def _attach(self, args: Any) -> Cluster:
+        addresses = [address for text in args.addresses for address in text.split(",") if address]
+        if not addresses:
+            raise UsageError(f"attach takes addresses of tasks: where do they run? For example: {_ATTACH}")
+        default = self.dtf_cluster.parser.get_default
+        if others := [name for name in vars(args).keys() - _OF_ATTACH if getattr(args, name) != default(name)]:
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
+            raise UsageError(
+                f"attach takes addresses of tasks, --name and --credentials, not {options}: these tasks have been "
+                f"started, and are what they are. For example: {_ATTACH}"
+            )
+        attached = Cluster(addresses, engine="attached", name=args.name, credentials=_credentials(args))
+        if args.name in self.clusters:
+            self._stop(args)
+        self.clusters[args.name] = attached
+        return attached
+
+    def _start(self, args: Any) -> Cluster:
+        jobs = {"ps": args.ps, "worker": args.worker}
+        for item in args.job:
+            job, separator, count = item.partition("=")
+            if not separator or not count.isdigit():
+                raise UsageError(f"--job must be NAME=N, not {item!r}. For example: --job chief=1")
+            jobs[job] = int(count)
+        if fewer := next((job for job, count in jobs.items() if count < 0), None):
+            raise UsageError(f"--{fewer} must be 0 or more tasks, not {jobs[fewer]}. For example: {_EXAMPLE}")
+        if not any(jobs.values()):
+            raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
+        if args.engine not in ENGINES or args.engine == "attached":
+            known = ", ".join(name for name in ENGINES if name != "attached")
+            raise UsageError(f"--engine must be one of {known}, not {args.engine!r}. For example: {_EXAMPLE}")
+        machines = hardware.options(args, [job for job, count in jobs.items() if count])
+        credentials, token = _credentials(args), None if args.no_token else "new"
+        client = self._dask_client(args.client) if args.engine == "dask" else args.client
+        if args.name in self.clusters:
+            self.clusters.pop(args.name).stop()
+        self.clusters[args.name] = Cluster(
+            engine=args.engine, listen=args.listen, name=args.name, credentials=credentials, token=token, client=client,
+            allow_files=args.allow_files, insecure=args.insecure, **machines, **jobs,
+        )  # fmt: skip
+        return self.clusters[args.name]
+
+    def _dask_client(self, name: str | None) -> Any:
+        """The notebook's variable of that name, or the client that Dask has as its default; None without Dask."""
+        if name is not None:
+            return self.shell.user_ns.get(name) if self.shell is not None else None
+        if importlib.util.find_spec("distributed") is None:
+            return None
+        try:
+            return importlib.import_module("distributed").default_client()
+        except ValueError:
+            raise UsageError("--engine dask needs a Dask client: client = distributed.Client() makes one.") from None
+
+    def _status(self, args: Any) -> Cluster:
+        if args.name not in self.clusters:
+            others = " or ".join(f"--name {name}" for name in self.clusters)
+            cure = f"Use {others}." if others else f"Start one: {_EXAMPLE}"
+            raise UsageError(f"No cluster named {args.name!r} is running. {cure}")
+        return self.clusters[args.name]
+
+    def _stop(self, args: Any) -> None:
+        if args.name not in self.clusters:
+            print(f"No cluster named {args.name!r} is running: nothing to stop.")
+            return
+        self.clusters.pop(args.name).stop()
+
+    def _restart(self, args: Any) -> Cluster:
+        cluster = self._status(args)
+        cluster.restart()
+        return cluster
+
+    def complete(self, _: Any, event: Any) -> list[str]:
+        """The completions of a line: verbs, options, and what stands after one."""
+        _magic, *words = event.line.split()
+        done = words if event.line.endswith(" ") else words[:-1]
+        if not words and not event.line.endswith(" "):  # the name itself, which IPython completes
+            return []
+        values = {"--engine": ENGINES, "--name": tuple(self.clusters), **hardware.choices()}
+        if done and done[-1] in values:
+            return list(values[done[-1]])
+        verbs = () if done or event.symbol.startswith("-") else _VERBS
+        return [*verbs, *re.findall(r"--[\w-]+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
+
+
+def _credentials(args: Any) -> Credentials | None:
+    return Credentials.load(args.credentials) if args.credentials else None
