@@ -46,10 +46,11 @@ def data(
             for one, row in rows
         ],
         "bars": columns(
-            ("start", "end", "row", "look", "name", "op", "part", "line", "bytes"),
+            ("start", "end", "row", "look", "name", "op", "kind", "part", "line", "bytes"),
             [
                 (
                     *_span(event), row, looks.of(of(event)), texts.of(readable(event.name)), texts.of(event.op),
+                    2 if event.is_fault else int(event.part is not None),
                     texts.of((event.part and f", part {event.part[0]} of {event.part[1]}") or ""),
                     texts.of(lines.of(event)), event.bytes,
                 )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dtflab as tf
+from dtflab.viz.bands import Bands
 from dtflab.viz.data import step_trace as trace
 from dtflab.viz.data.why_idle import Idle
+from dtflab.viz.drawing.palette import look
+from dtflab.viz.timeline_live import data
 from tests.viz.programs import PS, mlp, traced, worker
 
 ZERO, ONE = worker(), worker(1)
@@ -45,6 +48,15 @@ def test_the_bars_are_those_of_the_trace():
     for wait in rows_of(data["waits"]):
         maker = bars[wait["maker"]]
         assert data["texts"][wait["tensor"]].startswith(data["texts"][maker["name"]])
+
+
+def test_parts_and_faults_are_bars_of_other_kinds():
+    part = event("a", ZERO, 40, 50)._replace(part=(1, 2))
+    fault = event("stopped", ZERO, 0, 30)._replace(thread="chaos")
+    bands = Bands(STEP._replace(details=[part, fault]), 880)
+    found = rows_of(data(bands, lambda e: look(e.device), lambda t: look(t.source), 0, None)["bars"])
+    kinds = {(bar["start"], bar["end"]): bar["kind"] for bar in found if bar["kind"]}
+    assert kinds == {(40, 50): 1, (0, 30): 2} and len(found) == len(STEP.events) + 2
 
 
 def test_a_bar_knows_the_line_that_made_its_op():

@@ -15,11 +15,14 @@ interface Timeline {
   rows: { y: number; height: number; device: string; below: boolean }[]; // below: with room for names below the bars
   looks: { fill: string; line: string; ink: string; label: string }[];
   texts: string[];
-  bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "part" | "line" | "bytes", number[]>;
+  bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "kind" | "part" | "line" | "bytes", number[]>;
   waits: Record<"start" | "end" | "row" | "look" | "tensor" | "bytes" | "maker" | "source" | "target", number[]>;
   gaps: Record<"start" | "end" | "row" | "why", number[]>;
   critical: number[]; // bars of the critical path, in their order
 }
+
+// Kinds of bars; the legend of the still shows how each looks.
+const PART = 1, FAULT = 2;
 
 type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
 const MOST_ZOOM = 1e5;
@@ -328,8 +331,8 @@ class Live {
         pen.fillRect(left, y, 1, height); // stands for all that begin within its pixel
         i = Math.max(i + 1, dims ? i + 1 : after(spans, start, start[span]! + pixel));
       } else {
-        if (kind === "waits") this.drawWait(pen, span, left, y, right - left, height);
-        else pen.fillRect(left, y, right - left - (right - left > 4 ? 1 : 0), height);
+        if (kind === "waits") this.drawWait(pen, span, left, y, right - left, height, unit);
+        else this.drawBar(pen, span, left, y, right - left - (right - left > 4 ? 1 : 0), height);
         const named = this.drawName(pen, kind, span, Math.max(left, 0), y + height / 2, Math.min(right, this.width), unit);
         if (!named && right - left >= 4 * unit && bare.length < 500) bare.push(span);
         i++;
@@ -356,7 +359,18 @@ class Live {
     }
   }
 
-  private drawWait(pen: CanvasRenderingContext2D, span: number, x: number, y: number, width: number, height: number): void {
+  private drawBar(pen: CanvasRenderingContext2D, span: number, x: number, y: number, width: number, height: number): void {
+    const kind = this.data.bars.kind[span];
+    if (kind === FAULT) pen.fillStyle = this.picture.colour("--bg");
+    pen.fillRect(x, y, width, height);
+    if (!kind) return;
+    pen.strokeStyle = this.picture.colour(kind === FAULT ? "--fg" : "--bg");
+    pen.setLineDash([4, 3]);
+    pen.strokeRect(x + 0.5, y + 0.5, Math.max(width - 1, 0.5), height - 1);
+    pen.setLineDash([]);
+  }
+
+  private drawWait(pen: CanvasRenderingContext2D, span: number, x: number, y: number, width: number, height: number, unit: number): void {
     const look = this.data.looks[this.data.waits.look[span]!]!;
     const shade = pen.globalAlpha;
     pen.globalAlpha = shade * 0.25;
@@ -364,6 +378,25 @@ class Live {
     pen.globalAlpha = shade;
     pen.strokeStyle = look.line;
     pen.strokeRect(x + 0.5, y + 0.5, Math.max(width - 1, 0.5), height - 1);
+    this.stripes(pen, x, y, width, height, 6 * unit);
+    pen.globalAlpha = shade;
+  }
+
+  // Diagonal lines within a rectangle, as far as it is visible.
+  private stripes(pen: CanvasRenderingContext2D, x: number, y: number, width: number, height: number, gap: number): void {
+    const from = Math.max(x, 0), to = Math.min(x + width, this.width);
+    pen.globalAlpha *= 0.3;
+    pen.save();
+    pen.beginPath();
+    pen.rect(from, y, Math.max(to - from, 0), height);
+    pen.clip();
+    pen.beginPath();
+    for (let at = x + gap * Math.floor((from - x) / gap); at < to + height; at += gap) {
+      pen.moveTo(at, y);
+      pen.lineTo(at - height, y + height);
+    }
+    pen.stroke();
+    pen.restore();
   }
 
   private drawName(pen: CanvasRenderingContext2D, kind: "bars" | "waits", span: number, left: number, y: number, right: number, unit: number): boolean {
@@ -374,7 +407,8 @@ class Live {
     const text = [whole, whole.slice(whole.lastIndexOf("/") + 1)].map((each) => fitting(pen, each, room)).find((each) => each && !each.endsWith("…"))
       ?? fitting(pen, whole.slice(whole.lastIndexOf("/") + 1), room);
     if (!text) return false;
-    pen.fillStyle = kind === "bars" ? this.data.looks[bars.look[span]!]!.ink : this.picture.colour("--fg");
+    const isOnColour = kind === "bars" && bars.kind[span] !== FAULT;
+    pen.fillStyle = isOnColour ? this.data.looks[bars.look[span]!]!.ink : this.picture.colour("--fg");
     pen.textAlign = kind === "bars" ? "center" : "left";
     pen.fillText(text, kind === "bars" ? (left + right) / 2 : left + 5 * unit, y);
     return true;
@@ -446,7 +480,8 @@ class Live {
       ];
     }
     const name = texts[bars.name[index]!]!, op = texts[bars.op[index]!]!;
-    const lines = [`${name} = ${op}${texts[bars.part[index]!]}`, rows[bars.row[index]!]!.device];
+    const what = bars.kind[index] === FAULT ? name : `${name} = ${op}${texts[bars.part[index]!]}`;
+    const lines = [what, rows[bars.row[index]!]!.device];
     lines.push(`${duration(bars.end[index]! - bars.start[index]!)}, from ${duration(bars.start[index]!)} to ${duration(bars.end[index]!)}`);
     if (bars.bytes[index]) lines.push(`makes ${bytes(bars.bytes[index]!)}`);
     const line = texts[bars.line[index]!]!;
@@ -478,11 +513,13 @@ class Live {
     const inside = (start: number, end: number) => Math.max(0, Math.min(end, to) - Math.max(start, from));
     const byOp = new Map<string, number>();
     const table = devices.map((device) => {
-      const spans = bars.row.flatMap((row, i) => (rows[row]!.device === device && inside(bars.start[i]!, bars.end[i]!) ? [i] : []));
-      for (const i of spans) byOp.set(texts[bars.op[i]!]!, (byOp.get(texts[bars.op[i]!]!) ?? 0) + inside(bars.start[i]!, bars.end[i]!));
+      const spans = bars.row.flatMap((row, i) =>
+        rows[row]!.device === device && bars.kind[i] !== FAULT && inside(bars.start[i]!, bars.end[i]!) ? [i] : []);
+      const whole = spans.filter((i) => bars.kind[i] !== PART); // a part is counted with its op
+      for (const i of whole) byOp.set(texts[bars.op[i]!]!, (byOp.get(texts[bars.op[i]!]!) ?? 0) + inside(bars.start[i]!, bars.end[i]!));
       const busy = covered(spans.map((i) => [Math.max(bars.start[i]!, from), Math.min(bars.end[i]!, to)]));
       const got = waits.row.reduce((sum, row, i) => sum + (rows[row]!.device === device && waits.end[i]! >= from && waits.end[i]! <= to ? waits.bytes[i]! : 0), 0);
-      return [device, String(spans.length), duration(busy), `${Math.round(100 * (1 - busy / (to - from || 1)))}%`, bytes(got)];
+      return [device, String(whole.length), duration(busy), `${Math.round(100 * (1 - busy / (to - from || 1)))}%`, bytes(got)];
     });
     const longest = [...byOp].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([op, time]) => `${op} ${duration(time)}`);
     this.picture.said.replaceChildren(
