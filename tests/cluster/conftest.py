@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from subprocess import PIPE
 from typing import NamedTuple
 
 import pytest
 
 import dtflab as tf
 from dtflab.cluster import certs
+from dtflab.cluster.addresses import free_addresses
 from tests.cluster.raw_client import Raw
 from tests.cluster.two_tasks import lab_over
 
@@ -16,6 +20,21 @@ from tests.cluster.two_tasks import lab_over
 def lab(request):
     with lab_over(request.param) as lab:
         yield lab
+
+
+@pytest.fixture
+def ps_elsewhere():
+    """A worker in this process, and the ps of its cluster in another one."""
+    spec = dict(zip(("ps", "worker"), ([address] for address in free_addresses(2)), strict=True))
+    program = f"import dtflab as tf; tf.train.Server({spec}, 'ps', 0); print('up', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, text=True) as ps:
+        assert ps.stdout.readline() == "up\n"
+        server = tf.train.Server(spec, "worker", 0)
+        try:
+            yield server, spec
+        finally:
+            server.stop()
+            ps.stdin.close()
 
 
 class Tls(NamedTuple):

@@ -13,10 +13,7 @@ import pytest
 import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import chaos_trace
-from dtflab.cluster.chaos_options import EXAMPLES, fault
 from dtflab.cluster.chaos_trace import Shown
-from dtflab.cluster.faults import METHODS, NONE, Faults, Setting, chance
-from dtflab.machine.clock import REAL
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.viz.data import step_trace
 from tests.cluster.two_tasks import until
@@ -456,53 +453,7 @@ def test_the_example_of_the_page(capsys):
     assert [line for line in shown if not line.startswith("MonitoredSession")] == printed.splitlines()
 
 
-# ---- the words ----
-
-TASKS = ["/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1", "/job:worker/replica:0/task:0"]
-
-
-def test_what_a_text_means():
-    one = fault("kill", "worker:0 @ step5 = 2s", TASKS)
-    assert (one.tasks, one.at_step, one.lasts) == (TASKS[2:], 5, 2.0)
-    assert fault("stop", "ps", TASKS).tasks == TASKS[:2]
-    assert fault("slow", "ps:1,worker=1.5x@.5s", TASKS)[2:6] == (
-        (("/job:ps/replica:0/task:1", TASKS[2]),),
-        0,
-        0.5,
-        float("inf"),
-    )
-    assert fault("partition", "ps:0|ps:1,worker:0", TASKS).groups == ((TASKS[0],), (TASKS[1], TASKS[2]))
-    assert fault("drop", "RunGraph:1", TASKS)[-2:] == ("RunGraph", 1.0)
-    for kind, example in EXAMPLES.items():
-        assert fault(kind, example, [*TASKS, *(f"/job:worker/replica:0/task:{n}" for n in (1, 2))]).kind == kind
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "says"),
-    [
-        ("kill", "wroker:0", r"names the task 'wroker:0' \(did you mean worker:0\?\); there are ps:0, ps:1, worker:0"),
-        ("kill", "", "names the task ''"),
-        ("kill", "ps:0@step0", "the first step is step1"),
-        ("kill", "ps:0@5", "the part '@5'"),
-        ("stop", "worker:0=3", "the part '=3', but there are @step5 and @2.5s"),
-        ("slow", "ps:0", "does not say how slow"),
-        ("slow", "ps:0=0.5x", "must be above 1x"),
-        ("stop", "ps:0=4x", "the part '=4x'"),
-        ("drop", "RecvTensr:0.1", r"did you mean RecvTensor\?"),
-        ("drop", "RecvTensor:2", "the probability '2'"),
-        ("drop", "RecvTensor", "does not say with which probability"),
-        ("kill", "ps:0@1s@step3", "says twice when it begins: '@step3'"),
-        ("slow", "ps:0=2x=3s=4s", "says twice how much: '=4s'"),
-        ("stop", "ps:0=0s", "lasts 0 s"),
-        ("partition", "ps", "is one group"),
-        ("partition", "ps|ps:0", "has ps:0 on both sides"),
-    ],
-)
-def test_a_wrong_text_names_what_there_is_and_an_example(kind, text, says):
-    with pytest.raises(ValueError, match=says) as wrong:
-        fault(kind, text, TASKS)
-    assert str(wrong.value).startswith(f"{kind}={text!r} ")
-    assert str(wrong.value).endswith(f"For example: {kind}={EXAMPLES[kind]!r}")
+# ---- what is refused ----
 
 
 def test_what_is_no_cluster_and_no_text_is_refused():
@@ -528,63 +479,3 @@ def test_an_error_of_a_fault_comes_out_at_the_end_of_the_block(monkeypatch):
         with pytest.raises(ZeroDivisionError), tf.chaos(cluster, kill="ps=0.001s") as chaos:
             chaos._threads[0].join()
     assert cluster.chaos is None
-
-
-# ---- a task's faults ----
-
-
-def test_a_task_takes_no_faults_unless_a_cluster_started_it():
-    server = tf.train.Server.create_local_server()
-    try:
-        with pytest.raises(errors.FailedPreconditionError, match="takes no faults"):
-            server.task.faults.set(Setting(slow=2.0))
-    finally:
-        server.stop()
-
-
-MALFORMED = [
-    b"",
-    b"[]",
-    b"{",
-    b"\xff",
-    b'{"what": 1}',
-    b'{"slow": null}',
-    b'{"slow": 0.5}',
-    b'{"slow": NaN}',
-    b'{"drop": 3}',
-]
-
-
-@pytest.mark.parametrize("data", [*MALFORMED, b'{"seed": 1e999}', b"[" * 100_000], ids=range(11))
-def test_malformed_faults_are_invalid(data):
-    with pytest.raises(errors.InvalidArgumentError):
-        Setting.from_json(data)
-
-
-def test_faults_travel():
-    setting = Setting(3, 2.5, ("/job:a/replica:0/task:0",), {"RecvTensor": 0.25})
-    assert Setting.from_json(setting.as_json()) == setting
-
-
-def test_the_chance_of_a_call_depends_on_all_that_names_it():
-    calls = [(seed, a, b, method, n) for seed in (0, 1) for a, b in ("xy", "yx") for method in METHODS for n in (1, 2)]
-    drawn = [chance(*call) for call in calls]
-    assert len(set(drawn)) == len(calls) and all(0 <= x < 1 for x in drawn)
-    many = [chance(0, "a", "b", "RecvTensor", n) for n in range(10_000)]
-    assert sum(x < 0.1 for x in many) == pytest.approx(1000, abs=100)
-
-
-def test_who_gives_up_a_held_call_gets_no_answer():
-    faults = Faults("/job:a", REAL)
-    faults.allow()
-    faults.set(NONE._replace(cut_off=("/job:b",)))
-    failed, begun = [], []
-    give_up = faults.hold("RecvTensor", "/job:b", lambda: begun.append(1), failed.append)
-    give_up()
-    give_up()
-    assert [type(error) for error in failed] == [errors.CancelledError]
-    ended = [thread for thread in threading.enumerate() if thread.name == "held before /job:b"]
-    faults.set(NONE)
-    for thread in ended:
-        thread.join(60)
-    assert not begun and len(failed) == 1

@@ -250,3 +250,8 @@ def interrupt_extensions(session: tf.Session, arrives: bool) -> None:
     for _ in range(2):
         with pytest.raises(tf.errors.InvalidArgumentError, match="nowhere"):
             session.run(bad)
+
+
+def link_to_ps(spec: dict[str, list[str]]) -> Any:
+    """The link between the worker of this process and its ps, if there is one."""
+    return negotiation.between(spec["worker"][0], spec["ps"][0])

@@ -159,26 +159,19 @@ def test_a_way_to_the_person_is_one_way():
     assert len({say, Once(say), Once(say)}) == 1 and Once(say) != once
 
 
-def test_a_partial_run_says_what_it_waits_for(said):
-    queue = tf.FIFOQueue(3, tf.float32, name="letters")
-    y, put = queue.dequeue(name="take") + 1.0, queue.enqueue(1.0)
-    with tf.Session() as sess:
-        handle = sess.partial_run_setup([y], [])
-        found = []
-        thread = threading.Thread(target=lambda: found.append(sess.partial_run(handle, y)))
-        thread.start()
-        until(lambda: said, "it is said")
-        sess.run(put)
-        thread.join()
-    assert "take waits at FIFOQueue 'letters'" in said[0] and found == [2.0]
+STEPS = {
+    "a partial run": lambda sess, y: sess.partial_run(sess.partial_run_setup([y], []), y),
+    "a step by hand": lambda sess, y: sess.step_through(y).finish(),
+}
 
 
-def test_a_step_by_hand_says_what_it_waits_for(said):
+@pytest.mark.parametrize("run", STEPS.values(), ids=STEPS)
+def test_other_steps_say_what_they_wait_for(said, run):
     queue = tf.FIFOQueue(3, tf.float32, name="letters")
     y, put = queue.dequeue(name="take") + 1.0, queue.enqueue(1.0)
     with tf.Session() as sess:
         found = []
-        thread = threading.Thread(target=lambda: found.append(sess.step_through(y).finish()))
+        thread = threading.Thread(target=lambda: found.append(run(sess, y)))
         thread.start()
         until(lambda: said, "it is said")
         sess.run(put)
