@@ -136,10 +136,10 @@ class _Proving:
         self._token, self._port, self._path = token, address.rpartition(":")[2], path
 
     def __call__(self, request: bytes, timeout: float | None, metadata: tuple[tuple[str, str], ...]) -> bytes:
-        call = self.future(request, timeout, metadata)
-        try:
-            return call.result()
-        except BaseException:  # a Ctrl-C
+        call = self._call_of(request)
+        try:  # a Ctrl-C may come while it begins, too
+            return call.begin(timeout, metadata).result()
+        except BaseException:
             call.cancel()
             raise
 
@@ -150,43 +150,48 @@ class _Proving:
         metadata: tuple[tuple[str, str], ...],
         wait_for_ready: bool = False,
     ) -> _ProvingCall:
-        asking = proof.Asking(self._token, self._port)
-        return _ProvingCall(self._call, asking, self._path, request, timeout, metadata, wait_for_ready)
+        return self._call_of(request).begin(timeout, metadata, wait_for_ready)
+
+    def _call_of(self, request: bytes) -> _ProvingCall:
+        return _ProvingCall(self._call, proof.Asking(self._token, self._port), self._path, request)
 
 
 class _ProvingCall:
     """A call whose request is not sent before the server's proof is here: a stream, so both cross one connection."""
 
+    _call: grpc._CallFuture[bytes]
+
     def __init__(
-        self,
-        call: grpc.StreamUnaryMultiCallable[bytes, bytes],
-        asking: proof.Asking,
-        path: str,
-        request: bytes,
-        timeout: float | None,
-        metadata: proof.Metadata,
-        is_patient: bool,
+        self, method: grpc.StreamUnaryMultiCallable[bytes, bytes], asking: proof.Asking, path: str, request: bytes
     ) -> None:
-        self._asking, self._path = asking, path
-        self._is_refused = False
-        self._begun, self._over = threading.Event(), threading.Event()
-        shown = (*metadata, *asking.metadata)
-        self._call = call.future(self._messages(request), timeout, shown, wait_for_ready=is_patient)
-        self._call.add_done_callback(lambda _: self._over.set())
-        self._begun.set()
+        self._method, self._asking, self._path, self._request = method, asking, path, request
+        self._has_begun = self._is_refused = False
+        self._known, self._over = threading.Event(), threading.Event()
+
+    def begin(self, timeout: float | None, metadata: proof.Metadata, is_patient: bool = False) -> _ProvingCall:
+        shown = (*metadata, *self._asking.metadata)
+        try:
+            self._call = self._method.future(self._messages(), timeout, shown, wait_for_ready=is_patient)
+            self._call.add_done_callback(lambda _: self._over.set())
+            self._has_begun = True
+        finally:  # else the thread that asks for messages would outlive a Ctrl-C
+            self._known.set()
+        return self
 
     def cancel(self) -> object:
-        return self._call.cancel()
+        return self._has_begun and self._call.cancel()
 
     def add_done_callback(self, callback: Callable[[object], None]) -> None:
         self._call.add_done_callback(callback)
 
-    def _messages(self, request: bytes) -> Iterator[bytes]:
+    def _messages(self) -> Iterator[bytes]:
         """The messages of the client, for which grpc asks on a thread of its own."""
-        self._begun.wait()
+        self._known.wait()
+        if not self._has_begun:
+            return
         if first := self._proof():
             yield first
-            yield request
+            yield self._request
         elif self._call.initial_metadata() or not self._over.wait(_PATIENCE):  # that of a call that fails is empty
             self._is_refused = True
             self.cancel()

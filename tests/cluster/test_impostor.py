@@ -223,6 +223,41 @@ def test_a_ctrl_c_ends_a_call_that_waits_for_the_proof(monkeypatch):
     helper.join()
 
 
+@pytest.mark.parametrize("moment", ["the call has begun", "its end is watched"])
+def test_a_ctrl_c_while_a_call_begins_leaves_no_thread(moment, monkeypatch):
+    """One that comes between two lines: grpc's thread has asked for the first message by then."""
+    impostor = Recording(nothing)
+    (address,) = free_addresses(1)
+
+    class Interrupted:
+        """A method of grpc whose caller is interrupted at that moment."""
+
+        def __init__(self, method: Any) -> None:
+            self._method = method
+
+        def future(self, *args: Any, **kwargs: Any) -> Any:
+            self._call = self._method.future(*args, **kwargs)
+            until(lambda: impostor.methods, "the call is there")
+            if moment == "the call has begun":
+                raise KeyboardInterrupt
+            return self
+
+        def add_done_callback(self, callback: Callable[[object], None]) -> None:
+            raise KeyboardInterrupt
+
+        def cancel(self) -> object:
+            return self._call.cancel()
+
+    with serving(address, impostor), pytest.raises(KeyboardInterrupt):
+        begin = grpc_transport._ProvingCall.__init__
+        monkeypatch.setattr(
+            grpc_transport._ProvingCall,
+            "__init__",
+            lambda call, method, *args: begin(call, Interrupted(method), *args),
+        )
+        Channel(address, TOKEN).ask(GET_STATUS, b"")
+
+
 @pytest.mark.parametrize("welcome", [b"", b"\1", b"\1" + b"x" * 32])
 def test_a_link_is_open_once_the_welcome_has_come(welcome, monkeypatch):
     """Another process may have taken the port of the links, whose task has ended since."""
