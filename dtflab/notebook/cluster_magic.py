@@ -18,6 +18,7 @@ from dtflab.base.credentials import Credentials
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import ENGINES
 from dtflab.notebook import hardware
+from dtflab.notebook.panel import show_now
 
 _EXAMPLE = hardware.EXAMPLE
 _ATTACH = "%dtf_cluster attach localhost:2222"
@@ -82,7 +83,10 @@ class ClusterMagics(Magics):
             raise UsageError(f"Unknown verb {args.verb!r}: use {', '.join(_VERBS)}. For example: {_EXAMPLE}")
         if args.addresses and args.verb != "attach":
             raise UsageError(f"{args.verb} takes no addresses: {' '.join(args.addresses)!r}. For example: {_EXAMPLE}")
-        return getattr(self, f"_{args.verb}")(args)
+        cluster = getattr(self, f"_{args.verb}")(args)
+        if cluster is not None:
+            show_now(cluster)
+        return cluster
 
     def _attach(self, args: Any) -> Cluster:
         addresses = [address for text in args.addresses for address in text.split(",") if address]

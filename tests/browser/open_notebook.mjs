@@ -8,13 +8,15 @@
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
 // [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), "at" a point in shares of the element's
 // size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
-// names a screenshot of what was done.
+// names a screenshot of what was done. A step with "during" is done once a cell has printed `waiting`, while it runs; "do":
+// "watch" waits until the text of its element has changed twice.
 //
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
 import { chromium } from 'playwright-core';
 
-const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
+const [, , url, token, notebook, shots, action = 'run', list = '[]'] = process.argv;
+const steps = JSON.parse(list);
 const WIDTH = 1280;
 const name = notebook.replace(/\.ipynb$/, '');
 
@@ -37,7 +39,7 @@ try {
   await page.waitForSelector('#jp-main-statusbar :text("| Idle")', { timeout: 300_000 });
   const started = Date.now();
   if (action !== 'look') await runAll();
-  for (const step of JSON.parse(steps)) await act(step);
+  for (const step of steps.filter(step => !step.during)) await act(step);
   const report = { seconds: (Date.now() - started) / 1000, noise, themes: {} };
   for (const theme of ['Light', 'Dark']) {
     await menu('Settings', 'Theme', `JupyterLab ${theme}`);
@@ -56,10 +58,10 @@ try {
 
 async function runAll() {
   await menu('Run', 'Run All Cells');
-  if (action !== 'run') {
-    await page.waitForSelector('.jp-OutputArea-output:has-text("waiting")');
-    await page.click(`button:has-text("${action}")`);
-  }
+  const meanwhile = steps.filter(step => step.during);
+  if (action !== 'run' || meanwhile.length) await page.waitForSelector('.jp-OutputArea-output:has-text("waiting")');
+  for (const step of meanwhile) await act(step);
+  if (action !== 'run') await page.click(`button:has-text("${action}")`);
   await page.waitForFunction(allCellsRan, null, { timeout: 600_000, polling: 100 });
 }
 
@@ -85,6 +87,7 @@ async function inPicture(element, { do: what, at = [0.5, 0.5], to, by, key, held
   const point = ([u, v]) => [box.x + u * box.width, box.y + v * box.height];
   await page.mouse.move(...point(at));
   if (held) await page.keyboard.down(held);
+  if (what === 'watch') for (let i = 0; i < 2; i++) await changed(element);
   if (what === 'click') await element.click({ position: { x: at[0] * box.width, y: at[1] * box.height } });
   if (what === 'focus') await element.focus();
   if (what === 'wheel') await page.mouse.wheel(0, by);
@@ -96,6 +99,11 @@ async function inPicture(element, { do: what, at = [0.5, 0.5], to, by, key, held
     await page.mouse.up();
   }
   if (held) await page.keyboard.up(held);
+}
+
+async function changed(element) {
+  const before = await element.innerText();
+  await page.waitForFunction(([node, text]) => node.innerText !== text, [await element.elementHandle(), before]);
 }
 
 async function menu(bar, ...items) {
@@ -144,7 +152,7 @@ function whatIsSeen() {
   const outputs = [...document.querySelectorAll('.jp-Notebook .jp-OutputArea-output')];
   const text = kind => outputs.filter(output => output.dataset.mimeType === kind).map(output => output.innerText);
   const all = selector => outputs.flatMap(output => [...output.querySelectorAll(selector)]);
-  const outermost = all('svg').filter(svg => !svg.parentElement.closest('svg') && svg.clientWidth > 48);
+  const outermost = all('svg').filter(svg => !svg.parentElement.closest('svg') && !svg.ariaHidden && svg.clientWidth > 48);
   const shown = all('img').filter(image => getComputedStyle(image).display !== 'none');
   return {
     background: getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor,

@@ -42,6 +42,9 @@ def begin() -> None:
 
     members = {"_esm": MODULE.read_text(encoding="utf-8"), "kernel": traitlets.Unicode(_kernel).tag(sync=True)}
     widget = type("Pictures", (anywidget.AnyWidget,), members)()
+    # ipykernel would let the page send where the widget was last written, which may be a busy cell; JupyterLab chooses
+    # itself, and has a subshell for it.
+    widget.comm._reply_subshell_for = lambda data, chosen: chosen
     widget.on_msg(lambda _, message, buffers: _answer(**message))
     _widgets.append(widget)
 
