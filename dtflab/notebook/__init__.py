@@ -6,7 +6,7 @@
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
 cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
 cluster as a table), `explorer` (sliders above a picture), `images` (the first examples of a data set); their helpers
-`arguments` (Python in a line), `hardware` (options of %dtf_cluster).
+`arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options of %dtf_cluster).
 
 Design: docs/design/notebook.md
 """
@@ -31,6 +31,7 @@ def load(ipython: Any) -> None:
     from dtflab.cluster.cluster import Cluster
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
+    from dtflab.notebook.completion import complete
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all, show
@@ -43,10 +44,8 @@ def load(ipython: Any) -> None:
     clusters = ClusterMagics(ipython)
     lines = DtfMagics(ipython, clusters.clusters)
     others = StateMagics(ipython, lines), TaskMagics(ipython, lines), ChaosMagics(ipython, lines)
-    for each in (clusters, lines, *others):
-        ipython.register_magics(each)
-        for name in (*(f"%{name}" for name in each.magics["line"]), *(f"%%{name}" for name in each.magics["cell"])):
-            ipython.set_hook("complete_command", each.complete, str_key=name)
+    ipython.register_magics(clusters, lines, *others)
+    ipython.Completer.custom_matchers.append(complete)
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
     html = ipython.display_formatter.formatters["text/html"]
     for kind, form in zip((_DATASET, *_STEPS), (dataset_html, steps_html, record_html), strict=True):
@@ -59,6 +58,7 @@ def unload(ipython: Any) -> None:
     from dtflab.cluster.cluster import Cluster, stop_all
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
+    from dtflab.notebook.completion import complete
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all
     from dtflab.notebook.state_magics import StateMagics
@@ -69,6 +69,7 @@ def unload(ipython: Any) -> None:
     stop_all()
     refresh_all()
     ipython.events.unregister("post_run_cell", refresh_all)
+    ipython.Completer.custom_matchers.remove(complete)
     for name in ("ClusterMagics", "StateMagics", "ChaosMagics"):
         ipython.magics_manager.registry.pop(name)
     ipython.magics_manager.registry.pop("DtfMagics").close_steps()

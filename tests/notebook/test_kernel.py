@@ -78,6 +78,11 @@ class Kernel:
         self.client.execute_interactive(code, timeout=PATIENCE_S, output_hook=hear, stop_on_error=False)
         return Shown(**shown)
 
+    def tab(self, code):
+        """The end of some code that Tab replaces, and what it offers for it, as JupyterLab asks."""
+        reply = self.client.complete(code, reply=True, timeout=PATIENCE_S)["content"]
+        return code[reply["cursor_start"] : reply["cursor_end"]], reply["matches"]
+
     def start(self, code):
         """Begin a cell that will not end by itself, and return once it says `waiting`."""
         number = self.client.execute(code, stop_on_error=False)  # else what follows an interrupt may be skipped
@@ -165,6 +170,21 @@ def test_what_tensorflow_logs_goes_to_the_cell(kernel):
     assert shown.stderr == "" and shown.error == "UnavailableError"
     assert "still waiting for response from worker: /job:a/replica:0/task:1 at localhost:1" in shown.stdout
     kernel.do("lone.stop()\ntf.timeouts.notice, tf.timeouts.tasks = 5, 300")
+
+
+# ---- Tab ----
+
+
+def test_tab_offers_a_magics_own_options(kernel):
+    kernel.do("c = %dtf_cluster --ps 1 --worker 2\ntf.reset_default_graph()\ny = tf.constant(1.0)")
+    for before in ("", "c = ", "x = 1\nc = "):
+        assert kernel.tab(f"{before}%dtf_cluster --w") == ("--w", ["--worker"])
+    assert kernel.tab("%dtf_cluster --engine ten") == ("ten", ["tensorflow"])
+    assert kernel.tab("%%dtf_task /job:w") == ("/job:w", ["/job:worker/task:0", "/job:worker/task:1"])
+    typed, offered = kernel.tab("%dtf_timeline y --")
+    assert typed == "--" and {*offered} == {"--feed", "--color-by", "--session", "--help"}
+    assert kernel.tab("y.gra")[1] == ["graph"]
+    kernel.do("%dtf_cluster stop")
 
 
 # ---- Ctrl-C ----
