@@ -5,8 +5,8 @@
 
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
 cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
-cluster as a table), `explorer` (sliders above a picture), `images` (the first examples of a data set); their helpers
-`arguments` (Python in a line), `hardware` (options of %dtf_cluster).
+cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images` (the first examples
+of a data set); their helpers `arguments` (Python in a line), `hardware` (options of %dtf_cluster).
 
 Design: docs/design/notebook.md
 """
