@@ -5,9 +5,9 @@
 
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
 cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
-cluster as a table), `explorer` (sliders above a picture), `images` (the first examples of a data set); their helpers
-`arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options of %dtf_cluster), `tracebacks`
-(short errors).
+cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images` (the first examples
+of a data set); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options
+of %dtf_cluster), `tracebacks` (short errors).
 
 Design: docs/design/notebook.md
 """

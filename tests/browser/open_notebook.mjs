@@ -13,6 +13,7 @@
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
 import { chromium } from 'playwright-core';
+import { inPicture } from './person.mjs';
 
 const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
 const WIDTH = 1280;
@@ -64,7 +65,7 @@ async function runAll() {
 }
 
 async function act({ slider, key, replace, by, see, on, shot, ...how }) {
-  if (on) await inPicture(page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
+  if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
     await page.locator('.noUi-handle').nth(slider).focus();
     await page.keyboard.press(key);
@@ -77,25 +78,6 @@ async function act({ slider, key, replace, by, see, on, shot, ...how }) {
   }
   await page.waitForFunction(text => document.querySelector('.jp-Notebook').innerText.includes(text), see ?? '', { timeout: 60_000 });
   if (shot) await page.screenshot({ path: `${shots}/${name}-${shot}.png` });
-}
-
-async function inPicture(element, { do: what, at = [0.5, 0.5], to, by, key, held }) {
-  await element.scrollIntoViewIfNeeded();
-  const box = await element.boundingBox();
-  const point = ([u, v]) => [box.x + u * box.width, box.y + v * box.height];
-  await page.mouse.move(...point(at));
-  if (held) await page.keyboard.down(held);
-  if (what === 'click') await element.click({ position: { x: at[0] * box.width, y: at[1] * box.height } });
-  if (what === 'focus') await element.focus();
-  if (what === 'wheel') await page.mouse.wheel(0, by);
-  if (what === 'press') await page.keyboard.press(key);
-  if (what === 'type') await element.fill(by);
-  if (what === 'drag') {
-    await page.mouse.down();
-    await page.mouse.move(...point(to), { steps: 5 });
-    await page.mouse.up();
-  }
-  if (held) await page.keyboard.up(held);
 }
 
 async function menu(bar, ...items) {
