@@ -7,8 +7,8 @@
 // taken while the cells run; or `look`: then nothing is run.
 // STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
-// [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), or grow: wait until
-// a line is longer, "at" a point in shares of the element's
+// [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), or change: wait until
+// a line is another one, "at" a point in shares of the element's
 // size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
 // names a screenshot of what was done.
 //
@@ -68,7 +68,7 @@ async function runAll() {
 }
 
 async function act({ slider, key, replace, by, see, on, shot, ...how }) {
-  if (how.do === 'grow') await growing(on);
+  if (how.do === 'change') await changes(on);
   else if (on) await inPicture(page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
     await page.locator('.noUi-handle').nth(slider).focus();
@@ -84,11 +84,10 @@ async function act({ slider, key, replace, by, see, on, shot, ...how }) {
   if (shot) await page.screenshot({ path: `${shots}/${name}-${shot}.png` });
 }
 
-async function growing(line) {
+async function changes(line) {
   await page.waitForSelector(line, { state: 'attached' });
-  const isLonger = ([line, length]) => document.querySelector(line)?.getAttribute('d').length > length;
-  const { length } = await page.getAttribute(line, 'd');
-  await page.waitForFunction(isLonger, [line, length]);
+  const isAnother = ([line, before]) => ![before, undefined].includes(document.querySelector(line)?.getAttribute('d'));
+  await page.waitForFunction(isAnother, [line, await page.getAttribute(line, 'd')]);
 }
 
 async function inPicture(element, { do: what, at = [0.5, 0.5], to, by, key, held }) {

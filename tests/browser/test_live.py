@@ -128,7 +128,7 @@ LINE = ".grown path[stroke]"
 def test_curves_grow_while_the_cell_runs_and_the_button_ends_it(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "trained.ipynb", *TRAINED), "start",
-        {"on": LINE, "do": "grow", "see": "updates/s", "shot": "growing"},
+        {"on": LINE, "do": "change", "see": "updates/s", "shot": "growing"},
         {"on": '.dtf-button:text("Stop")', "do": "click", "see": "['ended', 'ended']"},
         {"on": ".grown", "do": "hover", "see": "worker:1", "shot": "read"},
     )  # fmt: skip
