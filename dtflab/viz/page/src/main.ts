@@ -4,14 +4,16 @@
 // asks for nothing but what is on the page.
 
 import { KERNELS, Picture } from "./picture";
+import { live } from "./views/live";
 import { placement } from "./views/placement";
+import { redrawn } from "./views/redrawn";
 import { sliders } from "./views/sliders";
 import { steps } from "./views/steps";
 import { timeline } from "./views/timeline";
 
 type View = (picture: Picture, data: any) => void;
 
-const VIEWS: Record<string, View> = { placement, steps, timeline };
+const VIEWS: Record<string, View> = { live, placement, redrawn, steps, timeline };
 const OBSERVER = Symbol.for("dtflab pictures"); // of the document; a module of a restarted kernel takes its place
 
 // The way to a kernel: a widget without a view. A page may show notebooks of several kernels.
