@@ -163,9 +163,12 @@ class Live(_Shown):
         self._course = Course(self._course.steps, REAL.now())
 
     def __call__(
-        self, value: SupportsFloat, worker: SupportsIndex | str = 0, step: SupportsFloat | None = None,
+        self,
+        value: SupportsFloat,
+        worker: SupportsIndex | str = 0,
+        step: SupportsFloat | None = None,
         staleness: SupportsFloat | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Report a value of a worker, a number or any name; `step` is its place on the x axis, else they are counted.
 
         `staleness` is the age of its gradient, where it is known: `optimizer.staleness` of a StalenessOptimizer.
