@@ -45,6 +45,7 @@ from dtflab.machine.hosts import definition_of, published_once
 from dtflab.machine.registry import HostCards
 from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
+from dtflab.runtime import standstill
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
@@ -151,7 +152,7 @@ class Cluster:
             if isinstance(self.clock, VirtualClock):
                 members = [task.server.task for task in self.tasks if isinstance(task, InProcessTask)]
                 self.world = begin_world(self.clock, members, options)
-                self.clock.waits = self.waits
+                self.clock.waits, self.clock.standstill = self.waits, self.standstill
         except BaseException:
             try:
                 for task in self.tasks:
@@ -394,6 +395,22 @@ class Cluster:
                 lines.append(unavailable.message)
         return lines
 
+    def standstill(self) -> list[standstill.Fact]:
+        """Everything that waits now, and the sessions that could end it: the data of `tf.viz.waits`.
+
+        A task that does not answer within 5 s is one of the facts. NotImplementedError for TensorFlow servers, which do
+        not report it.
+        """
+        found: list[standstill.Fact] = [*self._manager.reserving()]
+        for task in self.tasks:
+            try:
+                if task.state != "running":
+                    raise errors.UnavailableError.of(task.state)
+                found += standstill.facts_of(self._rows("Standstill", task))
+            except errors.UnavailableError as unavailable:
+                found.append(standstill.Silent(task.name, unavailable.message))
+        return found
+
     def variables(self) -> list[HeldVariable]:
         """Every variable with its holder: task, device, container, name, dtype, shape, bytes.
 
@@ -408,14 +425,14 @@ class Cluster:
         """
         return [HeldQueue.of(row) for row in self._rows("Queues")]
 
-    def _rows(self, view: str) -> list[Any]:
+    def _rows(self, view: str, *tasks: RunningTask) -> list[Any]:
         """The rows of a view of each task; NotImplementedError if the tasks do not report it."""
         if not self._engine.is_dtflab:
             raise NotImplementedError(
                 f"The tasks of {self.name} are {self._engine.are}, which do not report their {view.lower()}. Look at "
                 "them in a cluster with engine='inprocess'."
             )
-        return [row for task in self.tasks for row in task.view(view)]
+        return [row for task in tasks or self.tasks for row in task.view(view)]
 
     def calls(self) -> list[Call]:
         """The latest calls between its tasks, as a wire carries them, oldest first: parts of steps, and tensors.
@@ -483,6 +500,12 @@ def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostC
     if gpus is None and (gpu is not None or memory is not None):
         raise ValueError("gpu=… and gpu_memory=… describe GPUs: add gpus=…, the number of GPUs of each host.")
     return None if gpus is None else definition_of(gpus, gpu, memory)
+
+
+def at_target(target: str) -> Cluster | None:
+    """The cluster of this process to which a session's target leads."""
+    tasks = [(task.address, cluster) for cluster in list(_alive) for task in cluster.tasks]
+    return next((cluster for address, cluster in tasks if target.endswith(f"//{address}")), None)
 
 
 def lost_tasks(address: str) -> list[str]:

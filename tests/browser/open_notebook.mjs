@@ -15,6 +15,7 @@
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
 import { chromium } from 'playwright-core';
+import { inPicture } from './person.mjs';
 
 const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
 const WIDTH = 1280;
@@ -69,7 +70,7 @@ async function runAll() {
 
 async function act({ slider, key, replace, by, see, on, shot, ...how }) {
   if (how.do === 'change') await changes(on);
-  else if (on) await inPicture(page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
+  else if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
     await page.locator('.noUi-handle').nth(slider).focus();
     await page.keyboard.press(key);
@@ -89,25 +90,6 @@ async function changes(line) {
   const isAnother = ([line, before]) => ![before, undefined].includes(document.querySelector(line)?.getAttribute('d'));
   const before = await page.evaluate(line => (document.querySelector(line).scrollIntoView({ block: 'center' }), document.querySelector(line).getAttribute('d')), line);
   await page.waitForFunction(isAnother, [line, before]);
-}
-
-async function inPicture(element, { do: what, at = [0.5, 0.5], to, by, key, held }) {
-  await element.scrollIntoViewIfNeeded();
-  const box = await element.boundingBox();
-  const point = ([u, v]) => [box.x + u * box.width, box.y + v * box.height];
-  await page.mouse.move(...point(at));
-  if (held) await page.keyboard.down(held);
-  if (what === 'click') await element.click({ position: { x: at[0] * box.width, y: at[1] * box.height } });
-  if (what === 'focus') await element.focus();
-  if (what === 'wheel') await page.mouse.wheel(0, by);
-  if (what === 'press') await page.keyboard.press(key);
-  if (what === 'type') await element.fill(by);
-  if (what === 'drag') {
-    await page.mouse.down();
-    await page.mouse.move(...point(to), { steps: 5 });
-    await page.mouse.up();
-  }
-  if (held) await page.keyboard.up(held);
 }
 
 async function menu(bar, ...items) {

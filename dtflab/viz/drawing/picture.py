@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -135,6 +136,14 @@ class Picture:
             style=f"max-width:100%;min-width:{number(how.least * width * how.scale)}px;height:auto",
             viewBox=f"0 0 {width:g} {height:g}",
         )
+
+
+_STILL = re.compile(r'<img src="data:image/svg[^>]* class="dtf-still"[^>]*>')
+
+
+def without_still(html: str) -> str:
+    """The HTML of a picture without the image that stands in where scripts and styles are removed, half of it."""
+    return _STILL.sub("", html)
 
 
 _PAGE = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>dtflab</title>\n<body>{}</body></html>\n'

@@ -7,6 +7,7 @@ import { KERNELS, Picture } from "./picture";
 import { live } from "./views/live";
 import { placement } from "./views/placement";
 import { redrawn } from "./views/redrawn";
+import { sliders } from "./views/sliders";
 import { steps } from "./views/steps";
 import { timeline } from "./views/timeline";
 
@@ -46,12 +47,14 @@ function start(): void {
 }
 
 function look(): void {
-  for (const script of document.querySelectorAll<HTMLScriptElement>(".dtf-picture:not([data-live]) > script.dtf-data")) {
+  const found = document.querySelectorAll<HTMLScriptElement>(":is(.dtf-picture, .dtf-everywhere):not([data-live]) > script.dtf-data");
+  for (const script of found) {
     const root = script.parentElement!;
     root.dataset.live = "begins";
     read(script.textContent ?? "").then(
       (data) => {
-        VIEWS[data.view]?.(new Picture(root, data), data);
+        if (data.view === "sliders") sliders(root, data);
+        else VIEWS[data.view]?.(new Picture(root, data), data);
         root.dataset.live = data.view;
       },
       (error) => console.error("dtflab: a picture stays still", error),
