@@ -248,7 +248,7 @@ class Live(_Shown):
     def _status(self) -> dict[str, str]:
         unheard = self._stopping and not self._is_asked and not self._done
         words = ": the program does not ask live.should_stop(); interrupt the kernel instead" if unheard else ""
-        status = summary(self._course, self._done, self._stopping) + words
+        status = summary(self._course, self._done, self._stopping, self._labels.over) + words
         return {"status": status, "head": heading(self._labels, status)}
 
 

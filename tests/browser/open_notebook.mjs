@@ -88,7 +88,8 @@ async function act({ slider, key, replace, by, see, on, shot, ...how }) {
 async function changes(line) {
   await page.waitForSelector(line, { state: 'attached' });
   const isAnother = ([line, before]) => ![before, undefined].includes(document.querySelector(line)?.getAttribute('d'));
-  await page.waitForFunction(isAnother, [line, await page.getAttribute(line, 'd')]);
+  const before = await page.evaluate(line => (document.querySelector(line).scrollIntoView({ block: 'center' }), document.querySelector(line).getAttribute('d')), line);
+  await page.waitForFunction(isAnother, [line, before]);
 }
 
 async function menu(bar, ...items) {
