@@ -3,7 +3,7 @@
 python -m benchmarks.panel [--seconds N] [--write]
 
 The CPU time of a step is measured, in this process and in those of the tasks: on a shared machine seconds would measure
-the others. Batches with and without the panel take turns; the median of each counts.
+the others. Batches with and without the panel take turns; medians count, for the cost that of the ratios of neighbours.
 `--write` rewrites the section `panel` of docs/measured.md.
 """
 
@@ -47,22 +47,23 @@ def main(arguments: list[str] | None = None) -> None:
     report.print(f"{machine()}\n\n{_line('CPU of a training step', 'alone', 'watched', 'cost')}")
     for engine, workers in CASES:
         alone, watched = measured(engine, workers, options.seconds)
-        cells = (f"{alone * 1e3:.3f} ms", f"{watched * 1e3:.3f} ms", f"{watched / alone - 1:+.1%}")
+        cost = statistics.median(b / a for a, b in zip(alone, watched, strict=True)) - 1
+        cells = (*(f"{statistics.median(each) * 1e3:.3f} ms" for each in (alone, watched)), f"{cost:+.1%}")
         report.print(_line(f"{engine}, 1 ps and {workers} workers", *cells))
     report.print(f"\n{load()}")
     if options.write:
         report.write()
 
 
-def measured(engine: str, workers: int, seconds: float) -> list[float]:
-    """CPU seconds of a step, without the panel and with it."""
+def measured(engine: str, workers: int, seconds: float) -> list[list[float]]:
+    """CPU seconds of a step per batch, without the panel and with it."""
     front_end._widgets.append(Page())
     with tf.Graph().as_default(), tf.Cluster(ps=1, worker=workers, engine=engine) as cluster:
         step = _training(cluster)
         ticker = Ticker("1", Live(cluster).look, every=EVERY_S)
         processes = [task.pid for task in cluster.tasks if isinstance(task, ProcessTask)]
         found: dict[bool, list[float]] = {False: [], True: []}
-        for i in range(max(2, round(seconds / BATCH_S))):
+        for i in range(2 * max(1, round(seconds / BATCH_S / 2))):
             watched = bool(i % 2)
             ticker.begin() if watched else ticker.end()
             ticker.join(None if not watched else 0)
@@ -70,7 +71,7 @@ def measured(engine: str, workers: int, seconds: float) -> list[float]:
         ticker.end()
         ticker.join()
     front_end._widgets.clear()
-    return [statistics.median(each) for each in found.values()]
+    return list(found.values())
 
 
 def _training(cluster: tf.Cluster) -> Callable[[], object]:
