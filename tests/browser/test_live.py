@@ -27,13 +27,18 @@ PLOT = "canvas.dtf-plot"
 def test_a_timeline_answers(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "timeline.ipynb", *TRACED), "run",
-        {"on": PLOT, "do": "click", "at": [0.01, 0.12], "see": "Idle for", "shot": "gap"},
+        {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for", "shot": "gap"},
         {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:", "shot": "critical"},
         {"on": ".dtf-search", "do": "type", "by": "matmul", "see": "Enter goes to the next"},
         {"on": ".dtf-search", "do": "press", "key": "Enter", "shot": "found"},
         {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.9, 0.5], "held": "Shift", "see": "received",
          "shot": "sums"},
         {"on": PLOT, "do": "press", "key": "Escape"},
+        {"on": ".dtf-search", "do": "type", "by": "ones_1", "see": "1 tensors that were waited for"},
+        {"on": ".dtf-search", "do": "press", "key": "Escape"},
+        {"on": ".fold text", "do": "click", "see": "▾ client", "shot": "unfolded"},
+        {"on": PLOT, "do": "press", "key": "i", "see": "Rows that are idle are open."},
+        {"on": PLOT, "do": "press", "key": "i", "see": "Rows that are idle are folded."},
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
