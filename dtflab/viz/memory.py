@@ -157,7 +157,7 @@ class _Band:
                 held = layer.tensors[0]
                 text = _tensor_text(held) if layer.number else plural(len(layer.tensors), "other tensor")
                 yield tag("path", tag("title", text), d=path, fill=self.look.colour.fill,
-                          fill_opacity=_shade(layer.number))  # fmt: skip
+                          fill_opacity=_shade(layer.number), class_="kept")  # fmt: skip
         levels = [self.usage.before + taken for taken in _bytes_at(self.usage.tensors, self.times)]
         corners = zip(map(self.x, self.times), map(self.level, levels), strict=True)
         points = "".join(f"H{number(x)}V{number(y)}" for x, y in corners)
@@ -217,7 +217,17 @@ class _Band:
             yield from _words(x, y, self.usage.before, "from before the step")
 
     def _entry(self, x: float, y: float, i: int, nbytes: int, name: str) -> Markup:
-        box = tag("rect", x=x, y=y - 10, width=12, height=12, rx=2, fill=self.look.colour.fill, fill_opacity=_shade(i))
+        box = tag(
+            "rect",
+            x=x,
+            y=y - 10,
+            width=12,
+            height=12,
+            rx=2,
+            fill=self.look.colour.fill,
+            fill_opacity=_shade(i),
+            class_="kept",
+        )
         digit = [_digit(i, self.look, x + 6, y)] if i else []
         return join([box, *digit, *_words(x, y, nbytes, name)])
 

@@ -162,7 +162,7 @@ def _bars(bands: Bands, band: Band, looks: _Looks, single: Set[int]) -> Markup:
         for one, runs in bands.merged(rest, looks.of).items():
             y, height = number(row.y + 2), number(row.height - 4)
             bars = "".join(f"M{start} {y}h{end - start}v{height}h{start - end}z" for start, end in runs)
-            parts.append(tag("path", d=bars, fill=one.colour.fill))
+            parts.append(tag("path", d=bars, fill=one.colour.fill, stroke=one.colour.rim))
         for event in row.events:
             if id(event) in single:
                 parts.append(_bar(event, row, looks.of(event), *bands.extent(event)))
@@ -174,7 +174,7 @@ def _bar(event: Event, row: Row, one: Look, x: float, width: float) -> Markup:
     size = {"x": x, "y": row.y + 2, "width": width, "height": row.height - 4, "rx": min(2.5, width / 3)}
     class_ = "fault" if event.is_fault else "part" if event.part else "sent" if event.is_sent else None
     fill = None if event.is_fault else one.colour.fill
-    line = one.colour.line if event.is_sent else None
+    line = one.colour.line if event.is_sent else None if event.is_fault or event.part else one.colour.rim
     return tag("g", tag("title", _event_text(event)), tag("rect", fill=fill, stroke=line, class_=class_, **size))
 
 

@@ -48,6 +48,7 @@ export class Picture {
     svg.setAttribute("viewBox", `0 0 ${this.still.width + extra} ${height}`);
     svg.setAttribute("width", String((this.still.width + extra) * unit));
     svg.setAttribute("height", String(height * unit));
+    svg.style.maxWidth = `${(this.still.width + extra) * unit}px`; // it grows by units, not in scale
     svg.querySelector("rect.card")?.setAttribute("height", String(height));
     for (const rect of svg.querySelectorAll<SVGRectElement>("rect.card, rect.wide")) {
       rect.dataset.width ??= rect.getAttribute("width")!;
