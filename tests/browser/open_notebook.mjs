@@ -3,10 +3,12 @@
 //
 //     node open_notebook.mjs URL TOKEN NOTEBOOK SHOTS [ACTION [STEPS]]      (CHROMIUM=path of the browser)
 //
-// ACTION is `run`; or the label of a button to press once a cell has printed `waiting`; or `look`: then nothing is run.
+// ACTION is `run`; or the label of a button to press once a cell has printed `waiting`; or `start`: then the steps are
+// taken while the cells run; or `look`: then nothing is run.
 // STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
-// [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), "at" a point in shares of the element's
+// [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), or change: wait until
+// a line is another one, "at" a point in shares of the element's
 // size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
 // names a screenshot of what was done.
 //
@@ -39,8 +41,10 @@ try {
   await page.goto(`${url}${notebook}?token=${token}&reset`, { waitUntil: 'domcontentloaded' });
   await page.waitForSelector(IDLE, { timeout: 300_000 });
   const started = Date.now();
-  if (action !== 'look') await runAll();
+  if (action === 'start') await menu('Run', 'Run All Cells');
+  else if (action !== 'look') await runAll();
   for (const step of JSON.parse(steps)) await act(step);
+  if (action === 'start') await page.waitForFunction(allCellsRan, null, { timeout: 600_000, polling: 100 });
   const report = { seconds: (Date.now() - started) / 1000, noise, themes: {} };
   for (const theme of ['Light', 'Dark']) {
     await menu('Settings', 'Theme', `JupyterLab ${theme}`);
@@ -67,7 +71,8 @@ async function runAll() {
 }
 
 async function act({ slider, key, replace, by, see, on, shot, ...how }) {
-  if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
+  if (how.do === 'change') await changes(on);
+  else if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
     await page.locator('.noUi-handle').nth(slider).focus();
     await page.keyboard.press(key);
@@ -80,6 +85,13 @@ async function act({ slider, key, replace, by, see, on, shot, ...how }) {
   }
   await page.waitForFunction(text => document.querySelector('.jp-Notebook').innerText.includes(text), see ?? '', { timeout: 60_000 });
   if (shot) await page.screenshot({ path: `${shots}/${name}-${shot}.png` });
+}
+
+async function changes(line) {
+  await page.waitForSelector(line, { state: 'attached' });
+  const isAnother = ([line, before]) => ![before, undefined].includes(document.querySelector(line)?.getAttribute('d'));
+  const before = await page.evaluate(line => (document.querySelector(line).scrollIntoView({ block: 'center' }), document.querySelector(line).getAttribute('d')), line);
+  await page.waitForFunction(isAnother, [line, before]);
 }
 
 async function menu(bar, ...items) {
@@ -128,7 +140,7 @@ function whatIsSeen() {
   const outputs = [...document.querySelectorAll('.jp-Notebook .jp-OutputArea-output')];
   const text = kind => outputs.filter(output => output.dataset.mimeType === kind).map(output => output.innerText);
   const all = selector => outputs.flatMap(output => [...output.querySelectorAll(selector)]);
-  const outermost = all('svg').filter(svg => !svg.parentElement.closest('svg') && svg.clientWidth > 48);
+  const outermost = all('svg').filter(svg => !svg.parentElement.closest('svg') && !svg.ariaHidden && svg.clientWidth > 48);
   const shown = all('img').filter(image => getComputedStyle(image).display !== 'none');
   return {
     background: getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor,

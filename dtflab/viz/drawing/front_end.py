@@ -43,7 +43,14 @@ def begin() -> None:
     members = {"_esm": MODULE.read_text(encoding="utf-8"), "kernel": traitlets.Unicode(KERNEL).tag(sync=True)}
     widget = type("Pictures", (anywidget.AnyWidget,), members)()
     widget.on_msg(lambda _, message, buffers: _answer(**message))
+    # ipykernel answers where a widget was last written: in a cell, which may be busy. JupyterLab has a subshell for it.
+    widget.comm._reply_subshell_for = lambda data, chosen: chosen
     _widgets.append(widget)
+
+
+def is_heard() -> bool:
+    """Whether there is a way to this kernel's pages."""
+    return bool(_widgets)
 
 
 def _answer(picture: str, asks: Any) -> None:

@@ -4,14 +4,17 @@
 // asks for nothing but what is on the page.
 
 import { KERNELS, Picture } from "./picture";
+import { cluster } from "./views/cluster";
+import { live } from "./views/live";
 import { placement } from "./views/placement";
+import { redrawn } from "./views/redrawn";
 import { sliders } from "./views/sliders";
 import { steps } from "./views/steps";
 import { timeline } from "./views/timeline";
 
 type View = (picture: Picture, data: any) => void;
 
-const VIEWS: Record<string, View> = { placement, steps, timeline };
+const VIEWS: Record<string, View> = { cluster, live, placement, redrawn, steps, timeline };
 const OBSERVER = Symbol.for("dtflab pictures"); // of the document; a module of a restarted kernel takes its place
 
 // The way to a kernel: a widget without a view. A page may show notebooks of several kernels.
@@ -24,6 +27,7 @@ interface Model {
 function initialize({ model }: { model: Model }): void {
   KERNELS.set(model.get("kernel"), (message) => model.send(message));
   model.on("msg:custom", ({ picture, says }) => document.dispatchEvent(new CustomEvent(`dtflab ${picture}`, { detail: says })));
+  document.dispatchEvent(new Event("dtflab kernel"));
   start();
 }
 
