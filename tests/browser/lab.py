@@ -1,4 +1,4 @@
-"""A JupyterLab or Notebook 7 of its own for a test: loopback, a free port, fresh settings, nothing left when it ends."""
+"""A JupyterLab or Notebook 7 of its own for a test: loopback, a free port, fresh settings, nothing left at its end."""
 
 from __future__ import annotations
 
