@@ -13,7 +13,7 @@ Pictures of a cluster: `machines` (hosts, tasks, services), `clients` (who reach
 holds them), `loads` (how much each device holds), `wire` (calls between tasks), `busy` (devices at work), `cards` (GPU
 memory now), `card_history` (and over time).
 Pictures of a training: `queues` (levels over time), `queues_now` (and at this moment), `rates` (speeds of an input
-pipeline), `curves` (lines over a common x), `staleness` (ages of gradients).
+pipeline), `curves` (lines over a common x), `staleness` (ages of gradients), `table` (results).
 Pictures of a simulation: `estimates` (a dry run), `what_ifs` (steps on other hardware).
 What they share: `colouring` (what colours mean), `participants` (tasks and clients that a watch saw), `scopes` (name
 scopes as boxes), `data` (traces and watches as plain data), `drawing` (marks, markup, styles), `layout` (where boxes
@@ -41,6 +41,7 @@ from dtflab.viz.queues import queues
 from dtflab.viz.queues_now import queues_now
 from dtflab.viz.rates import rates
 from dtflab.viz.staleness import staleness
+from dtflab.viz.table import table
 from dtflab.viz.timeline import timeline
 from dtflab.viz.variables import variables
 from dtflab.viz.what_ifs import sweep, what_if
@@ -70,6 +71,7 @@ __all__ = [
     "what_if",
     "sweep",
     "phases",
+    "table",
     "style",
     "Picture",
 ]

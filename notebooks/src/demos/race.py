@@ -32,28 +32,43 @@ def loss_of(weights):
     logits = digits.train.images @ weights
     right = logits[np.arange(len(logits)), digits.train.labels]
     most = logits.max(axis=1)
-    return float(np.mean(most + np.log(np.exp(logits - most[:, None]).sum(axis=1)) - right))
+    return float(
+        np.mean(most + np.log(np.exp(logits - most[:, None]).sum(axis=1)) - right)
+    )
 
 
-def work(client, way):
-    """Train until the time is up; pairs (virtual seconds, loss)."""
-    rate, aggregate = way
-    workers = client.cluster_spec.num_tasks("worker")
-    hooks = []
-    with tf.device(tf.train.replica_device_setter(
-        cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
-    )):  # fmt: skip
-        images, labels = tf.placeholder(tf.float32, [8, 64]), tf.placeholder(tf.int64, [8])
-        weights = tf.get_variable("weights", [64, 10], initializer=tf.zeros_initializer())
-        pulled = tf.identity(weights.value())
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, tf.matmul(images, weights))
+# %%
+def model(client, rate, aggregate):
+    """The graph of a worker: its inputs, its weights, its step, and hooks."""
+    workers, hooks = client.cluster_spec.num_tasks("worker"), []
+    place = tf.train.replica_device_setter(
+        cluster=client.cluster_spec,
+        ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0",
+    )  # fmt: skip
+    with tf.device(place):
+        inputs = tf.placeholder(tf.float32, [8, 64]), tf.placeholder(tf.int64, [8])
+        zeros = tf.zeros_initializer()
+        weights = tf.get_variable("weights", [64, 10], initializer=zeros)
+        pulled, logits = tf.identity(weights.value()), tf.matmul(inputs[0], weights)
+        loss = tf.losses.sparse_softmax_cross_entropy(inputs[1], logits)
         optimizer = tf.train.MomentumOptimizer(rate, momentum=0.9)
         if aggregate:
             optimizer = tf.train.SyncReplicasOptimizer(optimizer, aggregate, workers)
             hooks.append(optimizer.make_session_run_hook(client.is_chief))
-        optimizer = tf.train.StalenessOptimizer(optimizer, client.index, num_workers=workers)
-        train = optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step())
+        optimizer = tf.train.StalenessOptimizer(
+            optimizer, client.index, num_workers=workers
+        )
+        step = tf.train.get_or_create_global_step()
+        train = optimizer.minimize(loss, global_step=step)
         hooks.append(optimizer.make_session_run_hook())
+    return inputs, pulled, train, hooks
+
+
+# %%
+def work(client, way):
+    """Train until the time is up; pairs (virtual seconds, loss)."""
+    rate, aggregate = way
+    (images, labels), pulled, train, hooks = model(client, rate, aggregate)
     batches, points = tf.datasets.digits(seed=client.index).train, []
     with tf.train.MonitoredTrainingSession(
         client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=1
@@ -72,15 +87,18 @@ def work(client, way):
 
 # %%
 card = tf.sim.Processor(
-    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6,
-    launch_s=5e-3, cores=15, source="a K40's figures, divided by a thousand",
+    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30,
+    memory_bandwidth=288e6, launch_s=5e-3, cores=15,
+    source="a K40's figures, divided by a thousand",
 )  # fmt: skip
 
 
+# %%
 def race(workers, spares, stragglers, network):
-    """Yields a picture after each of the three. The mean of more gradients allows a larger rate."""
+    """Yields a picture after each of the three ways."""
     spares = min(spares, workers - 1)  # at least one gradient makes a step
     first = workers - spares
+    # The mean of more gradients allows a larger rate.
     ways = {
         "async": (0.15 / workers, 0),
         "sync": (min(workers / 5, 1), workers),
@@ -93,11 +111,26 @@ def race(workers, spares, stragglers, network):
             stragglers=tf.sim.lognormal(stragglers) if stragglers else None,
         )[name]  # fmt: skip
         lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(times), 2.5)
-        yield tf.viz.curve(times, lines, "virtual time (s)", f"loss, {workers} workers", height=2.8)
+        yield tf.viz.curve(
+            times, lines, "virtual time (s)", f"loss, {workers} workers", height=2.8
+        )
 
 
 # %% [markdown]
 # ## Move a slider
+#
+# <details><summary><b>What to say</b> (for the teacher)</summary>
+#
+# - **Async** makes by far the most steps, but each rests on old weights. The more workers, the smaller its rate must
+#   be: here it is 0.15 divided by their number.
+# - **Sync** makes few, good steps. Each lasts as long as its slowest worker.
+# - **The network** matters when it is very slow: at 1 Mb/s async makes about half of its steps, sync two or three
+#   quarters, and all end with a larger loss.
+# - **Spares** cut off the stragglers. As the sliders begin, with 8 workers and `stragglers` at 1.0, sync with two to
+#   spare makes more steps than plain sync, and ends with a loss that is a third lower. With `stragglers` at 0 spares
+#   gain nothing: they only throw gradients away.
+#
+# </details>
 #
 # The code of the sliders is folded away: a click on the three dots shows it.
 #
@@ -119,15 +152,3 @@ explore(
         ["1Mb/s", "10Mb/s", "100Mb/s"], "100Mb/s", "Does everybody wait for the wire?"
     ),
 )  # fmt: skip
-
-# %% [markdown]
-# ## What to say
-#
-# - **Async** makes by far the most steps, but each rests on old weights. The more workers, the smaller its rate must
-#   be: here it is 0.15 divided by their number.
-# - **Sync** makes few, good steps. Each lasts as long as its slowest worker.
-# - **The network** matters when it is very slow: at 1 Mb/s async makes about half of its steps, sync two or three
-#   quarters, and all end with a larger loss.
-# - **Spares** cut off the stragglers. As the sliders begin, with 8 workers and `stragglers` at 1.0, sync with two to
-#   spare makes more steps than plain sync, and ends with a loss that is a third lower. With `stragglers` at 0 spares
-#   gain nothing: they only throw gradients away.
