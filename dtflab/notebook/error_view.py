@@ -9,7 +9,8 @@ from dtflab.base.errors import OpError
 
 _STYLE = (
     "font:var(--jp-code-font-size,13px)/1.45 var(--jp-code-font-family,monospace);white-space:pre-wrap;"
-    "overflow-wrap:break-word;max-width:100ch;border-left:3px solid var(--jp-error-color1,#c62828);padding:2px 0 2px 10px"
+    "overflow-wrap:break-word;max-width:100ch;padding:2px 0 2px 10px;"
+    "border-left:3px solid var(--jp-error-color1,#c62828)"
 )
 
 

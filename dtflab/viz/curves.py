@@ -171,7 +171,7 @@ def _check_logarithmic(lowest: float) -> None:
 
 
 def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> None:
-    """Write each name next to the end of its line, or further away where some would touch; of several, with its marker."""
+    """Write each name next to the end of its line, further away where some would touch; of several, with a marker."""
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 

@@ -415,16 +415,23 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
     try:
         virtual.run(two_queues)
     except tf.errors.InternalError as error:
-        display(error)
+        deadlock = error
+        print(error.message.splitlines()[0])
 # %dtf_queues seen
 
+# %%
+tf.viz.waits(deadlock)
+
 # %% [markdown]
+# When the deadlock was found, both steps were cancelled. The error knows which op waited for which then: follow the
+# thick arrows.
+#
 # <details><summary><b>Show why</b></summary>
 #
-# The loader (step 9, of the client of worker 0) can't put in its seventh image: the queue of images is full. The
-# trainer (step 4, of the client of worker 1) would make room, but it waits for a label. The label would come, but the
-# loader is not done with the images. Each waits for the other: a **deadlock**. When it was found, both steps were
-# cancelled.
+# The loader (`put_image`, of the client of worker 0) can't put in its seventh image: the queue
+# of images is full. The trainer (`take_label`, of the client of worker 1) would make room, but it waits for a label.
+# The label would come, but the loader is not done with the images. Each waits for the other: a **deadlock** is a circle
+# of arrows. Worker 1 is not in it. It only waits for the label that the `ps` has not got yet.
 #
 # </details>
 #
@@ -445,27 +452,21 @@ def both():
 
 clients = threading.Thread(target=both)
 clients.start()
-while (
-    not ended and sum(" waits at " in line for line in cluster.waits()) < 2
-):  # they still work
-    tf.sim.sleep(0.05)
-print(*cluster.waits(), sep="\n")
+while not ended and str(cluster.waits()).count(" waits at ") < 2:
+    tf.sim.sleep(0.05)  # they still work
 # %dtf_queues cluster
 
 # %% [markdown]
-# Read such a list like this: `put_image` wants room in `images`, `take_label` wants something in `labels`. (The first
-# line is the same wait, as worker 1 sees it: the `ps` has not yet answered its request for a label. The long numbers
-# tell steps apart.) Then ask: *which program could bring it, and what is that program doing?* If the answers make a
-# circle, you have found your deadlock.
+# `%dtf_queues` draws which op waits for which, and how full the queues are. From an op an arrow leads to
+# its queue, with what it wants there. From a queue an arrow asks: *which program could bring it, and what is that
+# program doing?* It may be one that has done so before, or one whose graph could. If the answers make a circle, you
+# have found your deadlock. (`cluster.waits()` has the same as lines of text.)
 #
 # Somebody from outside can break the circle, by closing the queues. **Predict: is a plain `close` enough?**
 
 # %%
-with (
-    tf.Graph().as_default(),
-    tf.Session(cluster.target) as sess,
-    tf.device("/job:ps/task:0"),
-):
+task = "/job:ps/task:0"
+with tf.Graph().as_default(), tf.Session(cluster.target) as sess, tf.device(task):
     images, labels = [
         tf.FIFOQueue(5, [tf.float32], [[]], shared_name=name)
         for name in ("images", "labels")
@@ -545,4 +546,4 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
 #
 # - Let programs hand over data through a shared queue, in batches and in tuples, to a clean end.
 # - See from the level of a queue which side is the bottleneck, and how much capacity is worth having.
-# - Find a deadlock with `cluster.waits()`, explain its circle, and take it apart.
+# - Find a deadlock with `tf.viz.waits` or `%dtf_queues`, explain its circle, and take it apart.

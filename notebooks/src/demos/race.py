@@ -25,6 +25,7 @@ tf.logging.set_verbosity(tf.logging.WARN)
 # %%
 digits = tf.datasets.digits()
 SECONDS = 1.5  # of virtual time
+TIMES = np.linspace(0, SECONDS, 61)
 
 
 def loss_of(weights):
@@ -66,19 +67,23 @@ def model(client, rate, aggregate):
 
 # %%
 def work(client, way):
-    """Train until the time is up; pairs (virtual seconds, loss)."""
-    rate, aggregate = way
+    """Train, and report each loss; pairs (virtual seconds, loss)."""
+    name, live, rate, aggregate = way
     (images, labels), pulled, train, hooks = model(client, rate, aggregate)
     batches, points = tf.datasets.digits(seed=client.index).train, []
     with tf.train.MonitoredTrainingSession(
         client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=1
     ) as sess:
-        end = tf.sim.now() + SECONDS
+        start = tf.sim.now()
         follows = aggregate and not client.is_chief  # goes on until the chief ends
-        while not sess.should_stop() and (follows or tf.sim.now() < end):
+        while not (sess.should_stop() or live.should_stop()):
+            if not follows and tf.sim.now() >= start + SECONDS:
+                break
             began, (x, y) = tf.sim.now(), batches.next_batch(8)
             value, _ = sess.run([pulled, train], {images: x, labels: y})
             points.append((began, loss_of(value) if client.is_chief else 0.0))
+            if client.is_chief:
+                live(min(points[-1][1], 2.5), name, step=began - start)
     return points
 
 
@@ -95,25 +100,26 @@ card = tf.sim.Processor(
 
 # %%
 def race(workers, spares, stragglers, network):
-    """Yields a picture after each of the three ways."""
+    """Yields a picture that grows, at last one of all three ways."""
     spares = min(spares, workers - 1)  # at least one gradient makes a step
     first = workers - spares
-    # The mean of more gradients allows a larger rate.
-    ways = {
+    ways = {  # the mean of more gradients allows a larger rate
         "async": (0.15 / workers, 0),
         "sync": (min(workers / 5, 1), workers),
         f"sync, {spares} to spare": (min(first / 5, 1), first),
     }
-    times, lines = np.linspace(0, SECONDS, 61), {}
-    for name, way in ways.items():
-        run = tf.sim.race(
-            work, {name: way}, workers=workers, gpus=1, gpu=card, network=network,
-            stragglers=tf.sim.lognormal(stragglers) if stragglers else None,
-        )[name]  # fmt: skip
-        lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(times), 2.5)
-        yield tf.viz.curve(
-            times, lines, "virtual time (s)", f"loss, {workers} workers", height=2.8
-        )
+    late = tf.sim.lognormal(stragglers) if stragglers else None
+    machines = {"gpus": 1, "gpu": card, "network": network, "stragglers": late}
+    title, time, lines = f"{workers} workers", "virtual time (s)", {}
+    with tf.viz.live("loss", over=time, title=title, show=False) as live:
+        for name, way in ways.items():
+            yield live
+            entry = {name: (name, live, *way)}
+            run = tf.sim.race(work, entry, workers=workers, **machines)[name]
+            lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(TIMES), 2.5)
+            if live.should_stop():
+                break
+    yield tf.viz.curve(TIMES, lines, time, f"loss, {title}", height=2.8)
 
 
 # %% [markdown]
