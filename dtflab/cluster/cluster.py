@@ -27,7 +27,7 @@ from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.attached import AttachedTask, AwaitedTask, await_all
-from dtflab.cluster.clients import Client, Clients
+from dtflab.cluster.clients import Client, Clients, RunWatch
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.engines import InProcessTask, Options, RunningTask, Setup, engine_for
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
@@ -118,9 +118,7 @@ class Cluster:
         seed: int | None = None,
         **jobs: Any,
     ) -> None:
-        options = {
-            "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
-        }  # fmt: skip
+        options = {"cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed}
         check_options(clock, engine, listen, options)
         self.engine = engine
         self._engine = engine_for(engine, Options(listen, client, insecure, allow_files, timeout))
@@ -136,9 +134,14 @@ class Cluster:
         if gpus is None and gpu is not None and clock == "virtual":
             gpus = 1
         self._homes = Homes(
-            self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
-            clock == "virtual", self._engine.shares_cards,
-        )  # fmt: skip
+            self.spec,
+            self.name,
+            addresses.counted(jobs),
+            _cards(gpus, name_of_gpu(gpu), gpu_memory),
+            visible_devices,
+            clock == "virtual",
+            self._engine.shares_cards,
+        )
         self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock)
         self._timeout = timeout
         self._manager = ResourceManager(self._capacities, self.clock)
@@ -204,19 +207,36 @@ class Cluster:
         """The details that a program needs to be that task's client: target, device, cluster spec."""
         return Client(self, job, index, self.clock.event())
 
-    def run(self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0) -> list[Any]:
+    def run(
+        self,
+        worker_fn: Callable[[Client], Any],
+        job: str = "worker",
+        grace: float = 10.0,
+        *,
+        watch: RunWatch | None = None,
+    ) -> list[Any]:
         """Call `worker_fn(client)` once per task of `job`, each in a thread with a graph of its own.
 
         Returns the results in the order of tasks. The first error is raised once the other clients have ended, or after
         `grace` seconds; they can ask `client.should_stop()`. Clients that still run then, or at Ctrl-C, lose their
         sessions, so that they end at their next `run`.
+
+        With `watch=tf.viz.live("loss")` a picture shows what they say by `client.report(loss)` while they run; its
+        button makes `client.should_stop()` true.
         """
-        return Clients(self, worker_fn, job).run(grace)
+        return Clients(self, worker_fn, job, watch).run(grace)
 
     def allocate(
-        self, gpus: int = 1, memory: int | str | None = None, on: str = "", *, holder: str = "",
-        container: str | None = None, wait: bool = False, timeout: float | None = None,
-    ) -> Allocation:  # fmt: skip
+        self,
+        gpus: int = 1,
+        memory: int | str | None = None,
+        on: str = "",
+        *,
+        holder: str = "",
+        container: str | None = None,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> Allocation:
         """GPUs that nobody else was promised: a device, or a device function, for `tf.device`.
 
             with cluster.allocate(gpus=1, memory="1GiB") as gpu, tf.device(gpu):

@@ -27,7 +27,7 @@ def tensor(name, nbytes):
 
 
 def fragmented():
-    """Of 8 KiB, two blocks of 2 KiB are given back that do not touch: 4 KiB are free, but no 3 KiB."""
+    """The error of 8 KiB of which two blocks of 2 KiB are free that do not touch: 4 KiB, but no 3 KiB."""
     allocator = BFCAllocator("GPU_0_bfc", 8 * KIB, lambda nbytes: True)
     places = [allocator.allocate(2 * KIB, tensor(name, 2 * KIB)) for name in "abcd"]
     for place in (places[0], places[2]):

@@ -2,7 +2,7 @@
 
 import { element, isCalm, type Picture } from "./picture";
 
-export interface Record_ {
+export interface Recording {
   count: number; // of steps; places are 0 (before the first) to count
   noun: string; // what a step is called: "message"
   show: (at: number, says: boolean) => void; // draws a place, between two steps too; `says` when it is to be read aloud
@@ -15,7 +15,7 @@ export class Player {
   private timer = 0;
   private readonly slider = element("input", "dtf-slider");
 
-  constructor(picture: Picture, private readonly record: Record_, begins: number) {
+  constructor(picture: Picture, private readonly record: Recording, begins: number) {
     const { slider } = this;
     const noun = record.noun;
     picture.command(
