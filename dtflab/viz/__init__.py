@@ -5,7 +5,7 @@ functions that need them.
 
 Read `placement` (every op in the colour of its device) with `placement_live` (all its scopes, for a live page),
 `timeline` (what ran when) with `bands` (the rows of its bars) and `timeline_live` (what it draws in a live page), and
-`memory` (which tensors lay where).
+`memory` (which tensors lay where) with `allocations` (the way to a full card).
 Other pictures of a step: `explain` (its story), `conformance` (its likeness on TensorFlow's servers), `steps` (its sets
 of ops), `counters` (where it stands still), `kernels` (which devices can run what), `digraph` (the graph for networkx),
 `phases` (input, forward, loss, backward, update).
