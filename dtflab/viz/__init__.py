@@ -14,7 +14,8 @@ holds them), `loads` (how much each device holds), `wire` (calls between tasks),
 memory now), `card_history` (and over time).
 Pictures of a training: `queues` (levels over time), `queues_now` (and at this moment), `rates` (speeds of an input
 pipeline), `curves` (lines over a common x), `staleness` (ages of gradients).
-Pictures of a simulation: `estimates` (a dry run), `what_ifs` (steps on other hardware).
+Pictures of a simulation: `estimates` (a dry run), `what_ifs` (steps on other hardware), `replay` (a run in virtual time
+and its forks) with `replay_live` (what a live page steps through).
 What they share: `colouring` (what colours mean), `participants` (tasks and clients that a watch saw), `scopes` (name
 scopes as boxes), `data` (traces and watches as plain data), `drawing` (marks, markup, styles), `layout` (where boxes
 stand).
@@ -40,6 +41,7 @@ from dtflab.viz.placement import placement
 from dtflab.viz.queues import queues
 from dtflab.viz.queues_now import queues_now
 from dtflab.viz.rates import rates
+from dtflab.viz.replay import replay
 from dtflab.viz.staleness import staleness
 from dtflab.viz.timeline import timeline
 from dtflab.viz.variables import variables
@@ -62,6 +64,7 @@ __all__ = [
     "staleness",
     "queues",
     "rates",
+    "replay",
     "queues_now",
     "variables",
     "wire",

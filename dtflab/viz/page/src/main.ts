@@ -5,12 +5,13 @@
 
 import { KERNELS, Picture } from "./picture";
 import { placement } from "./views/placement";
+import { replay } from "./views/replay";
 import { steps } from "./views/steps";
 import { timeline } from "./views/timeline";
 
 type View = (picture: Picture, data: any) => void;
 
-const VIEWS: Record<string, View> = { placement, steps, timeline };
+const VIEWS: Record<string, View> = { placement, replay, steps, timeline };
 const OBSERVER = Symbol.for("dtflab pictures"); // of the document; a module of a restarted kernel takes its place
 
 // The way to a kernel: a widget without a view. A page may show notebooks of several kernels.
