@@ -27,7 +27,7 @@ from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.attached import AttachedTask, AwaitedTask, await_all
-from dtflab.cluster.clients import Client, Clients
+from dtflab.cluster.clients import Client, Clients, RunWatch
 from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.engines import InProcessTask, Options, RunningTask, Setup, engine_for
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
@@ -45,6 +45,7 @@ from dtflab.machine.hosts import definition_of, published_once
 from dtflab.machine.registry import HostCards
 from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
+from dtflab.runtime import standstill
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
@@ -152,7 +153,7 @@ class Cluster:
             if isinstance(self.clock, VirtualClock):
                 members = [task.server.task for task in self.tasks if isinstance(task, InProcessTask)]
                 self.world = begin_world(self.clock, members, options)
-                self.clock.waits = self.waits
+                self.clock.waits, self.clock.standstill = self.waits, self.standstill
         except BaseException:
             try:
                 for task in self.tasks:
@@ -204,14 +205,20 @@ class Cluster:
         """The details that a program needs to be that task's client: target, device, cluster spec."""
         return Client(self, job, index, self.clock.event())
 
-    def run(self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0) -> list[Any]:
+    def run(
+        self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0, *,
+        watch: RunWatch | None = None,
+    ) -> list[Any]:  # fmt: skip
         """Call `worker_fn(client)` once per task of `job`, each in a thread with a graph of its own.
 
         Returns the results in the order of tasks. The first error is raised once the other clients have ended, or after
         `grace` seconds; they can ask `client.should_stop()`. Clients that still run then, or at Ctrl-C, lose their
         sessions, so that they end at their next `run`.
+
+        With `watch=tf.viz.live("loss")` a picture shows what they say by `client.report(loss)` while they run; its
+        button makes `client.should_stop()` true.
         """
-        return Clients(self, worker_fn, job).run(grace)
+        return Clients(self, worker_fn, job, watch).run(grace)
 
     def allocate(
         self, gpus: int = 1, memory: int | str | None = None, on: str = "", *, holder: str = "",
@@ -403,6 +410,22 @@ class Cluster:
                 lines.append(unavailable.message)
         return lines
 
+    def standstill(self) -> list[standstill.Fact]:
+        """Everything that waits now, and the sessions that could end it: the data of `tf.viz.waits`.
+
+        A task that does not answer within 5 s is one of the facts. NotImplementedError for TensorFlow servers, which do
+        not report it.
+        """
+        found: list[standstill.Fact] = [*self._manager.reserving()]
+        for task in self.tasks:
+            try:
+                if task.state != "running":
+                    raise errors.UnavailableError.of(task.state)
+                found += standstill.facts_of(self._rows("Standstill", task))
+            except errors.UnavailableError as unavailable:
+                found.append(standstill.Silent(task.name, unavailable.message))
+        return found
+
     def variables(self) -> list[HeldVariable]:
         """Every variable with its holder: task, device, container, name, dtype, shape, bytes.
 
@@ -417,14 +440,14 @@ class Cluster:
         """
         return [HeldQueue.of(row) for row in self._rows("Queues")]
 
-    def _rows(self, view: str) -> list[Any]:
+    def _rows(self, view: str, *tasks: RunningTask) -> list[Any]:
         """The rows of a view of each task; NotImplementedError if the tasks do not report it."""
         if not self._engine.is_dtflab:
             raise NotImplementedError(
                 f"The tasks of {self.name} are {self._engine.are}, which do not report their {view.lower()}. Look at "
                 "them in a cluster with engine='inprocess'."
             )
-        return [row for task in self.tasks for row in task.view(view)]
+        return [row for task in tasks or self.tasks for row in task.view(view)]
 
     def calls(self) -> list[Call]:
         """The latest calls between its tasks, as a wire carries them, oldest first: parts of steps, and tensors.
@@ -494,9 +517,10 @@ def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostC
     return None if gpus is None else definition_of(gpus, gpu, memory)
 
 
-def cluster_at(target: str) -> Cluster | None:
-    """The cluster of this process one of whose tasks is a session's target."""
-    return next((cluster for cluster in list(_alive) if target in {task.target for task in cluster.tasks}), None)
+def at_target(target: str) -> Cluster | None:
+    """The cluster of this process to which a session's target leads."""
+    tasks = [(task.address, cluster) for cluster in list(_alive) for task in cluster.tasks]
+    return next((cluster for address, cluster in tasks if target.endswith(f"//{address}")), None)
 
 
 def lost_tasks(address: str) -> list[str]:

@@ -23,7 +23,7 @@ from dtflab.base.events import PROCESS, Happened, QueueEvent
 from dtflab.cluster.chaos import chaos
 from dtflab.cluster.chaos_options import KINDS, fault, short
 from dtflab.cluster.clients import Client
-from dtflab.cluster.cluster import Cluster, cluster_at
+from dtflab.cluster.cluster import Cluster, at_target
 from dtflab.cluster.engines import InProcessTask
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
@@ -357,7 +357,7 @@ def of_clients(work: Callable[[Client], Any], job: str) -> Program:
 def of_step(session: BaseSession, fetches: Any, feed_dict: Any = None) -> tuple[Program, Cluster]:
     """The program of one step of a session, from the values that its variables have now; and its cluster."""
     target = session.sess_str.decode()
-    cluster = cluster_at(target)
+    cluster = at_target(target)
     if cluster is None:
         raise NotReplayable(
             f"The session's target {target!r} is not a task of a cluster of this program. Open one in virtual time: "

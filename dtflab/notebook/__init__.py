@@ -5,8 +5,9 @@
 
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
 cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
-cluster as a table), `explorer` (sliders above a picture), `images` (the first examples of a data set); their helpers
-`arguments` (Python in a line), `hardware` (options of %dtf_cluster).
+cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images` (the first examples
+of a data set); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options
+of %dtf_cluster), `tracebacks` (short errors).
 
 Design: docs/design/notebook.md
 """
@@ -29,8 +30,10 @@ _STEPS = ("dtflab.runtime.steps", "Steps"), ("dtflab.runtime.steps", "Record")
 def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
     from dtflab.cluster.cluster import Cluster
+    from dtflab.notebook import tracebacks
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
+    from dtflab.notebook.completion import complete
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all, show
@@ -43,22 +46,23 @@ def load(ipython: Any) -> None:
     clusters = ClusterMagics(ipython)
     lines = DtfMagics(ipython, clusters.clusters)
     others = StateMagics(ipython, lines), TaskMagics(ipython, lines), ChaosMagics(ipython, lines)
-    for each in (clusters, lines, *others):
-        ipython.register_magics(each)
-        for name in (*(f"%{name}" for name in each.magics["line"]), *(f"%%{name}" for name in each.magics["cell"])):
-            ipython.set_hook("complete_command", each.complete, str_key=name)
+    ipython.register_magics(clusters, lines, *others)
+    ipython.Completer.custom_matchers.append(complete)
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
     html = ipython.display_formatter.formatters["text/html"]
     for kind, form in zip((_DATASET, *_STEPS), (dataset_html, steps_html, record_html), strict=True):
         html.for_type_by_name(*kind, form)
     ipython.events.register("post_run_cell", refresh_all)
+    tracebacks.load(ipython)
 
 
 def unload(ipython: Any) -> None:
     """Stop all clusters and the step under way of this kernel, and take the magics away."""
     from dtflab.cluster.cluster import Cluster, stop_all
+    from dtflab.notebook import tracebacks
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
+    from dtflab.notebook.completion import complete
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all
     from dtflab.notebook.state_magics import StateMagics
@@ -69,6 +73,8 @@ def unload(ipython: Any) -> None:
     stop_all()
     refresh_all()
     ipython.events.unregister("post_run_cell", refresh_all)
+    tracebacks.unload(ipython)
+    ipython.Completer.custom_matchers.remove(complete)
     for name in ("ClusterMagics", "StateMagics", "ChaosMagics"):
         ipython.magics_manager.registry.pop(name)
     ipython.magics_manager.registry.pop("DtfMagics").close_steps()

@@ -43,7 +43,7 @@ export function replay(picture: Picture, data: Replay): void {
 
 class Live {
   private readonly x = scaleLinear();
-  private readonly slider = element("input", "dtf-slider");
+  private readonly slider = element("input", "dtf-scrub");
   private readonly choices = element("select", "dtf-search");
   private readonly moving: SVGGElement;
   private readonly texts: SVGTextElement[];
