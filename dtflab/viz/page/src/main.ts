@@ -10,6 +10,7 @@ import { live } from "./views/live";
 import { memory } from "./views/memory";
 import { placement } from "./views/placement";
 import { redrawn } from "./views/redrawn";
+import { replay } from "./views/replay";
 import { sliders } from "./views/sliders";
 import { steps } from "./views/steps";
 import { timeline } from "./views/timeline";
@@ -17,7 +18,18 @@ import { wire } from "./views/wire";
 
 type View = (picture: Picture, data: any) => void;
 
-const VIEWS: Record<string, View> = { allocations, cluster, live, memory, placement, redrawn, steps, timeline, wire };
+const VIEWS: Record<string, View> = {
+  allocations,
+  cluster,
+  live,
+  memory,
+  placement,
+  redrawn,
+  replay,
+  steps,
+  timeline,
+  wire,
+};
 const OBSERVER = Symbol.for("dtflab pictures"); // of the document; a module of a restarted kernel takes its place
 
 // The way to a kernel: a widget without a view. A page may show notebooks of several kernels.
