@@ -49,6 +49,13 @@ def other_graph():
         tf.Session().run(a)
 
 
+def old_session():
+    tf.constant(0)
+    sess = tf.Session()
+    tf.reset_default_graph()
+    sess.run(tf.constant(1))
+
+
 def closed():
     with tf.Session() as sess:
         pass
@@ -58,6 +65,10 @@ def closed():
 def twice():
     for _ in range(2):
         tf.get_variable("w", [1])
+
+
+def like_tensorflow_2():
+    tf.constant(1.0).numpy()
 
 
 def finalized():
@@ -274,7 +285,8 @@ def no_session():
 
 
 PROGRAMS = [
-    uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
+    uninitialized, not_fed, other_graph, old_session, closed, twice, like_tensorflow_2, finalized, shapes, no_kernel,
+    out_of_memory, other_cards,
     nobody, no_certificates, no_token, no_worker_for_tasks, no_gpu_of_dask, stopped, silent, blocked, run_again,
     address_taken, not_in_its_cluster, named_as_at_its_start, task_gone, too_few_tasks, too_large, file_outside, port_0,
     no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full, contrib, unwritten, no_question,

@@ -1,7 +1,7 @@
 """The ground floor: what knows nothing of graphs, and what every other room may use.
 
 - errors: `errors` (TensorFlow's classes), `error_report` (what a notebook shows of one), `missing_names` (names of TF1
-  that dtflab does not have).
+  that dtflab does not have), `suggestions` (“Did you mean …?”).
 - secrets: `credentials` (certificates and a token).
 - seeing: `events` (what happens, and its listeners), `tf_logging` (lines for the person who runs a program),
   `timeouts` (how long a program waits), `text_table` (text in columns), `page_parts` (generated parts of a Markdown

@@ -1,7 +1,8 @@
-"""The notebook's view of an OpError, or of a Ctrl-C in a step: the user's lines, and none of the library's frames.
+"""The notebook's view of an error that this package raises: the user's lines, and none of the library's frames.
 
-IPython asks an exception for `_render_traceback_` and prints that in place of its own traceback. To see every frame
-asks for another mode than the usual one: `%tb plain` for the last error, `%xmode plain` for all.
+IPython asks an exception for `_render_traceback_` and prints that in place of its own traceback. An OpError has it, and
+so has a Ctrl-C in a step; to Python's own classes notebook/tracebacks.py gives it. To see every frame asks for another
+mode than the usual one: `%tb plain` for the last error, `%xmode plain` for all.
 """
 
 from __future__ import annotations
@@ -12,21 +13,28 @@ import re
 import sys
 import sysconfig
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from dtflab.base.errors import OpError
 
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_MACHINERY = re.compile(r"[/\\](?:(?:IPython|ipykernel)[/\\]|(?:threading|runpy)\.py$)")
+_MACHINERY = re.compile(r"[/\\](?:(?:IPython|ipykernel)[/\\]|(?:threading|runpy|contextlib)\.py$)")
 _NODE = re.compile(r"\s*\[\[\{\{node [^}]+\}\}\]\](?: on \S+((?: in iteration \d+ of \S+)*))?")
 _MAGIC = re.compile(r"""get_ipython\(\)\.run_line_magic\('(\w+)', (['"])(.*)\2\)""")  # what a cell's %magic has become
 _USUAL_MODE = "Context"
 _MOST_LINES = 6
 
 
-def render(error: OpError | KeyboardInterrupt) -> list[str]:
+def is_ours(error: BaseException) -> bool:
+    """Whether this package raised an error, or something that it called: no function of the user's did."""
+    ran = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    outside = [name for name in ran if not _MACHINERY.search(name) and not _is_installed(name)]
+    return bool(outside) and outside[-1].startswith(_LIBRARY)
+
+
+def render(error: BaseException) -> list[str]:
     """The lines that IPython prints for `error`."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
@@ -37,11 +45,12 @@ def render(error: OpError | KeyboardInterrupt) -> list[str]:
     return [f"\x1b[31m{type(error).__name__}\x1b[0m: {_short(error, shell)}"]
 
 
-def _short(error: OpError | KeyboardInterrupt, shell: Any) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        message, rows = "The step was interrupted.", list[tuple[str, Any]]()
+def _short(error: BaseException, shell: Any) -> str:
+    rows = list[tuple[str, Any]]()
+    if hasattr(error, "node_name"):  # an OpError, whose module imports this one
+        message, rows = _facts(cast("OpError", error), shell)
     else:
-        message, rows = _facts(error, shell)
+        message = "The run was interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
     run = [_place(shell, frame.filename, frame.lineno or 0, frame.name) for frame in _own_frames(error)]
     if len(run) > _MOST_LINES:
         run[2 : 3 - _MOST_LINES] = [f"… {len(run) - _MOST_LINES + 1} more"]
@@ -68,8 +77,13 @@ def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
     """The frames between what runs cells and what runs steps, and those of the user's functions that a step calls."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not _MACHINERY.search(f.filename)]
     first = next((i for i, f in enumerate(frames) if f.filename.startswith(_LIBRARY)), len(frames))
-    called = [f for f in frames[first:] if not f.filename.startswith((_LIBRARY, *_INSTALLED))]
+    called = [f for f in frames[first:] if not (f.filename.startswith(_LIBRARY) or _is_installed(f.filename))]
     return frames[:first] + [f for f in called if f.line]  # what is compiled shows no line
+
+
+def _is_installed(filename: str) -> bool:
+    """Whether a file is Python's or of an installed package; this one may be one of these."""
+    return filename.startswith(_INSTALLED) and not filename.startswith(_LIBRARY)
 
 
 def _place(shell: Any, filename: str, number: int, function: str) -> str:

@@ -13,7 +13,6 @@ the teacher's own program: it is run, and needs no trust that the package does n
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.metadata
 import importlib.util
@@ -24,6 +23,7 @@ from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
+from dtflab.base.suggestions import did_you_mean
 from dtflab.grading.questions import Question, all_or_nothing, registered
 
 GROUP = "dtflab.checks"
@@ -60,8 +60,7 @@ def find(text: Any, namespace: Container[str] = ()) -> Question:
             return known[found[0]]
     if ending:
         raise LookupError(f"{text!r} is the end of several questions. Name one: {', '.join(ending)}")
-    near = difflib.get_close_matches(text, known, n=3, cutoff=0.5)
-    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    meant = did_you_mean(text, known, 3)
     raise LookupError(f"There is no question {text!r}.{meant} There are: {', '.join(known)}")
 
 

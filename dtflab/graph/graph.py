@@ -20,7 +20,7 @@ from dtflab.graph.default_stacks import default_graph_stack
 from dtflab.graph.device_stack import DeviceStack
 from dtflab.graph.function import Function, Library
 from dtflab.graph.node import Node
-from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.operation import TWO_GRAPHS, Operation, Tensor
 from dtflab.graph.tensor_shape import in_a_rule
 
 if TYPE_CHECKING:
@@ -170,7 +170,9 @@ class Graph:
         """An operation that is not yet in the graph, so that an error in its shapes leaves no trace."""
         for tensor in inputs:
             if tensor.graph is not self:
-                raise ValueError(f"Tensor {tensor} must be from the same graph as the operation '{name}' that uses it.")
+                raise ValueError(
+                    f"Tensor {tensor} must be from the same graph as the operation '{name}' that uses it. {TWO_GRAPHS}"
+                )
         op = Operation(self, name, op_class, inputs, self._control_inputs_for(inputs), attrs)
         op._id = len(self._order)
         op._control_flow_context = self._blocks.control_flow_context
@@ -292,7 +294,7 @@ class Graph:
         if not isinstance(obj, wanted):
             raise TypeError(f"Can not convert a {type(obj).__name__} into a {kinds}.")
         if obj.graph is not self:
-            raise ValueError(f"{type(obj).__name__} {obj} is not an element of this graph.")
+            raise ValueError(f"{type(obj).__name__} {obj} is not an element of this graph. {TWO_GRAPHS}")
         return obj
 
     def _element_by_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,6 +27,14 @@ class Symbolic:
     """Base of Tensor: what has a value only inside a session, and so can't be an element of an array."""
 
     __slots__ = ()
+
+    @property
+    def numpy(self) -> NoReturn:
+        """Missing, as in TensorFlow 1; the AttributeError says how to get the value."""
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute 'numpy'. Its value exists only inside a session: run it "
+            "with `session.run(t)`."
+        )
 
 
 def to_array(values: Any, dtype: DType | None, shape: Any = None) -> np.ndarray[Any, Any]:

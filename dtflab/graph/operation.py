@@ -25,6 +25,9 @@ from dtflab.graph.tensor_shape import TensorShape
 if TYPE_CHECKING:
     from dtflab.graph.graph import Graph
 
+TWO_GRAPHS = (  # what to do about it
+    "There are two graphs, as after tf.reset_default_graph(): build all of it again, and open a new session."
+)
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _NO_PROGRAM = (_PACKAGE, threading.__file__)  # the latter is below all that a thread of this package runs
 
@@ -288,7 +291,7 @@ class Operation:
     def _update_input(self, index: int, tensor: Tensor) -> None:
         """Replace one input: how a loop's Merge gets its back edge after the body is built."""
         if tensor.graph is not self.graph:
-            raise ValueError(f"{tensor} must be from the same graph as {self}.")
+            raise ValueError(f"{tensor} must be from the same graph as {self}. {TWO_GRAPHS}")
         self.inputs[index]._consumers.remove(self)
         self.inputs = (*self.inputs[:index], tensor, *self.inputs[index + 1 :])
         tensor._consumers.append(self)

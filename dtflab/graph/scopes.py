@@ -13,7 +13,7 @@ from typing import Any
 
 from dtflab.graph.default_stacks import default_graph_stack
 from dtflab.graph.graph import Graph
-from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.operation import TWO_GRAPHS, Operation, Tensor
 
 
 class _OwnGraph(threading.local):
@@ -99,7 +99,7 @@ def graph_of(values: Sequence[Any]) -> Graph:
         if not isinstance(graph, Graph):
             continue
         if found is not None and graph is not found:
-            raise ValueError(f"{value} must be from the same graph as the other inputs.")
+            raise ValueError(f"{value} must be from the same graph as the other inputs. {TWO_GRAPHS}")
         found = graph
     return found or get_default_graph()
 

@@ -9,19 +9,26 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from dtflab.cluster.chaos import chaos
 from dtflab.cluster.chaos_options import KINDS, short
 from dtflab.cluster.faults import METHODS
-from dtflab.notebook.magics import DtfMagics
+from dtflab.notebook.arguments import argument, magic, words
+from dtflab.notebook.magics import DtfMagics, cluster_names
 from dtflab.notebook.task_cell import cluster_named, run_cell
 
-_EXAMPLE = "%%dtf_chaos --kill worker:1@step5"
+
+def _tasks(magics: ChaosMagics) -> list[str]:
+    return sorted({short(task.name) for cluster in magics.lines.clusters.values() for task in cluster.tasks})
+
+
+def _calls(_: ChaosMagics) -> list[str]:
+    return [f"{method}:0.1" for method in METHODS]
 
 
 def _fault(kind: str, example: str, text: str) -> Any:
-    return argument(f"--{kind}", action="append", default=[], metavar=example, help=f"{text}; may be repeated")
+    values, text = _calls if kind == "drop" else _tasks, f"{text}; may be repeated"
+    return argument(f"--{kind}", action="append", default=[], metavar=example, help=text, values=values)
 
 
 @magics_class
@@ -30,16 +37,21 @@ class ChaosMagics(Magics):
 
     def __init__(self, shell: Any, lines: DtfMagics) -> None:
         super().__init__(shell)
-        self._lines = lines
+        self.lines = lines
 
-    @magic_arguments()
+    @magic
     @_fault("kill", "worker:1@step5", "end a task, as a crash would; with =2s it is started again 2 s later")
     @_fault("stop", "worker:0=3s", "let a task stand still")
     @_fault("slow", "ps:0=4x", "what a task computes takes several times as long")
     @_fault("drop", "RecvTensor:0.1", "lose calls of a method between tasks, with this probability")
     @_fault("partition", "ps|worker:2", "let nothing cross between groups of tasks; quote the |")
     @argument("--seed", type=int, default=0, help="from which it is drawn which calls are lost (default: 0)")
-    @argument("--name", default="cluster", help="the cluster: its name, or a Python name that stands for it")
+    @argument(
+        "--name",
+        default="cluster",
+        help="the cluster: its name, or a Python name that stands for it",
+        values=cluster_names,
+    )
     @cell_magic
     def dtf_chaos(self, line: str, cell: str) -> None:
         """Run a cell while tasks of the cluster fail, then show what happened.
@@ -56,13 +68,11 @@ class ChaosMagics(Magics):
         the cell has the faults in its timeline. The same in plain Python:
         with dtflab.chaos(cluster, kill="worker:1@step5", slow="ps:0=4x") as happened: …
         """
-        try:
-            args = parse_argstring(self.dtf_chaos, line)
-        except UsageError as error:
-            raise UsageError(f"{error}. For example: {_EXAMPLE}") from None
+        args = words(self.dtf_chaos, line)
         if not any(getattr(args, kind) for kind in KINDS):
-            raise UsageError(f"Name a fault: {', '.join(f'--{kind}' for kind in KINDS)}. For example: {_EXAMPLE}")
-        cluster = cluster_named(self.shell, self._lines, args.name)
+            faults, example = ", ".join(f"--{kind}" for kind in KINDS), self.dtf_chaos.example
+            raise UsageError(f"Name a fault: {faults}. For example: {example}")
+        cluster = cluster_named(self.shell, self.lines, args.name)
         try:
             block = chaos(cluster, **{kind: _unquoted(getattr(args, kind)) for kind in KINDS}, seed=args.seed)
         except ValueError as error:
@@ -74,19 +84,6 @@ class ChaosMagics(Magics):
                 run_cell(self.shell, cell)
         finally:
             print(block)
-
-    def complete(self, _: Any, event: Any) -> list[str]:
-        """The completions of the line: options, and tasks or clusters after them."""
-        words = event.line.split()
-        before = words[-1] if event.line.endswith(" ") else words[-2] if len(words) > 1 else ""
-        if before == "--name":
-            return list(self._lines.clusters)
-        if before == "--drop":
-            return [f"{method}:0.1" for method in METHODS]
-        if before.removeprefix("--") in KINDS:
-            tasks = {task.name for cluster in self._lines.clusters.values() for task in cluster.tasks}
-            return sorted(map(short, tasks))
-        return [f"--{name}" for name in (*KINDS, "seed", "name")] if event.symbol.startswith("-") else []
 
 
 def _unquoted(texts: list[str]) -> list[str]:

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import re
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from dtflab.base.credentials import Credentials
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import ENGINES
 from dtflab.notebook import hardware
+from dtflab.notebook.arguments import Values, argument, check, magic, words
+from dtflab.notebook.panel import show_now
 
 _EXAMPLE = hardware.EXAMPLE
 _ATTACH = "%dtf_cluster attach localhost:2222"
 _OF_ATTACH = {"verb", "addresses", "name", "credentials"}
 _VERBS = ("start", "attach", "status", "stop", "restart")
+_ENGINES = [name for name in ENGINES if name != "attached"]  # which is the verb attach
+
+
+def _one_of(option: str) -> Values:
+    return lambda _: hardware.choices()[option]
 
 
 @magics_class
@@ -33,27 +38,49 @@ class ClusterMagics(Magics):
         super().__init__(shell)
         self.clusters: dict[str, Cluster] = {}
 
-    @magic_arguments()
-    @argument("verb", nargs="?", default="start", help="start (default), attach, status, stop or restart")
+    @magic
+    @argument(
+        "verb", nargs="?", default="start", help="start (default), attach, status, stop or restart",
+        values=lambda _: _VERBS,
+    )  # fmt: skip
     @argument("addresses", nargs="*", help="attach: where tasks run already, as host:2222,host:2223")
     @argument("--ps", type=int, default=0, help="number of parameter servers")
     @argument("--worker", type=int, default=0, help="number of workers")
     @argument("--job", action="append", default=[], metavar="NAME=N", help="any other job, NAME=N; may be repeated")
-    @argument("--engine", default="inprocess", help="inprocess (default), process, tensorflow, dask")
+    @argument(
+        "--engine",
+        default="inprocess",
+        help="inprocess (default), process, tensorflow, dask",
+        values=lambda _: _ENGINES,
+    )
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
     @argument("--no-token", action="store_true", help="process: answer all programs of this machine, TensorFlow's too")
     @argument("--credentials", metavar="FOLDER", help="start, attach: TLS certificates, a token, or both")
     @argument("--client", help="dask: the name of your distributed.Client (default: the one that Dask has)")
     @argument("--allow-files", metavar="DIR", help="dask: a folder that all hosts see; tasks open no other files")
     @argument("--insecure", action="store_true", help="dask: tasks on other machines listen in plain text")
-    @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
+    @argument(
+        "--name",
+        default="cluster",
+        help="the cluster's name; starting it again replaces it",
+        values=lambda magics: list(magics.clusters),
+    )
     @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
-    @argument("--gpu", help="their model, for example K40 (default: GRID K520)")
+    @argument("--gpu", help="their model, for example K40 (default: GRID K520)", values=_one_of("--gpu"))
     @argument("--gpu-memory", help="memory of each, for example 4GiB (default: what the model has)")
     @argument("--visible", action="append", default=[], metavar="JOB=GPUS", help="for example ps=0; may be repeated")
-    @argument("--clock", default="real", help="real (default) or virtual: durations are those of the hardware below")
-    @argument("--network", help="virtual: what connects the hosts, for example 10Gb/s (default)")
-    @argument("--bus", help="virtual: what connects a host's GPUs, for example pcie3 (default)")
+    @argument(
+        "--clock",
+        default="real",
+        help="real (default) or virtual: durations are those of the hardware below",
+        values=_one_of("--clock"),
+    )
+    @argument(
+        "--network", help="virtual: what connects the hosts, for example 10Gb/s (default)", values=_one_of("--network")
+    )
+    @argument(
+        "--bus", help="virtual: what connects a host's GPUs, for example pcie3 (default)", values=_one_of("--bus")
+    )
     @argument("--cpu", help="virtual: the CPUs of each host, a name of the catalogue")
     @argument("--racks", type=int, help="virtual: in how many racks the hosts stand (default: one)")
     @argument("--stragglers", help="virtual: how much longer steps take by chance, for example lognormal(0.3)")
@@ -74,15 +101,15 @@ class ClusterMagics(Magics):
         %dtf_cluster restart                         the same tasks at the same addresses, without their variables
         %dtf_cluster stop                            end all its tasks; attached ones run on
         """
-        try:
-            args = parse_argstring(self.dtf_cluster, line)
-        except UsageError as error:
-            raise UsageError(f"{error}. For example: {_EXAMPLE}") from None
-        if args.verb not in _VERBS:
-            raise UsageError(f"Unknown verb {args.verb!r}: use {', '.join(_VERBS)}. For example: {_EXAMPLE}")
+        args = words(self.dtf_cluster, line)
+        check("The verb", args.verb, _VERBS, _EXAMPLE)
+        check("--engine", args.engine, _ENGINES, f"{_EXAMPLE} --engine process")
         if args.addresses and args.verb != "attach":
             raise UsageError(f"{args.verb} takes no addresses: {' '.join(args.addresses)!r}. For example: {_EXAMPLE}")
-        return getattr(self, f"_{args.verb}")(args)
+        cluster = getattr(self, f"_{args.verb}")(args)
+        if cluster is not None:
+            show_now(cluster)
+        return cluster
 
     def _attach(self, args: Any) -> Cluster:
         addresses = [address for text in args.addresses for address in text.split(",") if address]
@@ -112,9 +139,6 @@ class ClusterMagics(Magics):
             raise UsageError(f"--{fewer} must be 0 or more tasks, not {jobs[fewer]}. For example: {_EXAMPLE}")
         if not any(jobs.values()):
             raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
-        if args.engine not in ENGINES or args.engine == "attached":
-            known = ", ".join(name for name in ENGINES if name != "attached")
-            raise UsageError(f"--engine must be one of {known}, not {args.engine!r}. For example: {_EXAMPLE}")
         machines = hardware.options(args, [job for job, count in jobs.items() if count])
         credentials, token = _credentials(args), None if args.no_token else "new"
         client = self._dask_client(args.client) if args.engine == "dask" else args.client
@@ -154,18 +178,6 @@ class ClusterMagics(Magics):
         cluster = self._status(args)
         cluster.restart()
         return cluster
-
-    def complete(self, _: Any, event: Any) -> list[str]:
-        """The completions of a line: verbs, options, and what stands after one."""
-        _magic, *words = event.line.split()
-        done = words if event.line.endswith(" ") else words[:-1]
-        if not words and not event.line.endswith(" "):  # the name itself, which IPython completes
-            return []
-        values = {"--engine": ENGINES, "--name": tuple(self.clusters), **hardware.choices()}
-        if done and done[-1] in values:
-            return list(values[done[-1]])
-        verbs = () if done or event.symbol.startswith("-") else _VERBS
-        return [*verbs, *re.findall(r"--[\w-]+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
 
 
 def _credentials(args: Any) -> Credentials | None:

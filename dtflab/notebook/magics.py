@@ -9,7 +9,6 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from dtflab import viz
 from dtflab.base import errors
@@ -20,7 +19,7 @@ from dtflab.grading.catalogue import all_questions
 from dtflab.graph import default_stacks, scopes
 from dtflab.graph.graph import Graph
 from dtflab.machine.smi import Smi, smi
-from dtflab.notebook import arguments
+from dtflab.notebook.arguments import argument, check, magic, split, words
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.runtime.steps import Steps
@@ -30,27 +29,22 @@ from dtflab.viz.data.story import placement_of
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.explain import Explanation, explain
 
-# What Tab offers: everything at once, or, of lines that hold Python, the options next to --feed and --session.
-_NEXT: dict[str, Callable[[], list[str]]] = {
-    "dtf_grade": lambda: [*(question.id for question in all_questions()), "--all", "--hint"],
-    "dtf_predict": lambda: [question.id for question in choices.with_choices()],
-    "dtf_smi": lambda: ["--period"],
-    "dtf_style": lambda: ["--projector", "--default"],
-}
-_OWN_OPTIONS = {
-    "dtf_conformance": ["--cluster"],
-    "dtf_step": ["--all"],
-    "dtf_placement": ["--scope", "--color-by", "--max-boxes"],
-    "dtf_timeline": ["--color-by"],
-}
-
 # Arguments that several magics have.
 _TRACED = argument(
     "fetches", nargs="*", help="what to run once, traced: Python, or names of ops and tensors; or a RunMetadata"
 )
 _FEED = argument("--feed", help="feed_dict for that run, a Python expression")
 _SESSION = argument("--session", help="the session, a Python expression; else the default or the newest one")
-_COLOR_BY = argument("--color-by", help="device (default), job, time (how long each op takes) or phase of training")
+_COLOR_BY = argument(
+    "--color-by",
+    help="device (default), job, time (how long each op takes) or phase of training",
+    values=lambda _: WAYS,
+)
+
+
+def cluster_names(magics: Any) -> list[str]:
+    """The names of running clusters, which Tab offers behind --name."""
+    return list(getattr(magics, "lines", magics).clusters)
 
 
 @magics_class
@@ -65,7 +59,7 @@ class DtfMagics(Magics):
         self.clusters = clusters
         self.steps: Steps | None = None
 
-    @magic_arguments()
+    @magic
     @argument(
         "--period", type=float, default=0.0, help="seconds in which to measure GPU-Util; else since the last look"
     )
@@ -76,12 +70,12 @@ class DtfMagics(Magics):
         %dtf_smi                  the cards of this process and of its clusters; below, those of other programs
         %dtf_smi --period 0.5     with GPU-Util of the next half second
         """
-        period = parse_argstring(self.dtf_smi, line).period
+        period = words(self.dtf_smi, line).period
         if not 0 <= period < math.inf:
             raise UsageError(f"--period must be 0 or more seconds, not {period:g}. For example: %dtf_smi --period 0.5")
         return smi(period)
 
-    @magic_arguments()
+    @magic
     @argument("fetches", nargs="*", help="what to draw, and all that it needs: Python or names; all ops if none")
     @argument("--feed", help="feed_dict, a Python expression: run once, to ask a master in another process")
     @argument("--scope", help="a name scope: only what is in it")
@@ -106,8 +100,7 @@ class DtfMagics(Magics):
         A real TensorFlow server does not report where ops are. Then they are placed here, by the rules that dtflab's
         masters follow. With `--feed` the fetches are run once, and the partitions of that run say where they are.
         """
-        example = "%dtf_placement loss"
-        texts = arguments.split(line, ("feed", "session", "scope", "color-by", "max-boxes"), example)
+        texts, example = split(self.dtf_placement, line), self.dtf_placement.example
         most = texts.get("max-boxes")
         if most is not None and not (most.isdecimal() and int(most)):
             raise UsageError(f"--max-boxes must be a number from 1, not {most}. For example: {example} --max-boxes 9")
@@ -122,7 +115,7 @@ class DtfMagics(Magics):
         how = {"scope": texts.get("scope", ""), "max_boxes": most and int(most)}
         return drawn(viz.placement, what, where, color_by=by, step=step, phases=phases, **how)
 
-    @magic_arguments()
+    @magic
     @_TRACED
     @_FEED
     @_COLOR_BY
@@ -136,14 +129,13 @@ class DtfMagics(Magics):
         %dtf_timeline run_metadata
         %dtf_timeline train --color-by phase     input, forward, loss, backward, update; or device, job, time
         """
-        example = "%dtf_timeline train --feed {images: x, labels: y}"
-        texts = arguments.split(line, ("feed", "session", "color-by"), example)
+        texts, example = split(self.dtf_timeline, line), self.dtf_timeline.example
         fetches, by = self._fetches(texts), _color_by(texts)
         step = self._traced(texts, example, fetches)
         graph = self._session(texts, example, None if step is fetches else fetches).graph if by == "phase" else None
         return drawn(viz.timeline, step, color_by=by, graph=graph)
 
-    @magic_arguments()
+    @magic
     @_TRACED
     @_FEED
     @_SESSION
@@ -155,8 +147,7 @@ class DtfMagics(Magics):
         %dtf_memory train --feed {images: x, labels: y}
         %dtf_memory run_metadata
         """
-        example = "%dtf_memory train --feed {images: x, labels: y}"
-        texts = arguments.split(line, ("feed", "session"), example)
+        texts, example = split(self.dtf_memory, line), self.dtf_memory.example
         return drawn(viz.memory, self._traced(texts, example, self._fetches(texts)))
 
     def _traced(self, texts: dict[str, str], example: str, fetches: Any) -> Any:
@@ -176,7 +167,7 @@ class DtfMagics(Magics):
                 error.add_note(f"The traced run is fed like this: {example}")
             raise
 
-    @magic_arguments()
+    @magic
     @argument("--projector", action="store_true", help="16 pt text, lines of 3 px, no thin grey")
     @argument("--default", action="store_true", help="as for one reader")
     @line_magic
@@ -188,17 +179,18 @@ class DtfMagics(Magics):
 
         The same in plain Python: dtflab.viz.style("projector"). Draw a picture again to see it in the new style.
         """
-        try:
-            args = parse_argstring(self.dtf_style, line)
-        except UsageError as error:
-            raise UsageError(f"{error}. Choose one: %dtf_style --projector or %dtf_style --default") from None
+        args = words(self.dtf_style, line)
         if args.projector == args.default:
             raise UsageError("Choose one: %dtf_style --projector or %dtf_style --default")
         viz.style("projector" if args.projector else "default")
 
-    @magic_arguments()
+    @magic
     @argument(
-        "question", nargs="?", default="", help="placement/q1, or q1; else those whose answers are in the notebook"
+        "question",
+        nargs="?",
+        default="",
+        help="placement/q1, or q1; else those whose answers are in the notebook",
+        values=lambda _: [question.id for question in all_questions()],
     )
     @argument("--all", action="store_true", help="every question of the course")
     @argument("--hint", action="store_true", help="a hint in place of the mark; each time the next one")
@@ -213,7 +205,7 @@ class DtfMagics(Magics):
 
         The same in plain Python: dtflab.grade("placement/q1").
         """
-        args = parse_argstring(self.dtf_grade, line)
+        args = words(self.dtf_grade, line)
         shell: Any = self.shell
         try:
             questions = grade.chosen(args.question, args.all, shell.user_ns)
@@ -224,8 +216,12 @@ class DtfMagics(Magics):
             raise UsageError(str(error)) from None
         return grade.next_hint(questions[0]) if args.hint else grade.grade_all(questions, shell.user_ns)
 
-    @magic_arguments()
-    @argument("question", help="placement/q3: one that has letters to choose from")
+    @magic
+    @argument(
+        "question",
+        help="placement/q3: one that has letters to choose from",
+        values=lambda _: [question.id for question in choices.with_choices()],
+    )
     @argument("letters", nargs="*", help="those that are right, as CE, c e or C,E")
     @line_magic
     def dtf_predict(self, line: str) -> choices.Prediction:
@@ -235,13 +231,13 @@ class DtfMagics(Magics):
 
         The same in plain Python: dtflab.predict("placement/q3", "CE").
         """
-        args = parse_argstring(self.dtf_predict, line)
+        args = words(self.dtf_predict, line)
         try:
             return choices.predict(args.question, " ".join(args.letters))
         except (LookupError, ValueError) as error:
             raise UsageError(str(error)) from None
 
-    @magic_arguments()
+    @magic
     @argument("fetches", nargs="*", help="what the step would fetch: Python, or names of ops and tensors")
     @argument("--feed", help="feed_dict, or a list of the tensors that would be fed, a Python expression")
     @_SESSION
@@ -250,18 +246,17 @@ class DtfMagics(Magics):
     def dtf_explain(self, line: str) -> Explanation:
         """Tell the story of a step without running it: pruning, devices and why, transfers, counters, ready order.
 
-        %dtf_explain loss
+        %dtf_explain loss --feed [images, labels]
         %dtf_explain [train, loss] --feed [images, labels]
         """
-        example = "%dtf_explain loss --feed [images, labels]"
-        texts = arguments.split(line, ("feed", "session"), example)
+        texts, example = split(self.dtf_explain, line), self.dtf_explain.example
         fetches = self._fetches(texts)
         if fetches is None:
             raise UsageError(f"Name what the step would fetch. For example: {example}")
         session = self._session(texts, example, fetches) if "session" in texts else None
         return explain(fetches, self._value(texts.get("feed", "")), session)
 
-    @magic_arguments()
+    @magic
     @argument("fetches", nargs="*", help="what to run: Python, or names of ops and tensors")
     @argument("--feed", help="feed_dict for that run, a Python expression")
     @argument("--cluster", help="whose shape to take, a Python expression; else as the graph's devices say")
@@ -273,8 +268,7 @@ class DtfMagics(Magics):
         %dtf_conformance train --feed {images: x, labels: y}
         %dtf_conformance loss --cluster cluster     of a cluster with that many tasks; of --engine tensorflow: on it
         """
-        example = "%dtf_conformance loss --feed {images: x, labels: y}"
-        texts = arguments.split(line, ("feed", "cluster"), example)
+        texts, example = split(self.dtf_conformance, line), self.dtf_conformance.example
         fetches, cluster = self._fetches(texts), self._value(texts.get("cluster", ""))
         if fetches is None:
             raise UsageError(f"Name what to run. For example: {example}")
@@ -282,7 +276,7 @@ class DtfMagics(Magics):
             raise UsageError(f"--cluster {texts['cluster']} is not a cluster but a {type(cluster).__name__}.")
         return conformance(fetches, self._feed(texts), cluster=cluster)
 
-    @magic_arguments()
+    @magic
     @argument("fetches", nargs="*", help="what to fetch: a Python expression; a new step begins. Without: the next set")
     @argument("--feed", help="feed_dict for that step, a Python expression")
     @_SESSION
@@ -296,8 +290,7 @@ class DtfMagics(Magics):
         %dtf_step                           run what is ready, and nothing else
         %dtf_step --all                     run the rest; the value of loss
         """
-        example = "%dtf_step loss --feed {x: 1.0}"
-        texts = arguments.split(line, ("feed", "session"), example, flags=("all",))
+        texts, example = split(self.dtf_step, line), self.dtf_step.example
         fetches = self._fetches(texts)
         if fetches is not None:
             session = self._session(texts, example, fetches)
@@ -381,26 +374,10 @@ class DtfMagics(Magics):
             )
         return session
 
-    def complete(self, _: Any, event: Any) -> list[str]:
-        """The completions of a line that starts with one of the magics."""
-        magic, *words = event.line.split()
-        done = words if event.line.endswith(" ") else words[:-1]
-        before = done[-1] if done else ""
-        name = magic.lstrip("%")
-        if not words and not event.line.endswith(" "):  # the name itself, which IPython completes
-            return []
-        if name in _NEXT:
-            return _NEXT[name]()
-        if before == "--color-by":
-            return list(WAYS)
-        shared = ["--feed"] if name == "dtf_conformance" else ["--feed", "--session"]
-        return [*shared, *_OWN_OPTIONS.get(name, ())] if event.symbol.startswith("-") else []
-
 
 def _color_by(texts: dict[str, str]) -> str:
     by = texts.get("color-by", "device")
-    if by not in WAYS:
-        raise UsageError(f"--color-by {by}? Choose {', '.join(WAYS)}.")
+    check("--color-by", by, WAYS, "--color-by phase")
     return by
 
 

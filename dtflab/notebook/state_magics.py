@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.display import display
 
 from dtflab import viz
 from dtflab.cluster.cluster import Cluster
 from dtflab.graph import default_stacks
 from dtflab.machine.watch import Watch, watch
-from dtflab.notebook import arguments
+from dtflab.notebook.arguments import argument, magic, split
 from dtflab.notebook.magics import DtfMagics, drawn
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.train.replicas.staleness_log import StalenessLog, log_at
+from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.drawing.picture import Picture
 
 _HELD = argument("held", nargs="?", help="a cluster or a session, a Python expression; else the default or the newest")
-_OPTIONS = {"dtf_wire": ["--feed", "--session", "--step"], "dtf_staleness": ["--name", "--where", "--session"]}
 
 
 @magics_class
@@ -30,7 +31,7 @@ class StateMagics(Magics):
         super().__init__(shell)
         self._lines = lines
 
-    @magic_arguments()
+    @magic
     @_HELD
     @no_var_expand
     @line_magic
@@ -40,23 +41,34 @@ class StateMagics(Magics):
         %dtf_vars             of the tasks that the newest session reaches
         %dtf_vars cluster     of all tasks of a cluster
         """
-        return drawn(viz.variables, self._held(line, "%dtf_vars"))
+        return drawn(viz.variables, self._held(line, self.dtf_vars))
 
-    @magic_arguments()
-    @argument("held", nargs="?", help="what a tf.watch() saw, or a cluster or session; else the newest session")
+    @magic
+    @argument(
+        "held",
+        nargs="?",
+        help="a cluster or session, what a tf.watch() saw, or a deadlock's error; else the newest session",
+    )
     @no_var_expand
     @line_magic
     def dtf_queues(self, line: str) -> Picture:
-        """Draw how full queues are, and which ops wait at them: now, or while they were watched.
+        """Draw how full queues are, and who waits for whom: now, or while they were watched.
 
         %dtf_queues           as they are now, on the tasks that the newest session reaches
         %dtf_queues cluster   as they are now, on all tasks of a cluster
         %dtf_queues seen      their history: with tf.watch() as seen: …
+        %dtf_queues error     the deadlock that virtual time found: except tf.errors.InternalError as error: …
         """
-        held = self._held(line, "%dtf_queues", Watch)
-        return drawn(viz.queues if isinstance(held, Watch) else viz.queues_now, held)
+        held = self._held(line, self.dtf_queues, Watch, DeadlockError)
+        if isinstance(held, DeadlockError):
+            return drawn(viz.waits, held)
+        if isinstance(held, Watch):
+            return drawn(viz.queues, held)
+        with contextlib.suppress(ValueError, NotImplementedError):  # nobody waits, or nobody says
+            display(viz.waits(held))
+        return drawn(viz.queues_now, held)
 
-    @magic_arguments()
+    @magic
     @argument("fetches", nargs="*", help="what to run once, watched: Python, or names; or what a tf.watch() saw")
     @argument("--feed", help="feed_dict for that run, a Python expression")
     @argument("--step", help="of what was watched, only the step of this number, from 1; -1 is the last")
@@ -69,8 +81,7 @@ class StateMagics(Magics):
         %dtf_wire train --feed {images: x, labels: y}
         %dtf_wire seen --step -1
         """
-        example = "%dtf_wire train --feed {images: x, labels: y}"
-        texts = arguments.split(line, ("feed", "session", "step"), example)
+        texts, example = split(self.dtf_wire, line), self.dtf_wire.example
         what, lines = self._lines._fetches(texts), self._lines
         if what is None:
             raise UsageError(f"Name the fetches to run, or the result of a tf.watch(). For example: {example}")
@@ -83,7 +94,7 @@ class StateMagics(Magics):
             session.run(what, feed)
         return drawn(viz.wire, seen)
 
-    @magic_arguments()
+    @magic
     @argument("log", nargs="?", help="a StalenessLog or an optimizer, a Python expression; else that of the cluster")
     @argument("--name", help="the name of its StalenessOptimizer (default: staleness)")
     @argument("--where", help="the device of its global step (default: /job:ps/task:0)")
@@ -97,7 +108,7 @@ class StateMagics(Magics):
         %dtf_staleness optimizer    that of one optimizer
         %dtf_staleness log          one that was read before
         """
-        texts = arguments.split(line, ("name", "where", "session"), "%dtf_staleness optimizer")
+        texts = split(self.dtf_staleness, line)
         given = self._lines._value(texts.get("", ""))
         if isinstance(given, StalenessLog):
             return drawn(viz.staleness, given)
@@ -113,25 +124,21 @@ class StateMagics(Magics):
         where, name = texts.get("where", "/job:ps/task:0"), texts.get("name", "staleness")
         return drawn(lambda: viz.staleness(_noted(target, where, name)))
 
-    def _held(self, line: str, magic: str, *kinds: type) -> Any:
+    def _held(self, line: str, magic: Any, *kinds: type) -> Any:
         """The cluster or session, or object of `kinds`, that a line names; else the newest session or only cluster."""
-        texts = arguments.split(line, (), f"{magic} cluster")
+        texts = split(magic, line)
         if texts[""]:
             held = self._lines._value(texts[""])
             if not isinstance(held, (Cluster, BaseSession, *kinds)):
                 what = " nor ".join(("neither a cluster", "a session", *(f"a {kind.__name__}" for kind in kinds)))
-                raise UsageError(f"{texts['']} is {what}, but a {type(held).__name__}. For example: {magic} cluster")
+                raise UsageError(f"{texts['']} is {what}, but a {type(held).__name__}. For example: {magic.example}")
             return held
         found = default_stacks.get_default_session() or last_session()
         if found is None and len(self._lines.clusters) == 1:
             (found,) = self._lines.clusters.values()
         if found is None:
-            raise UsageError(f"No session is open. Name what to look at, for example: {magic} cluster")
+            raise UsageError(f"No session is open. Name what to look at, for example: {magic.example}")
         return found
-
-    def complete(self, _: Any, event: Any) -> list[str]:
-        """The completions of a line that starts with one of these magics."""
-        return _OPTIONS.get(event.line.split()[0].lstrip("%"), []) if event.symbol.startswith("-") else []
 
 
 def _noted(target: str, where: str, name: str) -> StalenessLog:

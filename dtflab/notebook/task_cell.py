@@ -14,15 +14,20 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import RunningTask
 from dtflab.graph import device_spec, scopes
-from dtflab.notebook.magics import DtfMagics
+from dtflab.notebook.arguments import argument, magic, words
+from dtflab.notebook.magics import DtfMagics, cluster_names
 from dtflab.runtime.session import Session, open_sessions
 
 _EXAMPLE = "%%dtf_task /job:worker/task:0"
+
+
+def _tasks(magics: TaskMagics) -> list[str]:
+    clusters = magics.lines.clusters.values()
+    return [device_spec.plain(task.name) for cluster in clusters for task in cluster.tasks]
 
 
 @magics_class
@@ -31,12 +36,19 @@ class TaskMagics(Magics):
 
     def __init__(self, shell: Any, lines: DtfMagics) -> None:
         super().__init__(shell)
-        self._lines = lines
+        self.lines = lines
         self._sessions: dict[str, tuple[RunningTask, Session]] = {}
 
-    @magic_arguments()
-    @argument("device", nargs="?", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0")
-    @argument("--name", default="cluster", help="the cluster: its name, or a Python name that stands for it")
+    @magic
+    @argument(
+        "device", nargs="?", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0", values=_tasks
+    )
+    @argument(
+        "--name",
+        default="cluster",
+        help="the cluster: its name, or a Python name that stands for it",
+        values=cluster_names,
+    )
     @cell_magic
     def dtf_task(self, line: str, cell: str) -> None:
         """Run a cell on one task: inside of its device, with `sess`, a session with its server.
@@ -52,8 +64,8 @@ class TaskMagics(Magics):
         as long as the task runs and the default graph stays. The same in plain Python:
         with tf.device("/job:worker/task:0"), tf.Session(cluster.target_of("worker", 0)).as_default() as sess: …
         """
-        args = parse_argstring(self.dtf_task, line)
-        session = self._session(cluster_named(self.shell, self._lines, args.name), args.device)
+        args = words(self.dtf_task, line)
+        session = self._session(cluster_named(self.shell, self.lines, args.name), args.device)
         shell: Any = self.shell
         shell.user_ns["sess"] = session
         __tracebackhide__ = True  # an error is the cell's
@@ -77,16 +89,6 @@ class TaskMagics(Magics):
             session.close()
         self._sessions[task.target] = task, Session(task.target, graph=graph)
         return self._sessions[task.target][1]
-
-    def complete(self, _: Any, event: Any) -> list[str]:
-        """Tasks of all clusters, and the option."""
-        if event.symbol.startswith("-"):
-            return ["--name"]
-        words = event.line.split()
-        before = words if event.line.endswith(" ") else words[:-1]
-        if before[-1:] == ["--name"]:
-            return list(self._lines.clusters)
-        return [device_spec.plain(task.name) for cluster in self._lines.clusters.values() for task in cluster.tasks]
 
 
 def _task(cluster: Cluster, device: str) -> RunningTask:

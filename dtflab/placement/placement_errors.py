@@ -78,6 +78,12 @@ def _why_none(graph: ColocationGraph, node: Node, group: Group) -> str:
 # -- its parts --------------------------------------------------------------------------------------------------
 
 
+_STAYS = (
+    " This op stays in the graph, also when you make another one: call tf.reset_default_graph(), build the graph again "
+    "and open a new session."
+)
+
+
 def _error(node: Node, text: str) -> OpError:
     return InvalidArgumentError.of(f"{text}\n\t [[{{{{node {node.name}}}}}]]")
 
@@ -129,11 +135,11 @@ def _hint(graph: ColocationGraph, group: Group) -> str:
     if not any(device_spec.matches(str(wanted._replace(type=None, id=None)), device) for device in graph.devices):
         if all(device_spec.parse(device).job == "localhost" for device in graph.devices):
             return "What to do: this session has no cluster. Give tf.Session a server's address, or cluster.target."
-        return "What to do: choose a job and task of the cluster; see tf.train.ClusterSpec."
+        return f"What to do: choose a job and task of the cluster, one of the devices above.{_STAYS}"
     soft = "or let the session choose another device: tf.ConfigProto(allow_soft_placement=True)"
     culprit = group.cpu_only
     if culprit is not None and wanted.type == "GPU":
         cause = f"What to do: {culprit.op}{types_of(culprit)} has no GPU kernel. "
         tip = "Make the variable float32, pin" if "Variable" in culprit.op else "Pin"
-        return f"{cause}{tip} it to /cpu:0, {soft}."
-    return f"What to do: request a device that exists, {soft}."
+        return f"{cause}{tip} it to /cpu:0, {soft}.{_STAYS}"
+    return f"What to do: request a device that exists, {soft}.{_STAYS}"

@@ -23,7 +23,7 @@ def test_a_step_side_by_side_on_clusters_of_the_graphs_shape(model):
 def test_wrong_lines_say_so_in_one(shell):
     shell.run_cell("import dtflab as tf\ntf.reset_default_graph()")
     assert cell(shell, "%dtf_conformance").startswith(
-        "UsageError: Name what to run. For example: %dtf_conformance loss"
+        "UsageError: Name what to run. For example: %dtf_conformance train"
     )
     shell.run_cell("y = tf.constant(1.0)")
     assert "--cluster 3 is not a cluster but a int." in cell(shell, "%dtf_conformance y --cluster 3")

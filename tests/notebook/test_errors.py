@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dtflab.base import errors
-from tests.notebook.cells import cell
+from tests.notebook.cells import cell, magic
 
 
 def test_an_error_is_short(model):
@@ -41,7 +41,7 @@ ask()
 @pytest.mark.parametrize("what", ["sess.run(z)", "sess.step_through(z).finish()"])
 def test_an_interrupt_shows_the_users_lines(shell, what):
     text = cell(shell, INTERRUPTED.replace("{what}", what))
-    assert text.startswith("KeyboardInterrupt: The step was interrupted.\n\n  run in ") and "library" not in text
+    assert text.startswith("KeyboardInterrupt: The run was interrupted.\n\n  run in ") and "library" not in text
     ours = re.search(r"run in +Cell In.*, line 7: +ask\(\)\n +Cell In.*, line 6, in ask: +return sess\.", text)
     assert ours and "line 2, in hang:  raise KeyboardInterrupt" in text
     assert len(text.splitlines()) == 7 and ".py" not in text, text
@@ -59,6 +59,58 @@ def test_the_client_that_failed_is_named(model):
 def test_many_calls_are_cut_in_the_middle(model):
     text = cell(model, "def dig(n):\n    return dig(n - 1) if n else sess.run(y)\ndig(50)")
     assert "more" in text and len(text.splitlines()) < 20 and "dig(50)" in text
+
+
+MISTAKES = {
+    "tf.device('/jb:worker').__enter__()": "ValueError: Unknown attribute 'jb' is encountered",
+    "sess.run(y, {x: [1.0, 2.0, 3.0]})": "ValueError: Cannot feed value of shape (3,) for Tensor x:0",
+    "tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))": "ValueError: Dimensions must be equal, but are 3 and 2",
+    "tf.predict('placement/q3', 'XY')": "ValueError: placement/q3 has no X, Y. Its letters are A, B, C, D, E",
+    "tf.get_variable('v', [2])": "ValueError: Variable v already exists, disallowed.",
+    "y.numpy()": "AttributeError: 'Tensor' object has no attribute 'numpy'. Its value exists only inside a session",
+    "y + old": "must be from the same graph as the other inputs. There are two graphs, as after tf.reset",
+    "sess.close(); sess.run(y)": "RuntimeError: Attempted to use a closed Session.",
+}
+
+
+@pytest.mark.parametrize("code", MISTAKES)
+def test_an_error_while_a_graph_is_built_is_as_short(model, code):
+    model.run_cell("tf.get_variable('v', [2])\nwith tf.Graph().as_default():\n    old = tf.constant(1.0)").raise_error()
+    text = cell(model, f"def ask():\n    {code}\nask()")
+    assert MISTAKES[code] in text and ".py" not in text and len(text.splitlines()) < 11, text
+    line = re.escape(code)
+    assert re.search(rf"run in +Cell In.*, line 3: +ask\(\)\n +Cell In.*, line 2, in ask: +{line}\n", text), text
+    assert "All frames: %tb plain" in text
+    assert ".py" not in cell(model, "%tb") and ".py" in cell(model, "%tb plain")
+
+
+@pytest.mark.parametrize(
+    "code", ["1 / 0", "cluster.run(lambda client: 1 / 0)", "tf.matmul(1)", "import json; json.loads('')"]
+)
+def test_other_errors_are_shown_as_ipython_does(model, code):
+    text = cell(model, code)
+    assert "Traceback (most recent call last)" in text and "All frames" not in text
+    magic(model, "%unload_ext dtflab")
+    assert cell(model, code).splitlines()[0] == text.splitlines()[0], "as without dtflab"
+
+
+def test_a_typo_in_a_device_stays_until_the_graph_is_built_again(model):
+    build = "with tf.device('/job:{}/task:0'):\n    z = tf.constant(1.0, name='z')"
+    model.run_cell(build.format("wroker")).raise_error()
+    for number in range(2):
+        text = cell(model, "tf.Session(cluster.target).run(z)")
+        assert "This op stays in the graph" in text and "tf.reset_default_graph()" in text, number
+        assert "open a new session" in text and re.search(r"op +z\n +made in +Cell", text)
+        model.run_cell(build.format("worker")).raise_error()
+    model.run_cell(f"tf.reset_default_graph()\n{build.format('worker')}").raise_error()
+    text = cell(model, "sess.run(z)")
+    assert "is not an element of this graph. There are two graphs" in text and "open a new session" in text
+    assert cell(model, "print(tf.Session(cluster.target).run(z))") == "1.0\n"
+
+
+def test_a_cell_that_ran_twice_is_told_how_to_begin(model):
+    text = cell(model, "for _ in range(2):\n    tf.get_variable('w', [1])")
+    assert "If its cell ran twice, begin the cell with tf.reset_default_graph()." in text
 
 
 def test_no_op_no_device():

@@ -78,6 +78,11 @@ class Kernel:
         self.client.execute_interactive(code, timeout=PATIENCE_S, output_hook=hear, stop_on_error=False)
         return Shown(**shown)
 
+    def tab(self, code):
+        """The end of some code that Tab replaces, and what it offers for it, as JupyterLab asks."""
+        reply = self.client.complete(code, reply=True, timeout=PATIENCE_S)["content"]
+        return code[reply["cursor_start"] : reply["cursor_end"]], reply["matches"]
+
     def start(self, code):
         """Begin a cell that will not end by itself, and return once it says `waiting`."""
         number = self.client.execute(code, stop_on_error=False)  # else what follows an interrupt may be skipped
@@ -167,6 +172,21 @@ def test_what_tensorflow_logs_goes_to_the_cell(kernel):
     kernel.do("lone.stop()\ntf.timeouts.notice, tf.timeouts.tasks = 5, 300")
 
 
+# ---- Tab ----
+
+
+def test_tab_offers_a_magics_own_options(kernel):
+    kernel.do("c = %dtf_cluster --ps 1 --worker 2\ntf.reset_default_graph()\ny = tf.constant(1.0)")
+    for before in ("", "c = ", "x = 1\nc = "):
+        assert kernel.tab(f"{before}%dtf_cluster --w") == ("--w", ["--worker"])
+    assert kernel.tab("%dtf_cluster --engine ten") == ("ten", ["tensorflow"])
+    assert kernel.tab("%%dtf_task /job:w") == ("/job:w", ["/job:worker/task:0", "/job:worker/task:1"])
+    typed, offered = kernel.tab("%dtf_timeline y --")
+    assert typed == "--" and {*offered} == {"--feed", "--color-by", "--session", "--help"}
+    assert kernel.tab("y.gra")[1] == ["graph"]
+    kernel.do("%dtf_cluster stop")
+
+
 # ---- Ctrl-C ----
 
 PROMPT_BACK_S = 60  # it takes a tenth of a second, or 300 s without Ctrl-C; the machine may be busy
@@ -193,7 +213,8 @@ def test_ctrl_c_gives_the_prompt_back_and_leaves_the_rest_as_it_was(kernel):
     for what, code in WAITS.items():
         ended, seconds = kernel.interrupt(kernel.start(code))
         assert ended == "KeyboardInterrupt" and seconds < PROMPT_BACK_S, what
-        assert what == "clients" or re.search(r"run in .*:  sess.run\(y\)\n\nAll frames", kernel.frames), kernel.frames
+        line = r"c.run\(lambda client: forever.wait\(\)\)" if what == "clients" else r"sess.run\(y\)"
+        assert re.search(rf"was interrupted\.\n\n +run in .*:  {line}\n\nAll frames", kernel.frames), kernel.frames
         assert kernel.do("print(sess.run(x))") == Shown("[1. 2.]\n", "", "", ""), what
     gone = kernel.do("os.kill(other, signal.SIGCONT)\nc.kill('worker', 1)\ntf.Session(c.target).list_devices()")
     assert gone.error == "UnavailableError"  # nobody waits for what has ended

@@ -9,7 +9,6 @@ from IPython.core.error import UsageError
 
 from dtflab.base import errors
 from dtflab.cluster.master_stub import MasterStub
-from dtflab.notebook import arguments
 from dtflab.viz import Picture
 from tests.notebook.cells import MODEL, cell, magic
 
@@ -73,7 +72,7 @@ def test_asking_a_master_of_tensorflow(shell, monkeypatch):
     ("line", "says"),
     [
         ("%dtf_timeline", "Name what to run.*%dtf_timeline train --feed"),
-        ("%dtf_timeline y --fed {x: [1.0, 2.0]}", "Unknown option --fed; there are --feed, --session"),
+        ("%dtf_timeline y --fed {x: [1.0, 2.0]}", "Unknown option --fed. Did you mean --feed?"),
         ("%dtf_timeline y --feed", "--feed needs a value"),
         ("%dtf_timeline y --feed [1.0, 2.0]", r"--feed \[1.0, 2.0\] must be a dict, not a list"),
         ("%dtf_memory", "Name what to run.*%dtf_memory train --feed"),
@@ -163,21 +162,6 @@ def test_a_scope_that_is_not_there(model):
     assert text.startswith("UsageError: No op of this graph is in the scope 'nope'") and len(text.splitlines()) == 1
 
 
-def test_split_leaves_python_as_typed():
-    options = ("feed", "session")
-    assert arguments.split("", options, "") == {"": ""}
-    assert arguments.split("a, b --feed {x: -1, 'y  z': \"--session q\"}", options, "") == {
-        "": "a, b",
-        "feed": "{x: -1, 'y  z': \"--session q\"}",
-    }
-    assert arguments.split("--session=s f(1, --feed) --feed (a --session b)", options, "") == {
-        "": "",
-        "session": "s f(1, --feed)",
-        "feed": "(a --session b)",
-    }
-    assert arguments.split("a--feed", options, "") == {"": "a--feed"}
-
-
 def test_colours_by_phase_job_or_time(model):
     model.run_cell("w = tf.Variable(2.0, name='w'); loss = tf.square(w - 1.0, name='loss')")
     model.run_cell("train = tf.train.GradientDescentOptimizer(0.1).minimize(loss); sess.run(w.initializer)")
@@ -190,5 +174,5 @@ def test_colours_by_phase_job_or_time(model):
     assert "By time" in timed.sentence and re.search(classes, timed.text)
     model.run_cell("metadata = sess.trace(train)")
     assert "update" in magic(model, "%dtf_timeline metadata --color-by phase", "p").sentence
-    assert "--color-by hue? Choose device, job, time, phase." in cell(model, "%dtf_placement --color-by hue")
+    assert "--color-by can't be 'hue'. Choose device, job, time, phase." in cell(model, "%dtf_placement --color-by hue")
     assert "Name what to run" in cell(model, "%dtf_placement --color-by time")

@@ -46,4 +46,4 @@ def test_step_says_what_it_needs(model):
     assert "--all stands alone, without 3" in cell(model, "%dtf_step --all 3")
     assert "'y x=3' is not a Python expression" in cell(model, "%dtf_step y x=3")
     assert "In 'nobody': name 'nobody' is not defined." in cell(model, "%dtf_step nobody")
-    assert "Unknown option --every; there are --feed, --session, --all" in cell(model, "%dtf_step --every")
+    assert "Unknown option --every. There are --feed, --session, --all, --help." in cell(model, "%dtf_step --every")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
-from IPython.core.completer import provisionalcompleter
 
 from tests.notebook.cells import cell, magic
 
@@ -114,18 +111,6 @@ def test_bad_lines_are_told_and_nothing_runs(two):
 
 def test_without_a_cluster_it_says_how_to_start_one(shell):
     assert "Start one: %dtf_cluster --ps 1" in cell(shell, "%%dtf_task /job:ps/task:0\n0")
-
-
-def test_tab_completes_tasks_and_names(two):
-    with provisionalcompleter():
-        found = {c.text for c in two.Completer.completions("%%dtf_task /job", 15)}
-    assert {"/job:ps/task:0", "/job:worker/task:1"} <= found
-    for line in ("%%dtf_task", "%%dtf_task "):  # nothing is said yet
-        asked = SimpleNamespace(line=line, symbol=line.split(" ")[-1])
-        assert "/job:ps/task:0" in two.magics_manager.registry["TaskMagics"].complete(two, asked)
-    with provisionalcompleter():
-        found = {c.text for c in two.Completer.completions("%%dtf_task /job:ps/task:0 --name ", 33)}
-    assert "cluster" in found
 
 
 def test_sessions_are_closed_with_the_extension(two):

@@ -18,6 +18,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.default_stacks import get_default_session
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
+from dtflab.graph.nested_values import Symbolic
 from dtflab.graph.operation import Operation, Reference, Tensor
 from dtflab.graph.scopes import get_default_graph
 from dtflab.graph.tensor_shape import TensorShape
@@ -65,6 +66,7 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
     __signature__: inspect.Signature
     __array_priority__ = 100  # numpy hands mixed arithmetic to us
 
+    numpy = Symbolic.numpy
     _NO_VALUE = "initial_value must be specified."
     initial_value: Tensor | None
     initializer: Operation

@@ -204,7 +204,7 @@ def _absent(name: str, kind: str = "Variable", or_: str = "") -> ValueError:
 
 def _there_already(name: str, variable: Any) -> ValueError:
     text = f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in "
-    text += "VarScope?"
+    text += "VarScope? If its cell ran twice, begin the cell with tf.reset_default_graph()."
     if isinstance(variable, ResourceVariable):
         return ValueError(text)
     return ValueError(f"{text} Originally defined at:\n\n" + "\n".join(variable.op.traceback))
