@@ -352,7 +352,7 @@ try:
         print(f"{size:6,} rows fit")
 except tf.errors.ResourceExhaustedError as error:
     print(f"{size:6,} rows are too many")
-    report = error.report
+    full = error
     display(error)
 
 # %% [markdown]
@@ -373,10 +373,17 @@ except tf.errors.ResourceExhaustedError as error:
 #    more than it needs: a free piece is only cut if it is at least twice as large.)
 # 5. What to do about it.
 #
+# The error also knows how it came to that. **Go back with ◀: at which allocation did the room become too small?** Below
+# the memory stands what was asked for, drawn to the same scale as the largest piece that was free.
+
+# %%
+tf.viz.memory(full)
+
+# %% [markdown]
 # TensorFlow also writes a report of its allocator to its log, some fifty lines for experts. Its end is for everybody:
 
 # %%
-print("\n".join(report.splitlines()[-11:]))
+print("\n".join(full.report.splitlines()[-11:]))
 
 # %% [markdown]
 # `Limit` is all that this program may have, `InUse` what its tensors have, `MaxInUse` the most so far. The last line
