@@ -119,9 +119,7 @@ class Cluster:
         **jobs: Any,
     ) -> None:
         self._given = {name: value for name, value in locals().items() if name != "self"}
-        options = {
-            "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
-        }  # fmt: skip
+        options = {"cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed}
         check_options(clock, engine, listen, options)
         self.engine = engine
         self._engine = engine_for(engine, Options(listen, client, insecure, allow_files, timeout))
@@ -137,9 +135,14 @@ class Cluster:
         if gpus is None and gpu is not None and clock == "virtual":
             gpus = 1
         self._homes = Homes(
-            self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
-            clock == "virtual", self._engine.shares_cards,
-        )  # fmt: skip
+            self.spec,
+            self.name,
+            addresses.counted(jobs),
+            _cards(gpus, name_of_gpu(gpu), gpu_memory),
+            visible_devices,
+            clock == "virtual",
+            self._engine.shares_cards,
+        )
         self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock)
         self._timeout = timeout
         self._manager = ResourceManager(self._capacities, self.clock)
@@ -206,9 +209,13 @@ class Cluster:
         return Client(self, job, index, self.clock.event())
 
     def run(
-        self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0, *,
+        self,
+        worker_fn: Callable[[Client], Any],
+        job: str = "worker",
+        grace: float = 10.0,
+        *,
         watch: RunWatch | None = None,
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         """Call `worker_fn(client)` once per task of `job`, each in a thread with a graph of its own.
 
         Returns the results in the order of tasks. The first error is raised once the other clients have ended, or after
@@ -221,9 +228,16 @@ class Cluster:
         return Clients(self, worker_fn, job, watch).run(grace)
 
     def allocate(
-        self, gpus: int = 1, memory: int | str | None = None, on: str = "", *, holder: str = "",
-        container: str | None = None, wait: bool = False, timeout: float | None = None,
-    ) -> Allocation:  # fmt: skip
+        self,
+        gpus: int = 1,
+        memory: int | str | None = None,
+        on: str = "",
+        *,
+        holder: str = "",
+        container: str | None = None,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> Allocation:
         """GPUs that nobody else was promised: a device, or a device function, for `tf.device`.
 
             with cluster.allocate(gpus=1, memory="1GiB") as gpu, tf.device(gpu):

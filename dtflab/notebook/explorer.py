@@ -128,18 +128,24 @@ class Explorer:
             import ipywidgets
         except ImportError:  # then there is the picture, and `draw` for other values
             return
-        rows = []
+        # Two sliders in a row, each above its sentence; on a projector one, next to it.
+        large = current() is PROJECTOR
+        pair, layout = (
+            (ipywidgets.HBox, {"width": "36em", "flex": "0 0 auto"}) if large else (ipywidgets.VBox, {"width": "29em"})
+        )
+        pairs = []
         for name, slider in self.sliders.items():
             options = [(slider.text(value), value) for value in slider.values]
             self.widgets[name] = widget = ipywidgets.SelectionSlider(
                 options=options, value=self.values[name], description=_label(name), continuous_update=False,
-                style={"description_width": "9em"}, layout={"width": "36em", "flex": "0 0 auto"},
+                style={"description_width": "9em" if large else "7em"}, layout=layout,
             )  # fmt: skip
             widget.observe(functools.partial(self._moved, name), "value")
-            rows.append(ipywidgets.HBox([widget, ipywidgets.HTML(f"<small>{html.escape(slider.says)}</small>")]))
+            pairs.append(pair([widget, ipywidgets.HTML(f"<small>{html.escape(slider.says)}</small>")]))
         self._status = ipywidgets.HTML()
         self._tell("")
-        box = ipywidgets.VBox([*rows, self._status])
+        rows = ipywidgets.Box(pairs, layout={"flex_flow": "column" if large else "row wrap"})
+        box = ipywidgets.VBox([rows, self._status])
         box.add_class("dtf-sliders")
         bundle = box._repr_mimebundle_()
         display({**bundle, **_NOTHING}, raw=True)

@@ -86,9 +86,11 @@ class TaskMagics(Magics):
     @argument("--on", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0", values=_tasks)
     @argument("--trace", action="store_true", help="show the timelines of its steps below")
     @argument(
-        "--name", default="cluster", help="the cluster: its name, or a Python name that stands for it",
+        "--name",
+        default="cluster",
+        help="the cluster: its name, or a Python name that stands for it",
         values=cluster_names,
-    )  # fmt: skip
+    )
     @cell_magic
     def dtf_run(self, line: str, cell: str) -> None:
         """Run a cell on one task: inside of its device, with `sess`, a session with its server.

@@ -163,9 +163,12 @@ class Live(_Shown):
         self._course = Course(self._course.steps, REAL.now())
 
     def __call__(
-        self, value: SupportsFloat, worker: SupportsIndex | str = 0, step: SupportsFloat | None = None,
+        self,
+        value: SupportsFloat,
+        worker: SupportsIndex | str = 0,
+        step: SupportsFloat | None = None,
         staleness: SupportsFloat | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Report a value of a worker, a number or any name; `step` is its place on the x axis, else they are counted.
 
         `staleness` is the age of its gradient, where it is known: `optimizer.staleness` of a StalenessOptimizer.
@@ -245,7 +248,7 @@ class Live(_Shown):
     def _status(self) -> dict[str, str]:
         unheard = self._stopping and not self._is_asked and not self._done
         words = ": the program does not ask live.should_stop(); interrupt the kernel instead" if unheard else ""
-        status = summary(self._course, self._done, self._stopping) + words
+        status = summary(self._course, self._done, self._stopping, self._labels.over) + words
         return {"status": status, "head": heading(self._labels, status)}
 
 

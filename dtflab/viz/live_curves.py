@@ -39,8 +39,11 @@ class _Pen(NamedTuple):
     dash: str
 
 
-def summary(course: Course, done: bool, stopped: bool) -> str:
-    """How far the training is, how fast it goes, and what is left."""
+def summary(course: Course, done: bool, stopped: bool, over: str = "step") -> str:
+    """How far the training is, how fast it goes, and what is left; over another axis, how far along that."""
+    end = (", stopped" if done else ", stopping …") if stopped else ""
+    if over != "step":
+        return f"{over} {_number(max((line.newest[0] for line in course.lines.values()), default=0.0))}{end}"
     of = f" of {course.steps:,}" if course.steps is not None and course.count <= course.steps else ""
     parts = [f"step {course.count:,}{of}" if not done else f"{course.count:,}{of} steps in {_time(course.seconds)}"]
     rate = course.mean_rate if done else course.rate
@@ -49,7 +52,7 @@ def summary(course: Course, done: bool, stopped: bool) -> str:
     parts += [f"staleness {total / known:.1f}, at most {most:g}"] if known else []
     if not done:
         parts += [f"{_time(course.left)} left"] if course.left is not None else []
-    return ", ".join(parts) + (", stopped" if stopped and done else ", stopping …" if stopped else "")
+    return ", ".join(parts) + end
 
 
 def _time(seconds: float) -> str:
@@ -65,7 +68,7 @@ def sentence(course: Course, labels: Labels, done: bool, stopped: bool) -> str:
         + (f", one of {line.every} points is drawn" if line.every > 1 else "")
         for who, line in in_order(course)
     )
-    return f"{labels.title}: {summary(course, done, stopped)}." + (f" {lines}." if lines else "")
+    return f"{labels.title}: {summary(course, done, stopped, labels.over)}." + (f" {lines}." if lines else "")
 
 
 def in_order(course: Course) -> list[tuple[str, Line]]:
@@ -79,7 +82,7 @@ def curves(
 ) -> Picture:
     """Picture the course; `live` makes the data of the live picture of what it has in common with the still."""
     plan = Plan(course, labels)
-    head = heading(labels, summary(course, done, stopped))
+    head = heading(labels, summary(course, done, stopped, labels.over))
     drawing = join([tag("g", head, class_="head"), plan.legend, tag("g", *plan.still(), class_="still")])
     rows = [
         [_name(who), line.count, _number(line.ys[0]), _number(line.lowest), _number(line.newest[1])]

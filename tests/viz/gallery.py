@@ -9,18 +9,27 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import dtflab as tf
 from dtflab import sim, viz
 from dtflab.base.events import CardEvent
+from dtflab.machine.bfc_allocator import BFCAllocator, OutOfMemory
+from dtflab.machine.memory import Buffer
 from dtflab.machine.smi import CardState, HostState, Process, Smi
 from dtflab.train.replicas.staleness_log import StalenessLog
 from dtflab.viz.colouring import WAYS
 from dtflab.viz.counters import counters
 from tests.viz.training import PROGRAMS
+
+
+class Maker(NamedTuple):
+    """An op, as far as a buffer asks for it."""
+
+    name: str
+
 
 Draw = Callable[[], viz.Picture]
 _DARK = (
@@ -38,11 +47,8 @@ def drawings(clock: str = "real") -> Iterator[dict[str, Draw]]:
     """
     with contextlib.ExitStack() as stack:
         found: dict[str, Draw] = {}
-        scenes = (
-            _deadlock, _queues, _training, _cluster, _on_gpus, _shared_card, _steps, _what_ifs, _searches, _replays,
-            _logs,
-        )  # fmt: skip
-        for scene in scenes:
+        first = _deadlock, _queues, _training, _cluster, _on_gpus, _shared_card, _full
+        for scene in (*first, _steps, _what_ifs, _searches, _replays, _logs):
             with tf.Graph().as_default():
                 found |= scene(stack, clock)
         yield found
@@ -147,6 +153,21 @@ def _shared_card(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     there = HostState("laptop", [card], [Process(0, pid, name, share, 0) for pid in (4711, 4712)])
     state = Smi([there], 10.0, [], events)
     return {"card_history": lambda: viz.card_history(state)}
+
+
+def _full(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
+    """An allocator whose free memory is in pieces that are too small."""
+    allocator = BFCAllocator("GPU_0_bfc", 8 << 20, lambda nbytes: True)
+    made = [Maker(name) for name in "abcd"]
+    places = [allocator.allocate(2 << 20, Buffer(*[np.ones(1 << 19, np.float32)] * 2, one)) for one in made]
+    for place in places[::2]:
+        allocator.deallocate(place)
+    error = tf.errors.ResourceExhaustedError(None, None, "full")
+    try:
+        allocator.allocate(3 << 20)
+    except OutOfMemory as full:
+        error.exhausted = full.exhausted
+    return {"allocations": lambda: viz.memory(error)}
 
 
 def _steps(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
