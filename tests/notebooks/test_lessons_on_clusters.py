@@ -74,9 +74,9 @@ SAID = {
         ("The element with the smallest one comes first", r"1 b'first'\n2 b'second'\n3 b'third'"),
         (
             "can't put in its seventh image",
-            r"put_image waits at FIFOQueue 'images' with 5 of 5(.|\n)*images +\S+ +5 +6 +1 ",
+            r"images +\S+ +5 +6 +1 (.|\n)*put_image +client of worker:0 +images +5 of 5 elements",
         ),
-        ("step 4, of the client of worker 1", r"client /job:worker/task:1 waits for step 4"),
+        ("Worker 1 is not in it", r"client of worker:0 puts into labels\. Nobody can move\."),
         ("**who waits for what**", r"take_label waits to take"),
         ("gets an error instead", r"ended with (CancelledError|OutOfRangeError)"),
         ("Nine, since the trainer holds the tenth", r"room  8: Deadlock at .*\s+room  9: all done"),
