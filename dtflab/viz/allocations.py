@@ -62,13 +62,19 @@ def allocations(error: ResourceExhaustedError, *, width: float | None = None, ti
         head = marks.heading(title, last.says, inner)
         top = head.height + 34.0
         strip = _Strip(found, inner, top)
-        drawing = join([head, *strip.scale(), *(strip.block(stay, device, len(moments) - 1) for stay in stays),
-                        *strip.asked(last)])  # fmt: skip
+        drawing = join(
+            [head, *strip.scale(), *(strip.block(stay, device, len(moments) - 1) for stay in stays), *strip.asked(last)]
+        )
         live = {
-            "view": "allocations", "lit": [moment.lit for moment in moments], "says": [m.says for m in moments],
-            "blocks": {"first": [s.first for s in stays], "last": [s.last for s in stays],
-                       "card": [_card(stay.block) for stay in stays]},
-        }  # fmt: skip
+            "view": "allocations",
+            "lit": [moment.lit for moment in moments],
+            "says": [m.says for m in moments],
+            "blocks": {
+                "first": [s.first for s in stays],
+                "last": [s.last for s in stays],
+                "card": [_card(stay.block) for stay in stays],
+            },
+        }
         tables = _tables(found, moments)
         text = f"{title}: {last.says}\n{text_table(*tables[0][1:])}"
         sentence = f"{title}: {last.says}"

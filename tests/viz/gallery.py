@@ -48,7 +48,7 @@ def drawings(clock: str = "real") -> Iterator[dict[str, Draw]]:
     with contextlib.ExitStack() as stack:
         found: dict[str, Draw] = {}
         first = _deadlock, _queues, _training, _cluster, _on_gpus, _shared_card, _full
-        for scene in (*first, _steps, _what_ifs, _searches, _logs):
+        for scene in (*first, _steps, _what_ifs, _searches, _replays, _logs):
             with tf.Graph().as_default():
                 found |= scene(stack, clock)
         yield found
@@ -221,6 +221,29 @@ def _searches(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     cluster.run(train)
     log = cluster.log()
     return {"busy": lambda: viz.busy(log)}
+
+
+def _replays(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
+    """Two workers that add to one variable and put into one queue, in virtual time; one is killed in a fork."""
+
+    def work(client: Any) -> None:
+        with tf.device("/job:ps/task:0"):
+            total = tf.get_variable("total", [100], initializer=tf.zeros_initializer())
+            queue = tf.FIFOQueue(9, tf.float32, shared_name="done")
+        with tf.device(client.device):
+            part = tf.reduce_sum(tf.ones([100, 100]), axis=0, name="part")
+        with tf.Session(client.target) as sess:
+            sess.run(total.initializer) if client.is_chief else tf.sim.sleep(1e-4)
+            for _ in range(3):
+                sess.run([tf.assign_add(total, part).op, queue.enqueue(1.0)])
+
+    cluster = stack.enter_context(tf.Cluster(ps=1, worker=2, clock="virtual"))
+    run = viz.replay(work, cluster)
+    half = run.run.end / 2
+    return {
+        "replay": lambda: viz.replay(work, cluster),
+        "replay_fork": lambda: run.fork(half, kill="worker:1"),
+    }
 
 
 def _logs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
