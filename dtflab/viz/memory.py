@@ -217,8 +217,13 @@ class _Band:
         shown = self.listed[:_MOST_LAYERS]
         for i, held in enumerate(shown, 1):
             y += _ROW
-            until = tag("text", shorten(f"for {readable(held.until)}", _LIST - 98, 11), x=x + 94, y=y + _UNTIL,
-                        class_="s11 soft")  # fmt: skip
+            until = tag(
+                "text",
+                shorten(f"for {readable(held.until)}", _LIST - 98, 11),
+                x=x + 94,
+                y=y + _UNTIL,
+                class_="s11 soft",
+            )
             yield self._entry(x, y, i, held.bytes, _called(held, self.moment), *([until] if held.until else []))
             y += _UNTIL * bool(held.until)
         rest = self.listed[_MOST_LAYERS:]

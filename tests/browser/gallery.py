@@ -143,7 +143,9 @@ def page() -> str:
     """The text of docs/gallery.md."""
     parts = [_HEAD]
     for name, scene in SCENES.items():
-        parts.append(f"## {scene.title}\n{scene.says}\n\n{scene.how}\n\n![{scene.title}: {scene.says}](gallery/{name}.webp)\n")
+        parts.append(
+            f"## {scene.title}\n{scene.says}\n\n{scene.how}\n\n![{scene.title}: {scene.says}](gallery/{name}.webp)\n"
+        )
     return "\n".join(parts)
 
 
