@@ -13,9 +13,10 @@ import re
 import sys
 import sysconfig
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from dtflab.base.errors import OpError
+if TYPE_CHECKING:
+    from dtflab.base.errors import OpError
 
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -46,8 +47,8 @@ def render(error: BaseException) -> list[str]:
 
 def _short(error: BaseException, shell: Any) -> str:
     rows = list[tuple[str, Any]]()
-    if isinstance(error, OpError):
-        message, rows = _facts(error, shell)
+    if hasattr(error, "node_name"):
+        message, rows = _facts(cast("OpError", error), shell)
     else:
         message = "The run was interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
     run = [_place(shell, frame.filename, frame.lineno or 0, frame.name) for frame in _own_frames(error)]

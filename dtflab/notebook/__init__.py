@@ -7,7 +7,7 @@ Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (varia
 cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
 cluster as a table), `explorer` (sliders above a picture), `images` (the first examples of a data set); their helpers
 `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options of %dtf_cluster), `tracebacks`
-(short errors).
+(short errors), `settings` (`%config DtfLab.…`).
 
 Design: docs/design/notebook.md
 """
@@ -30,7 +30,7 @@ _STEPS = ("dtflab.runtime.steps", "Steps"), ("dtflab.runtime.steps", "Record")
 def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
     from dtflab.cluster.cluster import Cluster
-    from dtflab.notebook import tracebacks
+    from dtflab.notebook import settings, tracebacks
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
@@ -54,12 +54,13 @@ def load(ipython: Any) -> None:
         html.for_type_by_name(*kind, form)
     ipython.events.register("post_run_cell", refresh_all)
     tracebacks.load(ipython)
+    settings.load(ipython)
 
 
 def unload(ipython: Any) -> None:
     """Stop all clusters and the step under way of this kernel, and take the magics away."""
     from dtflab.cluster.cluster import Cluster, stop_all
-    from dtflab.notebook import tracebacks
+    from dtflab.notebook import settings, tracebacks
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
@@ -74,6 +75,7 @@ def unload(ipython: Any) -> None:
     refresh_all()
     ipython.events.unregister("post_run_cell", refresh_all)
     tracebacks.unload(ipython)
+    settings.unload(ipython)
     ipython.Completer.custom_matchers.remove(complete)
     for name in ("ClusterMagics", "StateMagics", "ChaosMagics"):
         ipython.magics_manager.registry.pop(name)

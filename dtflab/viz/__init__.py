@@ -28,6 +28,7 @@ from dtflab.viz.cards import cards
 from dtflab.viz.clients import clients
 from dtflab.viz.curves import curve
 from dtflab.viz.digraph import critical_path, digraph
+from dtflab.viz.drawing.palette import palette
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import style
 from dtflab.viz.estimates import estimate
@@ -71,5 +72,6 @@ __all__ = [
     "sweep",
     "phases",
     "style",
+    "palette",
     "Picture",
 ]
