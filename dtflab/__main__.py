@@ -4,6 +4,7 @@
 `dtflab smi`: the GPUs and the programs that use them. `dtflab sim …`: what simulated hardware would do.
 `dtflab notebooks DIR`: the course, to work in. `dtflab certs DIR`: certificates for TLS.
 `dtflab grade FOLDER`: the marks of many submissions. `dtflab export --otter DIR`: the questions for otter-grader.
+`dtflab export --html NOTEBOOK`: a page whose pictures respond.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dtflab import aliases, course
 from dtflab.cluster import certs, serve
 from dtflab.grading import cli as grading
 from dtflab.machine.console import show
+from dtflab.notebook import export
 from dtflab.sim import cli
 
 
@@ -40,7 +42,10 @@ def main(argv: list[str] | None = None) -> None:
     course.add_arguments(commands.add_parser("notebooks", help="copy the lessons and exercises into a folder"))
     certs.add_arguments(commands.add_parser("certs", help="make an authority, and certificates for TLS"))
     grading.add_grade_arguments(commands.add_parser("grade", help="grade notebooks and percent files, each isolated"))
-    grading.add_export_arguments(commands.add_parser("export", help="write the course's questions for another grader"))
+    exported = commands.add_parser("export", help="write notebooks as pages, or questions for another grader")
+    form = exported.add_mutually_exclusive_group(required=True)
+    export.add_arguments(exported, form)
+    grading.add_export_arguments(exported, form)
     options = parser.parse_args(argv)
     if options.command == "sim":
         cli.main(options)
@@ -53,7 +58,7 @@ def main(argv: list[str] | None = None) -> None:
     elif options.command == "grade":
         sys.exit(grading.grade(options, course.exercises()))
     elif options.command == "export":
-        sys.exit(grading.export_tests(options))
+        sys.exit(export.main(options) if options.html else grading.export_tests(options))
     elif options.command == "smi":
         show(dtflab.smi(options.period))
     else:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import nbclient
 import nbformat
-from nbconvert import HTMLExporter
-from nbconvert.preprocessors import CoalesceStreamsPreprocessor
+
+from dtflab.notebook import export
 
 HERE = Path(__file__).resolve().parent
 LIMIT = 300  # seconds for a cell
@@ -48,9 +48,7 @@ def run(source: Path, folder: Path) -> Page:
     where = {"metadata": {"path": str(folder)}}  # what a lesson writes stays there
     nbclient.NotebookClient(notebook, timeout=LIMIT, allow_errors=True, resources=where).execute()
     seconds = time.perf_counter() - began
-    # A line that is printed while the kernel is busy comes in pieces: they are joined, as JupyterLab does.
-    page, _ = HTMLExporter(preprocessors=[CoalesceStreamsPreprocessor]).from_notebook_node(notebook)
-    (folder / f"{source.stem}.html").write_text(page, encoding="utf-8")
+    (folder / f"{source.stem}.html").write_text(export.html(notebook, source), encoding="utf-8")
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     errors = [f"{one.ename}: {one.evalue}" for one in outputs if one.output_type == "error"]
     return Page(source.stem, *_opening(notebook), seconds, errors)

@@ -47,7 +47,7 @@ def render(error: BaseException) -> list[str]:
 
 def _short(error: BaseException, shell: Any) -> str:
     rows = list[tuple[str, Any]]()
-    if hasattr(error, "node_name"):
+    if hasattr(error, "node_name"):  # an OpError, whose module imports this one
         message, rows = _facts(cast("OpError", error), shell)
     else:
         message = "The run was interrupted." if isinstance(error, KeyboardInterrupt) else str(error)

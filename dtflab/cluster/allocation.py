@@ -24,6 +24,7 @@ from dtflab.base.timeouts import timeouts
 from dtflab.graph import device_spec
 from dtflab.machine import console
 from dtflab.machine.clock import Clock, Event
+from dtflab.runtime.standstill import Reserving
 
 MiB = 1 << 20
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
@@ -285,6 +286,25 @@ class ResourceManager:
         """The requests that wait, in order, and what each waits for."""
         with self._lock:
             return [f"{request.holder} waits for {request}" for request, _, _ in self._waiting]
+
+    def reserving(self) -> list[Reserving]:
+        """The requests that wait, with the clients that hold GPUs which fit."""
+        with self._lock:
+            return [
+                Reserving(
+                    request.holder,
+                    str(request),
+                    tuple(
+                        dict.fromkeys(
+                            allocation.holder
+                            for device in self._devices.values()
+                            if request.fits(device, empty=True)
+                            for allocation, _ in device.promised
+                        )
+                    ),
+                )
+                for request, _, _ in self._waiting
+            ]
 
     def _refusal(self, request: Request, why: str, can_wait: bool = False) -> errors.OpError:
         hint = "Ask for less memory or fewer GPUs, or start a cluster with more (gpus=…, gpu_memory=…)."

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat
 
 from dtflab.graph.graph import Graph
 from dtflab.machine import clock as clocks
@@ -21,12 +22,27 @@ if TYPE_CHECKING:
     from dtflab.cluster.cluster import Cluster
 
 
+class RunWatch(AbstractContextManager[Any], Protocol):
+    """A watch over the clients of a run, as `tf.viz.live("loss")` is: it is open while they run."""
+
+    def __call__(
+        self,
+        value: SupportsFloat,
+        worker: str,
+        step: SupportsFloat | None = None,
+        staleness: SupportsFloat | None = None,
+    ) -> None: ...
+
+    def should_stop(self) -> bool: ...
+
+
 class Client:
     """The argument of a worker function in `Cluster.run`: which task it is the client of, and how to reach it."""
 
-    def __init__(self, cluster: Cluster, job: str, index: int, stopping: Event) -> None:
+    def __init__(self, cluster: Cluster, job: str, index: int, stopping: Event, watch: RunWatch | None = None) -> None:
         self.cluster = cluster
         self._stopping = stopping
+        self._watch = watch
         self.job = job
         self.index = index
         self.target = cluster.target_of(job, index)
@@ -35,8 +51,15 @@ class Client:
         self.cluster_spec = cluster.spec
 
     def should_stop(self) -> bool:
-        """True once another client has failed: finish early."""
-        return self._stopping.is_set()
+        """True once another client has failed, or the watch says so: finish early."""
+        return self._stopping.is_set() or (self._watch is not None and self._watch.should_stop())
+
+    def report(
+        self, value: SupportsFloat, step: SupportsFloat | None = None, staleness: SupportsFloat | None = None
+    ) -> None:
+        """Report a value, as the loss of a step, to the watch of this run; without one, to nobody."""
+        if self._watch is not None:
+            self._watch(value, self.device, step, staleness)
 
     def __repr__(self) -> str:
         return f"<client of {self.device}>"
@@ -45,11 +68,12 @@ class Client:
 class Clients:
     """One run of `worker_fn(client)` for each task of a job, as `Cluster.run` says."""
 
-    def __init__(self, cluster: Cluster, worker_fn: Callable[[Client], Any], job: str) -> None:
+    def __init__(self, cluster: Cluster, worker_fn: Callable[[Client], Any], job: str, watch: RunWatch | None) -> None:
+        self._watch = watch
         self._clock = cluster.clock
         self._worker_fn = worker_fn
         self._stopping = self._clock.event()  # one of them has failed, or the program was interrupted
-        self._clients = [Client(cluster, job, index, self._stopping) for index in cluster.spec.task_indices(job)]
+        self._clients = [Client(cluster, job, index, self._stopping, watch) for index in cluster.spec.task_indices(job)]
         self._results: list[Any] = [None] * len(self._clients)
         self._failures: list[tuple[Client, BaseException]] = []
         self._running: dict[int, int | None] = dict.fromkeys(range(len(self._clients)))  # number → thread, once begun
@@ -59,6 +83,10 @@ class Clients:
 
     def run(self, grace: float) -> list[Any]:
         """The results, in the order of tasks; the first error once all have ended, or after `grace` seconds."""
+        with self._watch or nullcontext():
+            return self._run(grace)
+
+    def _run(self, grace: float) -> list[Any]:
         try:
             for number, client in enumerate(self._clients):
                 self._clock.spawn(self._run_one, number, client, name=f"client {client.device}")

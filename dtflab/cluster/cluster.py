@@ -27,7 +27,7 @@ from dtflab.base.text_table import html_table
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.attached import AttachedTask, AwaitedTask, await_all
-from dtflab.cluster.clients import Client, Clients
+from dtflab.cluster.clients import Client, Clients, RunWatch
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.engines import InProcessTask, Options, RunningTask, Setup, engine_for
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
@@ -45,6 +45,7 @@ from dtflab.machine.hosts import definition_of, published_once
 from dtflab.machine.registry import HostCards
 from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
+from dtflab.runtime import standstill
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
@@ -117,9 +118,7 @@ class Cluster:
         seed: int | None = None,
         **jobs: Any,
     ) -> None:
-        options = {
-            "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
-        }  # fmt: skip
+        options = {"cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed}
         check_options(clock, engine, listen, options)
         self.engine = engine
         self._engine = engine_for(engine, Options(listen, client, insecure, allow_files, timeout))
@@ -135,9 +134,14 @@ class Cluster:
         if gpus is None and gpu is not None and clock == "virtual":
             gpus = 1
         self._homes = Homes(
-            self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
-            clock == "virtual", self._engine.shares_cards,
-        )  # fmt: skip
+            self.spec,
+            self.name,
+            addresses.counted(jobs),
+            _cards(gpus, name_of_gpu(gpu), gpu_memory),
+            visible_devices,
+            clock == "virtual",
+            self._engine.shares_cards,
+        )
         self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock)
         self._timeout = timeout
         self._manager = ResourceManager(self._capacities, self.clock)
@@ -151,7 +155,7 @@ class Cluster:
             if isinstance(self.clock, VirtualClock):
                 members = [task.server.task for task in self.tasks if isinstance(task, InProcessTask)]
                 self.world = begin_world(self.clock, members, options)
-                self.clock.waits = self.waits
+                self.clock.waits, self.clock.standstill = self.waits, self.standstill
         except BaseException:
             try:
                 for task in self.tasks:
@@ -203,19 +207,36 @@ class Cluster:
         """The details that a program needs to be that task's client: target, device, cluster spec."""
         return Client(self, job, index, self.clock.event())
 
-    def run(self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0) -> list[Any]:
+    def run(
+        self,
+        worker_fn: Callable[[Client], Any],
+        job: str = "worker",
+        grace: float = 10.0,
+        *,
+        watch: RunWatch | None = None,
+    ) -> list[Any]:
         """Call `worker_fn(client)` once per task of `job`, each in a thread with a graph of its own.
 
         Returns the results in the order of tasks. The first error is raised once the other clients have ended, or after
         `grace` seconds; they can ask `client.should_stop()`. Clients that still run then, or at Ctrl-C, lose their
         sessions, so that they end at their next `run`.
+
+        With `watch=tf.viz.live("loss")` a picture shows what they say by `client.report(loss)` while they run; its
+        button makes `client.should_stop()` true.
         """
-        return Clients(self, worker_fn, job).run(grace)
+        return Clients(self, worker_fn, job, watch).run(grace)
 
     def allocate(
-        self, gpus: int = 1, memory: int | str | None = None, on: str = "", *, holder: str = "",
-        container: str | None = None, wait: bool = False, timeout: float | None = None,
-    ) -> Allocation:  # fmt: skip
+        self,
+        gpus: int = 1,
+        memory: int | str | None = None,
+        on: str = "",
+        *,
+        holder: str = "",
+        container: str | None = None,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> Allocation:
         """GPUs that nobody else was promised: a device, or a device function, for `tf.device`.
 
             with cluster.allocate(gpus=1, memory="1GiB") as gpu, tf.device(gpu):
@@ -388,6 +409,22 @@ class Cluster:
                 lines.append(unavailable.message)
         return lines
 
+    def standstill(self) -> list[standstill.Fact]:
+        """Everything that waits now, and the sessions that could end it: the data of `tf.viz.waits`.
+
+        A task that does not answer within 5 s is one of the facts. NotImplementedError for TensorFlow servers, which do
+        not report it.
+        """
+        found: list[standstill.Fact] = [*self._manager.reserving()]
+        for task in self.tasks:
+            try:
+                if task.state != "running":
+                    raise errors.UnavailableError.of(task.state)
+                found += standstill.facts_of(self._rows("Standstill", task))
+            except errors.UnavailableError as unavailable:
+                found.append(standstill.Silent(task.name, unavailable.message))
+        return found
+
     def variables(self) -> list[HeldVariable]:
         """Every variable with its holder: task, device, container, name, dtype, shape, bytes.
 
@@ -402,14 +439,14 @@ class Cluster:
         """
         return [HeldQueue.of(row) for row in self._rows("Queues")]
 
-    def _rows(self, view: str) -> list[Any]:
+    def _rows(self, view: str, *tasks: RunningTask) -> list[Any]:
         """The rows of a view of each task; NotImplementedError if the tasks do not report it."""
         if not self._engine.is_dtflab:
             raise NotImplementedError(
                 f"The tasks of {self.name} are {self._engine.are}, which do not report their {view.lower()}. Look at "
                 "them in a cluster with engine='inprocess'."
             )
-        return [row for task in self.tasks for row in task.view(view)]
+        return [row for task in tasks or self.tasks for row in task.view(view)]
 
     def calls(self) -> list[Call]:
         """The latest calls between its tasks, as a wire carries them, oldest first: parts of steps, and tensors.
@@ -477,6 +514,12 @@ def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostC
     if gpus is None and (gpu is not None or memory is not None):
         raise ValueError("gpu=… and gpu_memory=… describe GPUs: add gpus=…, the number of GPUs of each host.")
     return None if gpus is None else definition_of(gpus, gpu, memory)
+
+
+def at_target(target: str) -> Cluster | None:
+    """The cluster of this process to which a session's target leads."""
+    tasks = [(task.address, cluster) for cluster in list(_alive) for task in cluster.tasks]
+    return next((cluster for address, cluster in tasks if target.endswith(f"//{address}")), None)
 
 
 def lost_tasks(address: str) -> list[str]:

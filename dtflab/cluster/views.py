@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dtflab.cluster.resources_held import queues_on, variables_on
+from dtflab.runtime import standstill
 
 if TYPE_CHECKING:
     from dtflab.cluster.task import Task
@@ -22,6 +23,10 @@ View = Callable[["Task"], Sequence[object]]
 
 def _waits(task: Task) -> Sequence[object]:
     return task.worker.waits()
+
+
+def _standstill(task: Task) -> Sequence[object]:
+    return standstill.rows_of(standstill.facts(task.worker, task.master))
 
 
 def _calls(task: Task) -> Sequence[object]:
@@ -50,6 +55,7 @@ VIEWS: Mapping[str, View] = MappingProxyType(
     {
         "Calls": _calls,
         "Waits": _waits,
+        "Standstill": _standstill,
         "Variables": _variables,
         "Queues": _queues,
         "Members": _members,

@@ -54,10 +54,10 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
     add("--memory", type=float, default=4.0, metavar="GIB", help="for all of a file's processes (default: 4 GiB)")
 
 
-def add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `dtflab export`."""
-    parser.add_argument("--otter", type=Path, metavar="DIR", required=True, help="where to write the tests")
-    parser.add_argument("--questions", nargs="+", metavar="ID", help="which questions (default: all)")
+def add_export_arguments(parser: argparse.ArgumentParser, form: argparse._MutuallyExclusiveGroup) -> None:
+    """The arguments of `dtflab export --otter`; `form` has one option for each form of export."""
+    form.add_argument("--otter", type=Path, metavar="DIR", help="where to write the tests for otter-grader")
+    parser.add_argument("--questions", nargs="+", metavar="ID", help="which questions for otter (default: all)")
 
 
 class Misuse(Exception):

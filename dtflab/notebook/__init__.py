@@ -5,9 +5,10 @@
 
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
 cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
-cluster as a table), `explorer` (sliders above a picture), `images` (the first examples of a data set); their helpers
-`arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options of %dtf_cluster), `tracebacks`
-(short errors), `settings` (`%config DtfLab.…`).
+cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images` (the first examples
+of a data set); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options
+of %dtf_cluster), `tracebacks` (short errors), `settings`
+(`%config DtfLab.…`).
 
 Design: docs/design/notebook.md
 """
@@ -43,6 +44,7 @@ def load(ipython: Any) -> None:
 
     if "DtfMagics" in ipython.magics_manager.registry:
         return
+    settings.load(ipython)  # first: it raises if a configuration file is wrong
     clusters = ClusterMagics(ipython)
     lines = DtfMagics(ipython, clusters.clusters)
     others = StateMagics(ipython, lines), TaskMagics(ipython, lines), ChaosMagics(ipython, lines)
@@ -54,7 +56,6 @@ def load(ipython: Any) -> None:
         html.for_type_by_name(*kind, form)
     ipython.events.register("post_run_cell", refresh_all)
     tracebacks.load(ipython)
-    settings.load(ipython)
 
 
 def unload(ipython: Any) -> None:

@@ -47,9 +47,11 @@ class ChaosMagics(Magics):
     @_fault("partition", "ps|worker:2", "let nothing cross between groups of tasks; quote the |")
     @argument("--seed", type=int, default=0, help="from which it is drawn which calls are lost (default: 0)")
     @argument(
-        "--name", default="cluster", help="the cluster: its name, or a Python name that stands for it",
+        "--name",
+        default="cluster",
+        help="the cluster: its name, or a Python name that stands for it",
         values=cluster_names,
-    )  # fmt: skip
+    )
     @cell_magic
     def dtf_chaos(self, line: str, cell: str) -> None:
         """Run a cell while tasks of the cluster fail, then show what happened.

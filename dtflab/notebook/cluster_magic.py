@@ -59,17 +59,21 @@ class ClusterMagics(Magics):
     @argument("--allow-files", metavar="DIR", help="dask: a folder that all hosts see; tasks open no other files")
     @argument("--insecure", action="store_true", help="dask: tasks on other machines listen in plain text")
     @argument(
-        "--name", default="cluster", help="the cluster's name; starting it again replaces it",
+        "--name",
+        default="cluster",
+        help="the cluster's name; starting it again replaces it",
         values=lambda magics: list(magics.clusters),
-    )  # fmt: skip
+    )
     @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
     @argument("--gpu", help="their model, for example K40 (default: GRID K520)", values=_one_of("--gpu"))
     @argument("--gpu-memory", help="memory of each, for example 4GiB (default: what the model has)")
     @argument("--visible", action="append", default=[], metavar="JOB=GPUS", help="for example ps=0; may be repeated")
     @argument(
-        "--clock", default="real", help="real (default) or virtual: durations are those of the hardware below",
+        "--clock",
+        default="real",
+        help="real (default) or virtual: durations are those of the hardware below",
         values=_one_of("--clock"),
-    )  # fmt: skip
+    )
     @argument(
         "--network", help="virtual: what connects the hosts, for example 10Gb/s (default)", values=_one_of("--network")
     )

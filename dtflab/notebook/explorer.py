@@ -5,6 +5,9 @@
 `draw(workers=2)` returns what is shown, or yields it bit by bit. As the cluster panel, the picture is an output that is
 replaced, not a widget: so it is still there in a saved notebook, an untrusted one and on a page that nbconvert made.
 
+A page has no kernel that could draw. For its sliders, `.everywhere()` has the pictures of all places drawn and put
+into the notebook; `dtflab export --html --run` asks for that by a variable of the environment.
+
 Rules: drawing has a thread of its own, so that a slider never sticks; where values come faster than pictures, those in
 between are left out. The last value always gets its picture.
 """
@@ -13,7 +16,10 @@ from __future__ import annotations
 
 import functools
 import html
+import itertools
+import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import GeneratorType
 from typing import Any, NamedTuple
@@ -24,7 +30,11 @@ from IPython.display import display
 
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import in_notebook
+from dtflab.notebook.export import EVERYWHERE
+from dtflab.viz.drawing import front_end
+from dtflab.viz.drawing.picture import without_still
 from dtflab.viz.drawing.style import PROJECTOR, current
+from dtflab.viz.drawing.svg import tag
 
 _NOTHING = {"text/plain": ""}  # where widgets don't run
 
@@ -57,6 +67,7 @@ class Explorer:
         self._lock = threading.Lock()
         self._wanted: dict[str, Any] | None = None  # values that have no picture yet
         self._drawing = False
+        self._is_everywhere = os.environ.get(EVERYWHERE) == "1"
         self.still = REAL.event()  # what is shown is what the sliders say
 
     @property
@@ -75,6 +86,11 @@ class Explorer:
             self.widgets[name].value = values[name]
         self._want()
 
+    def everywhere(self) -> Explorer:
+        """Let it draw the pictures of all places when it is shown, so that a page without a kernel has them."""
+        self._is_everywhere = True
+        return self
+
     def _ipython_display_(self) -> None:
         if in_notebook():
             self._show_sliders()
@@ -84,25 +100,52 @@ class Explorer:
                 self._show(last)
         if not in_notebook():
             print(last)
+        elif self._is_everywhere:
+            front_end.begin()
+            display({"text/html": self._all_pictures()} | _NOTHING, raw=True)
         self.still.set()
+
+    def _all_pictures(self) -> str:
+        """The data of the front end's view `sliders`: the sliders, and the last picture of each of their places."""
+        values = itertools.product(*(slider.values for slider in self.sliders.values()))
+        places = [dict(zip(self.sliders, place, strict=True)) for place in values]
+        data = {
+            "view": "sliders",
+            "kernel": front_end.KERNEL,
+            "sliders": [
+                {"name": _label(name), "says": one.says, "at": one.values.index(self.values[name]),
+                 "texts": [one.text(value) for value in one.values]}
+                for name, one in self.sliders.items()
+            ],
+            "codes": [self._code(place) for place in places],
+            "pictures": [without_still(self._html(place)) for place in places],
+        }  # fmt: skip
+        written = tag("script", front_end.written(data), type="application/json", class_="dtf-data")
+        return tag("div", written, class_="dtf-everywhere")
 
     def _show_sliders(self) -> None:
         try:
             import ipywidgets
         except ImportError:  # then there is the picture, and `draw` for other values
             return
-        rows = []
+        # Two sliders in a row, each above its sentence; on a projector one, next to it.
+        large = current() is PROJECTOR
+        pair, layout = (
+            (ipywidgets.HBox, {"width": "36em", "flex": "0 0 auto"}) if large else (ipywidgets.VBox, {"width": "29em"})
+        )
+        pairs = []
         for name, slider in self.sliders.items():
             options = [(slider.text(value), value) for value in slider.values]
             self.widgets[name] = widget = ipywidgets.SelectionSlider(
-                options=options, value=self.values[name], description=name.replace("_", " "), continuous_update=False,
-                style={"description_width": "9em"}, layout={"width": "36em", "flex": "0 0 auto"},
+                options=options, value=self.values[name], description=_label(name), continuous_update=False,
+                style={"description_width": "9em" if large else "7em"}, layout=layout,
             )  # fmt: skip
             widget.observe(functools.partial(self._moved, name), "value")
-            rows.append(ipywidgets.HBox([widget, ipywidgets.HTML(f"<small>{html.escape(slider.says)}</small>")]))
+            pairs.append(pair([widget, ipywidgets.HTML(f"<small>{html.escape(slider.says)}</small>")]))
         self._status = ipywidgets.HTML()
         self._tell("")
-        box = ipywidgets.VBox([*rows, self._status])
+        rows = ipywidgets.Box(pairs, layout={"flex_flow": "column" if large else "row wrap"})
+        box = ipywidgets.VBox([rows, self._status])
         box.add_class("dtf-sliders")
         bundle = box._repr_mimebundle_()
         display({**bundle, **_NOTHING}, raw=True)
@@ -154,11 +197,16 @@ class Explorer:
         except Exception as error:
             yield f"{self._code(values)}: {type(error).__name__}: {error}"
 
+    def _html(self, values: dict[str, Any]) -> str:
+        """The last picture of some values, as it stands in a page."""
+        bundle = _bundle(deque(self._pictures(values), maxlen=1).pop())
+        return bundle.get("text/html") or f"<pre>{html.escape(bundle['text/plain'])}</pre>"
+
     def _show(self, picture: Any) -> None:
         if self._picture is None:
-            self._picture = display(_bundle(picture), raw=True, display_id=True)
+            self._picture = display(_marked(_bundle(picture)), raw=True, display_id=True)
         else:
-            self._picture.update(_bundle(picture), raw=True)
+            self._picture.update(_marked(_bundle(picture)), raw=True)
 
     def _tell(self, status: str) -> None:
         if self._status is not None:
@@ -184,11 +232,22 @@ def _letters() -> str:
     return f"<style>{large} {rows}</style>"
 
 
+def _label(name: str) -> str:
+    return name.replace("_", " ")
+
+
 def _bundle(picture: Any) -> dict[str, Any]:
     """The notebook's display of a picture."""
     if isinstance(picture, str):
-        return {"text/plain": picture}
+        return {"text/plain": picture, "text/html": f"<pre>{html.escape(picture)}</pre>"}
     shell: Any = get_ipython()
     formatter = shell.display_formatter if shell is not None else DisplayFormatter()
     data: dict[str, Any] = formatter.format(picture)[0]
     return data
+
+
+def _marked(bundle: dict[str, Any]) -> dict[str, Any]:
+    """A display whose HTML the sliders of a page find."""
+    if "text/html" not in bundle:
+        return bundle
+    return bundle | {"text/html": f'<div class="dtf-explored">{bundle["text/html"]}</div>'}

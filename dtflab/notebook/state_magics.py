@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
+from IPython.display import display
 
 from dtflab import viz
 from dtflab.cluster.cluster import Cluster
@@ -15,6 +17,7 @@ from dtflab.notebook.arguments import argument, magic, split
 from dtflab.notebook.magics import DtfMagics, drawn
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.train.replicas.staleness_log import StalenessLog, log_at
+from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.drawing.picture import Picture
 
 _HELD = argument("held", nargs="?", help="a cluster or a session, a Python expression; else the default or the newest")
@@ -41,18 +44,29 @@ class StateMagics(Magics):
         return drawn(viz.variables, self._held(line, self.dtf_vars))
 
     @magic
-    @argument("held", nargs="?", help="what a tf.watch() saw, or a cluster or session; else the newest session")
+    @argument(
+        "held",
+        nargs="?",
+        help="a cluster or session, what a tf.watch() saw, or a deadlock's error; else the newest session",
+    )
     @no_var_expand
     @line_magic
     def dtf_queues(self, line: str) -> Picture:
-        """Draw how full queues are, and which ops wait at them: now, or while they were watched.
+        """Draw how full queues are, and who waits for whom: now, or while they were watched.
 
         %dtf_queues           as they are now, on the tasks that the newest session reaches
         %dtf_queues cluster   as they are now, on all tasks of a cluster
         %dtf_queues seen      their history: with tf.watch() as seen: …
+        %dtf_queues error     the deadlock that virtual time found: except tf.errors.InternalError as error: …
         """
-        held = self._held(line, self.dtf_queues, Watch)
-        return drawn(viz.queues if isinstance(held, Watch) else viz.queues_now, held)
+        held = self._held(line, self.dtf_queues, Watch, DeadlockError)
+        if isinstance(held, DeadlockError):
+            return drawn(viz.waits, held)
+        if isinstance(held, Watch):
+            return drawn(viz.queues, held)
+        with contextlib.suppress(ValueError, NotImplementedError):  # nobody waits, or nobody says
+            display(viz.waits(held))
+        return drawn(viz.queues_now, held)
 
     @magic
     @argument("fetches", nargs="*", help="what to run once, watched: Python, or names; or what a tf.watch() saw")

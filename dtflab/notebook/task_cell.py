@@ -44,9 +44,11 @@ class TaskMagics(Magics):
         "device", nargs="?", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0", values=_tasks
     )
     @argument(
-        "--name", default="cluster", help="the cluster: its name, or a Python name that stands for it",
+        "--name",
+        default="cluster",
+        help="the cluster: its name, or a Python name that stands for it",
         values=cluster_names,
-    )  # fmt: skip
+    )
     @cell_magic
     def dtf_task(self, line: str, cell: str) -> None:
         """Run a cell on one task: inside of its device, with `sess`, a session with its server.

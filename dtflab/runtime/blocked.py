@@ -49,8 +49,13 @@ def queues_waits(devices: Iterable[Device]) -> list[str]:
 
 def tensor_wait(key: str, step_id: int) -> str:
     """The line of a tensor that is waited for, by its key."""
-    owes, _, receiver, tensor, _ = key.split(";")
-    return f"{receiver} waits for {_EDGE.sub('', tensor)}, which {device_spec.task_name(owes)} owes it (step {step_id})"
+    owes, _, receiver, _, _ = key.split(";")
+    return f"{receiver} waits for {tensor_of(key)}, which {device_spec.task_name(owes)} owes it (step {step_id})"
+
+
+def tensor_of(key: str) -> str:
+    """The name of a tensor, by its key."""
+    return _EDGE.sub("", key.split(";")[3])
 
 
 class Report:

@@ -98,6 +98,10 @@ class GraphExecutionState:
             nodes = [node for node in kept if node.name in self._nodes]
         return self._placed_alone(nodes) if self._places_pruned else nodes
 
+    def known(self) -> list[Node]:
+        """The graph as it is placed so far, also while another thread extends it."""
+        return [node.replace(device=self._settled.get(node.name, node.device)) for node in list(self._nodes.values())]
+
     def _placed_alone(self, nodes: Sequence[Node]) -> list[Node]:
         """Nodes placed as if there were no others."""
         placed = {node.name: self._settled[node.name] for node in nodes if node.name in self._settled}

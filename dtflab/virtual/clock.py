@@ -32,6 +32,7 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.machine.clock import REAL, Pool, using
 from dtflab.ops.entropy import SOURCE
+from dtflab.runtime.standstill import Fact, Resting
 from dtflab.virtual import critical
 from dtflab.virtual.critical import AWAITED, CRITICAL
 from dtflab.virtual.deadlock import DeadlockError, DeadlockWatch
@@ -150,13 +151,15 @@ class VirtualThread:
 class VirtualClock:
     """A clock whose time passes only while everybody waits.
 
-    `waits()` gives lines for the text of a DeadlockError; a cluster reports there which op waits for what.
+    `waits()` gives lines for the text of a DeadlockError, `standstill()` the same as data; a cluster reports there
+    which op waits for what.
     """
 
     def __init__(self, engine: Engine | None = None) -> None:
         self.engine = engine or Engine()
         self.world: World | None = None  # the simulated machines of a cluster
         self.waits: Callable[[], list[str]] = list
+        self.standstill: Callable[[], list[Fact]] = list
         self._here = threading.local()  # .turn: the place of the thread that asks
         self._threads: set[_Turn] = set()  # that were started and have not ended
         self._waiting: dict[_Turn, VirtualEvent] = {}  # waiting threads and what they wait for, in order
@@ -196,7 +199,7 @@ class VirtualClock:
         me.in_vain = me.in_vain + 1 if self._all_rest(me) else 0
         if me.in_vain > LOOKS:
             me.in_vain = 0
-            raise DeadlockError.of(self._deadlock([(me.name, what)]))
+            raise self._deadlock([(me.name, what)])
         self._resting += 1
         try:
             self._wait(VirtualEvent(self, what), seconds)
@@ -463,20 +466,22 @@ class VirtualClock:
         if self._watch.somebody_may_come({turn.thread for turn in self._waiting}, self.engine.turned):
             REAL.sleep(0.001)
             return
-        text = self._deadlock()
         others = [turn for turn in self._waiting if turn.guest]  # which mostly wait for the others to end
+        error = self._deadlock()
         for turn in self._own_waiting() or others or list(self._waiting):
-            self._fail(turn, DeadlockError.of(text))
+            self._fail(turn, error.again())
 
     def _own_waiting(self) -> list[_Turn]:
         return [turn for turn, event in self._waiting.items() if event.what and not turn.guest]
 
-    def _deadlock(self, also: Iterable[tuple[str, str]] = ()) -> str:
-        """Every waiting thread, and what it waits for."""
+    def _deadlock(self, also: Iterable[tuple[str, str]] = ()) -> DeadlockError:
+        """The error that names every waiting thread, and what it waits for."""
         own = self._own_waiting()
         shown = [(turn.name, event.what) for turn, event in self._waiting.items() if event.what or not own]
-        lines = [f"{name} waits for {what or 'somebody to wake it'}" for name, what in (*shown, *also)]
-        return self._watch.text(self.engine.now, [*self.waits(), *lines])
+        shown += also
+        lines = [f"{name} waits for {what or 'somebody to wake it'}" for name, what in shown]
+        resting = [Resting(name, what) for name, what in shown]
+        return self._watch.error(self.engine.now, [*self.waits(), *lines], [*self.standstill(), *resting])
 
     def _all_rest(self, me: _Turn) -> bool:
         """True if nothing is due but looks of threads that rest, and no guest is free to change what they look at."""

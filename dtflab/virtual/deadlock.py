@@ -6,18 +6,34 @@ Rule: no false alarm. A thread that is not known to wait for virtual time might 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
 from dtflab.base.thread_frames import is_joining
 from dtflab.machine.clock import REAL, OwnThread
 
+if TYPE_CHECKING:
+    from dtflab.runtime.standstill import Fact
+
 PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest
 
 
 class DeadlockError(errors.InternalError):
-    """Every thread waits, and no scheduled event can wake one of them."""
+    """Every thread waits, and no scheduled event can wake one of them. `standstill` is what `tf.viz.waits` draws."""
+
+    standstill: Sequence[Fact] = ()
+
+    @classmethod
+    def found(cls, text: str, standstill: Sequence[Fact]) -> DeadlockError:
+        """The error of a standstill."""
+        error = cls.of(text)
+        error.standstill = standstill
+        return error
+
+    def again(self) -> DeadlockError:
+        """The same error for another thread."""
+        return self.found(self.message, self.standstill)
 
 
 class DeadlockWatch:
@@ -28,7 +44,7 @@ class DeadlockWatch:
         maker = threading.current_thread()  # a thread of a clock's own does a program's work; main waits for it
         self._main = maker if isinstance(maker, OwnThread) else threading.main_thread()
         self._patience = -1, 0.0  # the number of events at the last standstill, and how long guests may still come
-        self._last: tuple[float, str] | None = None  # moment and text of the last deadlock
+        self._last: tuple[float, str, Sequence[Fact]] | None = None  # moment and content of the last deadlock
 
     def somebody_may_come(self, inside: Collection[Any], turned: int) -> bool:
         """True while the program's main thread is free to do something, or, for a while, one that might be a guest.
@@ -46,9 +62,9 @@ class DeadlockWatch:
             self._patience = turned, REAL.now() + PATIENCE
         return REAL.now() < self._patience[1]
 
-    def text(self, now: float, lines: Iterable[str]) -> str:
-        """The error's text; at the same moment that of the first error, when most threads still waited."""
+    def error(self, now: float, lines: Iterable[str], standstill: Sequence[Fact]) -> DeadlockError:
+        """The error; at the same moment it says what the first one said, when most threads still waited."""
         if self._last is None or self._last[0] != now:
             head = f"Deadlock at {now:.6g} s of virtual time: every thread is waiting, and no event is scheduled."
-            self._last = now, "\n  ".join([head, *lines])
-        return self._last[1]
+            self._last = now, "\n  ".join([head, *lines]), standstill
+        return DeadlockError.found(*self._last[1:])

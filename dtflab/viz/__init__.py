@@ -13,7 +13,8 @@ Pictures of a cluster: `machines` (hosts, tasks, services), `clients` (who reach
 holds them), `loads` (how much each device holds), `wire` (calls between tasks), `busy` (devices at work), `cards` (GPU
 memory now), `card_history` (and over time).
 Pictures of a training: `queues` (levels over time), `queues_now` (and at this moment), `rates` (speeds of an input
-pipeline), `curves` (lines over a common x), `staleness` (ages of gradients).
+pipeline), `waits` (who waits for whom), `curves` (lines over a common x), `staleness` (ages of gradients).
+While a cell runs: `live` (curves that grow, a button that stops, any picture drawn again), `live_curves` (their still).
 Pictures of a simulation: `estimates` (a dry run), `what_ifs` (steps on other hardware).
 What they share: `colouring` (what colours mean), `participants` (tasks and clients that a watch saw), `scopes` (name
 scopes as boxes), `data` (traces and watches as plain data), `drawing` (marks, markup, styles), `layout` (where boxes
@@ -33,6 +34,7 @@ from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import style
 from dtflab.viz.estimates import estimate
 from dtflab.viz.kernels import kernels
+from dtflab.viz.live import live
 from dtflab.viz.loads import loads
 from dtflab.viz.machines import machines
 from dtflab.viz.memory import memory
@@ -44,6 +46,7 @@ from dtflab.viz.rates import rates
 from dtflab.viz.staleness import staleness
 from dtflab.viz.timeline import timeline
 from dtflab.viz.variables import variables
+from dtflab.viz.waits import waits
 from dtflab.viz.what_ifs import sweep, what_if
 from dtflab.viz.wire import wire
 
@@ -56,6 +59,7 @@ __all__ = [
     "card_history",
     "curve",
     "kernels",
+    "live",
     "loads",
     "estimate",
     "digraph",
@@ -65,6 +69,7 @@ __all__ = [
     "rates",
     "queues_now",
     "variables",
+    "waits",
     "wire",
     "clients",
     "machines",

@@ -192,7 +192,7 @@ class _Drawing:
             guests = self._letters({client for client, master in self._system.sessions if master in same})
             space = self._width - 18 - text_width(guests, 11) - at
             some = f"{one.label} and {len(same) - 1} more"
-            labels = [one.label] if len(same) == 1 else [f"{some}, which hold nothing", some]
+            labels = [one.label] if len(same) == 1 else [f"{some}, all empty", some]
             label = next((each for each in labels if text_width(each, bold=True) <= space), labels[-1])
             text = tag("text", shorten(label, space, bold=True), x=at, y=y + 19, class_="b")
             yield tag("g", tag("title", ", ".join(party(each).label for each in same)), text)

@@ -96,32 +96,27 @@ with tf.Graph().as_default():
 # move, and how far), and has the parameter server apply them as soon as it has them, whatever the other worker is
 # doing. That is **asynchronous** training.
 #
+# `watch` shows the losses that the workers report while they train. *Stop* asks them to end early.
+#
 # *Before you run it: each worker makes 600 steps. How many updates will the variables have seen?*
 
 
 # %%
 def work(client):
-    """Train on each worker; returns the loss at each of its steps."""
+    """Train on each worker, and report each loss; returns the number of steps."""
     model = build(client)
     batches = tf.datasets.digits(one_hot=True, seed=client.index).train
-    losses = []
     with tf.Session(client.target) as sess:
-        for _ in range(600):
+        for step in range(600):
+            if client.should_stop():
+                return step
             images, labels = batches.next_batch(50)
             loss, _ = sess.run([model.loss, model.train], {model.images: images, model.labels: labels})
-            losses.append(loss)
-    return losses
+            client.report(loss)
+    return 600
 
 
-losses = cluster.run(work)
-
-# %%
-tf.viz.curve(
-    range(0, 600, 10),
-    {f"worker {index}": values[::10] for index, values in enumerate(losses)},
-    xlabel="step of the worker",
-    ylabel="loss on its batch (lower is better)",
-)
+steps = cluster.run(work, watch=tf.viz.live("loss", steps=1200))
 
 # %% [markdown]
 # Both losses fall. If one curve starts lower than the other, that worker began a moment later, and found in the shared

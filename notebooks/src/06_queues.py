@@ -356,14 +356,21 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
     try:
         virtual.run(two_queues)
     except tf.errors.InternalError as error:
-        print(error.message)
+        deadlock = error
+        print(error.message.splitlines()[0])
 # %dtf_queues seen
 
 # %% [markdown]
-# The loader (step 9, of the client of worker 0) can't put in its seventh image: the queue of images is full. The
-# trainer (step 4, of the client of worker 1) would make room, but it waits for a label. The label would come, but the
-# loader is not done with the images. Each waits for the other: a **deadlock**. When it was found, both steps were
-# cancelled.
+# When the deadlock was found, both steps were cancelled. The error knows who waited for whom then:
+
+# %%
+tf.viz.waits(deadlock)
+
+# %% [markdown]
+# Follow the thick arrows. The loader (`put_image`, of the client of worker 0) can't put in its seventh image: the queue
+# of images is full. The trainer (`take_label`, of the client of worker 1) would make room, but it waits for a label.
+# The label would come, but the loader is not done with the images. Each waits for the other: a **deadlock** is a circle
+# of arrows. Worker 1 is not in it. It only waits for the label that the `ps` has not got yet.
 #
 # In virtual time dtflab can prove that nothing will ever happen again, and says so. In real time it can't know: perhaps
 # you will come and help. There, a deadlock looks like a program that hangs, without any message. So ask the cluster
@@ -384,14 +391,13 @@ clients = threading.Thread(target=both)
 clients.start()
 while not ended and sum(" waits at " in line for line in cluster.waits()) < 2:  # they still work
     tf.sim.sleep(0.05)
-print(*cluster.waits(), sep="\n")
 # %dtf_queues cluster
 
 # %% [markdown]
-# Read such a list like this: `put_image` wants room in `images`, `take_label` wants something in `labels`. (The first
-# line is the same wait, as worker 1 sees it: the `ps` has not yet answered its request for a label. The long numbers
-# tell steps apart.) Then ask: *which program could bring it, and what is that program doing?* If the answers make a
-# circle, you have found your deadlock.
+# `%dtf_queues` draws who waits for whom, if somebody waits, and how full the queues are. From an op an arrow leads to its
+# queue, with what it wants there. From a queue an arrow asks: *which program could bring it, and what is that program
+# doing?* It may be one that has done so before, or one whose graph could. If the answers make a circle, you have found
+# your deadlock. (`cluster.waits()` has the same as lines of text.)
 #
 # Somebody from outside can break the circle, by closing the queues. **Predict: is a plain `close` enough?**
 
@@ -463,4 +469,4 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
 #
 # - Let programs hand over data through a shared queue, in batches and in tuples, to a clean end.
 # - See from the level of a queue which side is the bottleneck, and how much capacity is worth having.
-# - Find a deadlock with `cluster.waits()`, explain its circle, and take it apart.
+# - Find a deadlock with `tf.viz.waits` or `%dtf_queues`, explain its circle, and take it apart.

@@ -3,16 +3,19 @@
 //
 //     node open_notebook.mjs URL TOKEN NOTEBOOK SHOTS [ACTION [STEPS]]      (CHROMIUM=path of the browser)
 //
-// ACTION is `run`; or the label of a button to press once a cell has printed `waiting`; or `look`: then nothing is run.
+// ACTION is `run`; or the label of a button to press once a cell has printed `waiting`; or `start`: then the steps are
+// taken while the cells run; or `look`: then nothing is run.
 // STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
-// [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), "at" a point in shares of the element's
+// [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), or change: wait until
+// a line is another one, "at" a point in shares of the element's
 // size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
 // names a screenshot of what was done.
 //
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
 import { chromium } from 'playwright-core';
+import { inPicture } from './person.mjs';
 
 const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
 const WIDTH = 1280;
@@ -36,8 +39,10 @@ try {
   await page.goto(`${url}lab/tree/${notebook}?token=${token}&reset`, { waitUntil: 'domcontentloaded' });
   await page.waitForSelector('#jp-main-statusbar :text("| Idle")', { timeout: 300_000 });
   const started = Date.now();
-  if (action !== 'look') await runAll();
+  if (action === 'start') await menu('Run', 'Run All Cells');
+  else if (action !== 'look') await runAll();
   for (const step of JSON.parse(steps)) await act(step);
+  if (action === 'start') await page.waitForFunction(allCellsRan, null, { timeout: 600_000, polling: 100 });
   const report = { seconds: (Date.now() - started) / 1000, noise, themes: {} };
   for (const theme of ['Light', 'Dark']) {
     await menu('Settings', 'Theme', `JupyterLab ${theme}`);
@@ -64,7 +69,8 @@ async function runAll() {
 }
 
 async function act({ slider, key, replace, by, see, on, shot, ...how }) {
-  if (on) await inPicture(page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
+  if (how.do === 'change') await changes(on);
+  else if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
     await page.locator('.noUi-handle').nth(slider).focus();
     await page.keyboard.press(key);
@@ -79,23 +85,11 @@ async function act({ slider, key, replace, by, see, on, shot, ...how }) {
   if (shot) await page.screenshot({ path: `${shots}/${name}-${shot}.png` });
 }
 
-async function inPicture(element, { do: what, at = [0.5, 0.5], to, by, key, held }) {
-  await element.scrollIntoViewIfNeeded();
-  const box = await element.boundingBox();
-  const point = ([u, v]) => [box.x + u * box.width, box.y + v * box.height];
-  await page.mouse.move(...point(at));
-  if (held) await page.keyboard.down(held);
-  if (what === 'click') await element.click({ position: { x: at[0] * box.width, y: at[1] * box.height } });
-  if (what === 'focus') await element.focus();
-  if (what === 'wheel') await page.mouse.wheel(0, by);
-  if (what === 'press') await page.keyboard.press(key);
-  if (what === 'type') await element.fill(by);
-  if (what === 'drag') {
-    await page.mouse.down();
-    await page.mouse.move(...point(to), { steps: 5 });
-    await page.mouse.up();
-  }
-  if (held) await page.keyboard.up(held);
+async function changes(line) {
+  await page.waitForSelector(line, { state: 'attached' });
+  const isAnother = ([line, before]) => ![before, undefined].includes(document.querySelector(line)?.getAttribute('d'));
+  const before = await page.evaluate(line => (document.querySelector(line).scrollIntoView({ block: 'center' }), document.querySelector(line).getAttribute('d')), line);
+  await page.waitForFunction(isAnother, [line, before]);
 }
 
 async function menu(bar, ...items) {

@@ -83,7 +83,8 @@ def brightness(seen: dict) -> float:
 
 
 def test_welcome(look, record_property):
-    report = look(ROOT / "notebooks" / "00_welcome.ipynb")
+    grows = {"on": ".grown path[stroke]", "do": "change", "shot": "training"}
+    report = look(ROOT / "notebooks" / "00_welcome.ipynb", "start", grows)
     record_property("run all, seconds", report["seconds"])
     assert complaints(report) == []
     light, dark = report["themes"]["light"], report["themes"]["dark"]

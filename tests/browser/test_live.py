@@ -101,3 +101,37 @@ def test_scopes_open_in_place_and_their_tensors_are_lit(look, tmp_path):  # noqa
         {"on": '.box-of[tabindex="0"]', "do": "press", "key": "o", "see": "40 boxes of 40 ops.", "shot": "all"},
     )  # fmt: skip
     assert complaints(report) == []
+
+
+TRAINED = [
+    "import dtflab as tf",  # the first message of the page comes while the next cell runs
+    """
+cluster = tf.Cluster(ps=1, worker=2)
+
+
+def work(client):
+    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+        w = tf.get_variable("w", [200], initializer=tf.ones_initializer(), use_resource=True)
+        loss = tf.reduce_mean(tf.square(w))
+        train = tf.train.GradientDescentOptimizer(0.02).minimize(loss)
+    with tf.train.MonitoredTrainingSession(client.target, client.is_chief) as sess:
+        while not client.should_stop():
+            client.report(sess.run([loss, train])[0])
+    return "ended"
+
+
+print(cluster.run(work, watch=tf.viz.live("loss", steps=10**9)))""",
+]
+LINE = ".grown path[stroke]"
+
+
+def test_curves_grow_while_the_cell_runs_and_the_button_ends_it(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "trained.ipynb", *TRAINED), "start",
+        {"on": LINE, "do": "change", "see": "updates/s", "shot": "growing"},
+        {"on": '.dtf-button:text("Stop")', "do": "click", "see": "['ended', 'ended']"},
+        {"on": ".grown", "do": "hover", "see": "worker:1", "shot": "read"},
+    )  # fmt: skip
+    assert complaints(report) == []
+    (label,) = [svg["label"] for svg in report["themes"]["light"]["svgs"]]
+    assert "stopped. worker:0: loss" in label

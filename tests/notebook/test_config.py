@@ -10,7 +10,6 @@ from IPython.core.error import UsageError
 from traitlets.config import Config
 
 from dtflab import viz
-from dtflab.notebook.settings import DtfLab
 from dtflab.viz.drawing import palette, png, style
 from tests.notebook.cells import cell, magic
 
@@ -59,9 +58,12 @@ def test_a_configuration_file_is_read_and_checked(shell):
     magic(shell, "%reload_ext dtflab")
     assert palette.current_palette() == "muted"
     shell.config.merge(Config({"DtfLab": {"pallete": "muted"}}))
+    magic(shell, "%unload_ext dtflab")
     with pytest.raises(UsageError, match="Did you mean palette"):
-        DtfLab(shell)
+        magic(shell, "%load_ext dtflab")
     del shell.config["DtfLab"]["pallete"]
+    magic(shell, "%load_ext dtflab")
+    assert magic(shell, "%config DtfLab.palette", "now") == "muted"
 
 
 def test_the_settings_go_with_the_extension(shell):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 import threading
+import zlib
 
 import pytest
 
@@ -173,3 +177,58 @@ def test_words_beside_the_sliders_are_large_on_a_projector(shown):
         assert one.still.wait(WAIT) and ".widget-readout" in one._status.value and "16pt" in one._status.value
     finally:
         viz.style("default")
+
+
+# ---- the pictures of all places, for a page without a kernel ----
+
+
+def everywhere(bundle):
+    """The data of the page's sliders, read as the front end does."""
+    (written,) = re.findall(r'<script type="application/json" class="dtf-data">(.*)</script>', bundle["text/html"])
+    data = json.loads(written)
+    return json.loads(zlib.decompress(base64.b64decode(data))) if isinstance(data, str) else data
+
+
+def load(n, task):
+    if (n, task) == (3, "ps"):
+        raise ValueError("no <ps>")
+    yield "so far nothing"
+    yield viz.loads("Bytes", {"now": {f"/job:{task}/task:0": n}})
+
+
+SLIDERS = {"n": Slider([1, 2, 3], 2, "Look.", "bytes"), "task": Slider(["ps", "worker"], "ps", "Whose?")}
+
+
+def test_all_pictures_are_those_that_would_be_drawn(shown):
+    explore(load, **SLIDERS).everywhere()._ipython_display_()
+    data = everywhere(shown[-1])
+    assert shown[-1]["text/plain"] == ""
+    assert data["view"] == "sliders" and data["kernel"]
+    assert data["sliders"] == [
+        {"name": "n", "says": "Look.", "at": 1, "texts": ["1 bytes", "2 bytes", "3 bytes"]},
+        {"name": "task", "says": "Whose?", "at": 0, "texts": ["ps", "worker"]},
+    ]
+    places = [(n, task) for n in (1, 2, 3) for task in ("ps", "worker")]
+    assert data["codes"] == [f"load(n={n}, task={task!r})" for n, task in places]
+    for place, html in zip(places, data["pictures"], strict=True):
+        if place == (3, "ps"):
+            assert html == "<pre>load(n=3, task=&#x27;ps&#x27;): ValueError: no &lt;ps&gt;</pre>"
+        else:
+            whole = [*load(*place)][-1].html
+            assert whole.replace(re.search(r'<img [^>]*"dtf-still"[^>]*>', whole)[0], "") == html
+
+
+def test_only_who_asks_gets_all_pictures(shown, monkeypatch):
+    explore(load, **SLIDERS)._ipython_display_()
+    assert "dtf-everywhere" not in shown[-1]["text/html"]
+    monkeypatch.setenv("DTFLAB_EVERYWHERE", "1")
+    explore(load, **SLIDERS)._ipython_display_()
+    assert "dtf-everywhere" in shown[-1]["text/html"]
+
+
+def test_the_sliders_of_a_page_find_the_picture(shown):
+    one = explore(load, **SLIDERS)
+    one._ipython_display_()
+    one.set(n=1)
+    assert one.still.wait(WAIT)
+    assert all(bundle["text/html"].startswith('<div class="dtf-explored">') for bundle in shown[1:])

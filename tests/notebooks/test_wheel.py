@@ -8,9 +8,11 @@ import sys
 import zipfile
 
 import pytest
+from nbformat import v4, write
 
 from dtflab import course
 from dtflab.__main__ import main
+from dtflab.viz.drawing import front_end
 from tests import pages
 from tests.house import ROOT
 
@@ -68,3 +70,23 @@ def test_a_wheel_brings_the_course_along(tmp_path):
     there = {path.relative_to(tmp_path / "mine") for path in (tmp_path / "mine").rglob("*.ipynb")}
     assert (tmp_path / "installed" / "dtflab" / course.FOLDER).is_dir()
     assert there == LESSONS | EXERCISES
+    (data,) = (tmp_path / "installed").glob("dtflab-*.data/data")
+    assert_nbconvert_finds_the_template(data / "share" / "jupyter", tmp_path, here)
+
+
+@pytest.mark.timeout(900)
+def test_an_editable_install_brings_the_template_along(tmp_path):
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--ignore-installed", "--prefix", tmp_path / "prefix"]
+    subprocess.run([sys.executable, *install, "--editable", ROOT], check=True, timeout=600)
+    here = os.environ | {"PYTHONPATH": str(ROOT)}
+    assert_nbconvert_finds_the_template(tmp_path / "prefix" / "share" / "jupyter", tmp_path, here)
+
+
+def assert_nbconvert_finds_the_template(jupyter, folder, environment):
+    cells = [v4.new_code_cell("1", outputs=[v4.new_output("display_data", data={"text/html": "<b>here</b>"})])]
+    write(v4.new_notebook(cells=cells), folder / "lesson.ipynb")
+    command = [sys.executable, "-m", "nbconvert", "--log-level=ERROR", "--to=html", "--template=dtflab", "lesson.ipynb"]
+    environment |= {"JUPYTER_PATH": str(jupyter), "JUPYTER_PREFER_ENV_PATH": "0"}
+    subprocess.run(command, check=True, cwd=folder, env=environment, timeout=200)
+    page = (folder / "lesson.html").read_text(encoding="utf-8")
+    assert "<b>here</b>" in page and front_end.MODULE.read_text(encoding="utf-8") in page

@@ -38,7 +38,8 @@ def drawings(clock: str = "real") -> Iterator[dict[str, Draw]]:
     """
     with contextlib.ExitStack() as stack:
         found: dict[str, Draw] = {}
-        for scene in (_queues, _training, _cluster, _on_gpus, _shared_card, _steps, _what_ifs, _searches, _logs):
+        scenes = _deadlock, _queues, _training, _cluster, _on_gpus, _shared_card, _steps, _what_ifs, _searches, _logs
+        for scene in scenes:
             with tf.Graph().as_default():
                 found |= scene(stack, clock)
         yield found
@@ -213,6 +214,26 @@ def _logs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
         "staleness": lambda: viz.staleness(log),
         "curve": lambda: viz.curve(x, lines, "time (s)", "loss", title="Three ways to train").picture,
     }
+
+
+def _deadlock(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
+    """Two clients that wait for each other at two queues, as virtual time finds them."""
+    cluster = stack.enter_context(tf.Cluster(ps=1, worker=2, clock="virtual"))
+
+    def crosswise(client: Any) -> None:
+        with tf.device("/job:ps/task:0"):
+            queues = [tf.FIFOQueue(1, [tf.float32], [[]], shared_name=name) for name in ("images", "labels")]
+        take = queues[client.index].dequeue(name="take")
+        put = queues[1 - client.index].enqueue(0.0, name="put")
+        with tf.Session(client.target) as sess:
+            sess.run(take)
+            sess.run(put)
+
+    try:
+        cluster.run(crosswise)
+    except tf.errors.InternalError as error:
+        found = error
+    return {"waits": lambda: viz.waits(found)}
 
 
 def _queues(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:

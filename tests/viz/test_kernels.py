@@ -87,4 +87,4 @@ def test_names_of_devices_stay_in_their_columns_on_a_narrow_page(session):
     labels = re.findall(r'<text x="([\d.]+)" y="(?:43|36|50)" class="b">([^<]+)<', svg)
     assert len(starts) == len(labels) == 3
     for (x, label), following in zip(labels, starts[1:], strict=False):
-        assert float(x) + text_width(label, 12, bold=True) / 1.06 <= following
+        assert float(x) + text_width(label, 12, bold=True) <= following

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 from dtflab.viz.drawing.svg import text_width
 
 _SVG = "{http://www.w3.org/2000/svg}"
-_SLACK = 1.06  # `text_width` is too wide by this factor
 _ASCENT, _DESCENT = 0.72, 0.2  # of the size of the font: a capital above the line, a tail below it
 
 
@@ -47,7 +46,7 @@ def _text(node: ElementTree.Element, x: float, y: float) -> Text:
     classes = node.get("class", "").split()
     size = re.search(r"font-size:([\d.]+)px", node.get("style", ""))
     points = float(size[1]) if size else 11.0 if "s11" in classes else 12.0
-    wide = text_width(node.text or "", points, bold="b" in classes) / _SLACK
+    wide = text_width(node.text or "", points, bold="b" in classes)
     x, y = x + float(node.get("x", 0)), y + float(node.get("y", 0))
     left = x - wide if "end" in classes else x - wide / 2 if "mid" in classes else x
     return Text(node.text or "", left, y - _ASCENT * points, left + wide, y + _DESCENT * points)

@@ -105,7 +105,7 @@ class _Take(_Uses):
             forget.pop()()
             done(mean, error)
 
-        attempt = Take(int(num_required), finished, f"{node.name} {{}} (step {ctx.step.step_id})")
+        attempt = Take(int(num_required), finished, node.name, ctx.step.step_id)
         forget.append(ctx.on_cancel(lambda error: accumulator.leave(attempt)))
         accumulator.take(attempt)
 

@@ -26,11 +26,12 @@ Gradient = tuple[Any, ...]  # what one kind adds up: the value, or indices, valu
 
 
 class Take(NamedTuple):
-    """An op that waits for `required` gradients. `who` describes it; `done(mean, error)` is called once."""
+    """An op that waits for `required` gradients. `done(mean, error)` is called once."""
 
     required: int
     done: Callable[[Any, Exception | None], Any]
-    who: str = ""
+    op: str = ""
+    step: int = 0
 
 
 class Accumulator:
@@ -122,8 +123,12 @@ class Accumulator:
     def waits(self) -> list[str]:
         """One line for each op that waits: how many gradients there are, and how many it requires."""
         here = f"waits at accumulator '{self.name}' with {self._count} gradients for"
+        return [f"{take.op} {here} {take.required} (step {take.step})" for take in self.waiting()]
+
+    def waiting(self) -> list[Take]:
+        """The ops that wait, in the order of their line."""
         with self._lock:
-            return [take.who.format(f"{here} {take.required}") for take in self._line]
+            return list(self._line)
 
     @property
     def num_accumulated(self) -> int:

@@ -27,7 +27,7 @@ MODULE = Path(__file__).parent.parent / "page" / "dtflab.js"
 Answer = Callable[[Any, Callable[[Mapping[str, Any]], None]], object]
 _SHORT = 20_000  # characters that need not be deflated
 
-_kernel = secrets.token_hex(8)
+KERNEL = secrets.token_hex(8)  # its name on pages
 _numbers = itertools.count(1)
 _answers: dict[str, Answer] = {}  # by picture
 _widgets: list[Any] = []  # the one of this kernel
@@ -40,10 +40,17 @@ def begin() -> None:
     import anywidget
     import traitlets
 
-    members = {"_esm": MODULE.read_text(encoding="utf-8"), "kernel": traitlets.Unicode(_kernel).tag(sync=True)}
+    members = {"_esm": MODULE.read_text(encoding="utf-8"), "kernel": traitlets.Unicode(KERNEL).tag(sync=True)}
     widget = type("Pictures", (anywidget.AnyWidget,), members)()
     widget.on_msg(lambda _, message, buffers: _answer(**message))
+    # ipykernel answers where a widget was last written: in a cell, which may be busy. JupyterLab has a subshell for it.
+    widget.comm._reply_subshell_for = lambda data, chosen: chosen
     _widgets.append(widget)
+
+
+def is_heard() -> bool:
+    """Whether there is a way to this kernel's pages."""
+    return bool(_widgets)
 
 
 def _answer(picture: str, asks: Any) -> None:
@@ -58,7 +65,7 @@ def in_touch(answer: Answer) -> dict[str, str]:
     """
     picture = str(next(_numbers))
     _answers[picture] = answer
-    return {"kernel": _kernel, "picture": picture}
+    return {"kernel": KERNEL, "picture": picture}
 
 
 def tell(picture: str, says: Mapping[str, Any]) -> None:

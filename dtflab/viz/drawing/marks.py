@@ -40,16 +40,12 @@ class Heading(Markup):
     height: float
 
 
-_WIDER = 1.1  # a line that fills a page has to fit in DejaVu Sans, too, which Linux often puts in Helvetica's place
-
-
 def heading(title: str, sentence: str, width: float | None = None) -> Heading:
     """A title and next to it a sentence, on a line 20 px high; if both are wider than the page, below it, in lines."""
     width = room() if width is None else width
     left = text_width(title, 14, bold=True) + 10
-    room_for_it = width / _WIDER
-    fits = left + text_width(sentence) <= room_for_it
-    lines = [sentence] if fits else wrapped(sentence, room_for_it)
+    fits = left + text_width(sentence) <= width
+    lines = [sentence] if fits else wrapped(sentence, width)
     x, y = (left, 14) if fits else (0.0, 14 + LINE)
     head = tag("text", title, x=0, y=14, class_="b", style="font-size:14px")
     below = (tag("text", line, x=x, y=y + i * LINE, class_="soft") for i, line in enumerate(lines))

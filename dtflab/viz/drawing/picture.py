@@ -7,6 +7,8 @@ notebook that is not trusted loses inline SVG and styles; what remains then, and
 from __future__ import annotations
 
 import base64
+import copy
+import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -61,6 +63,27 @@ class Picture:
         return '<?xml version="1.0" encoding="UTF-8"?>\n' + self._svg(alone=True) + "\n"
 
     @property
+    def inline(self) -> Markup:
+        """The drawing as it stands in a page."""
+        return self._svg(alone=False)
+
+    @property
+    def tables_html(self) -> Markup:
+        """The data, as it stands in a page behind its toggle."""
+        return join(_table(*table) for table in self.tables)
+
+    @property
+    def living_data(self) -> Mapping[str, Any]:
+        """The data with which the module brings it to life; none for a still."""
+        return (self._live() if callable(self._live) else self._live) or {}
+
+    def living(self, live: Mapping[str, Any]) -> Picture:
+        """The same picture, with data with which the module brings it to life."""
+        picture = copy.copy(self)
+        picture._live = live
+        return picture
+
+    @property
     def html(self) -> str:
         """The drawing and its data for a page or a notebook; no code, nothing loaded."""
         # `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing. (It
@@ -68,12 +91,11 @@ class Picture:
         still = base64.b64encode(self._svg(alone=True).encode()).decode()
         parts = [
             tag("style", Markup(self._how.css(rules("page").replace("SIZE", self._how.pixels(12)), "dtf-picture"))),
-            tag("div", self._svg(alone=False), class_="dtf-drawing", hidden="hidden"),
+            tag("div", self.inline, class_="dtf-drawing", hidden="hidden"),
             tag("img", src=f"data:image/svg+xml;base64,{still}", alt=self.sentence, class_="dtf-still"),
-            tag("details", tag("summary", "Data as a table"), *(_table(*table) for table in self.tables)),
+            tag("details", tag("summary", "Data as a table"), self.tables_html),
         ]
-        if self._live is not None:
-            live = self._live() if callable(self._live) else self._live
+        if live := self.living_data:
             parts.append(tag("script", front_end.written(live), type="application/json", class_="dtf-data"))
         return tag("div", *parts, class_=f"dtf-picture{self._how.class_}")
 
@@ -120,6 +142,14 @@ class Picture:
             style=f"max-width:100%;min-width:{number(how.least * width * how.scale)}px;height:auto",
             viewBox=f"0 0 {width:g} {height:g}",
         )
+
+
+_STILL = re.compile(r'<img src="data:image/svg[^>]* class="dtf-still"[^>]*>')
+
+
+def without_still(html: str) -> str:
+    """The HTML of a picture without the image that stands in where scripts and styles are removed, half of it."""
+    return _STILL.sub("", html)
 
 
 _PAGE = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>dtflab</title>\n<body>{}</body></html>\n'

@@ -101,20 +101,31 @@ def _toward(start: Point, end: Point, length: float) -> Point:
 
 # -- text ----------------------------------------------------------------------------------------------------
 
-_WIDTHS = {  # thousandths of the font size, Helvetica and its look-alikes
-    222: "'ijl", 278: " !,./:;I[\\]ft", 333: "()-`r{}", 355: '"', 389: "*", 469: "^", 500: "Jcksvxyz",
-    556: "#$0123456789?L_abdeghnopqu", 584: "+<=>~", 611: "FTZ", 667: "&ABEKPSVXY", 722: "CDHNRUw",
-    778: "GOQ", 833: "Mm", 889: "%", 944: "W", 1015: "@", 260: "|", 1000: "…→—",
+# Thousandths of the font size: of each letter the width in the widest of the fonts that a page may take, regular and
+# bold. These are Helvetica, Arial and Liberation Sans, which are alike, and DejaVu Sans, where none of them is there.
+_REGULAR = {
+    280: "'ijl", 300: "I", 320: " ,.·’", 340: "/:;\\|", 360: "f", 370: "-", 400: "()[]t", 410: "!", 420: "r", 460: '"',
+    500: "*J`°", 520: "“”", 530: "sz", 550: "c", 560: "?L_–", 580: "k", 600: "vxy", 620: "FTaeo",
+    640: "$0123456789bdghnpqu{}µ", 670: "EKPSY", 690: "ABVXZ", 730: "CR", 740: "U", 750: "N", 760: "H", 770: "◀▶",
+    780: "&DG", 790: "OQ", 820: "w", 840: "#+<=>^~×≈✓✗⇢≥≤±∞", 870: "M", 960: "%", 980: "m", 990: "W", 1000: "…→—",
+    1020: "@",
 }  # fmt: skip
-_WIDTH_OF = {letter: width for width, letters in _WIDTHS.items() for letter in letters}
-_SLACK = 1.06  # other systems put a slightly wider font in Helvetica's place
+_BOLD = {
+    340: "'", 350: " ijl", 370: "/\\|", 380: ",.I·’", 400: ":;", 420: "-", 440: "f", 460: "!()[]", 480: "t",
+    500: "`r°", 530: '"*', 560: "J_–", 590: "z", 600: "cs", 620: "?", 640: "L", 650: "x", 660: "vy“”", 670: "k",
+    680: "ae", 690: "EFTo", 700: "$0123456789", 720: "bdghnpqu{}", 730: "SYZ", 740: "CPµ", 770: "B◀▶", 780: "AKRVX",
+    820: "U", 830: "G", 840: "#+<=>DHN^~→×≈✓✗⇢≥≤±∞", 860: "OQ", 880: "&", 930: "w", 1000: "@M…—", 1010: "%", 1050: "m",
+    1110: "W",
+}  # fmt: skip
+_WIDTHS = [{letter: width for width, letters in table.items() for letter in letters} for table in (_REGULAR, _BOLD)]
+_WIDE = 0x2E7F  # letters beyond, as those of Chinese, are as wide as high
 
 
 @functools.lru_cache(maxsize=4096)
 def text_width(text: str, size: float = 12.0, bold: bool = False) -> float:
-    """Pixels that a line of text takes, estimated a little too wide."""
-    units = sum(_WIDTH_OF.get(c, 1000 if ord(c) > 0x2E7F else 600) for c in text)
-    return units / 1000 * size * _SLACK * (1.07 if bold else 1.0)
+    """Pixels that a line of text takes at most, in the widest of the usual fonts."""
+    widths = _WIDTHS[bold]
+    return sum(widths.get(c, 1000 if ord(c) > _WIDE else 650) for c in text) / 1000 * size
 
 
 def shorten(text: str, room: float, size: float = 12.0, bold: bool = False) -> str:

@@ -36,8 +36,8 @@ def loss_of(weights):
 
 
 def work(client, way):
-    """Train until the time is up; pairs (virtual seconds, loss)."""
-    rate, aggregate = way
+    """Train until the time is up, and report each loss; pairs (virtual seconds, loss)."""
+    name, live, rate, aggregate = way
     workers = client.cluster_spec.num_tasks("worker")
     hooks = []
     with tf.device(tf.train.replica_device_setter(
@@ -58,12 +58,14 @@ def work(client, way):
     with tf.train.MonitoredTrainingSession(
         client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=1
     ) as sess:
-        end = tf.sim.now() + SECONDS
+        start = tf.sim.now()
         follows = aggregate and not client.is_chief  # goes on until the chief ends
-        while not sess.should_stop() and (follows or tf.sim.now() < end):
+        while not (sess.should_stop() or live.should_stop()) and (follows or tf.sim.now() < start + SECONDS):
             began, (x, y) = tf.sim.now(), batches.next_batch(8)
             value, _ = sess.run([pulled, train], {images: x, labels: y})
             points.append((began, loss_of(value) if client.is_chief else 0.0))
+            if client.is_chief:
+                live(min(points[-1][1], 2.5), name, step=began - start)
     return points
 
 
@@ -78,7 +80,7 @@ card = tf.sim.Processor(
 
 
 def race(workers, spares, stragglers, network):
-    """Yields a picture after each of the three. The mean of more gradients allows a larger rate."""
+    """Yields a picture that grows, at last one of all three. The mean of more gradients allows a larger rate."""
     spares = min(spares, workers - 1)  # at least one gradient makes a step
     first = workers - spares
     ways = {
@@ -87,13 +89,17 @@ def race(workers, spares, stragglers, network):
         f"sync, {spares} to spare": (min(first / 5, 1), first),
     }
     times, lines = np.linspace(0, SECONDS, 61), {}
-    for name, way in ways.items():
-        run = tf.sim.race(
-            work, {name: way}, workers=workers, gpus=1, gpu=card, network=network,
-            stragglers=tf.sim.lognormal(stragglers) if stragglers else None,
-        )[name]  # fmt: skip
-        lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(times), 2.5)
-        yield tf.viz.curve(times, lines, "virtual time (s)", f"loss, {workers} workers", height=2.8)
+    with tf.viz.live("loss", over="virtual time (s)", title=f"{workers} workers", show=False) as live:
+        for name, way in ways.items():
+            yield live
+            run = tf.sim.race(
+                work, {name: (name, live, *way)}, workers=workers, gpus=1, gpu=card, network=network,
+                stragglers=tf.sim.lognormal(stragglers) if stragglers else None,
+            )[name]  # fmt: skip
+            lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(times), 2.5)
+            if live.should_stop():
+                break
+    yield tf.viz.curve(times, lines, "virtual time (s)", f"loss, {workers} workers", height=2.8)
 
 
 # %% [markdown]

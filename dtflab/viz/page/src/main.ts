@@ -4,13 +4,16 @@
 // asks for nothing but what is on the page.
 
 import { KERNELS, Picture } from "./picture";
+import { live } from "./views/live";
 import { placement } from "./views/placement";
+import { redrawn } from "./views/redrawn";
+import { sliders } from "./views/sliders";
 import { steps } from "./views/steps";
 import { timeline } from "./views/timeline";
 
 type View = (picture: Picture, data: any) => void;
 
-const VIEWS: Record<string, View> = { placement, steps, timeline };
+const VIEWS: Record<string, View> = { live, placement, redrawn, steps, timeline };
 const OBSERVER = Symbol.for("dtflab pictures"); // of the document; a module of a restarted kernel takes its place
 
 // The way to a kernel: a widget without a view. A page may show notebooks of several kernels.
@@ -44,12 +47,14 @@ function start(): void {
 }
 
 function look(): void {
-  for (const script of document.querySelectorAll<HTMLScriptElement>(".dtf-picture:not([data-live]) > script.dtf-data")) {
+  const found = document.querySelectorAll<HTMLScriptElement>(":is(.dtf-picture, .dtf-everywhere):not([data-live]) > script.dtf-data");
+  for (const script of found) {
     const root = script.parentElement!;
     root.dataset.live = "begins";
     read(script.textContent ?? "").then(
       (data) => {
-        VIEWS[data.view]?.(new Picture(root, data), data);
+        if (data.view === "sliders") sliders(root, data);
+        else VIEWS[data.view]?.(new Picture(root, data), data);
         root.dataset.live = data.view;
       },
       (error) => console.error("dtflab: a picture stays still", error),

@@ -12,7 +12,7 @@ export interface Command {
 export const KERNELS: Map<string, (message: object) => void> = ((window as any)[Symbol.for("dtflab kernels")] ??= new Map());
 
 export class Picture {
-  readonly svg: SVGSVGElement;
+  svg: SVGSVGElement;
   readonly bar = element("div", "dtf-bar");
   readonly card = element("div", "dtf-card");
   readonly said = element("div", "dtf-said"); // read aloud when it changes
@@ -95,14 +95,20 @@ export class Picture {
     KERNELS.get(this.from.kernel ?? "")?.({ picture: this.from.picture, asks });
   }
 
-  // Hear what the kernel says of this picture, for as long as it is on the page.
+  // Hear what the kernel says of this picture while it is on the page; JupyterLab takes it away and puts it back.
   hears(heard: (says: any) => void): void {
-    const name = `dtflab ${this.from.picture}`;
-    const listener = (event: Event) => {
+    document.addEventListener(`dtflab ${this.from.picture}`, (event) => {
       if (this.root.isConnected) heard((event as CustomEvent).detail);
-      else document.removeEventListener(name, listener);
-    };
-    document.addEventListener(name, listener);
+    });
+  }
+
+  // Put another drawing in the place of this one.
+  redraw(svg: string): void {
+    const template = document.createElement("template");
+    template.innerHTML = svg;
+    const made = template.content.querySelector("svg")!;
+    this.svg.replaceWith(made);
+    this.svg = made;
   }
 
   // Lines of text at a point of the drawing, in its pixels; the first is the heading.

@@ -1,0 +1,120 @@
+"""`dtflab export --html lesson.ipynb`: a notebook as a page whose pictures respond, without a kernel and a network.
+
+It is nbconvert with the template `dtflab` of `viz/page/nbconvert/`, which an installation also puts where nbconvert
+looks for templates: `jupyter nbconvert --to html --template dtflab lesson.ipynb`. The template drops what nbconvert
+loads from elsewhere and brings the front end's module; `for_page` is its preprocessor. Left out: formulas, which stay
+as they are written, and widgets other than dtflab's, which become their text.
+
+Rule: what a page shows is in the notebook's outputs. `--run` makes them first, with the pictures for all places of
+each slider (`explorer`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dtflab.files.atomic import replacing
+from dtflab.machine.console import show
+from dtflab.viz.drawing.front_end import MODULE
+
+EVERYWHERE = "DTFLAB_EVERYWHERE"  # the variable that has explorers draw the pictures of all places
+_TEMPLATES = MODULE.parent / "nbconvert"
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+Preprocessor = Callable[[Any, dict[str, Any]], tuple[Any, dict[str, Any]]]
+
+
+def add_arguments(parser: argparse.ArgumentParser, form: argparse._MutuallyExclusiveGroup) -> None:
+    """Declare the arguments of `dtflab export --html`; `form` has one option for each form of export."""
+    form.add_argument("--html", nargs="+", type=Path, metavar="NOTEBOOK", help="notebooks to write as pages")
+    parser.add_argument(
+        "--to", type=Path, metavar="DIR", help="where to write the pages (default: next to each notebook)"
+    )
+    parser.add_argument(
+        "--run", action="store_true", help="run the notebooks first, once for all places of their sliders"
+    )
+
+
+def main(options: argparse.Namespace) -> int:
+    """Write the pages; the exit status."""
+    try:
+        for path in options.html:
+            _export(path, (options.to or path.parent) / f"{path.stem}.html", options.run)
+    except _Failure as error:
+        print(f"dtflab export: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def for_page(**_: Any) -> Preprocessor:
+    """The template's preprocessor: it hands over the module, and takes out what needs a kernel."""
+    return _prepare
+
+
+def _prepare(notebook: Any, resources: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    resources["dtflab_module"] = MODULE.read_text(encoding="utf-8")
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            for output in cell.outputs:
+                output.get("data", {}).pop(_WIDGET, None)
+            cell.outputs = [output for output in cell.outputs if _shows(output)]
+    return notebook, resources
+
+
+def _shows(output: Any) -> bool:
+    """Whether anything is left of an output; a widget of dtflab's has an empty text."""
+    return "data" not in output or any(output.data.values())
+
+
+def html(notebook: Any, path: Path) -> str:
+    """The page of a notebook with outputs. `path` is where it came from: its title, and the folder of its images."""
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(template_name="dtflab", extra_template_basedirs=[str(_TEMPLATES)], embed_images=True)
+    resources = {"metadata": {"name": path.stem, "path": str(path.parent.resolve())}}
+    text, _ = exporter.from_notebook_node(notebook, resources)
+    return str(text)
+
+
+class _Failure(Exception):
+    """A reason for which a page can't be written."""
+
+
+def _export(path: Path, page: Path, runs: bool) -> None:
+    if missing := [name for name in ("nbformat", "nbconvert", "nbclient") if importlib.util.find_spec(name) is None]:
+        raise _Failure(f"pages need {', '.join(missing)}: pip install 'dtflab[lab]'")
+    import nbformat
+
+    try:
+        notebook = nbformat.read(path, as_version=4)
+    except OSError as error:
+        raise _Failure(f"{path}: {error.strerror}") from error
+    except (ValueError, TypeError, LookupError, AttributeError) as error:  # nbformat takes what it expects
+        raise _Failure(f"{path} is not a notebook of Jupyter's, or it is damaged.") from error
+    if runs:
+        _run(notebook, path)
+    elif not any(cell.get("outputs") for cell in notebook.cells):
+        print(f"dtflab export: {path} has no outputs. Run its cells and save it, or add --run.", file=sys.stderr)
+    text = html(notebook, path).encode()
+    page.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(str(page)) as file:
+        file.write(text)
+    show(f"{page}: written, {len(text) / 1e6:.1f} MB")
+
+
+def _run(notebook: Any, path: Path) -> None:
+    """Run all cells in a kernel of their own, in the notebook's folder."""
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    client = NotebookClient(notebook, timeout=None, resources={"metadata": {"path": str(path.parent.resolve())}})
+    try:
+        client.execute(env=os.environ | {EVERYWHERE: "1"})
+    except CellExecutionError as error:
+        raise _Failure(f"{path}: a cell failed, so there is no page.\n{error}") from error

@@ -1,0 +1,28 @@
+// A picture that the kernel draws again while a cell runs: the drawing and its table are replaced.
+
+import type { Picture } from "../picture";
+
+interface Says {
+  svg?: string;
+  tables?: string;
+  says?: string;
+  done: boolean;
+}
+
+export function redrawn(picture: Picture, data: Says): void {
+  if (data.done || !picture.canAsk) return;
+  picture.said.classList.add("dtf-unseen"); // what the drawing says
+  picture.hears(({ svg, tables, says, done }: Says) => {
+    if (svg) picture.redraw(svg);
+    const details = picture.root.querySelector("details");
+    if (details && tables) details.replaceChildren(details.querySelector("summary")!, parsed(tables));
+    if (done) picture.say(says ?? "");
+  });
+  picture.ask({ do: "all" });
+}
+
+function parsed(html: string): DocumentFragment {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content;
+}

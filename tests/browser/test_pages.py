@@ -1,0 +1,115 @@
+"""Exported notebooks in Chromium, opened as files without a network: their pictures respond all the same."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+
+import nbformat
+import pytest
+
+from dtflab.__main__ import main
+from dtflab.notebook import explorer
+from dtflab.viz.drawing.picture import without_still
+from tests.browser.test_browser import CHROMIUM, HERE, SHOTS, pytestmark, write  # noqa: F401 (the skip)
+from tests.browser.test_live import PLACED, PLOT, TOWER, TRACED
+from tests.house import ROOT
+
+
+def exported(path, folder):
+    """The page of a notebook that was run for it."""
+    with pytest.raises(SystemExit) as end:
+        main(["export", "--html", str(path), "--run", "--to", str(folder)])
+    assert end.value.code == 0
+    return folder / f"{path.stem}.html"
+
+
+def visit(page, *steps, expected=None):
+    """Report what open_page.mjs sees in a page. Nothing else was asked for, and the browser has no complaint."""
+    SHOTS.mkdir(exist_ok=True)
+    command = ["node", HERE / "open_page.mjs", page, SHOTS, json.dumps(steps), *filter(None, [expected])]
+    done = subprocess.run(
+        command, env=os.environ | {"CHROMIUM": CHROMIUM}, capture_output=True, text=True, timeout=1000
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["noise"] == [] and report["requests"] == [f"file://{page}"]
+    return report
+
+
+STEPPED = [
+    """
+%load_ext dtflab
+tf.reset_default_graph()
+a = tf.placeholder(tf.float32, name="a")
+with tf.device("/cpu:1"):
+    b = tf.square(a, name="b")
+loss = tf.negative(a * b, name="loss")
+sess = tf.Session(config=tf.ConfigProto(device_count={"CPU": 2}))""",
+    """
+steps = sess.step_through(loss, {a: 3.0})
+while not steps.over:
+    steps.next()
+steps""",
+]
+FRESH = "cluster.stop()\ntf.reset_default_graph()"
+
+
+def test_timeline_placement_and_steps_respond(tmp_path):
+    page = exported(write(tmp_path / "page.ipynb", *TRACED, FRESH, *PLACED, FRESH, *STEPPED), tmp_path)
+    report = visit(
+        page,
+        {"on": PLOT, "do": "click", "at": [0.01, 0.12], "see": "Idle for"},
+        {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:"},
+        {"on": PLOT, "do": "press", "key": "Escape"},
+        {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
+        {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},
+        {"on": ".counter", "do": "click", "see": "The step is over"},
+        {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "click", "see": "Ready next: fetch loss"},
+        {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "press", "key": "Home", "see": "Set 0 of 7"},
+        {"on": '[data-live="steps"] .dtf-button', "nth": 2, "do": "click", "see": "Set 1 of 7", "shot": "one"},
+    )  # fmt: skip
+    assert report["live"] == ["timeline", "placement", "steps"] and report["stills"] == 0
+
+
+def explorer_of(notebook, monkeypatch):
+    """The sliders that a notebook's cells show, here and without a kernel."""
+    found = []
+    monkeypatch.setattr(explorer, "explore", lambda draw, **sliders: found.append(explorer.Explorer(draw, sliders)))
+    names = {"__name__": notebook.stem}
+    for cell in nbformat.read(notebook, as_version=4).cells:
+        if cell.cell_type == "code" and not found:
+            exec("\n".join(line for line in cell.source.splitlines() if not line.startswith("%")), names)  # noqa: S102
+    return found[0]
+
+
+def expected_of(one, path):
+    """The code and the HTML that a kernel gives for each place of the sliders."""
+    places = [
+        dict(zip(one.sliders, values, strict=True))
+        for values in itertools.product(*(slider.values for slider in one.sliders.values()))
+    ]
+    found = []
+    for place in places:
+        *_, last = one._pictures(place)
+        code = f"{one._draw.__name__}({', '.join(f'{name}={value!r}' for name, value in place.items())})"
+        found.append((code, without_still(explorer._bundle(last)["text/html"])))
+    path.write_text(json.dumps(found))
+    return path
+
+
+def test_what_if_shows_for_all_places_what_a_kernel_would(tmp_path, monkeypatch):
+    demo = ROOT / "notebooks" / "demos" / "what_if.ipynb"
+    page = exported(demo, tmp_path)
+    one = explorer_of(demo, monkeypatch)
+    wanted = expected_of(one, tmp_path / "expected.json")
+    slider = {"on": ".dtf-slider input", "nth": 1}
+    moved = visit(
+        page, slider | {"do": "focus", "see": "2.03 × the base"},
+        slider | {"do": "press", "key": "ArrowRight", "see": "2.44 × the base", "shot": "moved"},
+        expected=wanted,
+    )  # fmt: skip
+    assert moved["live"] == ["sliders"] and moved["differ"] == []
+    assert len(json.loads(wanted.read_text())) == 150

@@ -1,0 +1,299 @@
+"""Pictures that change while a block runs: the curves of a training, its button, any picture drawn again."""
+
+from __future__ import annotations
+
+import json
+import math
+import queue
+import re
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+from dtflab.viz.data.course import MOST, Course, Report
+from dtflab.viz.drawing import front_end
+from dtflab.viz.live_curves import Labels, Plan, summary
+
+SOON = 60.0
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """The messages to a page: a queue."""
+
+    class Page:
+        heard = queue.Queue()
+
+        def send(self, message):
+            json.dumps(message, allow_nan=False)
+            self.heard.put(message["says"])
+
+    page = Page()
+    monkeypatch.setattr(front_end, "_widgets", [page])
+    return page.heard
+
+
+def course_of(steps, *reports, seconds=2.0):
+    course = Course(steps, 0.0)
+    course.add(iter(reports), seconds)
+    return course
+
+
+def report(value, who="a", x=None, staleness=None):
+    return Report(who, value, x, staleness)
+
+
+def until(heard, wanted):
+    """Read messages up to one that is wanted; the lines that a page has put together then, and that message."""
+    lines: list = []
+    while True:
+        says = heard.get(timeout=SOON)
+        if "svg" in says:
+            lines = []
+        for i, (first, xs, ys) in enumerate(says.get("lines", [])):
+            lines[i:] = lines[i:] or [([], [])]
+            assert len(lines[i][0]) >= first
+            lines[i][0][first:], lines[i][1][first:] = xs, ys
+        if wanted(says):
+            return lines, says
+
+
+# ---- what is kept
+
+
+def test_a_long_line_keeps_values_that_were_there_and_the_newest():
+    course = course_of(None, *(report(float(i)) for i in range(10 * MOST)))
+    (line,) = course.lines.values()
+    xs, ys = line.since(0)
+    assert xs == ys and xs[0] == 0 and xs[-1] == 10 * MOST - 1
+    assert MOST / 2 <= len(xs) <= MOST + 1
+    assert set(np.diff(xs[:-1])) == {line.every}
+    assert f"one of {line.every} points is drawn" in tf_sentence(course)
+
+
+def tf_sentence(course):
+    from dtflab.viz.live_curves import sentence
+
+    return sentence(course, Labels("Loss", "loss", "step"), True, False)
+
+
+def test_speed_staleness_and_the_time_left():
+    course = course_of(30, *(report(1.0, staleness=i) for i in (0, 1, 5)), *(report(1.0) for _ in range(7)))
+    assert summary(course, False, False) == "step 10 of 30, 5.0 updates/s, staleness 2.0, at most 5, 4.00 s left"
+    course.add(iter([report(1.0)] * 20), 3.0)
+    assert summary(course, True, False) == "30 of 30 steps in 3.00 s, 10 updates/s, staleness 2.0, at most 5"
+    assert summary(course, True, True).endswith(", stopped")
+
+
+def test_the_speed_is_that_of_the_last_seconds():
+    course = Course(None, 0.0)
+    for second in range(1, 21):
+        course.add(iter([report(1.0)] * (100 if second <= 10 else 10)), float(second))
+    assert course.rate == 10 and course.mean_rate == 55
+
+
+def test_what_is_no_number_is_a_gap():
+    course = course_of(None, report(2.0), report(math.nan), report(math.inf), report(1.0))
+    assert course.lines["a"].since(0) == ([0, 1, 2, 3], [2.0, None, None, 1.0])
+    (path,) = re.findall(r'd="([^"]*)"[^>]*stroke="#0072B2"', "".join(Plan(course, Labels("", "loss", "step")).still()))
+    assert path.count("M") == 2
+    assert "loss 1, lowest 1" in tf_sentence(course)
+
+
+# ---- the picture
+
+
+def test_workers_have_the_colours_of_their_tasks_and_a_line_each(page):
+    with tf.viz.live("loss") as live:
+        live(3.0, worker=1)
+        live(2.0, worker="/job:worker/task:0")
+        live(1.0, worker="another")
+    picture = live.picture
+    pens = picture.living_data["pens"]
+    assert [pen["name"] for pen in pens] == ["worker:0", "worker:1", "another"]
+    assert len({(pen["colour"], pen["dash"]) for pen in pens}) == 3
+    assert pens[0]["colour"] == "#D55E00"
+    assert picture.tables[0][2][1] == ["worker:1", 1, "3", "3", "3"]
+    assert "worker:1: loss 3" in picture.sentence and "another" in picture.svg
+
+
+def test_a_picture_without_a_step_is_a_picture():
+    picture = tf.viz.live("loss").picture
+    assert "step 0" in picture.svg and picture.living_data["lines"] == []
+
+
+# ---- what the page hears
+
+
+def test_a_page_gets_each_point_once_and_the_last_state(page):
+    with tf.viz.live("loss", steps=6) as live:
+        for i in range(3):
+            live(float(i), worker=0)
+        lines, _ = until(page, lambda says: "step 3" in says["status"])
+        assert lines == [([0, 1, 2], [0.0, 1.0, 2.0])]
+        for i in range(3):
+            live(5.0 + i, worker=1)
+    lines, last = until(page, lambda says: says["done"])
+    assert lines == [([0, 1, 2], [0.0, 1.0, 2.0]), ([0, 1, 2], [5.0, 6.0, 7.0])]
+    assert "6 of 6 steps" in last["status"] and page.empty()
+
+
+def test_news_of_a_line_that_was_thinned_are_all_its_points(page):
+    with tf.viz.live("loss") as live:
+        live(0.0)
+        until(page, lambda says: says.get("lines"))
+        for i in range(1, MOST + 10):
+            live(float(i))
+    ((xs, ys),), _ = until(page, lambda says: says["done"])
+    assert xs == ys == live.picture.living_data["lines"][0][1]
+
+
+def test_a_page_that_asks_gets_all(page):
+    with tf.viz.live("loss") as live:
+        live(1.0)
+        until(page, lambda says: says.get("lines"))
+        front_end._answer(picture=live._touch["picture"], asks={"do": "all"})
+        assert until(page, lambda says: "svg" in says)[0] == [([0], [1.0])]
+
+
+def test_the_button_ends_a_loop(page):
+    with tf.viz.live("loss") as live:
+        front_end._answer(picture=live._touch["picture"], asks={"do": "stop"})
+        until(page, lambda says: "does not ask live.should_stop()" in says.get("status", ""))
+        while not live.should_stop():
+            pass
+    assert "stopped" in live.picture.sentence
+
+
+def test_a_block_that_fails_still_has_its_picture(page):
+    live = tf.viz.live("loss")
+    with pytest.raises(ZeroDivisionError), live:
+        live(1 / 1)
+        live(1 / 0)
+    assert until(page, lambda says: says["done"])[0] == [([0], [1.0])]
+
+
+# ---- who reports
+
+
+def test_clients_of_a_run_report_and_are_stopped(page):
+    live = tf.viz.live("loss", steps=4)
+
+    def work(client):
+        client.report(client.index, staleness=1)
+        if client.index == 1:
+            live.stop()
+        while not client.should_stop():
+            tf.timestamp  # noqa: B018
+        return client.index
+
+    with tf.Cluster(worker=2) as cluster:
+        assert cluster.run(work, watch=live) == [0, 1]
+        assert cluster.run(lambda client: client.report(1.0) or client.should_stop()) == [False, False]
+    assert sorted(live._course.lines) == ["/job:worker/task:0", "/job:worker/task:1"]
+    assert "2 of 4 steps" in live.picture.sentence and "staleness 1.0" in live.picture.sentence
+
+
+def test_reports_take_no_virtual_time(page):
+    def work(client):
+        client.report(1.0, step=client.cluster.now())
+        return client.cluster.now()
+
+    with tf.Cluster(worker=2, clock="virtual") as cluster:
+        assert cluster.run(work, watch=tf.viz.live("loss", over="virtual time (s)")) == [0.0, 0.0]
+
+
+def test_a_hook_reports_each_run_and_ends_the_training(page):
+    with tf.Graph().as_default():
+        step = tf.train.get_or_create_global_step()
+        loss = tf.cast(step, tf.float32) * 2
+        train = tf.assign_add(step, 1)
+        with tf.viz.live("loss") as live:
+            hook = live.hook(loss, worker=3, step=step, staleness=tf.constant(4))
+            runs = 0
+            with tf.train.MonitoredSession(hooks=[hook]) as session:
+                while not session.should_stop():
+                    session.run(train)
+                    runs += 1
+                    if runs == 3:
+                        live.stop()
+                        session.run(train)
+                        break
+                assert session.should_stop()
+    (line,) = live._course.lines.values()
+    assert line.count == 4 and [*live._course.lines] == ["/job:worker/task:3"]
+    assert "staleness 4.0" in live.picture.sentence
+
+
+# ---- without a page
+
+
+def test_a_terminal_has_lines_of_text(capsys):
+    with tf.viz.live("loss", steps=2) as live:
+        live(1.0)
+        live(0.5)
+    assert re.search(r"Loss: 2 of 2 steps in .*updates/s", capsys.readouterr().err)
+
+
+# ---- any picture
+
+
+def test_a_picture_is_drawn_again_and_told_only_if_it_changed(page):
+    level = [0]
+
+    def draw():
+        return tf.viz.Picture(tf.viz.drawing.svg.tag("text", level[0]), (9, 9), "", f"level {level[0]}.", [], "")
+
+    with tf.viz.live(draw) as live:
+        assert ">0</text>" in page.get(timeout=SOON)["svg"]
+        level[0] = 1
+        until_new = iter(lambda: page.get(timeout=SOON), None)
+        assert next(says for says in until_new if says)["says"] == "level 1."
+    assert live.picture.living_data["view"] == "redrawn" and live.picture.living_data["done"]
+    assert all(says == {} for says in iter(lambda: page.get_nowait() if not page.empty() else None, None))
+
+
+def test_a_queue_is_seen_while_it_fills(page):
+    with tf.Graph().as_default(), tf.Session() as session:
+        filled = tf.FIFOQueue(3, tf.float32, shared_name="q")
+        put = filled.enqueue(1.0)
+        session.run(put)
+        with tf.viz.live(lambda: tf.viz.queues_now(session)):
+            assert "1 of 3" in page.get(timeout=SOON)["svg"]
+            session.run(put)
+            assert "2 of 3" in next(says for says in iter(lambda: page.get(timeout=SOON), None) if says)["svg"]
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: tf.viz.live(3), "needs the name of a value"),
+        (lambda: tf.viz.live(""), "needs the name of a value"),
+        (lambda: tf.viz.live("loss", steps=0), "1 or more"),
+        (lambda: tf.viz.live("loss", steps=2.5), "1 or more"),
+        (lambda: tf.viz.live("loss")(1.0), "within its block"),
+    ],
+)
+def test_mistakes_are_explained(make, words):
+    with pytest.raises((TypeError, ValueError, RuntimeError), match=words):
+        make()
+
+
+def test_what_is_reported_is_a_number(page):
+    with tf.viz.live("loss") as live:
+        live(np.float32(1))
+        with pytest.raises(TypeError, match=r"loss is array\(\[1., 2.\]\)"):
+            live(np.array([1.0, 2.0]))
+        with pytest.raises(ValueError, match="step must be a finite number, not nan"):
+            live(1.0, step=math.nan)
+        with pytest.raises(TypeError, match="integer"):
+            live(1.0, worker=0.5)
+    with pytest.raises(RuntimeError, match="for one block"), live:
+        raise AssertionError
+    with pytest.raises(RuntimeError, match="within its block"):
+        live(1.0)
+    assert live._course.count == 1
