@@ -6,9 +6,8 @@
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
 cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
 cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images` (the first examples
-of a data set); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options
-of %dtf_cluster), `tracebacks` (short errors), `settings`
-(`%config DtfLab.…`).
+of a data set), `symbols` (a tensor, a variable); their helpers `arguments` (the line of a magic), `completion` (Tab in
+such a line), `hardware` (options of %dtf_cluster), `tracebacks` (short errors), `settings` (`%config DtfLab.…`).
 
 Design: docs/design/notebook.md
 """
@@ -26,6 +25,7 @@ __all__ = ["Slider", "explore"]
 
 _DATASET = ("dtflab.datasets.dataset", "Dataset")  # by name: not loaded before it is used
 _STEPS = ("dtflab.runtime.steps", "Steps"), ("dtflab.runtime.steps", "Record")
+_SYMBOLS = ("dtflab.graph.operation", "Tensor"), ("dtflab.ops.variables.variable", "Variable")
 
 
 def load(ipython: Any) -> None:
@@ -39,6 +39,7 @@ def load(ipython: Any) -> None:
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all, show
     from dtflab.notebook.state_magics import StateMagics
+    from dtflab.notebook.symbols import symbol_html
     from dtflab.notebook.task_cell import TaskMagics
     from dtflab.viz.steps import record_html, steps_html
 
@@ -52,7 +53,8 @@ def load(ipython: Any) -> None:
     ipython.Completer.custom_matchers.append(complete)
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
     html = ipython.display_formatter.formatters["text/html"]
-    for kind, form in zip((_DATASET, *_STEPS), (dataset_html, steps_html, record_html), strict=True):
+    forms = dataset_html, steps_html, record_html, symbol_html, symbol_html
+    for kind, form in zip((_DATASET, *_STEPS, *_SYMBOLS), forms, strict=True):
         html.for_type_by_name(*kind, form)
     ipython.events.register("post_run_cell", refresh_all)
     tracebacks.load(ipython)
@@ -88,7 +90,7 @@ def unload(ipython: Any) -> None:
                 ipython.magics_manager.magics[sort].pop(name, None)
     ipython.display_formatter.ipython_display_formatter.pop(Cluster, None)
     html = ipython.display_formatter.formatters["text/html"]
-    for kind in (_DATASET, *_STEPS):
+    for kind in (_DATASET, *_STEPS, *_SYMBOLS):
         html.pop(".".join(kind), None)
 
 
