@@ -1,8 +1,8 @@
 """PNG: a picture as pixels, for slides and papers, drawn by resvg from the SVG, as on a light page.
 
 resvg is small and needs no library of the system; CairoSVG does, and would draw a halo over its text; a browser is not
-where a kernel runs. It knows neither custom properties of CSS nor media queries, so what they come to on a light page is
-written out. Its fonts are the system's; a system without them gets DejaVu's, which matplotlib brings.
+where a kernel runs. It knows neither custom properties of CSS nor media queries, so what they come to on a light page
+is written out. Its fonts are the system's; a system without them gets those that matplotlib brings.
 
 Rule: only what is asked for is drawn. An output holds a PNG if the setting `DtfLab.png` says so.
 """
