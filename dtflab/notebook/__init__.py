@@ -4,10 +4,11 @@
 `notebook.explore` shows a picture below sliders.
 
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
-cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
-cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images` (the first examples
-of a data set), `symbols` (a tensor, a variable); their helpers `arguments` (the line of a magic), `completion` (Tab in
-such a line), `hardware` (options of %dtf_cluster), `tracebacks` (short errors), `settings` (`%config DtfLab.…`).
+cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_live` (its
+tasks now), `cluster_view` (the cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a
+page), `images` (the first examples of a data set), `error_view` (an error that was caught), `symbols` (a tensor, a
+variable); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options of
+%dtf_cluster), `tracebacks` (short errors), `settings` (`%config DtfLab.…`).
 
 Design: docs/design/notebook.md
 """
@@ -30,14 +31,16 @@ _SYMBOLS = ("dtflab.graph.operation", "Tensor"), ("dtflab.ops.variables.variable
 
 def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
+    from dtflab.base.errors import OpError
     from dtflab.cluster.cluster import Cluster
     from dtflab.notebook import settings, tracebacks
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
+    from dtflab.notebook.error_view import error_html, error_text
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
-    from dtflab.notebook.panel import refresh_all, show
+    from dtflab.notebook.panel import begin_cell, refresh_all, show
     from dtflab.notebook.state_magics import StateMagics
     from dtflab.notebook.symbols import symbol_html
     from dtflab.notebook.task_cell import TaskMagics
@@ -56,19 +59,23 @@ def load(ipython: Any) -> None:
     forms = dataset_html, steps_html, record_html, symbol_html, symbol_html
     for kind, form in zip((_DATASET, *_STEPS, *_SYMBOLS), forms, strict=True):
         html.for_type_by_name(*kind, form)
+    html.for_type(OpError, error_html)
+    ipython.display_formatter.formatters["text/plain"].for_type(OpError, error_text)
+    ipython.events.register("pre_run_cell", begin_cell)
     ipython.events.register("post_run_cell", refresh_all)
     tracebacks.load(ipython)
 
 
 def unload(ipython: Any) -> None:
     """Stop all clusters and the step under way of this kernel, and take the magics away."""
+    from dtflab.base.errors import OpError
     from dtflab.cluster.cluster import Cluster, stop_all
     from dtflab.notebook import settings, tracebacks
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
     from dtflab.notebook.magics import DtfMagics
-    from dtflab.notebook.panel import refresh_all
+    from dtflab.notebook.panel import begin_cell, refresh_all
     from dtflab.notebook.state_magics import StateMagics
     from dtflab.notebook.task_cell import TaskMagics
 
@@ -76,6 +83,7 @@ def unload(ipython: Any) -> None:
         return
     stop_all()
     refresh_all()
+    ipython.events.unregister("pre_run_cell", begin_cell)
     ipython.events.unregister("post_run_cell", refresh_all)
     tracebacks.unload(ipython)
     settings.unload(ipython)
@@ -92,6 +100,8 @@ def unload(ipython: Any) -> None:
     html = ipython.display_formatter.formatters["text/html"]
     for kind in (_DATASET, *_STEPS, *_SYMBOLS):
         html.pop(".".join(kind), None)
+    html.pop(OpError, None)
+    ipython.display_formatter.formatters["text/plain"].pop(OpError, None)
 
 
 def __getattr__(name: str) -> Any:

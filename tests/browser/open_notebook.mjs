@@ -1,4 +1,4 @@
-// Opens a notebook in a running JupyterLab as a person would, runs all cells, and reports what can be seen, as JSON on
+// Opens a notebook in a running JupyterLab or Notebook 7 as a person would, runs all cells, and reports what can be seen, as JSON on
 // stdout. It judges nothing: test_browser.py does.
 //
 //     node open_notebook.mjs URL TOKEN NOTEBOOK SHOTS [ACTION [STEPS]]      (CHROMIUM=path of the browser)
@@ -19,6 +19,8 @@ import { inPicture } from './person.mjs';
 
 const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
 const WIDTH = 1280;
+// The kernel is connected: JupyterLab's status bar says so, Notebook 7 then fades out its own line.
+const IDLE = '#jp-main-statusbar :text("| Idle"), body:has(.jp-NotebookKernelStatus-fade) .jp-Notebook';
 const name = notebook.replace(/\.ipynb$/, '');
 
 const browser = await chromium.launch({
@@ -36,8 +38,8 @@ page.on('console', line => line.type() === 'error' && noise.push(`console: ${lin
 page.on('requestfailed', request => noise.push(`request failed: ${request.url()} ${request.failure()?.errorText}`));
 
 try {
-  await page.goto(`${url}lab/tree/${notebook}?token=${token}&reset`, { waitUntil: 'domcontentloaded' });
-  await page.waitForSelector('#jp-main-statusbar :text("| Idle")', { timeout: 300_000 });
+  await page.goto(`${url}${notebook}?token=${token}&reset`, { waitUntil: 'domcontentloaded' });
+  await page.waitForSelector(IDLE, { timeout: 300_000 });
   const started = Date.now();
   if (action === 'start') await menu('Run', 'Run All Cells');
   else if (action !== 'look') await runAll();
@@ -138,7 +140,7 @@ function whatIsSeen() {
   const outputs = [...document.querySelectorAll('.jp-Notebook .jp-OutputArea-output')];
   const text = kind => outputs.filter(output => output.dataset.mimeType === kind).map(output => output.innerText);
   const all = selector => outputs.flatMap(output => [...output.querySelectorAll(selector)]);
-  const outermost = all('svg').filter(svg => !svg.parentElement.closest('svg') && svg.clientWidth > 48);
+  const outermost = all('svg').filter(svg => !svg.parentElement.closest('svg') && !svg.ariaHidden && svg.clientWidth > 48);
   const shown = all('img').filter(image => getComputedStyle(image).display !== 'none');
   return {
     background: getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor,

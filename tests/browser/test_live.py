@@ -135,3 +135,49 @@ def test_curves_grow_while_the_cell_runs_and_the_button_ends_it(look, tmp_path):
     assert complaints(report) == []
     (label,) = [svg["label"] for svg in report["themes"]["light"]["svgs"]]
     assert "stopped. worker:0: loss" in label
+
+
+PANEL = [
+    "import dtflab as tf\n%load_ext dtflab\ncluster = %dtf_cluster --ps 1 --worker 2",
+    """
+with tf.device("/job:ps/task:0"):
+    w = tf.get_variable("w", [300, 300], initializer=tf.ones_initializer())
+with tf.device("/job:worker/task:1"):
+    loss = tf.reduce_sum(tf.matmul(w, w))
+sess = tf.Session(cluster.target)
+sess.run(w.initializer)
+try:
+    while True:
+        sess.run(loss)
+except KeyboardInterrupt:
+    print("interrupted")""",
+    "print('later:', cluster.task('worker', 1).state)",
+]
+TASK = "table.dtf-tasks tbody tr:not(.dtf-notes)"
+
+
+def test_a_panel_is_live_in_the_first_busy_cell_and_interrupts_it(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "panel.ipynb", *PANEL), "start",
+        {"on": ".dtf-tasks tr:nth-child(5) path", "do": "change", "see": "MB/s", "shot": "live"},
+        {"on": TASK, "nth": 2, "do": "click", "see": "Pause worker:1"},
+        {"on": TASK, "nth": 2, "do": "press", "key": "ArrowUp", "see": "Pause worker:0", "shot": "chosen"},
+        {"on": ".dtf-button", "nth": 0, "do": "click", "see": "later: running"},
+        {"on": TASK, "nth": 2, "do": "click", "see": "The cell was interrupted."},
+        {"on": ".dtf-acts button:visible", "nth": 0, "do": "click", "see": "worker:1: paused.", "shot": "paused"},
+        {"on": ".dtf-acts button:visible", "nth": 2, "do": "click", "see": "worker:1: stopped.", "shot": "killed"},
+        {"on": ".dtf-acts button:visible", "nth": 0, "do": "click", "see": "3 of 3 tasks run."},
+    )  # fmt: skip
+    assert complaints(report) == []
+    assert report["themes"]["light"]["stdout"] == ["interrupted\n", "later: running\n"]
+
+
+def test_two_hundred_workers_fold(look, tmp_path):  # noqa: F811
+    cells = ["import dtflab as tf\n%load_ext dtflab\ncluster = %dtf_cluster --ps 2 --worker 200", "print('waiting')"]
+    report = look(
+        write(tmp_path / "many.ipynb", *cells), "run",
+        {"on": TASK, "nth": 2, "do": "click", "see": "worker:0–199", "shot": "folded"},
+        {"on": TASK, "nth": 2, "do": "press", "key": "Enter", "see": "worker:199", "shot": "open"},
+        {"on": TASK, "nth": 2, "do": "press", "key": "Enter", "see": "202 of 202 tasks run."},
+    )  # fmt: skip
+    assert complaints(report) == []

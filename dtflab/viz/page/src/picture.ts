@@ -12,15 +12,16 @@ export interface Command {
 export const KERNELS: Map<string, (message: object) => void> = ((window as any)[Symbol.for("dtflab kernels")] ??= new Map());
 
 export class Picture {
-  svg: SVGSVGElement;
+  readonly drawing: HTMLElement;
+  svg: SVGSVGElement; // of a drawing that is one
   readonly bar = element("div", "dtf-bar");
   readonly card = element("div", "dtf-card");
   readonly said = element("div", "dtf-said"); // read aloud when it changes
   private readonly still = { unit: 0, width: 0 }; // pixels of a unit, units of its page
   private readonly keys = new Map<string, () => void>();
 
-  constructor(readonly root: HTMLElement, private readonly from: { kernel?: string; picture?: string }) {
-    const drawing = root.querySelector<HTMLElement>(".dtf-drawing")!;
+  constructor(readonly root: HTMLElement, readonly from: { kernel?: string; picture?: string }) {
+    const drawing = (this.drawing = root.querySelector<HTMLElement>(".dtf-drawing")!);
     this.svg = drawing.querySelector("svg")!;
     root.tabIndex = 0;
     root.setAttribute("data-lm-suppress-shortcuts", "true"); // else JupyterLab takes `a` for “insert a cell”
@@ -54,10 +55,6 @@ export class Picture {
     return extra;
   }
 
-  get drawing(): HTMLElement {
-    return this.svg.parentElement!;
-  }
-
   // A button of the bar, which is also a key.
   command(...commands: Command[]): void {
     for (const { label, key, says, run } of commands) {
@@ -89,6 +86,17 @@ export class Picture {
   // Whether the kernel that drew the picture can be asked; in a saved or exported page none can.
   get canAsk(): boolean {
     return this.from.picture !== undefined && KERNELS.has(this.from.kernel ?? "");
+  }
+
+  // Call `run` once the kernel can be asked: now, or when its way to the page is there.
+  onceItCanAsk(run: () => void): void {
+    if (this.canAsk) return run();
+    const listener = () => {
+      if (!this.canAsk) return;
+      document.removeEventListener("dtflab kernel", listener);
+      run();
+    };
+    document.addEventListener("dtflab kernel", listener);
   }
 
   ask(asks: object): void {
