@@ -44,6 +44,11 @@ class Colour:
     def ink(self) -> str:
         return self._forms[_palette][2]
 
+    @property
+    def rim(self) -> str | None:
+        """The outline of an area, where the fill alone may be too pale for the page."""
+        return self.line if self.line != self.fill else None
+
 
 BLUE = Colour("#0072B2", "#0072B2", "#fff", muted=("#332288", "#6C57D5", "#fff"))
 VERMILLION = Colour("#D55E00", "#D55E00", "#111", muted=("#CC6677", "#CC6677", "#111"))

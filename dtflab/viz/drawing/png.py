@@ -15,7 +15,7 @@ from pathlib import Path
 
 FAMILY = "DejaVu Sans"  # matplotlib has it
 _PIXELS = 2.0  # for each of the SVG's: sharp on a projector and in print
-_DARK = re.compile(r"@media\(prefers-color-scheme:dark\)\{[^}]*\}\}")
+_OTHER_PAGES = re.compile(r"@media\([^)]*\)\{(?:[^{}]*\{[^{}]*\})*\}")  # dark, of forced colours
 _OF_A_PAGE = re.compile(r"var\(--(?:jp|vscode)-[\w-]+,([^()]*)\)")
 _shown = False
 
@@ -44,7 +44,7 @@ def of_svg(svg: str) -> bytes:
 
 def plain(svg: str) -> str:
     """The SVG without media queries and custom properties."""
-    text, found = _DARK.sub("", svg), 1
+    text, found = _OTHER_PAGES.sub("", svg), 1
     while found:  # from the inside out
         text, found = _OF_A_PAGE.subn(r"\1", text)
     values = dict(re.findall(r"(--\w+):([^;}]+)", text))
