@@ -17,6 +17,7 @@ from dtflab.notebook.chaos_cell import ChaosMagics
 from dtflab.notebook.cluster_magic import ClusterMagics
 from dtflab.notebook.magics import DtfMagics
 from dtflab.notebook.replay_magic import ReplayMagics
+from dtflab.notebook.settings import DtfLab
 from dtflab.notebook.state_magics import StateMagics
 from dtflab.notebook.task_cell import TaskMagics
 from tests import house
@@ -93,6 +94,14 @@ def test_a_variable_is_found_however_it_is_read():
         'os.getenv("E", 1), "F" in os.environ, "G" not in environ, getenv("H"), environ["I"], other("X"), "X" in others'
     )
     assert {name for node in ast.walk(ast.parse(code)) for name in key_of_environ(node)} == {*"ABCDEFGHI"}
+
+
+# ---- settings of a notebook ----
+
+
+def test_every_setting_of_a_notebook_is_listed_with_its_default():
+    listed = dict(re.findall(r"^\| `DtfLab\.(\w+)` \|.*\| (\S+) \|$", VARIABLES, re.M))
+    assert listed == {name: str(trait.default_value) for name, trait in DtfLab.class_traits(config=True).items()}
 
 
 # ---- options ----

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtflab import viz
+from dtflab.viz.drawing import png
 from dtflab.viz.drawing.svg import join, tag
 from tests.viz import gallery
 from tests.viz.strokes import PAGES, areas, contrast, rgb, strokes
@@ -56,6 +57,12 @@ def test_no_text_is_clipped_or_lies_upon_another(drawings, style):
         found = {"clipped": clipped(svg), "overlapping": overlapping(svg)}
         wrong |= {name: found} if any(found.values()) else {}
     assert not wrong
+
+
+def test_every_picture_can_be_a_png(drawings, style):
+    for name, draw in drawings.items():
+        left = re.findall(r"var\(|@media|--\w+:", png.plain(draw().svg))
+        assert not left, (name, png.plain(draw().svg)[:1500])
 
 
 def test_lines_stand_out_from_every_page(drawings, style):
@@ -111,7 +118,14 @@ def test_the_check_sees_how_a_line_is_painted():
 
 
 def test_the_gallery_has_every_kind_of_picture():
-    kinds = set(viz.__all__) - {"digraph", "critical_path", "phases", "style", "Picture"}  # data, and how it is drawn
+    kinds = set(viz.__all__) - {
+        "digraph",
+        "critical_path",
+        "phases",
+        "style",
+        "palette",
+        "Picture",
+    }  # data, and how it is drawn
     shown = set(re.findall(r"viz\.(\w+)\(", Path(gallery.__file__).read_text()))
     assert kinds <= shown
 

@@ -63,6 +63,7 @@ PROJECTOR = Style(
     ".dtf .grid{stroke-opacity:.45}",
 )  # fmt: skip
 _STYLES = {each.name: each for each in (DEFAULT, PROJECTOR)}
+NAMES = tuple(_STYLES)
 _current = DEFAULT
 
 
