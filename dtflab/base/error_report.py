@@ -34,24 +34,34 @@ def is_ours(error: BaseException) -> bool:
     return bool(outside) and outside[-1].startswith(_LIBRARY)
 
 
+def _shell() -> Any:
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def cell(filename: str) -> str:
+    """`Cell In[3]` for what IPython calls the code of a cell, else an empty string."""
+    named = shell.compile.format_code_name(filename) if (shell := _shell()) is not None else None
+    return " ".join(named) if named else ""
+
+
 def render(error: BaseException) -> list[str]:
     """The lines that IPython prints for `error`."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    shell = _shell()
     mode = getattr(getattr(shell, "InteractiveTB", None), "mode", _USUAL_MODE)
     if shell is not None and mode != _USUAL_MODE:
         lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
         return lines
-    return [f"\x1b[31m{type(error).__name__}\x1b[0m: {_short(error, shell)}"]
+    return [f"\x1b[31m{type(error).__name__}\x1b[0m: {_short(error)}"]
 
 
-def _short(error: BaseException, shell: Any) -> str:
+def _short(error: BaseException) -> str:
     rows = list[tuple[str, Any]]()
     if hasattr(error, "node_name"):  # an OpError, whose module imports this one
-        message, rows = _facts(cast("OpError", error), shell)
+        message, rows = _facts(cast("OpError", error))
     else:
         message = "The run was interrupted." if isinstance(error, KeyboardInterrupt) else str(error)
-    run = [_place(shell, frame.filename, frame.lineno or 0, frame.name) for frame in _own_frames(error)]
+    run = [_place(frame.filename, frame.lineno or 0, frame.name) for frame in _own_frames(error)]
     if len(run) > _MOST_LINES:
         run[2 : 3 - _MOST_LINES] = [f"… {len(run) - _MOST_LINES + 1} more"]
     rows += [("run in" if i == 0 else "", place) for i, place in enumerate(run)]
@@ -60,7 +70,7 @@ def _short(error: BaseException, shell: Any) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _facts(error: OpError, shell: Any) -> tuple[str, list[tuple[str, Any]]]:
+def _facts(error: OpError) -> tuple[str, list[tuple[str, Any]]]:
     """The message, without the facts listed below it, and where the op is and was made."""
     facts = [("op", error.node_name), ("device", error.device), ("task", None if error.device else error.task)]
     found = _NODE.search(error.message)
@@ -68,7 +78,7 @@ def _facts(error: OpError, shell: Any) -> tuple[str, list[tuple[str, Any]]]:
     rows = [(title, fact) for title, fact in facts if fact]
     if error.line is not None:
         code, number = error.line
-        rows.append(("made in", _place(shell, code.co_filename, number, code.co_name)))
+        rows.append(("made in", _place(code.co_filename, number, code.co_name)))
     message = _NODE.sub("", error.message) if error.node_name else error.message
     return message, rows
 
@@ -86,10 +96,9 @@ def _is_installed(filename: str) -> bool:
     return filename.startswith(_INSTALLED) and not filename.startswith(_LIBRARY)
 
 
-def _place(shell: Any, filename: str, number: int, function: str) -> str:
+def _place(filename: str, number: int, function: str) -> str:
     """`Cell In[3], line 2, in build:  loss = …` or the same with a file."""
-    named = shell.compile.format_code_name(filename) if shell is not None else None
-    text = " ".join(named) if named else filename
+    text = cell(filename) or filename
     text += f", line {number}" + ("" if function == "<module>" else f", in {function}")
     source = _MAGIC.sub(r"%\1 \3", linecache.getline(filename, number).strip())
     return f"{text}:  {source}" if source else text

@@ -72,11 +72,15 @@ class Node:
 
 
 def line_text(line: tuple[CodeType, int] | None) -> str:
-    """`file.py:12, in main` for the line recorded in a Node, or an empty string."""
+    """`file.py:12, in main` or `Cell In[3], line 12` for the line recorded in a Node, or an empty string."""
     if line is None:
         return ""
+    from dtflab.base import error_report  # only when a line is shown
+
     code, number = line
-    return f"{code.co_filename}:{number}, in {code.co_name}"
+    cell = error_report.cell(code.co_filename)
+    where = f"{cell}, line {number}" if cell else f"{code.co_filename}:{number}"
+    return where if cell and code.co_name == "<module>" else f"{where}, in {code.co_name}"
 
 
 def by_name(nodes: Iterable[Node]) -> dict[str, Node]:

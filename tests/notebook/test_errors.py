@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dtflab.base import errors
+from dtflab.graph.node import line_text
 from tests.notebook.cells import cell, magic
 
 
@@ -128,3 +129,10 @@ def test_no_op_no_device():
     assert error._render_traceback_() == [
         "\x1b[31mUnavailableError\x1b[0m: Task x does not answer.\n\nAll frames: %tb plain"
     ]
+
+
+def test_pictures_name_the_cell_of_a_line(model):
+    cell(model, "def build():\n    return tf.constant(1.0, name='made')\nmade, plain = build().op, tf.constant(2.0).op")
+    made, plain = (line_text(model.user_ns[name].line) for name in ("made", "plain"))
+    assert re.fullmatch(r"Cell In\[.*\], line 2, in build", made)
+    assert re.fullmatch(r"Cell In\[.*\], line 3", plain)
