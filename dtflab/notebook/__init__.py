@@ -4,11 +4,11 @@
 `notebook.explore` shows a picture below sliders.
 
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
-cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_live` (its
-tasks now), `cluster_view` (the cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a
-page), `images` (the first examples of a data set), `error_view` (an error that was caught); their helpers `arguments`
-(the line of a magic), `completion` (Tab in such a line), `hardware` (options of %dtf_cluster), `tracebacks` (short
-errors).
+cell for one task), `chaos_cell` (a cell in which tasks fail), `replay_magic` (a run in virtual time and its forks),
+`panel` (a cluster with buttons), `cluster_live` (its tasks now), `cluster_view` (the cluster as a table), `explorer`
+(sliders above a picture), `export` (a notebook as a page), `images` (the first examples of a data set), `error_view`
+(an error that was caught); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line),
+`hardware` (options of %dtf_cluster), `tracebacks` (short errors).
 
 Design: docs/design/notebook.md
 """
@@ -40,6 +40,7 @@ def load(ipython: Any) -> None:
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import begin_cell, refresh_all, show
+    from dtflab.notebook.replay_magic import ReplayMagics
     from dtflab.notebook.state_magics import StateMagics
     from dtflab.notebook.task_cell import TaskMagics
     from dtflab.viz.steps import record_html, steps_html
@@ -48,7 +49,7 @@ def load(ipython: Any) -> None:
         return
     clusters = ClusterMagics(ipython)
     lines = DtfMagics(ipython, clusters.clusters)
-    others = StateMagics(ipython, lines), TaskMagics(ipython, lines), ChaosMagics(ipython, lines)
+    others = (kind(ipython, lines) for kind in (StateMagics, TaskMagics, ChaosMagics, ReplayMagics))
     ipython.register_magics(clusters, lines, *others)
     ipython.Completer.custom_matchers.append(complete)
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
@@ -72,6 +73,7 @@ def unload(ipython: Any) -> None:
     from dtflab.notebook.completion import complete
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import begin_cell, refresh_all
+    from dtflab.notebook.replay_magic import ReplayMagics
     from dtflab.notebook.state_magics import StateMagics
     from dtflab.notebook.task_cell import TaskMagics
 
@@ -83,11 +85,11 @@ def unload(ipython: Any) -> None:
     ipython.events.unregister("post_run_cell", refresh_all)
     tracebacks.unload(ipython)
     ipython.Completer.custom_matchers.remove(complete)
-    for name in ("ClusterMagics", "StateMagics", "ChaosMagics"):
+    for name in ("ClusterMagics", "StateMagics", "ChaosMagics", "ReplayMagics"):
         ipython.magics_manager.registry.pop(name)
     ipython.magics_manager.registry.pop("DtfMagics").close_steps()
     ipython.magics_manager.registry.pop("TaskMagics").close_sessions()
-    for magics in (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics):
+    for magics in (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics, ReplayMagics):
         for sort, names in magics.magics.items():
             for name in names:
                 ipython.magics_manager.magics[sort].pop(name, None)
