@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import dtflab
-from benchmarks import __main__ as bench, frames, gpu, live, placer, scaling
+from benchmarks import __main__ as bench, frames, gpu, live, live_training, placer, scaling
 from dtflab.__main__ import main
 from dtflab.notebook.chaos_cell import ChaosMagics
 from dtflab.notebook.cluster_magic import ClusterMagics
@@ -142,6 +142,7 @@ COMMAND = {
     "python -m benchmarks.placer": placer.main,
     "python -m benchmarks.frames": frames.main,
     "python -m benchmarks.live": live.main,
+    "python -m benchmarks.live_training": live_training.main,
     "python -m benchmarks.scaling": scaling.main,
     "python -m tests.fuzz": fuzz.main,
     "python -m tests.soak": soak.main,
@@ -176,8 +177,8 @@ def test_every_script_with_options_is_a_command_here():
     ours = {name for name, text in texts.items() if "= argparse.ArgumentParser(" in text}
     assert {name for name in ours if name.split("/")[0] not in ("tests", "solutions")} == {
         "dtflab/__main__.py", "benchmarks/__main__.py", "benchmarks/frames.py", "benchmarks/gpu.py",
-        "benchmarks/live.py", "benchmarks/placer.py", "benchmarks/scaling.py", "docs/faults.py",
-        "notebooks/build.py", "notebooks/gallery.py", "protos/generate.py",
+        "benchmarks/live.py", "benchmarks/live_training.py", "benchmarks/placer.py", "benchmarks/scaling.py",
+        "docs/faults.py", "notebooks/build.py", "notebooks/gallery.py", "protos/generate.py",
     }  # fmt: skip
 
 

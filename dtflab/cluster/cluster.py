@@ -205,9 +205,13 @@ class Cluster:
         return Client(self, job, index, self.clock.event())
 
     def run(
-        self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0, *,
+        self,
+        worker_fn: Callable[[Client], Any],
+        job: str = "worker",
+        grace: float = 10.0,
+        *,
         watch: RunWatch | None = None,
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         """Call `worker_fn(client)` once per task of `job`, each in a thread with a graph of its own.
 
         Returns the results in the order of tasks. The first error is raised once the other clients have ended, or after

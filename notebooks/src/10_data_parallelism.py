@@ -217,6 +217,7 @@ def work(client, way):
             x, y = batches.next_batch(way.batch)
             values, _ = sess.run([pulled, train], {images: x, labels: y})
             points.append((began, total_loss(*values) if client.is_chief else 0.0))
+            client.report(min(points[-1][1], 6.0), step=began)
     return points
 
 
@@ -256,10 +257,8 @@ ways = {
     "sync": Way(rate=2.0, aggregate=MANY),
     "sync + 3 spares": Way(rate=2.0, aggregate=MANY - 3),
 }
-runs = {}
-for name, way in ways.items():
-    print(f"{name} …", flush=True)
-    runs |= tf.sim.race(work, {name: way}, workers=MANY, **hardware)
+live = tf.viz.live("loss", over="virtual time (s)", title="The race")
+runs = tf.sim.race(work, ways, workers=MANY, watch=live, **hardware)
 
 
 # %%
@@ -406,10 +405,9 @@ cures = {
     "warm-up": Way(RATE, seconds=1.0, cures={"warm_up_steps": 10}),
     "larger batch": Way(RATE, seconds=1.0, batch=32),
 }
-cured = tf.sim.race(work, {"one worker": cures["nothing"]}, workers=1, **hardware)
-for name, way in cures.items():
-    print(f"{name} …", flush=True)
-    cured |= tf.sim.race(work, {name: way}, workers=8, **hardware)
+with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Cures") as live:
+    cured = tf.sim.race(work, {"one worker": cures["nothing"]}, workers=1, watch=live, **hardware)
+    cured |= tf.sim.race(work, cures, workers=8, watch=live, **hardware)
 
 # %%
 times, losses = np.linspace(0, 1.0, 41), {}
@@ -457,12 +455,17 @@ others = {
     "no momentum, all": (Way(rate=2.0, momentum=0.0, aggregate=MANY), {}),
     "no momentum, spares": (Way(rate=2.0, momentum=0.0, aggregate=MANY - 3), {}),
 }
-for name, (way, changed) in others.items():
-    run = tf.sim.race(work, {name: way}, workers=MANY, **hardware | changed)[name]
+live = tf.viz.live("loss, 6 at most", over="virtual time (s)", title="What it depends on")
+with live:
+    changes = {
+        name: tf.sim.race(work, {name: way}, workers=MANY, watch=live, **hardware | changed)[name]
+        for name, (way, changed) in others.items()
+    }
+for name, run in changes.items():
     first = run.reaches(0.25)
     when = f"after {first:.2f} s" if first < np.inf else "never"
     result = f"{run.steps_per_minute:6,.0f} updates/minute   loss 0.25 {when}"
-    print(f"{name:26} {result}, {run.losses[-1]:.2f} at the end", flush=True)
+    print(f"{name:26} {result}, {run.losses[-1]:.2f} at the end")
 
 # %% [markdown]
 # - **Stragglers.** If steps hardly vary, spares gain nothing: the runs that wait for all finish first. With a *heavy

@@ -37,7 +37,7 @@ def loss_of(weights):
 
 def work(client, way):
     """Train until the time is up, and report each loss; pairs (virtual seconds, loss)."""
-    name, live, rate, aggregate = way
+    rate, aggregate = way
     workers = client.cluster_spec.num_tasks("worker")
     hooks = []
     with tf.device(tf.train.replica_device_setter(
@@ -58,14 +58,15 @@ def work(client, way):
     with tf.train.MonitoredTrainingSession(
         client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=1
     ) as sess:
-        start = tf.sim.now()
+        end = tf.sim.now() + SECONDS
         follows = aggregate and not client.is_chief  # goes on until the chief ends
-        while not (sess.should_stop() or live.should_stop()) and (follows or tf.sim.now() < start + SECONDS):
+        while not sess.should_stop() and (follows or tf.sim.now() < end):
             began, (x, y) = tf.sim.now(), batches.next_batch(8)
             value, _ = sess.run([pulled, train], {images: x, labels: y})
             points.append((began, loss_of(value) if client.is_chief else 0.0))
-            if client.is_chief:
-                live(min(points[-1][1], 2.5), name, step=began - start)
+            client.report(min(points[-1][1], 2.5), step=began)
+            if client.should_stop():
+                break
     return points
 
 
@@ -80,7 +81,7 @@ card = tf.sim.Processor(
 
 
 def race(workers, spares, stragglers, network):
-    """Yields a picture that grows, at last one of all three. The mean of more gradients allows a larger rate."""
+    """Yields pictures of the three. The mean of more gradients allows a larger rate."""
     spares = min(spares, workers - 1)  # at least one gradient makes a step
     first = workers - spares
     ways = {
@@ -93,7 +94,7 @@ def race(workers, spares, stragglers, network):
         for name, way in ways.items():
             yield live
             run = tf.sim.race(
-                work, {name: (name, live, *way)}, workers=workers, gpus=1, gpu=card, network=network,
+                work, {name: way}, workers=workers, gpus=1, gpu=card, network=network, watch=live,
                 stragglers=tf.sim.lognormal(stragglers) if stragglers else None,
             )[name]  # fmt: skip
             lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(times), 2.5)
