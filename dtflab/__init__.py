@@ -17,8 +17,8 @@ Side pages: `client` (what a client checks and shows), `local` (the cluster of o
 session's graph and where its nodes are), `worker_session` (what a session has on a task), `frames` (loops), `runner`
 (the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
 (a step in hand), `transport` (the seam between tasks), `blocked` (what a step waits for), `standstill` (who could end a
-wait), `step_rendezvous` (what kernels see of the rendezvous), `pushing` (values that no consumer has to ask for),
-`watched_master` (reports its calls), `cell_edges, remembering` (arithmetic of shapes).
+wait), `metering` (how busy a task is), `step_rendezvous` (what kernels see of the rendezvous), `pushing` (values that
+no consumer has to ask for), `watched_master` (reports its calls), `cell_edges, remembering` (arithmetic of shapes).
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from dtflab.grading.sources import cell_metadata, student_version, without_lette
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+FOLDED = '<details style="margin-bottom:1em">'  # or the next paragraph looks like a part of it
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
@@ -52,6 +53,8 @@ def _notebook(text: str, name: str) -> Any:
     for number, cell in enumerate(document.cells):
         cell.id = f"{name.partition('_')[0]}-{number:02d}"
         cell.metadata.pop("lines_to_next_cell", None)  # jupytext's own layout notes
+        if cell.cell_type == "markdown":
+            cell.source = cell.source.replace("<details>", FOLDED)
     document.nbformat, document.nbformat_minor = 4, 5
     return document
 

@@ -16,6 +16,7 @@ from dtflab.__main__ import main
 from dtflab.notebook.chaos_cell import ChaosMagics
 from dtflab.notebook.cluster_magic import ClusterMagics
 from dtflab.notebook.magics import DtfMagics
+from dtflab.notebook.replay_magic import ReplayMagics
 from dtflab.notebook.state_magics import StateMagics
 from dtflab.notebook.task_cell import TaskMagics
 from tests import house
@@ -183,7 +184,7 @@ def test_every_script_with_options_is_a_command_here():
 
 
 def test_every_option_of_a_magic_is_listed_and_no_other():
-    kinds = (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics)
+    kinds = (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics, ReplayMagics)
     magics = {name: magic for kind in kinds for name, magic in vars(kind).items()}
     there = {
         found for name, magic in magics.items() if hasattr(magic, "parser") for found in options(magic.parser, name)

@@ -62,6 +62,7 @@ class OpError(Exception):
     device: str | None = None
     line: tuple[Any, int] | None = None
     report: str | None = None  # the allocator's dump, if memory was full
+    exhausted: Any = None  # and what it held, machine.bfc_allocator.Exhausted
 
     def __init_subclass__(cls, code: int | None = None) -> None:
         if code is not None:

@@ -21,10 +21,10 @@ that it need not copy).
 What they carry: `tensor_codec` (tensors), `variant_codec` (lists and optional values), `tensor_response` (the answer to
 a RecvTensor, a pushed tensor), `status` (errors).
 For programs: `clients` (a program of each task), `allocation` (GPUs handed out), `resources_held` (who holds which
-variable or queue), `views` (what a task reports of itself), `stepping` (stepping through a step in another process),
-`held_graphs` (the parts of such a step at other tasks).
+variable or queue), `views` (what a task reports of itself), `vitals` (how it is), `stepping` (stepping through a step
+in another process), `held_graphs` (the parts of such a step at other tasks).
 Faults on purpose: `chaos` (when they begin and end), `chaos_options` (in which words), `faults` (what a task does under
-them), `chaos_trace` (a step's trace shows them).
+them), `chaos_trace` (a step's trace shows them), `replay` (a run is computed again with another choice).
 
 Design: docs/design/cluster.md
 """

@@ -292,15 +292,19 @@ class ResourceManager:
         with self._lock:
             return [
                 Reserving(
-                    request.holder, str(request),
-                    tuple(dict.fromkeys(
-                        allocation.holder
-                        for device in self._devices.values() if request.fits(device, empty=True)
-                        for allocation, _ in device.promised
-                    )),
+                    request.holder,
+                    str(request),
+                    tuple(
+                        dict.fromkeys(
+                            allocation.holder
+                            for device in self._devices.values()
+                            if request.fits(device, empty=True)
+                            for allocation, _ in device.promised
+                        )
+                    ),
                 )
                 for request, _, _ in self._waiting
-            ]  # fmt: skip
+            ]
 
     def _refusal(self, request: Request, why: str, can_wait: bool = False) -> errors.OpError:
         hint = "Ask for less memory or fewer GPUs, or start a cluster with more (gpus=…, gpu_memory=…)."

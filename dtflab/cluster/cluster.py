@@ -28,7 +28,7 @@ from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.attached import AttachedTask, AwaitedTask, await_all
 from dtflab.cluster.clients import Client, Clients, RunWatch
-from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.cluster_spec import ClusterSpec, members
 from dtflab.cluster.engines import InProcessTask, Options, RunningTask, Setup, engine_for
 from dtflab.cluster.hosts_of_tasks import Homes, Visible
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable
@@ -118,9 +118,8 @@ class Cluster:
         seed: int | None = None,
         **jobs: Any,
     ) -> None:
-        options = {
-            "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
-        }  # fmt: skip
+        self._given = {name: value for name, value in locals().items() if name != "self"}
+        options = {"cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed}
         check_options(clock, engine, listen, options)
         self.engine = engine
         self._engine = engine_for(engine, Options(listen, client, insecure, allow_files, timeout))
@@ -136,9 +135,14 @@ class Cluster:
         if gpus is None and gpu is not None and clock == "virtual":
             gpus = 1
         self._homes = Homes(
-            self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
-            clock == "virtual", self._engine.shares_cards,
-        )  # fmt: skip
+            self.spec,
+            self.name,
+            addresses.counted(jobs),
+            _cards(gpus, name_of_gpu(gpu), gpu_memory),
+            visible_devices,
+            clock == "virtual",
+            self._engine.shares_cards,
+        )
         self._setup = Setup(self.spec, config, self.credentials, self._homes, self.clock)
         self._timeout = timeout
         self._manager = ResourceManager(self._capacities, self.clock)
@@ -224,9 +228,16 @@ class Cluster:
         return Clients(self, worker_fn, job, watch).run(grace)
 
     def allocate(
-        self, gpus: int = 1, memory: int | str | None = None, on: str = "", *, holder: str = "",
-        container: str | None = None, wait: bool = False, timeout: float | None = None,
-    ) -> Allocation:  # fmt: skip
+        self,
+        gpus: int = 1,
+        memory: int | str | None = None,
+        on: str = "",
+        *,
+        holder: str = "",
+        container: str | None = None,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> Allocation:
         """GPUs that nobody else was promised: a device, or a device function, for `tf.device`.
 
             with cluster.allocate(gpus=1, memory="1GiB") as gpu, tf.device(gpu):
@@ -325,6 +336,20 @@ class Cluster:
         """End one task at once, as a crash would."""
         self.task(job, index).kill()
         self._manager.look_again()
+
+    def fresh_copy(self) -> Cluster:
+        """In virtual time, another cluster of such tasks on such hardware, in which nothing has happened yet.
+
+        Its virtual time begins at 0. ValueError in real time.
+        """
+        self._virtual("fresh_copy")
+        given, name = dict(self._given), f"cluster{next(_numbers)}"
+        jobs, spec = given.pop("jobs"), given.pop("spec")
+        if addresses.counted(jobs) != {*self.spec.jobs}:  # an address can't be taken twice
+            jobs, spec = {}, {job: {} for job in self.spec.jobs}
+            for job, index, address in members(self.spec):
+                spec[job][index] = f".{name}:".join(address.rsplit(":", 1))
+        return Cluster(**given | jobs | {"spec": spec, "name": name})
 
     def restart(self, job: str | None = None, index: int = 0) -> None:
         """End one task, or all without a job, and restart it at the same address, without variables."""

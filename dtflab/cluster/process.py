@@ -126,6 +126,7 @@ class ProcessTask:
         self.target = f"grpc://{self.address}"
         self.log: deque[str] = deque(maxlen=1000)
         self._devices: list[Any] = []
+        self._stub: WorkerStub | None = None  # by which views are asked for
         definition = ServerDef(job_name=job, task_index=index, protocol="grpc", default_session_config=config)
         definition.cluster.CopyFrom(spec.as_cluster_def())
         self._ready = REAL.event()  # it serves, or has ended
@@ -243,13 +244,17 @@ class ProcessTask:
         """The rows of a view of the task (views.VIEWS), asked over the wire; none once it has ended."""
         if self.state != "running":
             return []
-        with self._asked() as stub:
-            return stub.view(name)
+        if self._stub is None:  # kept: a panel asks twice a second, and a new connection takes 8 ms
+            self._stub = self._new_stub()
+        return self._stub.view(name)
 
     def _asked(self) -> contextlib.closing[WorkerStub]:
+        return contextlib.closing(self._new_stub())
+
+    def _new_stub(self) -> WorkerStub:
         from dtflab.cluster.worker_stub import WorkerStub
 
-        return contextlib.closing(WorkerStub.at(self.name, self.address, self._credentials))
+        return WorkerStub.at(self.name, self.address, self._credentials)
 
     @property
     def pid(self) -> int:
@@ -298,6 +303,8 @@ class ProcessTask:
                 stub.set_faults(setting)
 
     def _close(self) -> None:
+        if self._stub is not None:
+            self._stub.close()
         self._reader.join()
         assert self._process.stdout is not None
         self._process.stdout.close()

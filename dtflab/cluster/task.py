@@ -13,7 +13,7 @@ import re
 import socket
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import listener
 from dtflab.machine.device_factory import make_devices
 from dtflab.machine.hosts import THIS_PROCESS, Home, end_program, this_home
+from dtflab.machine.meter import Meter
 from dtflab.runtime.master import Master
 from dtflab.runtime.runner import NewStep, Step
 from dtflab.runtime.worker import Worker
@@ -61,11 +62,14 @@ class MessageLog:
 
     def __init__(self) -> None:
         self._kept: deque[Kept] = deque(maxlen=10_000)
+        self.sent: Counter[str] = Counter()  # bytes of tensors, by the task that got them
 
     def on_message(self, message: Message) -> None:
         """Keep the message as a plain tuple, which the garbage collector does not track."""
         at, method, source, target, nbytes, detail, pushed = message
         self._kept.append((at, method, source, target, nbytes, detail, pushed))
+        if nbytes:
+            self.sent[source] += nbytes
 
     def kept(self) -> list[Kept]:
         """The messages as they were kept, which can travel."""
@@ -104,8 +108,9 @@ class Task:
         self.home = home or this_home(self.address, job)
         self.devices = make_devices(job, index, config, clock, self.home)
         self.faults = Faults(self.name, clock)
+        self.meter = Meter()
         for device in self.devices:
-            device.pace = self.faults.pace
+            device.pace, device.meter = self.faults.pace, self.meter
         virtual = isinstance(clock, VirtualClock)
         self.members = Members(self, self.name, spec)
         self.worker = (VirtualWorker if virtual else Worker)(self.name, self.devices, self.members.peer, self.join)

@@ -1,4 +1,5 @@
-"""Views of a task: its calls, waits, variables, queues and the calls that chaos has lost, as rows that can travel.
+"""Views of a task: its calls, waits, variables, queues, vital signs and the calls that chaos has lost, as rows that
+can travel.
 
 Stands for nothing in TensorFlow, whose servers do not report them.
 
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from dtflab.cluster import vitals
 from dtflab.cluster.resources_held import queues_on, variables_on
 from dtflab.runtime import standstill
 
@@ -50,6 +52,10 @@ def _members(task: Task) -> Sequence[object]:
     return list((task.members.addresses | {task.name: task.address}).items())
 
 
+def _vitals(task: Task) -> Sequence[object]:
+    return [vitals.of(task)]
+
+
 # The name of each, which is also that of its method on the wire.
 VIEWS: Mapping[str, View] = MappingProxyType(
     {
@@ -60,5 +66,6 @@ VIEWS: Mapping[str, View] = MappingProxyType(
         "Queues": _queues,
         "Members": _members,
         "Lost": _lost,
+        "Vitals": _vitals,
     }
 )

@@ -14,15 +14,17 @@ Rules: sizes are multiples of 256 bytes. Two free chunks are never neighbours. W
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MIN_ALLOCATION = 256
 BINS = 21
 _MOST_WASTE = 128 << 20  # a chunk that is larger than asked for by this much is split
 _FIRST_REGION = 2 << 20  # with allow_growth
 _BACKPEDAL = 0.9
+_LAST = 200  # allocations and deallocations that are remembered
 _NONE = 2**64 - 1  # how TensorFlow prints that there is no next chunk
 _PICTURE_WIDTH = 100
 
@@ -39,6 +41,34 @@ class OutOfMemory(Exception):
         self.waste = sum(chunk.size - chunk.requested for chunk in allocator.chunks() if chunk.in_use)
         self.refused = allocator.refused
         self.report = allocator.report(nbytes)
+        held = tuple(Block.of(chunk) for chunk in allocator.chunks() if chunk.in_use)
+        self.exhausted = Exhausted(
+            allocator.name, nbytes, allocator.limit, tuple(allocator.regions), held, tuple(allocator.last)
+        )
+
+
+class Block(NamedTuple):
+    """A part of a device's memory in use, and `what` it was taken for, a machine.memory.Buffer."""
+
+    address: int
+    size: int
+    what: Any
+
+    @staticmethod
+    def of(chunk: Chunk) -> Block:
+        """The block that a chunk in use is."""
+        return Block(chunk.address, chunk.size, chunk.what)
+
+
+class Exhausted(NamedTuple):
+    """An allocator that could not give `wanted` bytes: its blocks, and the last ones that were taken or given back."""
+
+    allocator: str
+    wanted: int
+    limit: int
+    regions: tuple[tuple[int, int], ...]  # address and size
+    held: tuple[Block, ...]
+    last: tuple[tuple[bool, Block], ...]  # True: taken; the newest comes last
 
 
 @dataclass
@@ -105,7 +135,8 @@ class BFCAllocator:
         self._allow_growth = allow_growth
         self._next_region = rounded(min(limit, _FIRST_REGION) if allow_growth else limit)
         self._chunks: dict[int, Chunk] = {}  # by address
-        self._regions: list[tuple[int, int]] = []  # (address, size)
+        self.regions: list[tuple[int, int]] = []  # (address, size)
+        self.last: deque[tuple[bool, Block]] = deque(maxlen=_LAST)  # of allocations (True) and deallocations
         self._bins: list[list[tuple[int, int]]] = [[] for _ in range(BINS)]  # free chunks as (size, address)
         self._unused_handles: list[int] = []
         self._actions = 0
@@ -124,12 +155,13 @@ class BFCAllocator:
             self._split(chunk, size)
         chunk.in_use, chunk.requested, chunk.what = True, nbytes, what
         self._act(chunk)
+        self.last.append((True, Block.of(chunk)))
         self.stats.allocated(chunk.size)
         return chunk.address
 
     def begin(self) -> None:
         """Take the memory off the card now, unless it is to grow. If the card says no, the first tensor asks again."""
-        if not self._allow_growth and not self._regions:
+        if not self._allow_growth and not self.regions:
             self._extend(MIN_ALLOCATION)
 
     def deallocate(self, address: int) -> None:
@@ -137,6 +169,7 @@ class BFCAllocator:
         chunk = self._chunks.get(address)
         if chunk is None or not chunk.in_use:
             raise ValueError(f"Nothing is allocated at {address:#x} in {self.name}.")
+        self.last.append((False, Block.of(chunk)))
         chunk.in_use, chunk.what = False, None
         self._act(chunk)
         self.stats.bytes_in_use -= chunk.size
@@ -164,7 +197,7 @@ class BFCAllocator:
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, region by region, in order of address."""
-        for address, _ in self._regions:
+        for address, _ in self.regions:
             chunk: Chunk | None = self._chunks[address]
             while chunk is not None:
                 yield chunk
@@ -191,7 +224,7 @@ class BFCAllocator:
         self.refused = 0
         if not doubled:
             self._next_region *= 2
-        self._regions.append((self.stats.pool_bytes, nbytes))
+        self.regions.append((self.stats.pool_bytes, nbytes))
         self._put_in(self._new_chunk(self.stats.pool_bytes, nbytes))
         self.stats.pool_bytes += nbytes
         self.stats.peak_pool_bytes = self.stats.pool_bytes
@@ -252,7 +285,7 @@ class BFCAllocator:
         lines += [_with_neighbours(self._chunks[address]) for _, address in self._bins[own]]
         for chunk in self.chunks():
             if chunk.prev is None:
-                lines.append(f"Next region of size {dict(self._regions)[chunk.address]}")
+                lines.append(f"Next region of size {dict(self.regions)[chunk.address]}")
             lines.append(_chunk_line(chunk))
         lines += self._summary()
         return "\n".join([*lines, "Stats: ", self.stats.debug_string(), self.picture()])

@@ -19,6 +19,7 @@ from dtflab.files.env import DEFAULT
 from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.machine.clock import REAL, Clock, Pool
+from dtflab.machine.meter import Meter
 from dtflab.machine.pace import USUAL
 from dtflab.machine.pools import IntraOpPool, inter_op_threads, intra_op_threads
 from dtflab.ops.blas import on_one_thread
@@ -45,6 +46,7 @@ class Device:
         self.memory_limit = memory_limit
         self.clock = clock
         self.pace = USUAL
+        self.meter = Meter()  # that of its task, if it has one
         self.xp = np
         self.resources = ResourceMgr()
         self.env = DEFAULT  # or what a server lets steps open

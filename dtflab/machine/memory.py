@@ -202,7 +202,7 @@ class DeviceMemory:
             self.usage() if self._buffers else "",
         ]
         error = errors.ResourceExhaustedError.of("\n".join(filter(None, lines)))
-        error.report = full.report
+        error.report, error.exhausted = full.report, full.exhausted
         return error
 
 

@@ -4,10 +4,11 @@
 `notebook.explore` shows a picture below sliders.
 
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
-cell for one task), `chaos_cell` (a cell in which tasks fail), `panel` (a cluster with buttons), `cluster_view` (the
-cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images` (the first examples
-of a data set); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options
-of %dtf_cluster), `tracebacks` (short errors).
+cell for one task), `chaos_cell` (a cell in which tasks fail), `replay_magic` (a run in virtual time and its forks),
+`panel` (a cluster with buttons), `cluster_live` (its tasks now), `cluster_view` (the cluster as a table), `explorer`
+(sliders above a picture), `export` (a notebook as a page), `images` (the first examples of a data set), `error_view`
+(an error that was caught); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line),
+`hardware` (options of %dtf_cluster), `tracebacks` (short errors).
 
 Design: docs/design/notebook.md
 """
@@ -29,14 +30,17 @@ _STEPS = ("dtflab.runtime.steps", "Steps"), ("dtflab.runtime.steps", "Record")
 
 def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
+    from dtflab.base.errors import OpError
     from dtflab.cluster.cluster import Cluster
     from dtflab.notebook import tracebacks
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
+    from dtflab.notebook.error_view import error_html, error_text
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
-    from dtflab.notebook.panel import refresh_all, show
+    from dtflab.notebook.panel import begin_cell, refresh_all, show
+    from dtflab.notebook.replay_magic import ReplayMagics
     from dtflab.notebook.state_magics import StateMagics
     from dtflab.notebook.task_cell import TaskMagics
     from dtflab.viz.steps import record_html, steps_html
@@ -45,26 +49,31 @@ def load(ipython: Any) -> None:
         return
     clusters = ClusterMagics(ipython)
     lines = DtfMagics(ipython, clusters.clusters)
-    others = StateMagics(ipython, lines), TaskMagics(ipython, lines), ChaosMagics(ipython, lines)
+    others = (kind(ipython, lines) for kind in (StateMagics, TaskMagics, ChaosMagics, ReplayMagics))
     ipython.register_magics(clusters, lines, *others)
     ipython.Completer.custom_matchers.append(complete)
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
     html = ipython.display_formatter.formatters["text/html"]
     for kind, form in zip((_DATASET, *_STEPS), (dataset_html, steps_html, record_html), strict=True):
         html.for_type_by_name(*kind, form)
+    html.for_type(OpError, error_html)
+    ipython.display_formatter.formatters["text/plain"].for_type(OpError, error_text)
+    ipython.events.register("pre_run_cell", begin_cell)
     ipython.events.register("post_run_cell", refresh_all)
     tracebacks.load(ipython)
 
 
 def unload(ipython: Any) -> None:
     """Stop all clusters and the step under way of this kernel, and take the magics away."""
+    from dtflab.base.errors import OpError
     from dtflab.cluster.cluster import Cluster, stop_all
     from dtflab.notebook import tracebacks
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
     from dtflab.notebook.magics import DtfMagics
-    from dtflab.notebook.panel import refresh_all
+    from dtflab.notebook.panel import begin_cell, refresh_all
+    from dtflab.notebook.replay_magic import ReplayMagics
     from dtflab.notebook.state_magics import StateMagics
     from dtflab.notebook.task_cell import TaskMagics
 
@@ -72,14 +81,15 @@ def unload(ipython: Any) -> None:
         return
     stop_all()
     refresh_all()
+    ipython.events.unregister("pre_run_cell", begin_cell)
     ipython.events.unregister("post_run_cell", refresh_all)
     tracebacks.unload(ipython)
     ipython.Completer.custom_matchers.remove(complete)
-    for name in ("ClusterMagics", "StateMagics", "ChaosMagics"):
+    for name in ("ClusterMagics", "StateMagics", "ChaosMagics", "ReplayMagics"):
         ipython.magics_manager.registry.pop(name)
     ipython.magics_manager.registry.pop("DtfMagics").close_steps()
     ipython.magics_manager.registry.pop("TaskMagics").close_sessions()
-    for magics in (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics):
+    for magics in (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics, ReplayMagics):
         for sort, names in magics.magics.items():
             for name in names:
                 ipython.magics_manager.magics[sort].pop(name, None)
@@ -87,6 +97,8 @@ def unload(ipython: Any) -> None:
     html = ipython.display_formatter.formatters["text/html"]
     for kind in (_DATASET, *_STEPS):
         html.pop(".".join(kind), None)
+    html.pop(OpError, None)
+    ipython.display_formatter.formatters["text/plain"].pop(OpError, None)
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import ENGINES
 from dtflab.notebook import hardware
 from dtflab.notebook.arguments import Values, argument, check, magic, words
+from dtflab.notebook.panel import show_now
 
 _EXAMPLE = hardware.EXAMPLE
 _ATTACH = "%dtf_cluster attach localhost:2222"
@@ -105,7 +106,10 @@ class ClusterMagics(Magics):
         check("--engine", args.engine, _ENGINES, f"{_EXAMPLE} --engine process")
         if args.addresses and args.verb != "attach":
             raise UsageError(f"{args.verb} takes no addresses: {' '.join(args.addresses)!r}. For example: {_EXAMPLE}")
-        return getattr(self, f"_{args.verb}")(args)
+        cluster = getattr(self, f"_{args.verb}")(args)
+        if cluster is not None:
+            show_now(cluster)
+        return cluster
 
     def _attach(self, args: Any) -> Cluster:
         addresses = [address for text in args.addresses for address in text.split(",") if address]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import html
 import weakref
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple, TypeVar
 
 from dtflab.base import errors
 from dtflab.cluster import inprocess
@@ -23,16 +25,15 @@ _WHERE = {
     "dask": "each in a process of its own on a worker of a Dask cluster",
     "attached": "started elsewhere",
 }
+_ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5"
 _CELL = "text-align:left;padding:3px 16px 3px 0;white-space:nowrap"
 _BADGE = (
     "display:inline-block;min-width:20px;padding:0 3px;margin-right:6px;border-radius:4px;text-align:center;"
     "font-size:11px;font-weight:600"
 )
-# A notebook that is opened again has no buttons below the table: hide the error that JupyterLab shows in their place.
-_STYLE = (
-    "<style>.jp-OutputArea-child:has(.dtf-cluster)+.jp-OutputArea-child>.jupyter-widgets:not(:has(*))"
-    "{display:none}</style>"
-)
+FOLD = 8  # tasks of a job that are alike, from which on they are one line
+T = TypeVar("T")
+_HEAD = "".join(f'<th style="{_CELL}">{name}</th>' for name in ("task", "devices", "address", "state"))
 _devices: weakref.WeakKeyDictionary[Cluster, dict[str, str]] = weakref.WeakKeyDictionary()
 
 
@@ -76,29 +77,61 @@ def text(cluster: Cluster) -> str:
     found = rows(cluster)
     widths = [max(len(row[i]) for row in found) for i in range(len(Row._fields))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in found)
-    return "\n".join([_title(cluster), *(f"  {line}" for line in [*lines, *cluster.commands()])])
+    return "\n".join([title(cluster), *(f"  {line}" for line in [*lines, *cluster.commands()])])
 
 
 def table(cluster: Cluster) -> str:
-    """The table as HTML that needs no script; its colours follow the theme."""
-    head = "".join(f'<th style="{_CELL}">{title}</th>' for title in ("task", "devices", "address", "state"))
-    name, _, rest = html.escape(_title(cluster)).partition(": ")
+    """The table as HTML that needs no script; its colours follow the theme. Tasks of a job that are alike fold."""
+    name, _, rest = html.escape(title(cluster)).partition(": ")
     found = rows(cluster)
     with together(row.task for row in found):
-        body = "".join(map(_table_row, found))
+        body = "".join(_part(group) for group in alike(found, lambda row: (_job(row), row.devices, row.state)))
+    inside = f"<thead><tr>{_HEAD}</tr></thead><tbody>{body}</tbody>"
+    tasks = f'<table style="border-collapse:collapse;margin:6px 0">{inside}</table>'
     commands = "".join(f"<div>{html.escape(line)}</div>" for line in cluster.commands())
-    return (
-        '<div class="dtf-cluster" style="color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5">'
-        f'{_STYLE}<b>{name}</b>: {rest}<table style="border-collapse:collapse;margin:6px 0">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{commands}</div>"
-    )
+    return f'<div class="dtf-cluster" style="{_ROOT}"><b>{name}</b>: {rest}{tasks}{commands}</div>'
 
 
-def _title(cluster: Cluster) -> str:
+def title(cluster: Cluster) -> str:
+    """The name of a cluster, and what it is."""
     count = len(cluster.tasks)
     tasks = "1 task" if count == 1 else f"{count} tasks"
     where = _WHERE.get(cluster.engine, cluster.engine) if cluster.world is None else cluster.how
     return f"{cluster.name}: {tasks}, {where}"
+
+
+def alike(rows: Iterable[T], kind: Callable[[T], object]) -> list[list[T]]:
+    """The rows in groups: those of a kind, if they are `FOLD` or more, else each by itself; in order of the first."""
+    kinds: dict[object, list[T]] = {}
+    for row in rows:
+        kinds.setdefault(kind(row), []).append(row)
+    return [part for group in kinds.values() for part in ([group] if len(group) >= FOLD else [[row] for row in group])]
+
+
+def numbers(tasks: Sequence[str]) -> str:
+    """The numbers of tasks of one job, given names that end in them: 0–199; 0–2, 5, 7–9."""
+    found = sorted(int(task.rpartition(":")[2]) for task in tasks)
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(found), lambda pair: pair[1] - pair[0])]
+    texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return ", ".join(texts[:4]) + ", …" * (len(texts) > 4)
+
+
+def _job(row: Row) -> str:
+    return row.task.rpartition("/task:")[0]
+
+
+def _part(group: Sequence[Row]) -> str:
+    """A row, or one that opens to show those that are alike."""
+    lines = "".join(map(_table_row, group))
+    if len(group) == 1:
+        return lines
+    first = group[0]
+    tasks = f"{_job(first)}/task:{numbers([row.task for row in group])}"
+    words = html.escape(f"{tasks}: {len(group)} tasks, {first.state}, each with {first.devices or 'no known device'}")
+    return (
+        f'<tr><td colspan="4" style="{_CELL}"><details><summary>{words}</summary>'
+        f'<table style="border-collapse:collapse">{lines}</table></details></td></tr>'
+    )
 
 
 def _table_row(row: Row) -> str:

@@ -37,9 +37,10 @@ _TRACED = argument(
 _FEED = argument("--feed", help="feed_dict for that run, a Python expression")
 _SESSION = argument("--session", help="the session, a Python expression; else the default or the newest one")
 _COLOR_BY = argument(
-    "--color-by", help="device (default), job, time (how long each op takes) or phase of training",
+    "--color-by",
+    help="device (default), job, time (how long each op takes) or phase of training",
     values=lambda _: WAYS,
-)  # fmt: skip
+)
 
 
 def cluster_names(magics: Any) -> list[str]:
@@ -191,9 +192,12 @@ class DtfMagics(Magics):
 
     @magic
     @argument(
-        "question", nargs="?", default="", help="placement/q1, or q1; else those whose answers are in the notebook",
+        "question",
+        nargs="?",
+        default="",
+        help="placement/q1, or q1; else those whose answers are in the notebook",
         values=lambda _: [question.id for question in all_questions()],
-    )  # fmt: skip
+    )
     @argument("--all", action="store_true", help="every question of the course")
     @argument("--hint", action="store_true", help="a hint in place of the mark; each time the next one")
     @line_magic
@@ -220,9 +224,10 @@ class DtfMagics(Magics):
 
     @magic
     @argument(
-        "question", help="placement/q3: one that has letters to choose from",
+        "question",
+        help="placement/q3: one that has letters to choose from",
         values=lambda _: [question.id for question in choices.with_choices()],
-    )  # fmt: skip
+    )
     @argument("letters", nargs="*", help="those that are right, as CE, c e or C,E")
     @line_magic
     def dtf_predict(self, line: str) -> choices.Prediction:

@@ -56,7 +56,7 @@ def op_error(error: BaseException, node: Node, device: str) -> errors.OpError:
     where = f"\n\t [[{{{{node {node.name}}}}}]] on {device}"
     if isinstance(error, errors.OpError):
         named = type(error)(error.node_def, error.op, error.message + where)
-        named.report = error.report
+        named.report, named.exhausted = error.report, error.exhausted
         return named
     if isinstance(error, MemoryError):
         return errors.ResourceExhaustedError.of(f"OOM when running {node.op}: {error}{where}")

@@ -35,9 +35,9 @@ from dtflab.machine.pools import Part, noted_parts
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP
 from dtflab.ops.cell import Cell
 from dtflab.ops.forwarding import reading
-from dtflab.ops.messages import op_error
 from dtflab.runtime import frames, remembering
 from dtflab.runtime.cell_edges import CellEdges, handing_on, hands_on
+from dtflab.runtime.metering import fail, metered
 from dtflab.runtime.rendezvous import DEAD
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ class Executor:
         """Put the sources of this partition into the step's queue."""
         if self.steps_until_costs:
             self._grow()
-        root = Iteration(self, step, ctx, None, 0)
+        is_metered = self.device.meter.is_on and self.device.meter.begins(step.step_id)
+        root = (MeteredIteration if is_metered else Iteration)(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
         step.multiplies |= self.multiplies
         step.careful |= not self.pace.is_usual
@@ -262,7 +263,7 @@ class Iteration:
                     if not pending[consumer]:
                         ready.append(consumer)
         except Exception as error:
-            self._fail(n, error)
+            fail(self, n, error)
         else:
             if self.frame is not None:
                 self.frame.settle()
@@ -375,7 +376,7 @@ class Iteration:
         error, value = answer.pop(), answer.pop()  # the other thread has the list, and no more
         self.in_flight -= 1
         if error is not None:
-            self._fail(n, error)
+            fail(self, n, error)
         if self.step.error is not None:
             return
         self.propagate(n, value)
@@ -444,11 +445,13 @@ class Iteration:
             node, device = self.executor.nodes[n], self.executor.device
             device.traced(self.step.trace, node, started, self.step.clock.now(), value, parts)
 
-    def _fail(self, n: int, error: Exception) -> None:
-        self.ready.clear()
-        if n < 0:  # not a node's fault but ours
-            raise error
-        self.step.fail(op_error(error, self.executor.nodes[n], self.executor.device.name + frames.place_of(self)))
+
+class MeteredIteration(Iteration):
+    """An Iteration of a task whose meter is on."""
+
+    __slots__ = ()
+    process = metered(Iteration.process)
+    _compute = metered(Iteration._compute)  # on a thread of a pool, perhaps
 
 
 def _the_one_that_came(first: Any, second: Any) -> Any:

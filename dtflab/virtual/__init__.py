@@ -7,8 +7,8 @@ Read `clock` (threads that take turns), `engine` (a heap of events), `world` (th
 `plan` (what nodes take of a processor), `step` (the executor's second runner), `wires` (messages on their way),
 `worker` (a worker whose messages take time), `chance` (all that is drawn, from one seed).
 Next to them: `guests` (threads of the program that went out), `deadlock` (all wait, and no event is left), `critical`
-(threads that may be stopped), `event_log` (what happened, line by line), `loads` (how busy processors and links have
-been).
+(threads that may be stopped), `event_log` (what happened, line by line), `recorded` (processors that note what waits
+for them), `loads` (how busy processors and links have been).
 
 Design: docs/design/virtual.md
 """

@@ -35,7 +35,7 @@ class Plan:
             for item, node in zip(executor.items, executor.nodes, strict=True)
         ]
         self.in_thread = [op_registry.get(node.op).calls_program for node in executor.nodes]
-        self._nodes = executor.nodes
+        self.nodes = executor.nodes
         self._many = [bool(item.mode & MANY_OUTPUTS) for item in executor.items]
         self._has_texts = [_has_texts(node) for node in executor.nodes]
         self._known: dict[tuple[Any, ...], float] = {}  # (node, shapes…) → seconds
@@ -57,7 +57,7 @@ class Plan:
         return found
 
     def _worked_out(self, n: int, args: Sequence[Any], outs: Sequence[Any]) -> float:
-        node = self._nodes[n]
+        node = self.nodes[n]
         ins = args[len(args) - len(node.inputs) :]  # a step's context may come first
         cost = costs.of_node(node, _sized(ins), _sized(outs[: len(node.output_types)]))
         return costs.seconds(cost, self.processor.hardware, costs.dtype_of(node))

@@ -24,7 +24,7 @@ from dtflab.runtime.runner import Step
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.critical import CRITICAL
 from dtflab.virtual.plan import Plan
-from dtflab.virtual.world import Lane
+from dtflab.virtual.world import Label, Lane
 
 if TYPE_CHECKING:
     from dtflab.machine.clock import Clock
@@ -169,7 +169,8 @@ class VirtualStep(Step):
         """Each task that has run a part of the step says so to the master."""
         for helper in self.helpers:
             self.expect()
-            self.world.wires.call(self.step_id, "RunGraph ended", helper, self.master, partial(self.post, _nothing))
+            came, lost = partial(self.post, _nothing), partial(self.post, self.fail)
+            self.world.wires.call(self.step_id, "RunGraph ended", helper, self.master, came, lost)
         self.helpers = []
 
 
@@ -185,6 +186,11 @@ class _Kernel:
         self._n = n
         self._value: Any = None
         self._error: Exception | None = None
+
+    @property
+    def label(self) -> Label:
+        """Which kernel it is."""
+        return Label(self._step.step_id, self._plan.nodes[self._n], self._plan.device)
 
     def begin(self) -> float:
         """The processor is free: compute, and say how many seconds that takes."""

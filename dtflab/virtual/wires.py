@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dtflab.base import errors
 from dtflab.hardware import topology
 from dtflab.hardware.cut_through import pass_link
 from dtflab.hardware.machines import Machines
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 CALL_BYTES = 200  # of a request or an answer without tensors
 
 Arrived = Callable[[], Any]
+Lost = Callable[[Exception], Any]
 
 
 class Wire:
@@ -52,6 +54,7 @@ class _Work:
     """A message's work for the cores of a host."""
 
     __slots__ = ("_seconds", "_then")
+    label = None
 
     def __init__(self, seconds: float, then: Arrived) -> None:
         self._seconds = seconds
@@ -75,6 +78,8 @@ class Wires:
         self._wires: dict[Link, Wire] = {}
         self._routes: dict[tuple[str, str], Route] = {}
         self._slowness: dict[str, float] = {}  # of links, by name
+        # Asked of each message, by step, what, source and target, when it is about to set out.
+        self.loses: Callable[[int, str, str, str], bool] | None = None
 
     @property
     def used(self) -> list[Wire]:
@@ -108,26 +113,33 @@ class Wires:
         for link, wire in self._wires.items():
             wire.bandwidth = link.bandwidth / self._slowness.get(link.name, 1.0)
 
-    def send(self, step: int, what: str, source: str, target: str, nbytes: int, arrived: Arrived) -> None:
-        """Let a step's message go from one device to another now, and call `arrived()` when it is there."""
+    def send(self, step: int, what: str, source: str, target: str, nbytes: int, arrived: Arrived, lost: Lost) -> None:
+        """Let a step's message go from one device to another now, and call `arrived()` when it is there.
+
+        If it is lost, `lost(error)` is called at once, as over a connection that breaks.
+        """
         route = self.route(source, target)
         if not route.wires:
             arrived()
             return
-        carry = partial(self._carry, route, step, what, source, target, nbytes, arrived)
+        carry = partial(self._carry, route, step, what, source, target, nbytes, arrived, lost)
         if route.sender is None:
             carry()
         else:
             route.sender.submit(_Work(route.cpu, carry))
 
-    def call(self, step: int, what: str, source: str, target: str, arrived: Arrived) -> None:
+    def call(self, step: int, what: str, source: str, target: str, arrived: Arrived, lost: Lost) -> None:
         """Let a request or an answer without tensors go from one task to another."""
-        self.send(step, what, f"{source}/device:CPU:0", f"{target}/device:CPU:0", CALL_BYTES, arrived)
+        self.send(step, what, f"{source}/device:CPU:0", f"{target}/device:CPU:0", CALL_BYTES, arrived, lost)
 
     def _carry(
-        self, route: Route, step: int, what: str, source: str, target: str, nbytes: int, arrived: Arrived
+        self, route: Route, step: int, what: str, source: str, target: str, nbytes: int, arrived: Arrived, lost: Lost
     ) -> None:
         now = start = end = self._engine.now
+        if self.loses is not None and self.loses(step, what, source, target):
+            self._log.add(now, now, step, f"lost: {what}", source, target, nbytes)
+            self._engine.at(now, lost, errors.UnavailableError.of(f"{what} from {source} to {target} was lost."))
+            return
         for wire in route.wires:
             seconds = nbytes / wire.bandwidth
             start, end, wire.free = pass_link(start, end, wire.free, seconds)

@@ -42,7 +42,7 @@ class VirtualWorker(Worker):
         step.helpers.append(self.task)
         step.expect()
         arrived = partial(step.post, self._begin, session, graph_handle, step)
-        step.world.wires.call(step.step_id, "RunGraph", step.master, self.task, arrived)
+        step.world.wires.call(step.step_id, "RunGraph", step.master, self.task, arrived, partial(step.post, step.fail))
 
     def _begin(self, session: str, graph_handle: str, step: VirtualStep) -> None:
         try:
@@ -88,9 +88,14 @@ class TimedRendezvous(StepRendezvous):
             if not wires.route(source, target).wires:
                 done(value, None)
                 return
-            wires.send(step.step_id, tensor, source, target, nbytes(value), arrived)
+            lost = partial(_lose, step, done)
+            wires.send(step.step_id, tensor, source, target, nbytes(value), arrived, lost)
 
         super().recv_async(key, frame_iter, made)
+
+
+def _lose(step: VirtualStep, done: Done, error: Exception) -> None:
+    step.receive(lambda: done(None, error))
 
 
 def _reporting(step: VirtualStep, key: str, done: Done) -> Done:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
 from dtflab.base.grouping import grouped
+from dtflab.graph.node import Node
 from dtflab.hardware.machines import SIMULATED, Machines, Place
 from dtflab.hardware.parts import Processor
 from dtflab.machine.node_stats import SLOT
@@ -25,8 +27,19 @@ from dtflab.virtual.plan import Plan
 from dtflab.virtual.wires import Wires
 
 
+class Label(NamedTuple):
+    """Which kernel it is: the node of a step, on a device by its full name."""
+
+    step: int
+    node: Node
+    device: str
+
+
 class Job(Protocol):
-    """Something that a processor does."""
+    """Something that a processor does. `label` says which kernel it is; None for work with a message."""
+
+    @property
+    def label(self) -> Label | None: ...
 
     def begin(self) -> float:
         """Start a kernel whose turn has come; returns the seconds that it takes."""
@@ -81,6 +94,8 @@ class Slots:
 class World:
     """The machines of a cluster in virtual time. `stragglers` says how steps vary, None: not at all."""
 
+    make_slots: Callable[[Engine, Processor, int], Slots] = Slots
+
     def __init__(
         self, clock: VirtualClock, machines: Machines, seed: int = 0, stragglers: Distribution | None = None
     ) -> None:
@@ -102,7 +117,7 @@ class World:
             hardware, _ = self.machines.processor(device)
             place = self.machines.place(device)
             if place not in self._slots:
-                self._slots[place] = Slots(self.engine, hardware, hardware.cores if place.card is None else 1)
+                self._slots[place] = self.make_slots(self.engine, hardware, hardware.cores if place.card is None else 1)
             self._of_device[device] = self._slots[place]
         return self._of_device[device]
 

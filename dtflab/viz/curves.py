@@ -171,7 +171,7 @@ def _check_logarithmic(lowest: float) -> None:
 
 
 def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> None:
-    """Write each name next to the end of its line; where some would touch, further away, all after their markers."""
+    """Write each name next to the end of its line, further away where some would touch; of several, with a marker."""
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 
@@ -183,15 +183,15 @@ def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> 
     placed = _apart([float(height) for _, height in points], gap, high - gap / 2)
     heights = axes.transScale.inverted().transform([(point[0], height) for point, height in zip(points, placed)])[:, 1]
     shifted = axes.transData + ScaledTranslation(15 / _DOTS, 0, figure.dpi_scale_trans)
-    moved = any(abs(height - point[1]) > gap / 2 for height, point in zip(placed, points))
+    several = len(ends) > 1
     for i, (name, end) in enumerate(ends.items()):
         at = float(x[end]), heights[i]
-        if moved:
+        if several:
             figure.add_artist(Line2D(at[:1], at[1:], transform=shifted, linestyle="none", **_mark(i)))
         axes.annotate(
             name,
             xy=at,
-            xytext=((22 if moved else 10) * _POINT, 0),
+            xytext=((22 if several else 10) * _POINT, 0),
             textcoords="offset points",
             color=INK,
             fontsize=12 * _POINT,

@@ -7,23 +7,28 @@ the band stands what it consists of. Times of a simulated GPU are those of NumPy
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dtflab.base.errors import ResourceExhaustedError
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
+from dtflab.viz.allocations import allocations
 from dtflab.viz.data.graph_ops import Op, ops_of
 from dtflab.viz.data.usage import Held, Usage, read
 from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.columns import Numbers, columns
 from dtflab.viz.drawing.palette import Look, look, together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room, rules
+from dtflab.viz.drawing.style import MARGIN, room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import duration, memory_size, time_ticks
 
 _MOST_LAYERS = 7  # of single tensors; the smaller ones are one layer
 _MOST_TABLE_ROWS = 1000
+_MOST_LIVE = 5000  # tensors that a live picture has; of more there is the still
 _HEAD, _ROW, _LEAST_PLOT = 30.0, 18.0, 120.0
 _GAP = 14.0  # between bands
 _LEAST_SHARE = 0.001  # of the largest peak: a device with less is in the tables only
@@ -39,9 +44,13 @@ def memory(step: Any, *, graph: Any = None, width: float | None = None, title: s
     `step` is the RunMetadata (or its StepStats) that `session.run` filled, asked with
     `options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)`; TensorFlow's own will do. ValueError if it says
     nothing of memory. `graph` (by default the default graph) says for whom a tensor was kept: the last op that read
-    it.
+    it. Given the ResourceExhaustedError of a simulated GPU of this process instead, the picture is that of the card's
+    blocks when it was full, and of the allocations before.
     """
-    usages = read(step, _ops(graph))
+    if isinstance(step, ResourceExhaustedError):
+        return allocations(step, width=width)
+    ops = _ops(graph)
+    usages = read(step, ops)
     with together(usage.device for usage in usages):
         inner = room(width)
         bands: list[_Band] = []
@@ -52,11 +61,14 @@ def memory(step: Any, *, graph: Any = None, width: float | None = None, title: s
         for usage in usages:
             if usage.peak()[1] < largest * _LEAST_SHARE:
                 continue
-            bands.append(_Band(usage, look(usage.device), y, inner, first=y == top))
+            bands.append(_Band(usage, look(usage.device), y, inner, len(bands)))
             y += bands[-1].height + _GAP
         drawing = join([heading, *(part for band in bands for part in band.draw())])
         sentence = f"{title} of {_summary(usages)}. " + " ".join(map(_sentence, usages))
-        return Picture(drawing, (inner, y - _GAP), rules("memory"), sentence, _tables(usages), _text(usages))
+        few = sum(len(band.usage.tensors) for band in bands) <= _MOST_LIVE
+        live = functools.partial(_live, bands, {(op.name, op.op): op.line for op in ops}) if few else None
+        tables, text = _tables(usages), _text(usages)
+        return Picture(drawing, (inner, y - _GAP), rules("memory"), sentence, tables, text, live=live)
 
 
 def _ops(graph: Any) -> Sequence[Op]:
@@ -83,8 +95,8 @@ class _Piece(NamedTuple):
 class _Band:
     """One device: its plot and the list of what makes the peak."""
 
-    def __init__(self, usage: Usage, one: Look, y: float, width: float, first: bool) -> None:
-        self.usage, self.look, self.y, self.width, self.first = usage, one, y, width, first
+    def __init__(self, usage: Usage, one: Look, y: float, width: float, number: int) -> None:
+        self.usage, self.look, self.y, self.width, self.number = usage, one, y, width, number
         self.moment, self.most = usage.peak()
         self.listed = usage.held_at_peak()
         shown = self.listed[:_MOST_LAYERS]
@@ -101,6 +113,10 @@ class _Band:
         self.list_at = (self.right + 22, y + 19) if side_by_side else (_LEFT, self.bottom + 20)
         self.times = sorted({0.0, usage.total, *(moment for moment, _ in usage.changes)})
         self.pieces = list(self._stacked())
+
+    def number_of(self, held: Held) -> int:
+        """The number of a tensor in the list; 0 for a small one."""
+        return next((layer.number for layer in self.layers if layer.number and layer.tensors[0] is held), 0)
 
     def x(self, micros: float) -> float:
         return _LEFT + (self.right - _LEFT) * min(micros / self.usage.total, 1.0)
@@ -131,7 +147,7 @@ class _Band:
         for micros, text in time_ticks(self.usage.total, self.right - _LEFT):
             x = self.x(micros)
             yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD)}V{number(self.bottom)}", class_="grid")
-            if self.first:  # it has the times
+            if not self.number:  # the first one has the times
                 yield tag("text", text, x=x, y=self.y - 7, class_="s11 soft mid")
         step = _size_step(self.most)
         for nbytes in range(0, self.most + 1, step):
@@ -156,8 +172,8 @@ class _Band:
                 )
                 held = layer.tensors[0]
                 text = _tensor_text(held) if layer.number else plural(len(layer.tensors), "other tensor")
-                yield tag("path", tag("title", text), d=path, fill=self.look.colour.fill,
-                          fill_opacity=_shade(layer.number))  # fmt: skip
+                yield tag("path", tag("title", text), d=path, fill=self.look.colour.fill, class_="layer",
+                          fill_opacity=_shade(layer.number), data_block=f"{self.number}-{layer.number}")  # fmt: skip
         levels = [self.usage.before + taken for taken in _bytes_at(self.usage.tensors, self.times)]
         corners = zip(map(self.x, self.times), map(self.level, levels), strict=True)
         points = "".join(f"H{number(x)}V{number(y)}" for x, y in corners)
@@ -201,11 +217,10 @@ class _Band:
         shown = self.listed[:_MOST_LAYERS]
         for i, held in enumerate(shown, 1):
             y += _ROW
-            yield self._entry(x, y, i, held.bytes, _called(held, self.moment))
-            if held.until:
-                y += _UNTIL
-                text = shorten(f"for {readable(held.until)}", _LIST - 98, 11)
-                yield tag("text", text, x=x + 94, y=y, class_="s11 soft")
+            until = tag("text", shorten(f"for {readable(held.until)}", _LIST - 98, 11), x=x + 94, y=y + _UNTIL,
+                        class_="s11 soft")  # fmt: skip
+            yield self._entry(x, y, i, held.bytes, _called(held, self.moment), *([until] if held.until else []))
+            y += _UNTIL * bool(held.until)
         rest = self.listed[_MOST_LAYERS:]
         if rest:
             y += _ROW
@@ -216,10 +231,46 @@ class _Band:
             yield tag("path", d=hatch_path(x, y - 10, 12, 12, 5), class_="stripe")
             yield from _words(x, y, self.usage.before, "from before the step")
 
-    def _entry(self, x: float, y: float, i: int, nbytes: int, name: str) -> Markup:
-        box = tag("rect", x=x, y=y - 10, width=12, height=12, rx=2, fill=self.look.colour.fill, fill_opacity=_shade(i))
+    def _entry(self, x: float, y: float, i: int, nbytes: int, name: str, *below: Markup) -> Markup:
+        high = 16.0 + _UNTIL * len(below)
+        hit = tag("rect", x=x - 3, y=y - 12, width=_LIST - 4, height=high, rx=3, fill_opacity=0, class_="hit")
+        box = tag("rect", x=x, y=y - 10, width=12, height=12, rx=2, fill=self.look.colour.fill, fill_opacity=_shade(i),
+                  class_="kept")  # fmt: skip
         digit = [_digit(i, self.look, x + 6, y)] if i else []
-        return join([box, *digit, *_words(x, y, nbytes, name)])
+        parts = hit, box, *digit, *_words(x, y, nbytes, name), *below
+        return tag("g", *parts, class_="entry", data_block=f"{self.number}-{i}")
+
+
+def _live(bands: Sequence[_Band], lines: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    """The data of the view `memory`: every tensor of each band, with its number in the list."""
+    texts = Numbers()
+    first = bands[0]
+    return {
+        "view": "memory", "left": MARGIN + _LEFT, "right": MARGIN + first.right, "total": first.usage.total,
+        "bands": [
+            {
+                "device": band.look.label, "top": MARGIN + band.y + _HEAD, "bottom": MARGIN + band.bottom,
+                "before": band.usage.before, "peak": band.moment,
+                "tensors": columns(
+                    ("start", "end", "bytes", "number", "name", "card"),
+                    [
+                        (
+                            held.start, -1 if held.end is None else held.end, held.bytes, band.number_of(held),
+                            texts.of(readable(held.name)), texts.of(_card(held, lines.get((held.name, held.op), ""))),
+                        )
+                        for held in band.usage.tensors
+                    ],
+                ),
+            }
+            for band in bands
+        ],
+        "texts": texts.values,
+    }  # fmt: skip
+
+
+def _card(held: Held, line: str) -> str:
+    """A tensor as its card says it: op, shape, bytes, lifetime, and the line of the user's program that made the op."""
+    return _tensor_text(held) + (f"\n{line}" if line else "")
 
 
 def _digit(i: int, one: Look, x: float, y: float) -> Markup:

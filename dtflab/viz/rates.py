@@ -156,7 +156,8 @@ def _queue(found: Pipeline, history: QueueHistory, y: float, wide: float) -> Ite
     top = history.capacity or max(history.most, 1)
     yield tag("rect", x=left, y=y + 29, width=right - left, height=8, rx=4, class_="whole")
     if long := history.mean() / top * (right - left):
-        yield tag("rect", x=left, y=y + 29, width=long, height=8, rx=min(4, long / 2), fill=one.colour.fill)
+        yield tag("rect", x=left, y=y + 29, width=long, height=8, rx=min(4, long / 2), fill=one.colour.fill,
+                  stroke=one.colour.rim)  # fmt: skip
 
 
 _LEGEND = (

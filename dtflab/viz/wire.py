@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dtflab.base.events import Call
 from dtflab.base.text_table import plural, text_table
@@ -18,7 +18,7 @@ from dtflab.machine.watch import Watch
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import room, rules
+from dtflab.viz.drawing.style import MARGIN, room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration
 from dtflab.viz.layout.shapes import Point
@@ -28,6 +28,7 @@ MOST_ROWS = 60  # of arrows; the tables know more
 _MOST_TABLE_ROWS = 1000
 _ROW, _LEFT, _LEAST_COLUMN = 28.0, 66.0, 96.0
 _MOST_NAMES, _LEAST_NAME = 3, 12.0  # of tensors on one arrow; room for what is left of a long name: …
+_ASIDE = 30.0  # length of an arrow among those that share a column
 _OTHERS = "others"
 # Calls whose answers carry data; the others are answered at once.
 _ANSWERED = ("RecvTensor", "RunStep", "PartialRun", "PartialRunSetup", "CreateSession", "ExtendSession", "Reset")
@@ -51,7 +52,7 @@ def wire(seen: Watch | Sequence[Call], step: int | None = None, *, width: float 
         chart = _Chart(calls, numbers, room(width), title)
         sentence = f"{title}: {chart.summary()}. {_counts(calls)}."
         tables, text = _tables(calls, numbers), _text(calls, chart.summary())
-        return Picture(chart.drawing, chart.size, rules("wire"), sentence, tables, text)
+        return Picture(chart.drawing, chart.size, rules("wire"), sentence, tables, text, live=chart.live())
 
 
 def _step_numbers(calls: Sequence[Call]) -> dict[int, int]:
@@ -189,22 +190,44 @@ class _Chart:
         start = self.rows[0].at
         before = ""
         for i, row in enumerate(self.drawn):
-            moment = duration((row.at - start) * 1e6) if row.at > start else "0"
+            moment = _moment(row.at, start)
             if moment != before:
                 yield tag("text", moment, x=_LEFT - 12, y=self._y(i) + 4, class_="s11 soft end")
             before = moment
-            yield tag("g", tag("title", self._tooltip(row)), *self._arrow(row, self._y(i)))
+            hit = tag("rect", x=_LEFT - 8, y=self._y(i) - 18, width=self.width - _LEFT + 8, height=_ROW - 2, rx=3,
+                      fill_opacity=0, class_="hit")  # fmt: skip
+            title = tag("title", self._tooltip(row))
+            yield tag("g", title, hit, *self._arrow(row, self._y(i)), class_="message")
+
+    def live(self) -> dict[str, Any]:
+        """The data of the view `wire`: of each arrow its ends, what it says and what its card says."""
+        start = self.rows[0].at
+        messages = []
+        for i, row in enumerate(self.drawn):
+            source, ends = self._ends(row)
+            ways = [(end, source) for end in ends] if row.answer else [(source, end) for end in ends]
+            messages.append({
+                "ways": [[MARGIN + a, MARGIN + b] for a, b in ways], "y": MARGIN + self._y(i),
+                "colour": self._colour(row), "says": _says(row, start), "card": _card(row, start),
+            })  # fmt: skip
+        return {"view": "wire", "messages": messages, "before": "Nothing has been called yet."}
+
+    def _ends(self, row: _Arrow) -> tuple[float, list[float]]:
+        """Where the callers' end of an arrow is, and its other ends; among those that share a column, next to it."""
+        source = self._columns[row.calls[0].source]
+        ends = list(dict.fromkeys(self._columns[each.target] for each in row.calls))
+        return source, [source + _ASIDE] if ends == [source] else ends
+
+    def _colour(self, row: _Arrow) -> str:
+        call = row.calls[0]
+        return party(call.target if row.answer else call.source).colour.line
 
     def _arrow(self, row: _Arrow, y: float) -> Iterator[Markup]:
         """One line to the farthest end on each side, with a head at each participant that it reaches."""
         call = row.calls[0]
-        ends = dict.fromkeys(self._columns[each.target] for each in row.calls)
-        source = self._columns[call.source]
-        colour = party(call.target if row.answer else call.source).colour.line
+        source, ends = self._ends(row)
+        colour = self._colour(row)
         low, high = min(source, *ends), max(source, *ends)
-        if low == high:  # among those that share a column
-            high = low + 30
-            ends = {high: None}
         class_ = "call answer" if row.answer else "call"
         yield tag("path", d=f"M{number(low)} {number(y)}H{number(high)}", class_=class_, stroke=colour)
         for start in ends if row.answer else (source,):
@@ -213,7 +236,7 @@ class _Chart:
         for end in ends:
             tip, back = (source, end) if row.answer else (end, source)
             yield tag("path", d=arrow_head((tip, y), (back, y), 7), fill=colour)
-        aside = high == low + 30  # next to the last column there is no room
+        aside = ends == [source + _ASIDE]  # next to the last column there is no room
         bold = bool(row.answer and call.error)
         whole = low - 9 if aside else self.width - low - 9
         label = shorten(self._label(row, min(whole, max(high - low, self._gap) - 18)), whole, 11, bold)
@@ -259,12 +282,54 @@ def _sample(line: str, class_: str, tip: Point, back: Point) -> Markup:
 _WORK = tag("rect", x=10, y=0, width=8, height=18, class_="work", style="fill:var(--soft);stroke:var(--soft)")
 _LEGEND = (
     (_sample("M0 9H22", "call", (28, 9), (0, 9)), "a call"),
-    (_sample("M6 9H28", "call answer", (0, 9), (28, 9)), "its answer, with the data"),
+    (_sample("M6 9H28", "call answer", (0, 9), (28, 9)), "its answer: a tensor and its bytes"),
     (_WORK, "a master at work on a step"),
 )
 
 
 # -- words ---------------------------------------------------------------------------------------------------
+
+
+def _says(row: _Arrow, start: float) -> str:
+    """`At 1.2 ms, worker:0 asks ps:0: RecvTensor w.` An arrow in a sentence."""
+    call, times = row.calls[0], len(row.calls)
+    target = ", ".join(dict.fromkeys(party(each.target).label for each in row.calls))
+    source = party(call.source).label
+    names = [name for each in row.calls[:_MOST_NAMES] if (name := subject(each))]
+    about = f" {', '.join(dict.fromkeys(names))}" if names else ""
+    more = f" and {times - _MOST_NAMES} more" if names and times > _MOST_NAMES else ""
+    what = f"{call.method}{about}{more}{f', {times} calls' if times > 1 else ''}"
+    nbytes = sum(each.nbytes - each.sent if row.answer else each.sent for each in row.calls)
+    size = f", {byte_size(nbytes)}" if nbytes else ""
+    if not row.answer:
+        text = f"{source} asks {target}: {what}{size}"
+    elif call.pushed:
+        text = f"{target} pushes to {source}:{about}{more}{size}"
+    else:
+        took = duration(max(0.0, call.ended - call.at) * 1e6)
+        text = f"{target} answers {source} after {took}: {f'{call.error}, ' if call.error else ''}{what}{size}"
+    return f"At {_moment(row.at, start)}, {text}."
+
+
+def _card(row: _Arrow, start: float) -> list[str]:
+    """The card of an arrow: method, tensor, bytes and times of its first calls."""
+    lines = [_label_of(row)]
+    for call in row.calls[:_MOST_NAMES]:
+        way = f"{party(call.source).label} → {party(call.target).label}"
+        size = f", {byte_size(call.nbytes)}" if call.nbytes else ""
+        times = f"{_moment(call.at, start)} to {_moment(call.ended, start)}"
+        lines.append(
+            f"{_kind(call)} {subject(call)}\n  {way}{size}, {times}" + (f", {call.error}" if call.error else "")
+        )
+    return [*lines, *([f"… {len(row.calls) - _MOST_NAMES} more"] if len(row.calls) > _MOST_NAMES else [])]
+
+
+def _label_of(row: _Arrow) -> str:
+    return "A tensor that was pushed" if row.calls[0].pushed else "An answer" if row.answer else "A call"
+
+
+def _moment(at: float, start: float) -> str:
+    return duration((at - start) * 1e6) if at > start else "0"
 
 
 def _counts(calls: Sequence[Call]) -> str:

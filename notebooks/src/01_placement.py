@@ -9,7 +9,8 @@
 # - each **GPU**: a card with thousands of small arithmetic units and a memory of its own: `/gpu:0`, `/gpu:1`, …
 #
 # Your laptop probably has no GPU. So the next cell *simulates* two of them. They compute with NumPy, on your CPU, so
-# they are not fast. But they have the memory of a real card, and they keep the rules that TensorFlow has for real ones.
+# they are not fast. But they have the memory of a real card, and they keep the rules that TensorFlow has for real
+# ones.
 
 # %%
 import dtflab as tf
@@ -21,12 +22,13 @@ for device in tf.Session().list_devices():
     print(device.name, device.device_type)
 
 # %% [markdown]
-# The names are long because later there will be many computers. The end is what counts now: `CPU:0`, `GPU:0`, `GPU:1`.
+# The names are long because later there will be many computers. The end is what counts now: `CPU:0`, `GPU:0`,
+# `GPU:1`.
 #
 # ## One graph on three devices
 #
-# A TensorFlow program first describes a *graph* of operations, short: *ops*. Nothing is computed yet.
-# `with tf.device(…)` says where the ops that are made inside of it shall run, once they run.
+# A TensorFlow program first describes a *graph* of operations, *ops* for short. Nothing is computed yet.
+# `with tf.device(…)` says where the ops that are made inside it will run.
 
 # %%
 # Figure 12-1
@@ -48,15 +50,26 @@ sess = tf.Session()
 # that has to travel: a device can only use what is in its own memory. So `table` is copied to both GPUs, and two
 # products come back.
 #
-# *Which two boxes could run at the same time? Look at the arrows: what does each box wait for?* Then run the graph:
+# In the picture: point at `table`, and the ways of its tensor light up; point at an arrow, and it says how large the
+# tensor is.
+#
+# **Predict: which two boxes could run at the same time? Look at the arrows: what does each box wait for?** Then run
+# the graph:
 
 # %%
 # %dtf_timeline both
 
 # %% [markdown]
-# Time goes from left to right; each band is a device. `left` and `right` do not wait for each other, so both GPUs
-# compute at once. How long the bars are depends on your laptop, because the simulated cards share its cores. (A band
-# has rows for its threads; lesson 03 is about them.)
+# Time goes from left to right; each band is a device. (A band has rows for its threads; lesson 03 is about them.) In
+# the picture: click a bar, and a card says on which device it ran and which line of the program made it. Click an
+# empty place, and it says what the device waited for.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# `left` and `right` do not wait for each other, so both GPUs compute at once. How long the bars are depends on your
+# laptop, because the simulated cards share its cores.
+#
+# </details>
 #
 # This is what the whole course is about: *what runs where, what can run at once, and what must travel.*
 #
@@ -85,19 +98,23 @@ print("a × b =", sess.run(c))
 # %dtf_placement
 
 # %% [markdown]
-# `c` ran on `GPU:0`, although its inputs are on the CPU and had to travel there. `c.device` stays empty: it holds your
-# request, and you made none.
+# <details><summary><b>Show why</b></summary>
 #
-# The variable `a` is four ops: its initial value, the variable itself, the op that assigns, and the op that reads. They
-# all were made inside the block, so all are pinned.
+# `c` ran on `GPU:0`, although its inputs are on the CPU and had to travel there. `c.device` stays empty: it holds
+# your request, and you made none.
+#
+# The variable `a` is four ops: its initial value, the variable itself, the op that assigns, and the op that reads.
+# They all were made inside the block, so all are pinned.
+#
+# </details>
 #
 # ## Why is it there?
 #
-# The placer gives a reason for each op. Open *Data as a table* under the picture, move the mouse over a box, or ask:
+# The placer gives a reason for each op. Click a box in the picture, open *Data as a table* under it, or ask:
 
 # %%
-for name, reason in sess.placement_reasons().items():
-    print(f"{name:16} {reason}")
+reasons = sess.placement_reasons()
+tf.viz.table({"op": [*reasons], "why it is there": [*reasons.values()]})
 
 # %% [markdown]
 # This placer is called the *simple placer*, and simple it is. Its rules:
@@ -108,8 +125,8 @@ for name, reason in sess.placement_reasons().items():
 #    its value is needed, if that is one device.
 # 4. Anything else goes to the **default device**: the first GPU, or the CPU if there is no GPU.
 #
-# It does not look at sizes, at speeds, or at what travels. **Predict: how many ops will it put on `GPU:1` if you never
-# say `/gpu:1`?** The next cell makes 20 products, pins none, and counts.
+# It does not look at sizes, at speeds, or at what travels. **Predict: how many ops will it put on `GPU:1` if you
+# never say `/gpu:1`?** The next cell makes 20 products, pins none, and counts.
 
 # %%
 from collections import Counter
@@ -125,9 +142,13 @@ counts = Counter(node.device.rpartition("/device:")[2] for node in sess.placed_n
 print(f"GPU:0 has {counts['GPU:0']} ops, GPU:1 has {counts['GPU:1']}")
 
 # %% [markdown]
-# None; all 20 products with their 21 constants are on the first card. The second is idle until somebody pins ops to it:
-# placing well is mostly up to you. (There are cleverer placers, and you can write one: `tf.Session(placer=…)`,
+# <details><summary><b>Show why</b></summary>
+#
+# None; all 20 products with their 21 constants are on the first card. The second is idle until somebody pins ops to
+# it: placing well is mostly up to you. (There are cleverer placers, and you can write one: `tf.Session(placer=…)`,
 # `docs/placers.md`.)
+#
+# </details>
 #
 # ## The log
 #
@@ -154,11 +175,11 @@ print("a × b =", sess.run(c))
 #
 # ## Partial names, and blocks inside blocks
 #
-# The full name of a device has four parts: `/job:worker/replica:0/task:1/device:GPU:0`. `/gpu:0` is short for the last
-# one. A pin may leave out any part; the placer is then free to choose it. (Jobs and tasks are the subject of lesson 04;
-# here they only serve as parts of a name. The replica is 0 in all programs.)
+# The full name of a device has four parts: `/job:worker/replica:0/task:1/device:GPU:0`. `/gpu:0` is short for the
+# last one. A pin may leave out any part; the placer is then free to choose it. (Jobs and tasks are the subject of
+# lesson 04; here they only serve as parts of a name. The replica is 0 in all programs.)
 #
-# Blocks can stand inside of each other. **Predict the five lines that the next cell prints:**
+# Blocks can stand inside each other. **Predict the five pins that the next cell shows.**
 
 # %%
 tf.reset_default_graph()
@@ -173,23 +194,31 @@ with tf.device("/job:worker/task:1"):
     with tf.device("/job:ps"):
         other_job = tf.no_op(name="other_job")
 
-for op in (outer, filled, overridden, forgotten, other_job):
-    print(f"{op.name:11} {op.device!r}")
+ops = [outer, filled, overridden, forgotten, other_job]
+tf.viz.table(
+    {"op": [op.name for op in ops], "its pin": [repr(op.device) for op in ops]}
+)
 
 # %% [markdown]
-# Two rules explain all five lines:
+# <details><summary><b>Show why</b></summary>
+#
+# Two rules explain all five:
 #
 # - **The inner block wins** where both say something: `overridden` is on task 2 and on a CPU.
 # - **The outer block fills in** what the inner one leaves open: `filled` is in job `worker`, `other_job` still has
 #   task 1.
 #
-# `tf.device(None)` is the exception: it forgets everything outside of it.
+# `tf.device(None)` is the exception: it forgets everything outside it.
+#
+# </details>
 #
 # ## A function that decides
 #
 # A block may also hold a *function*. TensorFlow calls it for every op that is made inside, and pins the op to the
-# device that it returns. This one deals variables to the two GPUs in turn, like cards, and sends everything else to the
-# CPU. (The op of a variable has the type `VariableV2`; in old programs you may read `Variable`.)
+# device that it returns. This one deals variables to the two GPUs in turn, like cards, and sends everything else to
+# the CPU. (The op of a variable has the type `VariableV2`; in old programs you may read `Variable`.)
+#
+# **Predict: the function sends everything that is not a variable to the CPU. Which ops will be there?**
 
 # %%
 from itertools import cycle
@@ -214,9 +243,14 @@ sess = tf.Session()
 # %dtf_placement total
 
 # %% [markdown]
-# *The function sends everything that is not a variable to the CPU. So why is `weights0/read` on `GPU:0`?* Because a
-# variable is read where it is: the library asks for that itself, whatever the block around it says. Only `total`
-# followed the function.
+# In the picture: open a variable with a click, and click its `read`.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# Only `total` followed the function. So why is `weights0/read` on `GPU:0`? Because a variable is read where it is:
+# the library asks for that itself, whatever the block around it says.
+#
+# </details>
 #
 # ## Kernels: what a device is able to do
 #
@@ -232,8 +266,12 @@ tf.reset_default_graph()
 images = tf.placeholder(tf.float32, [None, 8, 8, 1], name="images")
 with tf.device("/gpu:0"):
     filters = tf.Variable(tf.random_normal([3, 3, 1, 4], seed=1), name="filters")
-    maps = tf.nn.relu(tf.nn.conv2d(images, filters, strides=[1, 1, 1, 1], padding="SAME"))
-    pooled = tf.nn.max_pool(maps, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
+    maps = tf.nn.relu(
+        tf.nn.conv2d(images, filters, strides=[1, 1, 1, 1], padding="SAME")
+    )
+    pooled = tf.nn.max_pool(
+        maps, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"
+    )
 with tf.device("/gpu:1"):
     weights = tf.Variable(tf.random_normal([64, 10], seed=2), name="weights")
     logits = tf.matmul(tf.reshape(pooled, [-1, 64]), weights)
@@ -244,22 +282,23 @@ sess = tf.Session()
 tf.viz.kernels([answer, steps], sess)
 
 # %% [markdown]
-# Read a row: a kind of op, and the devices that could run it. `steps` and `answer` have no pin, and no GPU has a kernel
-# for them; so the placer chose the CPU. (So rule 4 in full: the first GPU, *if the op has a GPU kernel*, else the CPU.)
+# Read a row: a kind of op, and the devices that could run it. `steps` and `answer` have no pin, and no GPU has a
+# kernel for them; so the placer chose the CPU. (So rule 4 in full: the first GPU, *if the op has a GPU kernel*, else
+# the CPU.)
 #
 # Read a column from top to bottom: a device, its kernels, the *library* that these kernels call, and the hardware at
 # the bottom.
 #
 # Here every library is NumPy, because the GPUs are simulated. With a real card and `pip install dtflab[gpu]`, the
 # library is CuPy, which uses **CUDA**: NVIDIA's platform (driver, compiler and libraries) for computing on its cards.
-# TensorFlow's own kernels call CUDA, too, and for networks **cuDNN**, a second library of NVIDIA, with convolutions and
-# pooling.
+# TensorFlow's own kernels call CUDA, too, and for networks **cuDNN**, a second library of NVIDIA, with convolutions
+# and pooling.
 #
 # ## Now break it
 #
 # Look at the row `VariableV2 int32`: no GPU has a kernel for a variable of type `int32`, the usual type of whole
-# numbers. **Predict: what happens if you pin one to a GPU all the same? And when: on the line that makes it, or when it
-# runs?**
+# numbers. **Predict: what happens if you pin one to a GPU all the same? And when: on the line that makes it, or when
+# it runs?**
 
 # %%
 tf.reset_default_graph()
@@ -271,20 +310,24 @@ sess = tf.Session()
 try:
     sess.run(i.initializer)
 except tf.errors.InvalidArgumentError as error:
-    print(error.message)
+    display(error)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Making it was fine: that is only a description. The *placer* refused, before anything ran. Its message has three
 # parts:
 #
 # 1. **What**: op `i`, the pin, and that no kernel fits.
-# 2. **The group**: the variable, its assign and its read must be on one device, so one device must have kernels for all
-#    three.
+# 2. **The group**: the variable, its assign and its read must be on one device, so one device must have kernels for
+#    all three.
 # 3. **The kernels** of the op that made it fail: on GPUs for many types, but not for `int32`. (`3` is a whole number,
 #    so the variable became `int32`.)
 #
-# And it says what to do: three cures. `3.0` in place of `3` is often the best one (the second is to pin `i` to the
-# CPU):
+# </details>
+#
+# The message also says what to do: three cures. `3.0` in place of `3` is often the best one (the second is to pin `i`
+# to the CPU):
 
 # %%
 tf.reset_default_graph()
@@ -310,26 +353,34 @@ with tf.device("/gpu:7"):
 
 sess = tf.Session(config=tf.ConfigProto(allow_soft_placement=True))
 sess.run([i.initializer, far])
-placed = {node.name: node.device.rpartition("device:")[2] for node in sess.placed_nodes([i, far])}
-for name in ("i", "far"):
-    print(f"{name:4} on {placed[name]}: {sess.placement_reasons()[name]}")
+placed = [node.device.rpartition("device:")[2] for node in sess.placed_nodes([i, far])]
+reasons = sess.placement_reasons()
+why = [reasons[name] for name in ("i", "far")]
+tf.viz.table({"op": ["i", "far"], "placed on": placed, "why": why})
 
 # %% [markdown]
-# Programs that should run on any computer use soft placement. It has a price: a typing error in a device name is not an
-# error any more, and the program is only slow. So look at the picture or at the log from time to time.
+# <details><summary><b>Show why</b></summary>
+#
+# `i` has no GPU kernel, so it is on the CPU. `far` has one, but there is no eighth card, so it goes to the best
+# device that there is: the first GPU.
+#
+# </details>
+#
+# Programs that should run on any computer use soft placement. It has a price: a typing error in a device name is no
+# longer an error, and the program is only slow. So look at the picture or at the log from time to time.
 #
 # ## Exercises
 #
 # - [exercises/ex01_pins](../exercises/ex01_pins.ipynb): you are the placer, for one op.
 # - [exercises/ex01_no_pins](../exercises/ex01_no_pins.ipynb): a program without any pin. Is everything on the first
 #   GPU?
-# - [exercises/ex01_reach](../exercises/ex01_reach.ipynb): which devices can use a variable that is pinned to a GPU, and
-#   what travels for it?
+# - [exercises/ex01_reach](../exercises/ex01_reach.ipynb): which devices can use a variable that is pinned to a GPU,
+#   and what travels for it?
 # - [exercises/ex01_placement](../exercises/ex01_placement.ipynb): a device function that is better than dealing
 #   variables like cards: it looks at their sizes.
 #
 # ## What you can do now
 #
-# - Pin ops with `tf.device`: by name, by a part of a name, by a function; and say what blocks inside of blocks mean.
+# - Pin ops with `tf.device`: by name, by a part of a name, by a function; and say what blocks inside blocks mean.
 # - Find out where each op was placed, and why: `%dtf_placement`, `sess.placement_reasons()`, `log_device_placement`.
 # - Tell what a kernel is, read the error when one is missing, and choose between three cures.

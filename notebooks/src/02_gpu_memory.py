@@ -1,11 +1,12 @@
 # %% [markdown]
 # # GPU memory
 #
-# **Two programs want to compute on the same card. Who gets how much of its memory? And what happens when it is full?**
+# **Two programs want to compute on the same card. Who gets how much of its memory? And what happens when it is
+# full?**
 #
 # A GPU can only compute on numbers that are in its own memory, and that memory is small: 4 GiB on the card of this
-# lesson, while the computer around it may have 64 GiB. Many programs that “do not work on the GPU” have simply run out
-# of it.
+# lesson, while the computer around it may have 64 GiB. Many programs that “do not work on the GPU” have simply run
+# out of it.
 #
 # We use a simulated computer with four cards: the numbers are kept in your laptop's memory, but each program gets as
 # much as it would on a real card.
@@ -18,20 +19,17 @@ tf.simulate_gpus(4)
 # %dtf_smi
 
 # %% [markdown]
-# `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is in
-# use, and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own. (Do
-# you see a line “Other programs on this computer”? Other notebooks of yours are still open. Each notebook simulates its
-# own computer, so you can leave them alone.)
+# `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is
+# in use, and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own.
+# (Do you see a line “Other programs on this computer”? Other notebooks of yours are still open. Each notebook
+# simulates its own computer, so you can leave them alone.)
 #
 # ## A program that needs eight bytes
 #
-# To have several programs, we need processes. The next cell writes a small program into a file, and a function that
-# starts it, as you would in a terminal. The program multiplies two numbers of 4 bytes each on `/gpu:0`, and then waits.
+# To have several programs, we need processes. This one multiplies two numbers of 4 bytes each on `/gpu:0`, and then
+# waits. It is written into a file, to be started as you would in a terminal.
 
 # %%
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -46,7 +44,7 @@ with tf.device("/gpu:0"):
     product = tf.constant(3.0) * tf.constant(4.0)
 
 with tf.Session(config=config) as sess:
-    gpus = [device for device in sess.list_devices() if device.device_type == "GPU"]
+    gpus = [each for each in sess.list_devices() if each.device_type == "GPU"]
     try:
         print("I see", len(gpus), "GPUs, and 3 x 4 =", sess.run(product))
     except tf.errors.ResourceExhaustedError as error:
@@ -55,21 +53,29 @@ with tf.Session(config=config) as sess:
     sys.stdin.read()  # until the notebook lets go
 """)
 
+# %% [markdown]
+# The next cell is folded away, since it is about processes, not about GPUs (a click on the three dots shows it).
+# `start()` starts the program and shows what it says; `stop(first)` ends one.
+
+# %% jupyter={"source_hidden": true}
+import os
+import subprocess
+import sys
+import textwrap
+
 
 def start(fraction=0.0, **environment):
     """Start the program; print what it says until it is ready or has failed."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dtflab", "run", str(program), str(fraction)],
         env={**os.environ, "DTFLAB_GPUS": "4", **environment},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    for line in iter(process.stdout.readline, ""):
-        if line == "ready\n":
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    for line in iter(process.stdout.readline, "ready\n"):
+        if not line:
             break
-        print(f"process {process.pid}: {line}", end="")
+        print(textwrap.fill(f"process {process.pid}: {line}", 95))
     return process
 
 
@@ -87,23 +93,32 @@ first = start()
 tf.viz.cards(tf.smi())
 
 # %% [markdown]
+# In the picture, the pale area is what a program **holds**: no other program can have it. Full colour is what its
+# tensors **use**; here that is too little to be seen.
+#
+# <details><summary><b>Show why</b></summary>
+#
 # It took nearly everything, of all four cards, for eight bytes on one of them!
 #
-# That is how TensorFlow works. Asking the driver for memory takes long, and a training step asks thousands of times. So
-# TensorFlow asks once, at its first tensor, for everything there is, on all cards that it sees. Then it hands the
+# That is how TensorFlow works. Asking the driver for memory takes long, and a training step asks thousands of times.
+# So TensorFlow asks once, at its first tensor, for everything there is, on all cards that it sees. Then it hands the
 # memory out to its tensors itself. The part of a program that does this is its *allocator*.
 #
-# In the picture, the pale area is what a program **holds**: no other program can have it. Full colour is what its
-# tensors **use**; here that is too little to be seen. Now a colleague starts a program on the same computer. **What
-# will happen?**
+# </details>
+#
+# Now a colleague starts a program on the same computer. **Predict: what will happen?**
 
 # %%
 second = start()
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Read the first line: `failed to allocate 3.66G … CUDA_ERROR_OUT_OF_MEMORY`. It is the line that people paste into
-# search engines. It does not mean that eight bytes were too much. It means that another program holds the card. dtflab
-# also says which one.
+# search engines. It does not mean that eight bytes were too much. It means that another program holds the card.
+# dtflab also says which one.
+#
+# </details>
 #
 # The memory comes back only when a program **ends**, in whatever way.
 
@@ -129,9 +144,13 @@ second = start(CUDA_VISIBLE_DEVICES="3,2")
 tf.viz.cards(tf.smi())
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Each sees two GPUs, and calls them `/gpu:0` and `/gpu:1`. The list `3,2` is in that order, so the second program's
 # `/gpu:0` is card 3: *Data as a table* shows on which cards there are tensors. (With an empty list,
 # `CUDA_VISIBLE_DEVICES=""`, a program sees no card at all, and leaves them to others.)
+#
+# </details>
 
 # %%
 stop(first, second)
@@ -149,12 +168,12 @@ second = start(0.4)
 tf.viz.cards(tf.smi())
 
 # %% [markdown]
-# Four GPUs for each program, and 1,677 MiB of each card. They share the arithmetic, too: while one computes, the other
-# one waits or both get slower. But neither stops the other.
+# Four GPUs for each program, and 1,677 MiB of each card. They share the arithmetic, too: while one computes, the
+# other waits, or both get slower. But neither stops the other.
 #
 # ### Now break it
 #
-# **A third program with 0.4 comes. What will it say? And what will happen to the other two?**
+# **Predict: a third program with 0.4 comes. What will it say? And what will happen to the other two?**
 
 # %%
 third = start(0.4)
@@ -162,10 +181,17 @@ tf.viz.card_history(tf.smi(), since=before)
 
 # %% [markdown]
 # This is the memory of one card, GPU 0: events from left to right, memory upwards. Each program is a band. The dashed
-# frame is what the third one wanted. It sticks out above the line, which is all that the card has: 3 × 0.4 is more than
-# 1. So the third program fails at its first tensor, and holds nothing. The others noticed nothing; first come, first
-# served. *Which fraction would still fit? The picture says how much is free; try it with `start(…)` in a
-# cell of your own, and end it with `stop(…)`.*
+# frame is what the third one wanted.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# The frame sticks out above the line, which is all that the card has: 3 × 0.4 is more than 1. So the third program
+# fails at its first tensor, and holds nothing. The others noticed nothing; first come, first served.
+#
+# </details>
+#
+# *Which fraction would still fit? The picture says how much is free; try it with `start(…)` in a cell of your own,
+# and end it with `stop(…)`.*
 
 # %%
 stop(first, second, third)
@@ -174,78 +200,94 @@ stop(first, second, third)
 # ## 3. Each program takes what it needs, when it needs it
 #
 # With `allow_growth` a program begins small and takes more when its tensors need more. That looks like the best way.
-# Let us measure it, in this notebook: six runs with tensors of 1, 64, 256, 128, 16 and 1 MiB. **Predict the two curves:
-# what the program holds after each run, and what its tensors used.**
+# Let us measure it, in this notebook: six runs with tensors of 1, 64, 256, 128, 16 and 1 MiB. **Predict the two
+# curves: what the program holds after each run, and what its tensors used.**
 
 # %%
-MIB = 2**20
 SIZES = [1, 64, 256, 128, 16, 1]
+
+
+def largest_of(mebibytes):
+    """An op that needs that many MiB: 2¹⁸ numbers of 4 bytes are 1 MiB."""
+    return tf.reduce_max(tf.fill([mebibytes, 2**18], 1.0))
+
 
 tf.simulate_gpus(1)
 tf.reset_default_graph()
 mebibytes = tf.placeholder(tf.int32, [], name="mebibytes")
 with tf.device("/gpu:0"):
-    largest = tf.reduce_max(tf.fill([mebibytes, 2**18], 1.0))  # 2¹⁸ numbers of 4 bytes are 1 MiB
+    largest = largest_of(mebibytes)
 
 config = tf.ConfigProto()
 config.gpu_options.allow_growth = True
 sess = tf.Session(config=config)
 
+# %%
 held = []
 for size in SIZES:
     sess.run(largest, {mebibytes: size})
     (us,) = tf.smi().hosts[0].processes
-    held.append(us.held / MIB)
+    held.append(us.held / 2**20)
 
-tf.viz.curve(
-    range(1, len(SIZES) + 1),
-    {"held by the program": held, "needed by the run": SIZES},
-    xlabel="run",
-    ylabel="MiB",
-)
+curves = {"held by the program": held, "needed by the run": SIZES}
+tf.viz.curve(range(1, 7), curves, xlabel="run", ylabel="MiB")
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # It grows, but **it never shrinks**: what a program has taken, it keeps until it ends. (The first run already holds
 # some 40 MiB, for 1 MiB of numbers: CUDA itself needs memory for every program that uses a card.)
 #
-# What about two programs that grow side by side? Ann and Bob share a card of 1 GiB. They take turns, and need this many
-# MiB:
+# </details>
+#
+# What about two programs that grow side by side? Ann and Bob share a card of 1 GiB. They take turns, and need this
+# many MiB:
 #
 # | run | 1 | 2 | 3 | 4 | 5 | 6 |
 # | --- | --- | --- | --- | --- | --- | --- |
 # | who | Ann | Bob | Ann | Bob | Ann | Bob |
 # | needs | 100 | 50 | 300 | 100 | 20 | 300 |
 #
-# In the end they need 320 MiB together, of 1,024. **Predict: will all six runs succeed?** (Here the two are *tasks* of
-# a cluster inside this notebook; each holds memory as a program of its own does. Lesson 04 is about clusters.)
+# In the end they need 320 MiB together, of 1,024. **Predict: will all six runs succeed?** (Here the two are *tasks*
+# of a cluster inside this notebook; each holds memory as a program of its own does. Lesson 04 is about clusters.)
 
 # %%
-RUNS = [("ann", 100), ("bob", 50), ("ann", 300), ("bob", 100), ("ann", 20), ("bob", 300)]
-
 tf.simulate_gpus(1, memory="1GiB")
 tf.reset_default_graph()
 mebibytes = tf.placeholder(tf.int32, [], name="mebibytes")
 largest = {}
 for who in ("ann", "bob"):
     with tf.device(f"/job:{who}/gpu:0"):
-        largest[who] = tf.reduce_max(tf.fill([mebibytes, 2**18], 1.0))
+        largest[who] = largest_of(mebibytes)
 
-with tf.Cluster({"ann": ["localhost:2222"], "bob": ["localhost:2223"]}, config=config) as cluster:
-    for who, size in RUNS:
-        with tf.Session(cluster.target_of(who, 0)) as sess:
-            try:
-                sess.run(largest[who], {mebibytes: size})
-            except tf.errors.ResourceExhaustedError as error:
-                print(f"{who} needs {size} MiB: {error.message}")
+# %%
+RUNS = {"ann": [100, 300, 20], "bob": [50, 100, 300]}  # MiB; ann, bob, ann, …
+people = {"ann": ["localhost:2222"], "bob": ["localhost:2223"]}
+
+with tf.Cluster(people, config=config) as cluster:
+    for turn in range(3):
+        for who in RUNS:
+            with tf.Session(cluster.target_of(who, 0)) as sess:
+                try:
+                    sess.run(largest[who], {mebibytes: RUNS[who][turn]})
+                except tf.errors.ResourceExhaustedError as error:
+                    print(f"{who} needs {RUNS[who][turn]} MiB")
+                    display(error)
     state = tf.smi()  # before the cluster ends, and with it the two programs
 
 tf.viz.cards(state)
 
 # %% [markdown]
-# Bob's program asked for a large piece, then for smaller and smaller ones, and failed. Ann holds 680 MiB, of which her
-# tensors used 20 in her last run: the part in full colour. She took the rest for one large run long ago. (That one
-# needed 300 MiB, and she had 128. So her program asked for 512 more: each piece that it asks for is twice as large as
-# the one before, or more.) The same over time:
+# <details><summary><b>Show why</b></summary>
+#
+# Bob's program asked for a large piece, then for smaller and smaller ones, and failed. Ann holds 680 MiB, of which
+# her tensors used 20 in her last run: the part in full colour. She took the rest for one large run long ago. (That
+# one needed 300 MiB, and she had 128. So her program asked for 512 more: each piece that it asks for is twice as
+# large as the one before, or more.)
+#
+# </details>
+#
+# The same over time:
 
 # %%
 tf.viz.card_history(state)
@@ -257,8 +299,8 @@ tf.viz.card_history(state)
 #
 # ## Inside one program: a memory map
 #
-# Which tensors need the memory? We trace a training step of a net with five layers. **Predict: when during the step is
-# the most memory in use: at the beginning, in the middle, or at the end?**
+# Which tensors need the memory? We trace a training step of a net with five layers. **Predict: when during the step
+# is the most memory in use: at the beginning, in the middle, or at the end?**
 
 # %%
 tf.simulate_gpus(1)
@@ -267,7 +309,9 @@ rows = tf.placeholder(tf.int32, [], name="rows")
 with tf.device("/gpu:0"):
     layer = tf.random_uniform(tf.stack([rows, 256]), seed=1, name="batch")
     for i in range(1, 6):
-        weights = tf.Variable(tf.random_normal([256, 256], stddev=0.06, seed=i), name=f"weights{i}")
+        weights = tf.Variable(
+            tf.random_normal([256, 256], stddev=0.06, seed=i), name=f"weights{i}"
+        )
         layer = tf.tanh(tf.matmul(layer, weights), name=f"layer{i}")
     loss = tf.reduce_mean(tf.square(layer), name="loss")
     train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
@@ -277,10 +321,16 @@ sess.run(tf.global_variables_initializer())
 # %dtf_memory train --feed {rows: 4096}
 
 # %% [markdown]
-# From left to right is time, upwards is memory. Each layer of the picture is one tensor, from the moment it is made to
-# the moment it is freed. Together they are a mountain. On the way up, each layer of the net leaves its output on the
-# card, because the *gradients* will need it. At the top the loss is known. On the way down the gradients use these
-# outputs, the last one first, and free them. (The hatched base is the variables: they stay.)
+# From left to right is time, upwards is memory. Each layer of the picture is one tensor, from the moment it is made
+# to the moment it is freed. Together they are a mountain.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# In the middle. On the way up, each layer of the net leaves its output on the card, because the *gradients* will need
+# it. At the top the loss is known. On the way down the gradients use these outputs, the last one first, and free
+# them. (The hatched base is the variables: they stay.)
+#
+# </details>
 #
 # So training needs more memory with every layer, and with every row of the batch. The list next to the picture says
 # which tensors make the peak; it is where to look when memory is short. (“layer1 over MatMul”: no other op needs the
@@ -301,10 +351,18 @@ try:
         sess.run(train, {rows: size})
         print(f"{size:6,} rows fit")
 except tf.errors.ResourceExhaustedError as error:
-    print(f"{size:6,} rows:", error.message)
-    report = error.report
+    print(f"{size:6,} rows are too many")
+    full = error
+    display(error)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
+# Twice the rows need nearly twice the memory, since only the variables stay as they are. So 8,192 rows still fit in
+# what the card leaves to tensors, and 16,384 do not.
+#
+# </details>
+#
 # What to look for, in any such message:
 #
 # 1. The **shape and type** that could not be made. Is it as large as you thought?
@@ -315,17 +373,25 @@ except tf.errors.ResourceExhaustedError as error:
 #    more than it needs: a free piece is only cut if it is at least twice as large.)
 # 5. What to do about it.
 #
+# The error also knows how it came to that. **Go back with ◀: at which allocation did the room become too small?** Below
+# the memory stands what was asked for, drawn to the same scale as the largest piece that was free.
+
+# %%
+tf.viz.memory(full)
+
+# %% [markdown]
 # TensorFlow also writes a report of its allocator to its log, some fifty lines for experts. Its end is for everybody:
 
 # %%
-print("\n".join(report.splitlines()[-11:]))
+print("\n".join(full.report.splitlines()[-11:]))
 
 # %% [markdown]
-# `Limit` is all that this program may have, `InUse` what its tensors have, `MaxInUse` the most so far. The last line is
-# a map of the memory, from its first byte to its last: `*` is in use, `x` is given away but not needed, `_` is free.
+# `Limit` is all that this program may have, `InUse` what its tensors have, `MaxInUse` the most so far. The last line
+# is a map of the memory, from its first byte to its last: `*` is in use, `x` is given away but not needed, `_` is
+# free.
 #
-# What helps, in this order: a smaller batch; fewer tensors at the same time (lesson 03 does it with one line); float16
-# in place of float32; a part of the net on another card (lesson 09); a larger card.
+# What helps, in this order: a smaller batch; fewer tensors at the same time (lesson 03 does it with one line);
+# float16 in place of float32; a part of the net on another card (lesson 09); a larger card.
 #
 # ## Exercises
 #

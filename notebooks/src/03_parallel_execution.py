@@ -23,7 +23,7 @@ tf.simulate_gpus(2)
 
 # %%
 def six_ops(size):
-    """A graph of six ops over tables of `size` × `size` numbers; returns the last one."""
+    """A graph of six ops over tables of `size` × `size` numbers; returns the last."""
     tf.reset_default_graph()
     with tf.device("/gpu:0"):
         table = tf.constant(0.001, shape=[size, size], name="table")
@@ -43,36 +43,50 @@ sess = tf.Session()
 # %dtf_placement result
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Before TensorFlow runs a graph, it gives each op a **counter**: how many inputs it still waits for. An op whose
-# counter is 0 is **ready**. `A`, `B` and `C` are ready from the start: they are *sources*. Whenever an op has finished,
-# the counters of all that wait for it fall, by one for each arrow. That is the whole rule. No op has a place in a list,
-# and it does not matter in which order your program made them.
+# counter is 0 is **ready**. `A`, `B` and `C` are ready from the start: they are *sources*. Whenever an op has
+# finished, the counters of all that wait for it fall, by one for each arrow. That is the whole rule. No op has a
+# place in a list, and it does not matter in which order your program made them.
 #
-# Let us run the graph by hand, one set of ready ops at a time. `%dtf_step result` begins a step:
-
-# %%
-# %dtf_step result
-
-# %% [markdown]
-# Nothing has run yet. The number next to an op is its counter. (Between two devices there is a pair of ops more: one
-# device *sends* a tensor, the other *receives* it. Receivers ask at once, and then wait.)
+# </details>
 #
-# Now run what is ready, and nothing else. **Which counters will fall?**
+# Let us run the graph by hand, one set of ready ops at a time. `%dtf_step` begins a step. Nothing runs yet; the
+# number next to an op is its counter, how many inputs it still waits for. (Between two devices there is one more pair
+# of ops: one device *sends* a tensor, the other *receives* it. Receivers ask at once, and then wait.)
+#
+# **Predict: which counters will have fallen after the first set of ops? And after the second?** Then press ▶ in the
+# picture, which runs what is ready, and nothing else. ◀ takes it back, ▶▶ runs the rest; once you have clicked a
+# button, the arrow keys do the same. Stop at each set, and look at what has become ready. Then the next cell
+# finishes the step, and the one below it, which is folded away, lists its sets.
 
 # %%
-# %dtf_step
-
-# %% [markdown]
-# `C` has finished, so `D` and `E` both went from 1 to 0. They are ready now, together:
-
-# %%
-# %dtf_step
-
-# %% [markdown]
-# And the rest, to the end. (In a cell of your own you can go on with `%dtf_step`, set by set.)
+# step = %dtf_step result
+step
 
 # %%
 # %dtf_step --all
+
+# %% jupyter={"source_hidden": true}
+sets, ran, fell = [], [], []
+for number, record in enumerate(step.records[:-1], start=1):
+    sets.append(number)
+    ran.append(" ".join(each.name for each in record.ran if each.name in "ABCDEF"))
+    counters = [f"{each.name} {each}" for each in record.counters if each.name in "DEF"]
+    fell.append(", ".join(counters))
+tf.viz.table({"set": sets, "of A to F, it ran": ran, "counters that fell": fell})
+
+# %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
+# `C` has finished in the first set, so `D` and `E` both went from 1 to 0. They are ready now, together. `F` waits for
+# four tables: two of them have come by the end of the second set, the others by the end of the third.
+#
+# </details>
+#
+# (There are sets only because we run the graph by hand. A real executor starts each op as soon as its inputs are
+# there.)
 
 # %% [markdown]
 # ## The same in real time, with threads
@@ -84,8 +98,8 @@ sess = tf.Session()
 # - The **intra-op pool** helps inside one op. Some kernels can cut their work into parts: half of the rows of a
 #   product, for example, do not depend on the other half.
 #
-# Here are the same six ops with larger tables, so that they take some time. We ask for 2 threads in each inter-op pool
-# and for 3 in each intra-op pool. **Predict: which ops will be cut into three parts?**
+# Here are the same six ops with larger tables, so that they take some time. We ask for 2 threads in each inter-op
+# pool and for 3 in each intra-op pool. **Predict: which ops will be cut into three parts?**
 
 # %%
 # Figure 12-5
@@ -93,21 +107,28 @@ result = six_ops(1200)
 config = tf.ConfigProto(inter_op_parallelism_threads=2, intra_op_parallelism_threads=3)
 sess = tf.Session(config=config)
 for _ in range(2):
-    sess.run(result)  # in these runs it learns which ops take long enough to be worth a thread
+    sess.run(
+        result
+    )  # in these runs it learns which ops take long enough to be worth a thread
 # %dtf_timeline result
 
 # %% [markdown]
-# Read it row by row:
+# In the picture: click `D`, and a card says which line of the program made it. Press <kbd>C</kbd> to see which ops
+# made the step this long. Hold <kbd>Shift</kbd> and drag over a part of it, for the sums of that part.
+#
+# <details><summary><b>Show why</b></summary>
 #
 # - `A` and `B` are both on `GPU:0` and run at the same time, in two threads of its pool. `C` runs next to them, on
-#   `GPU:1`. (On a real card, `A` and `B` would both be handed over at once, too; but then the card processes them one
-#   after the other, each with all its small arithmetic units. An exercise below shows this.)
+#   `GPU:1`. (On a real card, `A` and `B` would both be handed over at once, too; but then the card works through them
+#   one by one, each with all its small arithmetic units. An exercise below shows this.)
 # - `A` is a product of two tables. Its kernel cuts the work in three: `A 1/3`, `A 2/3`, `A 3/3`, each on a thread of
-#   its own. `C`, `D` and `E` are products, too. `B` is a running sum, where each row needs the one before: it stays in
-#   one piece.
-# - When `C` ends, `D` and `E` are ready, both at once, and run at the same time. No sooner, and it does not matter what
-#   `A` does.
+#   its own. `C`, `D` and `E` are products, too. `B` is a running sum, where each row needs the one before: it stays
+#   in one piece.
+# - When `C` ends, `D` and `E` are ready, both at once, and run at the same time. No sooner, and it does not matter
+#   what `A` does.
 # - `F` waits for all of them. Until then the CPU is idle.
+#
+# </details>
 #
 # Cheap ops run on the thread that called `sess.run`; the picture calls it *client*. To hand them to another thread
 # would only add work. (The row *memcpy*, short for *memory copy*, is the part of a card that copies tensors to other
@@ -116,13 +137,14 @@ for _ in range(2):
 # ## How many threads?
 #
 # Four products that do not depend on each other, on the CPU. First with one inter-op thread, then with four.
-# `use_per_session_threads` gives the session pools of its own; otherwise all sessions of a program share the pools that
-# the first one made, with *its* numbers. **Predict the two pictures. Will four threads make it four times as fast?**
+# `use_per_session_threads` gives the session pools of its own; otherwise all sessions of a program share the pools
+# that the first one made, with *its* numbers. **Predict the two pictures. Will four threads make it four times as
+# fast?**
 
 
 # %%
 def four_products(inter_op_threads):
-    """The timeline of four independent products; one intra-op thread, that many inter-op threads."""
+    """The timeline of four independent products, with that many inter-op threads."""
     tf.reset_default_graph()
     with tf.device("/cpu:0"):
         table = tf.constant(0.001, shape=[800, 800], name="table")
@@ -134,7 +156,9 @@ def four_products(inter_op_threads):
     )
     with tf.Session(config=config) as sess:
         sess.run(products)
-        return tf.viz.timeline(sess.trace(products), title=f"Inter-op threads: {inter_op_threads}")
+        return tf.viz.timeline(
+            sess.trace(products), title=f"Inter-op threads: {inter_op_threads}"
+        )
 
 
 four_products(1)
@@ -143,10 +167,18 @@ four_products(1)
 four_products(4)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # With one thread the products stand in a line. With four they run side by side, but look at the length of the bars:
 # each takes longer, because the threads share the *cores* of your CPU. Four threads on two cores are at most twice as
-# fast, and less when other programs use the cores. (With fewer cores than threads, they can even be slower than one
-# thread.) How many cores do you have?
+# fast, and less when other programs use the cores, too.
+#
+# Are they even slower on your computer? Then there are fewer free cores than threads. They take turns on a core, each
+# pushes the tables of the others out of the core's fast memory, and each step waits for the last of them.
+#
+# </details>
+#
+# How many cores do you have?
 
 # %%
 import os
@@ -159,8 +191,8 @@ print(f"this computer has {os.cpu_count()} cores")
 #
 # ## Order without data: control dependencies
 #
-# So far, an op waited for its inputs only. Sometimes an op should wait for another one although it needs no number from
-# it. That is what a **control dependency** is for:
+# So far, an op waited for its inputs only. Sometimes an op should wait for another one although it needs no number
+# from it. That is what a **control dependency** is for:
 #
 # ```python
 # with tf.control_dependencies([a, b]):   # whatever is made in here
@@ -184,17 +216,26 @@ sess = tf.Session()
 # %dtf_placement b z
 
 # %%
-sets = [[name for name in names if not name.startswith("_")] for names in tf.explain([b, z], [start], sess).sets]
-for number, names in enumerate(filter(None, sets), start=1):
-    print(f"set {number}:", *names)
+sets = [
+    " ".join(name for name in names if not name.startswith("_"))
+    for names in tf.explain([b, z], [start], sess).sets
+]
+sets = list(filter(None, sets))
+tf.viz.table({"set": [*range(1, len(sets) + 1)], "ready together": sets})
 
 # %% [markdown]
-# The dashed arrows mean *order only*: no number travels on them, but the counters count them like the others. `x` and
-# `y` only need `start`; yet they wait until `b` has finished. `z` waits for all of them, because it waits for `x` and
-# `y`. (Names that begin with `_` are left out: helpers that bring in what is fed, and hand out what is fetched.)
+# The dashed arrows mean *order only*: no number travels on them, but the counters count them like the others. (Names
+# that begin with `_` are left out: helpers that bring in what is fed, and hand out what is fetched.)
 #
-# Without the block, `a`, `x` and `y` could run together: make the block `if True:`, and run the two cells again. (With
-# it, `b` waits for `a` anyway, so `[b]` would do in place of `[a, b]`.)
+# <details><summary><b>Show why</b></summary>
+#
+# `x` and `y` only need `start`; yet they wait until `b` has finished. `z` waits for all of them, because it waits for
+# `x` and `y`. Without the block, `a`, `x` and `y` could run together.
+#
+# </details>
+#
+# Try it: make the block `if True:`, and run the two cells again. (With the block, `b` waits for `a` anyway, so `[b]`
+# would do in place of `[a, b]`.)
 #
 # ## Why wait? A memory peak
 #
@@ -215,7 +256,9 @@ def branches(one_after_the_other):
             before = means[-1:] if one_after_the_other else []
             with tf.control_dependencies(before):
                 table = tf.random_uniform([4096, 1024], seed=i, name=f"table{i}")
-            means.append(tf.reduce_mean(tf.cumsum(table, name=f"sums{i}"), name=f"mean{i}"))
+            means.append(
+                tf.reduce_mean(tf.cumsum(table, name=f"sums{i}"), name=f"mean{i}")
+            )
         return tf.add_n(means, name="total")
 
 
@@ -224,11 +267,15 @@ sess = tf.Session()
 # %dtf_memory total
 
 # %% [markdown]
-# 112 MiB. The tables are sources, so all six are made before the first one is used up: 96 MiB. The running sums of the
-# first are the other 16 MiB. (A computer with many cores may make several sums at once: then it is even more.)
+# <details><summary><b>Show why</b></summary>
 #
-# Now add one line: a branch makes its table when the branch before has its mean. (In the function above it is the line
-# with `tf.control_dependencies`.) **Predict the picture.**
+# 112 MiB. The tables are sources, so all six are made before the first one is used up: 96 MiB. The running sums of
+# the first are the other 16 MiB. (A computer with many cores may make several sums at once: then it is even more.)
+#
+# </details>
+#
+# Now add one line: a branch makes its table when the branch before has its mean. (In the function above it is the
+# line with `tf.control_dependencies`.) **Predict the picture.**
 
 # %%
 total = branches(one_after_the_other=True)
@@ -236,17 +283,21 @@ sess = tf.Session()
 # %dtf_memory total
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # The same numbers, the same work, and less than a third of the memory: 32 MiB, one table and its running sums. Each
 # table is freed before the next one is made.
 #
-# What does it cost? The branches can't run at the same time any more. On a device that was busy all the time that costs
-# nothing; on one with idle threads it costs time. This is a choice that TensorFlow can't make for you: it does not know
-# whether you lack memory or time.
+# </details>
+#
+# What does it cost? The branches can't run at the same time any more. On a device that was busy all the time that
+# costs nothing; on one with idle threads it costs time. This is a choice that TensorFlow can't make for you: it does
+# not know whether memory or time is short.
 #
 # ## Now break it
 #
 # Take a card with only 128 MiB. The system and CUDA need some of it, so 79 MiB are left for tensors (lesson 02).
-# **Which of the two graphs will run?**
+# **Predict: which of the two graphs will run?**
 
 # %%
 tf.simulate_gpus(1, memory="128MiB")
@@ -256,25 +307,31 @@ for one_after_the_other in (False, True):
         try:
             print(f"one after the other: {one_after_the_other}: {sess.run(total):.1f}")
         except tf.errors.ResourceExhaustedError as error:
-            print(f"one after the other: {one_after_the_other}: {error.message}\n")
+            print(f"one after the other: {one_after_the_other}: it does not fit")
+            display(error)
 
 # %% [markdown]
-# The six tables alone are 96 MiB and did not fit; 32 MiB did. One line made the difference between a program that fails
-# and one that runs.
+# <details><summary><b>Show why</b></summary>
+#
+# The six tables alone are 96 MiB and did not fit; 32 MiB did. One line made the difference between a program that
+# fails and one that runs.
+#
+# </details>
 #
 # The same line helps when ops share something other than memory, for example a network link on which all of them want
 # to send at once. Lesson 11 is about links.
 #
 # ## Exercises
 #
-# - [exercises/ex03_ready_set](../exercises/ex03_ready_set.ipynb): write the rule of the counters yourself. Your sets of
-#   ready ops are compared with those of the real executor.
-# - [exercises/ex03_same_time](../exercises/ex03_same_time.ipynb): can two ops of the same device run at the same time?
-#   On a CPU, and on a card as it really is?
+# - [exercises/ex03_ready_set](../exercises/ex03_ready_set.ipynb): write the rule of the counters yourself. Your sets
+#   of ready ops are compared with those of the real executor.
+# - [exercises/ex03_same_time](../exercises/ex03_same_time.ipynb): can two ops of the same device run at the same
+#   time? On a CPU, and on a card as it really is?
 # - [exercises/ex03_peak](../exercises/ex03_peak.ipynb): a sum of six parts on a card that has room for two.
 #
 # ## What you can do now
 #
 # - Say which ops of a graph can run at the same time, from the counters alone; and check it with `%dtf_step`.
-# - Read a timeline with threads: ops side by side (inter-op), parts of an op (intra-op), and which op waits for which.
+# - Read a timeline with threads: ops side by side (inter-op), parts of an op (intra-op), and which op waits for
+#   which.
 # - Make an op wait with `tf.control_dependencies`, to save memory; and show what it saves with `%dtf_memory`.

@@ -57,7 +57,7 @@ if "cluster" in globals():
     cluster.stop()  # this cell was run before: the addresses are taken
 sees = {"ps": "", "worker": ["0,1", "0"]}  # which GPUs of its machine each task may use
 cluster = tf.Cluster(spec, gpus=2, visible_devices=sees, name="machines A and B")
-print(cluster.status())
+cluster
 
 # %% [markdown]
 # ## A session on machine B
@@ -79,7 +79,11 @@ print("c =", sess.run(c))
 # %dtf_placement c --session sess
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # On the master's own best device: GPU 0 of machine B. No other task took part.
+#
+# </details>
 #
 # One client can open sessions on several tasks, and one task can be the master of many clients. `cluster.run(work)` of
 # lesson 00 starts a client next to each worker; here, one client has the whole cluster to itself.
@@ -105,7 +109,10 @@ with tf.device("/job:ps"):
     d = tf.multiply(a, 10.0, name="d")
 with tf.device("/job:worker"):
     e = tf.multiply(a, 20.0, name="e")
-with tf.device("/job:worker/task:0"), tf.device("/gpu:1"):  # the inner block adds to the outer
+with (
+    tf.device("/job:worker/task:0"),
+    tf.device("/gpu:1"),
+):  # the inner block adds to the outer
     f = tf.multiply(a, 30.0, name="f")
 
 sess = tf.Session("grpc://machine-b.example.com:2222")
@@ -114,8 +121,16 @@ for name, value in zip("cdef", sess.run([c, d, e, f])):
 # %dtf_placement [c, d, e, f] --session sess
 
 # %% [markdown]
-# `e` is the surprise: `/job:worker` without a task went to machine B, because the master there is a worker. With a
-# master on machine A, the same graph runs in another place:
+# In the picture: point at `a`. Its tensor goes to every other task.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# `e` is the surprise: `/job:worker` without a task went to machine B, because the master there is a worker. If you mean
+# a task, say which.
+#
+# </details>
+#
+# With a master on machine A, the same graph runs in another place:
 
 # %%
 with tf.Session("grpc://machine-a.example.com:2222") as on_a:
@@ -123,8 +138,6 @@ with tf.Session("grpc://machine-a.example.com:2222") as on_a:
 picture
 
 # %% [markdown]
-# If you mean a task, say which.
-#
 # ## What they say to each other
 #
 # Each task offers two services. Its **master service** talks to clients; its **worker service** does what masters ask
@@ -138,9 +151,13 @@ with tf.watch() as seen:
 tf.viz.machines(cluster, seen)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # The client called one master. This master called the worker services of the other two tasks; for what is on its own
 # task it calls nobody, it just does it. Had the client opened its session on another task, another master service would
 # be coloured. (Tasks also fetch tensors from each other. That is left out here; the next picture has it.)
+#
+# </details>
 #
 # Now the same step in the order of time. `c = a + b`: `a` is on the `ps`, `b` on machine A, `c` on machine B.
 #
@@ -151,7 +168,11 @@ tf.viz.machines(cluster, seen)
 # %dtf_wire c
 
 # %% [markdown]
-# Read it from top to bottom.
+# Read it from top to bottom: each line down is a task, each arrow a call, with the bytes that it carries.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# Two tensors, or rather one tensor twice; and the task that needs it asks.
 #
 # 1. The client asks the master, and only the master: *run the step that fetches `c`* (`RunStep`).
 # 2. The master asks each other task to run its part (`RunGraph`). No graph is sent: it was sent before, once.
@@ -163,6 +184,8 @@ tf.viz.machines(cluster, seen)
 # The tensors do not pass through the client, nor through the master unless it needs them itself or you fetch them. They
 # go from the task that has them to the task that needs them. Any task may call any other: on real machines, all these
 # ports must be open to each other.
+#
+# </details>
 #
 # ## The first step is different
 #
@@ -176,10 +199,14 @@ with tf.Session("grpc://machine-b.example.com:2222") as new, tf.watch() as seen:
 # %dtf_wire seen
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # `CreateSession` brings the client's graph to the master, which greets *every* task (`GetStatus`) and announces the
 # session to it. With the first step it places the graph, cuts it, and gives each task its part (`RegisterGraph`). The
 # second step, and every later one, only says *run it*. That is why TensorFlow has you build a graph first: it is sent
 # once and run a million times.
+#
+# </details>
 #
 # ## Count the bytes
 #
@@ -203,17 +230,25 @@ with tf.device("/job:worker/task:1"):
 sess = tf.Session("grpc://machine-b.example.com:2222")
 sess.run(weights.initializer)
 example = [[1.0] * 1000]
-for where, product in {"machine B": product_on_b, "the ps": product_on_ps}.items():
+values, sent = [], []
+products = {"machine B": product_on_b, "the ps": product_on_ps}
+for product in products.values():
     sess.run(product, {batch: example})  # the first time; we look at the second one
     with tf.watch() as seen:
-        value = sess.run(product, {batch: example})
-    sent = sum(call.nbytes for call in seen.calls if call.method == "RecvTensor")
-    print(f"product on {where}: {value:,.0f}; {sent:,} bytes from task to task")
+        values.append(f"{sess.run(product, {batch: example}):,.0f}")
+    calls = [call for call in seen.calls if call.method == "RecvTensor"]
+    sent.append(sum(call.nbytes for call in calls))
+columns = {"product on": [*products], "result": values, "bytes from task to task": sent}
+tf.viz.table(columns)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Same result, 500 times fewer bytes: 4,000 for the batch on its way to the `ps`, 4,000 for the product on its way back.
 # (Parameter servers still rarely compute products. With 50 workers, one `ps` would do the work of all of them, one
 # after the other.)
+#
+# </details>
 #
 # ## Now break it: a wrong address
 #
@@ -225,7 +260,7 @@ tf.timeouts.connect = 0.5  # seconds
 try:
     tf.Session("grpc://localhost:1").run(tf.constant("hello"))
 except tf.errors.UnavailableError as error:
-    print(error.message)
+    display(error)
 
 # %% [markdown]
 # ## Now break it: an address book with a mistake
@@ -240,8 +275,12 @@ except tf.errors.UnavailableError as error:
 # %%
 for server in globals().get("servers", []):
     server.stop()  # this cell was run before: the addresses are taken
-today = tf.train.ClusterSpec({"ps": ["pluto:2222"], "worker": ["mars:2222", "venus:2222"]})
-old = tf.train.ClusterSpec({"ps": ["localhost:1"], "worker": ["mars:2222", "venus:2222"]})
+today = tf.train.ClusterSpec(
+    {"ps": ["pluto:2222"], "worker": ["mars:2222", "venus:2222"]}
+)
+old = tf.train.ClusterSpec(
+    {"ps": ["localhost:1"], "worker": ["mars:2222", "venus:2222"]}
+)
 servers = [
     tf.train.Server(today, job_name="ps", task_index=0),
     tf.train.Server(old, job_name="worker", task_index=0),
@@ -257,15 +296,19 @@ try:
     with tf.Session(servers[1].target) as sess:
         print(sess.run(alone))
 except tf.errors.UnavailableError as error:
-    print(error.message)
+    display(error)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # No: you saw that a new session greets *every* task of the address book, whatever the graph will need. The message
 # names the task and the address that does not answer. Compare this address with the one at which the task was really
 # started. (The line *CreateSession still waiting* is TensorFlow's own, and a common cry for help on the Web: there it
 # goes on forever.)
 #
-# A session can also say whom it needs. Then the others may be down:
+# </details>
+#
+# A session can also say which tasks it needs. Then the others may be down:
 
 # %%
 config = tf.ConfigProto(device_filters=["/job:worker/task:0"])
@@ -275,7 +318,11 @@ with tf.Session(servers[1].target, config=config) as sess:
 # %%
 for server in servers:
     server.stop()
-tf.timeouts.connect, tf.timeouts.tasks, tf.timeouts.notice = 10.0, 300.0, 5.0  # as they were
+tf.timeouts.connect, tf.timeouts.tasks, tf.timeouts.notice = (
+    10.0,
+    300.0,
+    5.0,
+)  # as they were
 
 # %% [markdown]
 # ## Now break it: a task goes down
@@ -299,11 +346,11 @@ print("y =", sess.run(y))
 
 # %%
 def attempt(sess):
-    """Run y; print its value, or what went wrong."""
+    """Run y; show its value, or what went wrong."""
     try:
         print("y =", sess.run(y))
     except tf.errors.OpError as error:
-        print(f"{type(error).__name__}: {error.message}\n")
+        display(error)
 
 
 cluster.kill("ps", 0)
@@ -316,6 +363,8 @@ sess = tf.Session("grpc://machine-b.example.com:2222")
 attempt(sess)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Three errors, three answers:
 #
 # - `UnavailableError`: the task is not there. Start it again.
@@ -324,6 +373,8 @@ attempt(sess)
 #
 # `tf.train.MonitoredTrainingSession` waits for the task, and does the second and the third by itself. You only have to
 # restart the task.
+#
+# </details>
 #
 # ## Is all this real?
 #

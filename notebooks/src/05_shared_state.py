@@ -35,8 +35,12 @@ except tf.errors.FailedPreconditionError as error:
     print("second session:", error.message.partition(". ")[0])
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # A local session is a small cluster with one task. When the session is closed, the task ends, and its variables with
 # it.
+#
+# </details>
 #
 # ## A cluster remembers
 #
@@ -70,9 +74,13 @@ print("first program: ", program(worker0, "/job:ps/task:0", init=True))
 print("second program:", program(worker1, "/job:ps/task:0"))
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # The second program found the `x` of the first, although the first has ended, and its graph and session are gone. The
 # value belongs to a *task*: to `/job:ps/task:0`. Every client that names the same variable on the same task gets the
 # same value.
+#
+# </details>
 #
 # Now nobody pins `x` to a device. **Predict: what will the second program find?**
 
@@ -84,8 +92,12 @@ except tf.errors.FailedPreconditionError as error:
     print("second program:", error.message.partition(". ")[0])
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # An op that is not pinned runs on its master's own task, variables included. The first `x` is on worker 0. The second
 # program looked on worker 1, and found a variable without a value. **If programs are to share a variable, pin it.**
+#
+# </details>
 #
 # Which task holds what now? There are three variables called `x`. The one on worker 1 was created when the second
 # program looked for it; it has no value, so no bytes:
@@ -107,29 +119,39 @@ class Person:
     """A client program that looks for the mean of its data."""
 
     def __init__(self, mean, target, scope="", container=""):
-        with tf.Graph().as_default(), tf.device("/job:ps/task:0"), tf.container(container):
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        graph, task = tf.Graph(), "/job:ps/task:0"
+        with graph.as_default(), tf.device(task), tf.container(container):
             with tf.name_scope(scope):
                 self.guess = tf.Variable(5.0, name="guess")
-            train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.square(self.guess - mean))
+            train = optimizer.minimize(tf.square(self.guess - mean))
             with tf.control_dependencies([train]):
                 self.step = tf.identity(self.guess.read_value())
             self.session = tf.Session(target)
             self.session.run(self.guess.initializer)
 
 
+# %%
 def take_turns(ann, bob, steps=25):
     """Both make their steps, one after the other; returns the guesses of each."""
-    guesses = [(ann.session.run(ann.step), bob.session.run(bob.step)) for _ in range(steps)]
-    return dict(zip(["Ann, whose mean is 8", "Bob, whose mean is 2"], zip(*guesses)))
+    guesses = {"Ann, whose mean is 8": [], "Bob, whose mean is 2": []}
+    for _ in range(steps):
+        for person, own in zip([ann, bob], guesses.values()):
+            own.append(person.session.run(person.step))
+    return guesses
 
 
 guesses = take_turns(Person(8, worker0), Person(2, worker1))
 tf.viz.curve(range(25), guesses, xlabel="step", ylabel="guess")
 
 # %% [markdown]
-# Both change the same variable. Each of Ann's steps moves it up a little, and each of Bob's moves it down again: it
-# stays near 5, where neither wants it. There is no error, no warning, and each program is correct. And Bob
+# <details><summary><b>Show why</b></summary>
+#
+# Near 5. Both change the same variable. Each of Ann's steps moves it up a little, and each of Bob's moves it down
+# again: it stays near 5, where neither wants it. There is no error, no warning, and each program is correct. And Bob
 # *initialized* the variable when he joined: had Ann been training for a week, her work would have been gone.
+#
+# </details>
 #
 # **Cure 1: other names.** A name scope (or `tf.variable_scope`) puts a prefix before each name.
 
@@ -143,8 +165,11 @@ tf.viz.curve(range(25), guesses, xlabel="step", ylabel="guess")
 # construction phase chooses another:
 
 # %%
-guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, container="bob"))
-{who: round(float(values[-1]), 2) for who, values in guesses.items()}
+guesses = take_turns(
+    Person(8, worker0, container="ann"), Person(2, worker1, container="bob")
+)
+ends = [f"{values[-1]:.2f}" for values in guesses.values()]
+tf.viz.table({"who": [*guesses], "guess at the end": ends})
 
 # %%
 # %dtf_vars cluster
@@ -170,8 +195,12 @@ guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, con
 
 # %%
 def client(target, amount, variables, init=False):
-    """Add `amount` to the variables, given by container and name, and return their values."""
-    with tf.Graph().as_default(), tf.device("/job:ps/task:0"), tf.Session(target) as sess:
+    """Add `amount` to variables, given by container and name; returns their values."""
+    with (
+        tf.Graph().as_default(),
+        tf.device("/job:ps/task:0"),
+        tf.Session(target) as sess,
+    ):
         sums = []
         for container, name in variables:
             with tf.container(container):
@@ -203,12 +232,19 @@ with tf.watch() as seen:
 tf.viz.clients(seen)
 
 # %%
-for container, name in (("", "x"), ("", "y"), ("problem-1", "x")):
-    print(f"{name} of container {container!r}: {client(worker0, 0, [(container, name)])[0]:g}")
+asked = [("", "x"), ("", "y"), ("problem-1", "x")]
+values = [f"{client(worker0, 0, [each])[0]:g}" for each in asked]
+containers, names = zip(*asked)
+names_of = [repr(container) for container in containers]
+tf.viz.table({"container": names_of, "variable": names, "value": values})
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # No client had to know the others: task, container and name were enough. Queues and readers are kept in containers,
 # too (lesson 06).
+#
+# </details>
 #
 # ## Empty a room
 #
@@ -223,23 +259,30 @@ with tf.device("/job:ps/task:0"):
     with tf.container("problem-1"):
         x = tf.Variable(1100.0, name="x")
 sessions = {"worker 0": tf.Session(worker0), "worker 1": tf.Session(worker1)}
-sessions["worker 0"].run([x.initializer, y.initializer])  # the values that they have, so that this cell can run again
+# The values that they have, so that this cell can run again:
+sessions["worker 0"].run([x.initializer, y.initializer])
 for sess in sessions.values():
     sess.run([x, y])
 
 tf.Session.reset(worker0, ["problem-1"])
+rows = []
 for who, sess in sessions.items():
     for what, variable in {"y": y, "x of problem-1": x}.items():
         try:
-            print(f"session on {who}, {what}: {sess.run(variable):g}")
+            rows.append((who, what, f"{sess.run(variable):g}"))
         except tf.errors.OpError as error:
             why = error.message.partition(". ")[0]
-            print(f"session on {who}, {what}: {type(error).__name__}: {why}")
+            rows.append((who, what, f"{type(error).__name__}: {why}"))
+tf.viz.table(dict(zip(["session on", "variable", "outcome"], zip(*rows))))
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # `x` of `problem-1` has no value any more, and must be initialized before it can be used again. `y` is still there. But
 # a reset also **closes all sessions of the master that was asked**, here worker 0, whatever they were doing. So tell
 # the others before you reset, or go through a master that nobody uses.
+#
+# </details>
 #
 # ## One parameter server is not enough
 #
@@ -260,12 +303,17 @@ with tf.device(tf.train.replica_device_setter(cluster=cluster.spec)):
         with tf.device("/task:1"):
             p2 = tf.multiply(3.0, s, name="p2")
 
-for tensor in [*v, s, p1, p2]:
-    print(f"{tensor.op.name}: {tensor.device}")
+tensors = [*v, s, p1, p2]
+devices = [tensor.device for tensor in tensors]
+tf.viz.table({"op": [tensor.op.name for tensor in tensors], "pinned to": devices})
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # The variables take turns. `s` is on a worker, without a task: on the master's, if the master is a worker (lesson 04).
 # The inner blocks of `p1` and `p2` fill in what the setter left open.
+#
+# </details>
 #
 # ## Fair in number, unfair in bytes
 #
@@ -279,15 +327,16 @@ def layers(inputs):
     """Four layers of 512 units each."""
     for number in (1, 2, 3, 4):
         weights = tf.get_variable(f"weights{number}", [512, 512])
-        biases = tf.get_variable(f"biases{number}", [512], initializer=tf.zeros_initializer())
+        biases = tf.get_variable(f"biases{number}", initializer=tf.zeros([512]))
         inputs = tf.nn.relu(tf.matmul(inputs, weights) + biases)
     return inputs
 
 
 def on_empty_cluster(device, build):
-    """Build and initialize a model under a device function; a session, and what `build` gave."""
+    """Build and initialize a model; returns a session, and what `build` returned."""
     tf.reset_default_graph()
-    tf.Session.reset(worker0, ["localhost", "ann", "bob", "problem-1"])  # all containers; localhost is the default one
+    # All containers; localhost is the one without a name
+    tf.Session.reset(worker0, ["localhost", "ann", "bob", "problem-1"])
     with tf.device(device):
         built = build()
     sess = tf.Session(worker0)
@@ -300,8 +349,12 @@ on_empty_cluster(setter, lambda: layers(tf.placeholder(tf.float32, [None, 512]))
 # %dtf_vars cluster
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Weights, biases, weights, biases: dealt to two tasks in turn, all weights end up on the same one. It is the worst
 # possible deal, and a common one.
+#
+# </details>
 #
 # **Balance by bytes.** A `ps_strategy` is a function that chooses a task for each variable. This one remembers how many
 # bytes each task has, and takes the task with the fewest.
@@ -333,7 +386,7 @@ on_empty_cluster(setter, lambda: layers(tf.placeholder(tf.float32, [None, 512]))
 
 # %%
 def text_model(partitioner=None):
-    """An embedding, and the four layers; the words that it is asked for, and their rows."""
+    """An embedding and the four layers; returns the words asked for, and their rows."""
     words = tf.placeholder(tf.int32, [None], name="words")
     embedding = tf.get_variable("embedding", [12500, 512], partitioner=partitioner)
     rows = tf.nn.embedding_lookup(embedding, words, name="rows")
@@ -346,14 +399,20 @@ on_empty_cluster(setter, text_model)
 # %dtf_vars cluster
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # It can't do better: no deal makes a large card smaller.
+#
+# </details>
 #
 # **Cut the variable.** A *partitioner* makes several variables out of one, and the setter deals the pieces. For the
 # program it is still one variable: `embedding_lookup` finds each word in the piece that has it.
 
 # %%
 setter = tf.train.replica_device_setter(cluster=cluster.spec, ps_strategy=lightest())
-sess, (words, rows) = on_empty_cluster(setter, lambda: text_model(tf.fixed_size_partitioner(2)))
+sess, (words, rows) = on_empty_cluster(
+    setter, lambda: text_model(tf.fixed_size_partitioner(2))
+)
 # %dtf_vars cluster
 
 # %% [markdown]
@@ -365,8 +424,12 @@ sess.run(rows, example)  # the first time, tasks also get their parts of the gra
 # %dtf_wire rows --feed example
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # No. Each parameter server asks the worker which rows it wants, and sends only those: 32 × 512 numbers, 65.5 kB in all.
 # (The picture counts 131 kB: the same rows go on to the client, which has fetched them. A training step would not.)
+#
+# </details>
 #
 # ## Exercises
 #

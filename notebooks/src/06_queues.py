@@ -19,8 +19,8 @@ import dtflab as tf
 # %% [markdown]
 # ## First in, first out
 #
-# Two programs use the same cluster. Each builds a graph of its own, and makes a queue in it. It is one and the same
-# queue if place and **`shared_name`** are the same. (For a variable, place and name are enough.)
+# Two programs use the same cluster. Each builds a graph of its own, and makes a queue in it. Both mean
+# the same queue if its place and its **`shared_name`** are the same. (For a variable, place and name are enough.)
 #
 # The loader puts in 1, 2 and 3. **Predict: what does the trainer get, and in what order?**
 
@@ -54,7 +54,7 @@ def trainer(target):
 # %%
 # Figure 12-8
 def together(*programs):
-    """Run programs at the same time, each as a client of its own, until all have ended."""
+    """Run programs at the same time, each as a client of its own."""
     clients = []
     for name, program, *args in programs:
         clients.append(threading.Thread(target=program, args=args, name=name))
@@ -71,8 +71,13 @@ with tf.watch() as seen:
 tf.viz.clients(seen)
 
 # %% [markdown]
-# They were connected to different masters, and the queue was on a third task. The trainer was started first, and waited
-# until there was something. That is the second use of a queue: it makes a program that comes too early **wait**.
+# <details><summary><b>Show why</b></summary>
+#
+# 1, 2 and 3, in the order in which they were put in. The programs were connected to different masters, and the queue
+# was on a third task. The trainer was started first, and waited until there was something. That is the second use of
+# a queue: it makes a program that comes too early **wait**.
+#
+# </details>
 #
 # Here are two sessions of one graph, on the same master, and a queue without a `shared_name`. **Predict: does the
 # second session find what the first one has put in?**
@@ -84,10 +89,15 @@ with tf.device("/job:ps/task:0"):
 put, size = private.enqueue(1.0), private.size()
 with tf.Session(cluster.target) as first, tf.Session(cluster.target) as second:
     first.run(put)
-    print(f"the first session sees {first.run(size)} element, the second one {second.run(size)}")
+    mine, theirs = first.run(size), second.run(size)
+print(f"the first session sees {mine} element, the second one {theirs}")
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # No: without a `shared_name`, each session has a queue of its own, which nobody else can find.
+#
+# </details>
 #
 # ## Who waits for whom?
 #
@@ -99,13 +109,13 @@ with tf.Session(cluster.target) as first, tf.Session(cluster.target) as second:
 # The trainer needs 0.2 s for each. There are 60 examples. (The seconds are *virtual*, so you need not wait for them,
 # and the outcome is the same each time: `tf.sim.sleep` lets virtual time pass.)
 #
-# The trainer alone needs 12 s, the loader alone 11.4 s. **Predict: how long do they need together with capacity 1? And
-# with capacity 10?**
+# The trainer alone needs 12 s, the loader alone 11.4 s. **Predict: how long do they need
+# together with capacity 1?**
 
 
 # %%
 def work(client, capacity):
-    """Worker 0 loads, worker 1 trains. Returns the virtual second at which it ended."""
+    """Worker 0 loads, worker 1 trains; returns when it ended, in virtual seconds."""
     queue = numbers(capacity)
     number = tf.placeholder(tf.float32, [])
     put, take = queue.enqueue(number, name="put"), queue.dequeue(name="take")
@@ -123,10 +133,12 @@ def work(client, capacity):
     return tf.sim.now()
 
 
+# %%
 def hand_over(capacity):
     """Both at work on a cluster of their own; what was seen, and how long it took."""
-    with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
-        return seen, max(virtual.run(lambda client: work(client, capacity)))
+    cluster = tf.Cluster(ps=1, worker=2, clock="virtual")
+    with cluster, tf.watch() as seen:
+        return seen, max(cluster.run(lambda client: work(client, capacity)))
 
 
 narrow, seconds = hand_over(capacity=1)
@@ -134,9 +146,16 @@ print(f"capacity 1: {seconds:.1f} s")
 # %dtf_queues narrow
 
 # %% [markdown]
-# The blue area is how many elements the queue holds; below it, who waits, and when. While the loader is fast, the full
-# queue stops it again and again (hatched). So when it opens a file, there is nothing in store, and the trainer waits
-# (grey). Each waits for the other in turn, and both lose time.
+# The blue area is how many elements the queue holds; below it, which program waits, and when.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# While the loader is fast, the full queue stops it again and again (hatched). So when it opens a file, there is nothing
+# in store, and the trainer waits (grey). Each waits for the other in turn, and both lose time.
+#
+# </details>
+#
+# **Predict: what will change with room for 10?**
 
 # %%
 wide, seconds = hand_over(capacity=10)
@@ -144,18 +163,27 @@ print(f"capacity 10: {seconds:.1f} s")
 # %dtf_queues wide
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Now the queue fills while the loader is fast, and the trainer lives on it while the loader opens a file. The trainer
 # hardly waits. No queue can do better: the trainer is now the slowest part, the *bottleneck*.
+#
+# </details>
 #
 # **Predict: which capacity is just enough?**
 
 # %%
-for capacity in (1, 2, 3, 4, 5, 6, 10, 100):
-    print(f"capacity {capacity:3}: {hand_over(capacity)[1]:.1f} s")
+capacities = [1, 2, 3, 4, 5, 6, 8, 10]
+times = {"both programs": [hand_over(capacity)[1] for capacity in capacities]}
+tf.viz.curve(capacities, times, "capacity of the queue", "virtual time (s)", height=2.8)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Four. While the loader opens a file, which takes 1 s, the trainer works on five examples: one that it has taken
 # already, and four from the queue. More room costs memory and brings nothing.
+#
+# </details>
 #
 # ## Take a whole batch
 #
@@ -172,22 +200,26 @@ sess.run(put)
 print(sess.run(pair), sess.run(pair), "left:", sess.run(size))
 
 # %% [markdown]
-# One element is left. **Predict: what will the next `sess.run(pair)` do?**
-#
-# It would wait, perhaps forever. A **time-out** puts an end to that: for one call, or for all calls of a session with
-# `tf.ConfigProto(operation_timeout_in_ms=…)`.
+# One element is left. The next call has a **time-out**: an end to its patience, here for one call, or for all calls
+# of a session with `tf.ConfigProto(operation_timeout_in_ms=…)`. **Predict: what will the next `sess.run(pair)` do?
+# And how many elements will be left after it?**
 
 # %%
 try:
     sess.run(pair, options=tf.RunOptions(timeout_in_ms=200))
 except tf.errors.DeadlineExceededError as error:
-    print(error.message)
+    display(error)
 print("left:", sess.run(size))
 
 # %% [markdown]
-# Look at the last line. The call had already taken the one element when its time was up, and the element is **lost**.
+# <details><summary><b>Show why</b></summary>
+#
+# It waits for a second element, until its time is up; without a time-out it would wait forever. But look at the last
+# line. The call had already taken the one element when its time was up, and the element is **lost**.
 # This is what TensorFlow does, too. A time-out is for finding out that something is wrong; it is not a way to ask
 # whether there is something in the queue. (`queue.size()` is.)
+#
+# </details>
 #
 # ## Elements of several parts
 #
@@ -212,8 +244,12 @@ print(sess.run(image))
 print(sess.run(label))
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Each *run* takes a whole element. The first one took the dog, and threw its label away; the second one took the horse,
 # and threw its image away. Fetch all parts in one run.
+#
+# </details>
 #
 # ## The end of the data
 #
@@ -256,18 +292,30 @@ print(sess.run(up_to_two), "left:", sess.run(size))
 
 # %%
 tf.reset_default_graph()
-queue = tf.RandomShuffleQueue(50, min_after_dequeue=10, dtypes=[tf.float32], shapes=[[]], seed=1)
-put, batch, size = queue.enqueue_many([np.arange(1.0, 23.0)]), queue.dequeue_many(5), queue.size()
+queue = tf.RandomShuffleQueue(
+    50, min_after_dequeue=10, dtypes=[tf.float32], shapes=[[]], seed=1
+)
+put, batch, size = (
+    queue.enqueue_many([np.arange(1.0, 23.0)]),
+    queue.dequeue_many(5),
+    queue.size(),
+)
 sess = tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=1000))
 sess.run(put)
 try:
     while True:
         print(sess.run(batch), "left:", sess.run(size))
 except tf.errors.DeadlineExceededError:
-    print("the next batch has to wait: 12 - 5 is less than 10")
+    print("the next batch has to wait")
 
 # %% [markdown]
-# Two. Is a large `min_after_dequeue` worth its memory? Put 60 numbers through, in order, and look at how they come out.
+# <details><summary><b>Show why</b></summary>
+#
+# Two. After them 12 numbers are inside, and a third batch would leave 7.
+#
+# </details>
+#
+# Is a large `min_after_dequeue` worth its memory? Put 60 numbers through, in order, and look at how they come out.
 # Without a shuffle they would lie on a straight line. **Predict: what will you see if the queue keeps 3, and if it
 # keeps 30?**
 
@@ -277,7 +325,9 @@ def shuffled(min_after_dequeue, count=60):
     """The numbers from 0 to count, in the order in which the queue gives them."""
     with tf.Graph().as_default(), tf.Session() as sess:
         room = min_after_dequeue + 1
-        queue = tf.RandomShuffleQueue(room, min_after_dequeue, [tf.float32], [[]], seed=1)
+        queue = tf.RandomShuffleQueue(
+            room, min_after_dequeue, [tf.float32], [[]], seed=1
+        )
         number = tf.placeholder(tf.float32, [])
         put, take, close = queue.enqueue(number), queue.dequeue(), queue.close()
         order = []
@@ -297,8 +347,12 @@ tf.viz.curve(
 )
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # With 3, the numbers stay near their places: if the file was sorted by label, the batches still are. A shuffle queue
 # mixes only what it holds at one time.
+#
+# </details>
 #
 # **Padded.** Sentences have different lengths, but a batch must be one rectangle. A `PaddingFIFOQueue` fills up with
 # zeros, in each batch only as far as its longest element needs.
@@ -340,18 +394,23 @@ for _ in range(3):
 def two_queues(client, room=5):
     """Worker 0 loads a file of 10 examples, worker 1 trains on them."""
     with tf.device("/job:ps/task:0"):
-        images = tf.FIFOQueue(room, [tf.float32], [[]], shared_name="images", name="images")
-        labels = tf.FIFOQueue(room, [tf.float32], [[]], shared_name="labels", name="labels")
+        images, labels = [
+            tf.FIFOQueue(room, [tf.float32], [[]], shared_name=name, name=name)
+            for name in ("images", "labels")
+        ]
     put_image = images.enqueue(0.0, name="put_image")
     put_label = labels.enqueue(0.0, name="put_label")
-    take_image, take_label = images.dequeue(name="take_image"), labels.dequeue(name="take_label")
-    loads, trains = [put_image] * 10 + [put_label] * 10, [take_image, take_label] * 10
+    take_image = images.dequeue(name="take_image")
+    take_label = labels.dequeue(name="take_label")
+    loads = [put_image] * 10 + [put_label] * 10
+    trains = [take_image, take_label] * 10
     with tf.Session(client.target) as sess:
         for step in loads if client.index == 0 else trains:
             sess.run(step)
             tf.sim.sleep(0.1)
 
 
+# %%
 with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
     try:
         virtual.run(two_queues)
@@ -360,17 +419,21 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
         print(error.message.splitlines()[0])
 # %dtf_queues seen
 
-# %% [markdown]
-# When the deadlock was found, both steps were cancelled. The error knows who waited for whom then:
-
 # %%
 tf.viz.waits(deadlock)
 
 # %% [markdown]
-# Follow the thick arrows. The loader (`put_image`, of the client of worker 0) can't put in its seventh image: the queue
+# When the deadlock was found, both steps were cancelled. The error knows which op waited for which then: follow the
+# thick arrows.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# The loader (`put_image`, of the client of worker 0) can't put in its seventh image: the queue
 # of images is full. The trainer (`take_label`, of the client of worker 1) would make room, but it waits for a label.
 # The label would come, but the loader is not done with the images. Each waits for the other: a **deadlock** is a circle
 # of arrows. Worker 1 is not in it. It only waits for the label that the `ps` has not got yet.
+#
+# </details>
 #
 # In virtual time dtflab can prove that nothing will ever happen again, and says so. In real time it can't know: perhaps
 # you will come and help. There, a deadlock looks like a program that hangs, without any message. So ask the cluster
@@ -389,21 +452,25 @@ def both():
 
 clients = threading.Thread(target=both)
 clients.start()
-while not ended and sum(" waits at " in line for line in cluster.waits()) < 2:  # they still work
-    tf.sim.sleep(0.05)
+while not ended and str(cluster.waits()).count(" waits at ") < 2:
+    tf.sim.sleep(0.05)  # they still work
 # %dtf_queues cluster
 
 # %% [markdown]
-# `%dtf_queues` draws who waits for whom, if somebody waits, and how full the queues are. From an op an arrow leads to its
-# queue, with what it wants there. From a queue an arrow asks: *which program could bring it, and what is that program
-# doing?* It may be one that has done so before, or one whose graph could. If the answers make a circle, you have found
-# your deadlock. (`cluster.waits()` has the same as lines of text.)
+# `%dtf_queues` draws which op waits for which, and how full the queues are. From an op an arrow leads to
+# its queue, with what it wants there. From a queue an arrow asks: *which program could bring it, and what is that
+# program doing?* It may be one that has done so before, or one whose graph could. If the answers make a circle, you
+# have found your deadlock. (`cluster.waits()` has the same as lines of text.)
 #
 # Somebody from outside can break the circle, by closing the queues. **Predict: is a plain `close` enough?**
 
 # %%
-with tf.Graph().as_default(), tf.Session(cluster.target) as sess, tf.device("/job:ps/task:0"):
-    images, labels = [tf.FIFOQueue(5, [tf.float32], [[]], shared_name=name) for name in ("images", "labels")]
+task = "/job:ps/task:0"
+with tf.Graph().as_default(), tf.Session(cluster.target) as sess, tf.device(task):
+    images, labels = [
+        tf.FIFOQueue(5, [tf.float32], [[]], shared_name=name)
+        for name in ("images", "labels")
+    ]
     try:
         sess.run(images.close(), options=tf.RunOptions(timeout_in_ms=500))
     except tf.errors.DeadlineExceededError:
@@ -414,9 +481,13 @@ clients.join(60)
 print(f"ended with {type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}")
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # No: an enqueue that already waits may still succeed, so a plain `close` waits for it. Now three programs wait. With
 # `cancel_pending_enqueues=True`, a waiting enqueue gets an error instead: `CancelledError`. The trainer gets
 # one, too: `OutOfRangeError`, since no label will come any more. (Which of the two you see above is chance.)
+#
+# </details>
 #
 # **A cure?** More room. **Predict: how much is just enough for a file of 10 examples?**
 
@@ -432,13 +503,19 @@ def outcome(room):
         return f"all done after {virtual.now():.1f} s"
 
 
-for room in range(5, 12):
-    print(f"room {room:2}: {outcome(room)}")
+rooms = [*range(5, 12)]
+tf.viz.table({"room": rooms, "outcome": [outcome(room) for room in rooms]})
 
 # %% [markdown]
-# Nine, since the trainer holds the tenth. It works until somebody has a file of eleven, and then it hangs on a machine
-# far away, without a message. **The cure is one queue of pairs**, as above: what belongs together goes in and out
-# together, and no circle can arise, even with room for a single pair.
+# <details><summary><b>Show why</b></summary>
+#
+# Nine, since the trainer holds the tenth.
+#
+# </details>
+#
+# It works until somebody has a file of eleven, and then it hangs on a machine far away, without a message. **The cure
+# is one queue of pairs**, as above: what belongs together goes in and out together, and no circle can arise, even
+# with room for a single pair.
 
 
 # %%

@@ -30,8 +30,13 @@ digits = tf.datasets.digits()
 folder = Path(tempfile.mkdtemp())
 files = [str(folder / f"digits-{i}-of-4.csv") for i in range(4)]
 for i, name in enumerate(files):
-    examples = zip(digits.train.images[i:1000:4], digits.train.labels[i:1000:4], strict=True)
-    lines = [",".join(f"{pixel:g}" for pixel in image) + f",{label}" for image, label in examples]
+    examples = zip(
+        digits.train.images[i:1000:4], digits.train.labels[i:1000:4], strict=True
+    )
+    lines = [
+        ",".join(f"{pixel:g}" for pixel in image) + f",{label}"
+        for image, label in examples
+    ]
     header = ",".join([*(f"pixel{k}" for k in range(64)), "digit"])
     Path(name).write_text("\n".join([header, *lines]) + "\n")
 print(Path(files[0]).read_text().splitlines()[1][:60], "…")
@@ -40,7 +45,9 @@ print(Path(files[0]).read_text().splitlines()[1][:60], "…")
 def training(images, labels):
     """One layer, on worker 1; the operation that makes a training step."""
     with tf.device("/job:worker/task:1"):
-        weights = tf.get_variable("weights", [64, 10], initializer=tf.zeros_initializer())
+        weights = tf.get_variable(
+            "weights", [64, 10], initializer=tf.zeros_initializer()
+        )
         logits = tf.matmul(images, weights)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         return tf.train.GradientDescentOptimizer(0.5).minimize(loss)
@@ -64,7 +71,9 @@ def training(images, labels):
 # %%
 EPOCHS, BATCH, EXAMPLES = 3, 50, 1000
 STEPS = EPOCHS * EXAMPLES // BATCH
-images, labels = digits.train.images[:EXAMPLES], digits.train.labels[:EXAMPLES].astype(np.int32)
+images = digits.train.images[:EXAMPLES]
+labels = digits.train.labels[:EXAMPLES].astype(np.int32)
+ROWS = [slice(at, at + BATCH) for at in range(0, EXAMPLES, BATCH)] * EPOCHS
 
 
 def feed(sess):
@@ -72,25 +81,28 @@ def feed(sess):
     x, y = tf.placeholder(tf.float32, [BATCH, 64]), tf.placeholder(tf.int32, [BATCH])
     train = training(x, y)
     sess.run(tf.global_variables_initializer())
-    for step in range(STEPS):
-        rows = slice(step * BATCH % EXAMPLES, step * BATCH % EXAMPLES + BATCH)
+    for rows in ROWS:
         sess.run(train, {x: images[rows], y: labels[rows]})
 
 
+# %%
 def preload(sess):
     """Everything into two variables; a variable of its own for each type."""
     with tf.device("/job:worker/task:1"):
-        all_x, all_y = tf.placeholder(tf.float32, images.shape), tf.placeholder(tf.int32, labels.shape)
-        x = tf.Variable(all_x, trainable=False, collections=[], name="all_images")
-        y = tf.Variable(all_y, trainable=False, collections=[], name="all_labels")
+        all_x = tf.placeholder(tf.float32, images.shape)
+        all_y = tf.placeholder(tf.int32, labels.shape)
+        keep = {"trainable": False, "collections": []}
+        x = tf.Variable(all_x, name="all_images", **keep)
+        y = tf.Variable(all_y, name="all_labels", **keep)
         at = tf.placeholder(tf.int32, [])
         train = training(x[at : at + BATCH], y[at : at + BATCH])
     sess.run([x.initializer, y.initializer], {all_x: images, all_y: labels})
     sess.run(tf.global_variables_initializer())
-    for step in range(STEPS):
-        sess.run(train, {at: step * BATCH % EXAMPLES})
+    for rows in ROWS:
+        sess.run(train, {at: rows.start})
 
 
+# %%
 def read(sess):
     """Read files, decode examples and batch them on worker 1."""
     with tf.device("/job:worker/task:1"):
@@ -108,21 +120,34 @@ def read(sess):
     coordinator.join(threads)
 
 
-for way in (feed, preload, read):
-    with tf.Cluster(worker=2, clock="virtual", network="1Gb/s") as cluster, tf.watch() as seen:
+# %%
+def measured(way):
+    """MB that the program sends, MB that tasks send, virtual milliseconds."""
+    cluster = tf.Cluster(worker=2, clock="virtual", network="1Gb/s")
+    with cluster, tf.watch() as seen:
         with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
             way(sess)
         ms = 1000 * cluster.now()
+    by_tasks = [call for call in seen.calls if "/job:" in call.source]
+    passed_on = sum(call.nbytes for call in by_tasks)
     sent = sum(call.sent for call in seen.calls if "/job:" not in call.source)
-    passed_on = sum(call.nbytes for call in seen.calls if "/job:" in call.source)
-    sizes = f"the program sends {sent / 1e6:4.2f} MB, tasks send {passed_on / 1e6:4.2f} MB"
-    print(f"{way.__name__:8} {sizes}, {ms:5.1f} ms")
+    return f"{sent / 1e6:.2f} MB", f"{passed_on / 1e6:.2f} MB", f"{ms:.1f} ms"
+
+
+ways = {"feeding": feed, "preloading": preload, "reading": read}
+sent, passed_on, times = zip(*map(measured, ways.values()))
+columns = {"the program sends": sent, "tasks send": passed_on, "virtual time": times}
+tf.viz.table({"way": [*ways]} | columns)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Fed examples cross twice in each epoch: once to the master, once more to the worker. Preloaded ones cross twice in
 # all, and a worker that reads its own files sends nothing. (The milliseconds are *virtual time*: a model of two
 # machines and a network says how long each thing takes, so they are the same wherever you run this. Ops of the graph
 # take virtual time; the functions of a data set, `f` in `tf.data.Dataset.map(f)`, take none.)
+#
+# </details>
 #
 # | way | good for |
 # | --- | --- |
@@ -139,7 +164,7 @@ for way in (feed, preload, read):
 
 # %%
 def example_of(names):
-    """The next example from the files whose names are in the queue `names`: pixels [64] and a digit."""
+    """The next example of the files in the queue `names`: pixels [64] and a digit."""
     _, line = tf.TextLineReader(skip_header_lines=1).read(names)
     *pixels, digit = tf.decode_csv(line, record_defaults=[[0.0]] * 64 + [[0]])
     return [tf.stack(pixels), digit]
@@ -188,24 +213,22 @@ def take_all(sess, batch):
         return taken
 
 
-with (
-    tf.Cluster(localhost=1, clock="virtual") as cluster,
-    tf.Session(cluster.target, graph=reading) as sess,
-    tf.watch() as seen,
-):
+def read_all(sess):
+    """Read until every file is exhausted."""
+    try:
+        while True:
+            sess.run(enqueue_example)
+    except tf.errors.OutOfRangeError:
+        sess.run(close_examples)
+
+
+# %%
+cluster = tf.Cluster(localhost=1, clock="virtual")
+with cluster, tf.Session(cluster.target, graph=reading) as sess, tf.watch() as seen:
     for file in files:
         sess.run(enqueue_name, {name: file})
     sess.run(close_names)
-
-    def read_all():
-        """Read until every file is exhausted."""
-        try:
-            while True:
-                sess.run(enqueue_example)
-        except tf.errors.OutOfRangeError:
-            sess.run(close_examples)
-
-    reader = threading.Thread(target=read_all, name="reader")
+    reader = threading.Thread(target=read_all, args=[sess], name="reader")
     reader.start()
     print(f"{take_all(sess, batch)} examples in {1000 * cluster.now():.1f} ms")
     reader.join()
@@ -220,8 +243,12 @@ with (
 tf.viz.rates(seen, title="One thread reads")
 
 # %% [markdown]
-# The stage that takes batches waits all the time, though some 20 examples are in the queue: these must stay inside, to
-# be mixed with the next ones.
+# <details><summary><b>Show why</b></summary>
+#
+# Reading does: it works all the time. The stage that takes batches waits all the time, though some 20 examples are in
+# the queue: these must stay inside, to be mixed with the next ones.
+#
+# </details>
 #
 # ## Many readers: Coordinator and QueueRunner
 #
@@ -239,14 +266,15 @@ with several.as_default(), tf.device("/cpu:0"):
     names = tf.FIFOQueue(capacity=10, dtypes=[tf.string], shapes=[[]], name="names")
     enqueue_names, close_names = names.enqueue_many([files]), names.close()
     examples = queue_of_examples()
-    enqueues = [examples.enqueue(example_of(names), name=f"reader{i + 1}") for i in range(4)]
+    enqueues = [
+        examples.enqueue(example_of(names), name=f"reader{i + 1}") for i in range(4)
+    ]
     runner = tf.train.QueueRunner(examples, enqueues)
     batch = examples.dequeue_up_to(50, name="batch")
 
-with (
-    tf.Cluster(localhost=1, clock="virtual") as cluster,
-    tf.Session(cluster.target, graph=several) as sess,
-):
+# %%
+cluster = tf.Cluster(localhost=1, clock="virtual")
+with cluster, tf.Session(cluster.target, graph=several) as sess:
     coordinator = tf.train.Coordinator()
     with tf.watch() as seen:
         sess.run(enqueue_names)
@@ -283,44 +311,56 @@ tf.viz.rates(seen, title="Four threads read")
 
 
 # %%
-def train_from_files(readers, start=True):
-    """Two epochs. Returns examples per second, and what was seen at the queues."""
-    tf.reset_default_graph()
+def pipeline(readers):
+    """A training step on the GPU, with batches that `readers` threads bring."""
     with tf.device("/cpu:0"):
         names = tf.train.string_input_producer(files, num_epochs=2, seed=1)
+        examples = [example_of(names) for _ in range(readers)]
         images, labels = tf.train.shuffle_batch_join(
-            [example_of(names) for _ in range(readers)], 100, capacity=300, min_after_dequeue=100, seed=1
+            examples, 100, capacity=300, min_after_dequeue=100, seed=1
         )
     with tf.device("/gpu:0"):
         weights = tf.glorot_uniform_initializer(seed=1)
         hidden = tf.layers.dense(images, 64, tf.nn.relu, kernel_initializer=weights)
         logits = tf.layers.dense(hidden, 10, kernel_initializer=weights)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
-        train = tf.train.GradientDescentOptimizer(0.3).minimize(loss)
-    with (
-        tf.Cluster(localhost=1, gpus=1, gpu="K40", clock="virtual") as cluster,
-        tf.Session(cluster.target) as sess,
-    ):
+        return tf.train.GradientDescentOptimizer(0.3).minimize(loss)
+
+
+# %%
+def train_to_the_end(sess, train, start, now):
+    """Train until no more examples come; the number of steps, and when it ended."""
+    coordinator, steps = tf.train.Coordinator(), 0
+    threads = tf.train.start_queue_runners(sess, coordinator) if start else []
+    try:
+        while not coordinator.should_stop():
+            sess.run(train)
+            steps += 1
+    except tf.errors.OutOfRangeError:
+        coordinator.request_stop()
+    ended = now()
+    coordinator.join(threads)
+    return steps, ended
+
+
+# %%
+def train_from_files(readers, start=True):
+    """Two epochs. Returns examples per second, and what was seen at the queues."""
+    tf.reset_default_graph()
+    train = pipeline(readers)
+    cluster = tf.Cluster(localhost=1, gpus=1, gpu="K40", clock="virtual")
+    with cluster, tf.Session(cluster.target) as sess:
         sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
-        began, steps = cluster.now(), 0
         with tf.watch() as seen:
-            coordinator = tf.train.Coordinator()
-            threads = tf.train.start_queue_runners(sess, coordinator) if start else []
-            try:
-                while not coordinator.should_stop():
-                    sess.run(train)
-                    steps += 1
-            except tf.errors.OutOfRangeError:
-                coordinator.request_stop()
-            ended = cluster.now()
-            coordinator.join(threads)
+            began = cluster.now()
+            steps, ended = train_to_the_end(sess, train, start, cluster.now)
         return 100 * steps / (ended - began), seen
 
 
-counts = [1, 2, 4]
-results = {readers: train_from_files(readers) for readers in counts}
-for readers, (rate, _) in results.items():
-    print(f"readers: {readers}   {rate:,.0f} examples/s")
+# %%
+results = {readers: train_from_files(readers) for readers in (1, 2, 4)}
+rates = [f"{rate:,.0f}" for rate, _ in results.values()]
+tf.viz.table({"readers": [*results], "examples per second": rates})
 
 # %% [markdown]
 # In the pictures, the readers' stage is named after `shuffle_batch_join/…enqueue`, and the training step after
@@ -340,8 +380,12 @@ tf.viz.rates(results[4][1], title="Four readers and a GPU")
 tf.viz.queues(results[4][1], title="The queues with four readers")
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Now training sets the pace, as it should: it hardly ever waits. The queue is full half the time, and then the readers
 # wait to put. More readers would gain nothing.
+#
+# </details>
 #
 # ## Now break it: a forgotten `start_queue_runners`
 #
@@ -353,24 +397,31 @@ tf.viz.queues(results[4][1], title="The queues with four readers")
 try:
     train_from_files(readers=1, start=False)
 except tf.errors.OpError as error:
-    print(type(error).__name__, error.message, sep="\n")
+    display(error)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # The step waits for a batch that nobody will ever bring. In virtual time nothing else can happen any more, and this can
 # be *proved*, so it is an error that reports which op waits for what. On a real cluster, another program could still
-# come and fill the queue: there is no error, the program just stands still. Two things help to find out. A step can
-# have a time limit:
+# come and fill the queue: there is no error, the program just stands still.
+#
+# </details>
+#
+# Two things help to find such a mistake on a real cluster. A step can have a time limit:
 
 # %%
 tf.reset_default_graph()
 names = tf.train.string_input_producer(files)
-images, labels = tf.train.shuffle_batch(example_of(names), 50, capacity=300, min_after_dequeue=100)
+images, labels = tf.train.shuffle_batch(
+    example_of(names), 50, capacity=300, min_after_dequeue=100
+)
 sess = tf.Session()
 sess.run(tf.local_variables_initializer())
 try:
     sess.run(images, options=tf.RunOptions(timeout_in_ms=200))
 except tf.errors.DeadlineExceededError as error:
-    print(error.message)
+    display(error)
 
 # %% [markdown]
 # And `%dtf_queues` shows the queues as they are now. That of examples is empty, and that of names does not even exist:

@@ -24,22 +24,29 @@ tf.logging.set_verbosity(tf.logging.WARN)
 
 # %%
 card = tf.sim.Processor(
-    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6,
-    launch_s=1e-3, cores=15, source="a K40's figures, divided by a thousand",
+    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30,
+    memory_bandwidth=288e6, launch_s=1e-3, cores=15,
+    source="a K40's figures, divided by a thousand",
 )  # fmt: skip
 cluster = tf.Cluster(
-    shared=1, worker=8, gpus=1, gpu=card, visible_devices={"shared": ""}, network="1Gb/s",
-    clock="virtual", stragglers=tf.sim.lognormal(0.05), seed=1,
+    shared=1, worker=8, gpus=1, gpu=card, visible_devices={"shared": ""},
+    network="1Gb/s", clock="virtual", stragglers=tf.sim.lognormal(0.05), seed=1,
 )  # fmt: skip
+
+# %% [markdown]
+# The networks that we train, and how we judge them:
+
+# %%
 digits = tf.datasets.digits()
 
 
 def network(name, units, images):
-    """One hidden layer; the logits of ten digits. The variables are in a container of that name."""
+    """The logits of ten digits, with variables in a container of that name."""
     start = tf.glorot_uniform_initializer(seed=sum(name.encode()))  # one for each name
+    dense, how = tf.layers.dense, {"kernel_initializer": start}
     with tf.container(name), tf.variable_scope(name):
-        hidden = tf.layers.dense(images, units, tf.nn.relu, kernel_initializer=start, name="hidden")
-        return tf.layers.dense(hidden, 10, kernel_initializer=start, name="logits")
+        hidden = dense(images, units, tf.nn.relu, name="hidden", **how)
+        return dense(hidden, 10, name="logits", **how)
 
 
 def accuracy(logits, labels):
@@ -58,31 +65,33 @@ def accuracy(logits, labels):
 # **Predict: how much longer do eight networks take than one?**
 
 # %%
-# Units of the hidden layer, learning rate
-CANDIDATES = [(8, 0.1), (8, 1.0), (16, 0.3), (16, 1.5), (32, 0.1), (32, 0.6), (64, 0.3), (64, 1.0)]
+UNITS_OF = [8, 8, 16, 16, 32, 32, 64, 64]  # of the hidden layer, for each network
+RATES = [0.1, 1.0, 0.3, 1.5, 0.1, 0.6, 0.3, 1.0]  # and its learning rate
 
 
 def train(client, steps=60):
-    """Train candidate number `client.index` on the client's GPU: its accuracy on the validation set."""
-    units, rate = CANDIDATES[client.index]
+    """Train network `client.index` on the client's GPU; its accuracy on new images."""
     with tf.device(f"{client.device}/gpu:0"):
-        images, labels = tf.placeholder(tf.float32, [None, 64]), tf.placeholder(tf.int64, [None])
-        logits = network(f"net{client.index}", units, images)
+        images = tf.placeholder(tf.float32, [None, 64])
+        labels = tf.placeholder(tf.int64, [None])
+        logits = network(f"net{client.index}", UNITS_OF[client.index], images)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
-        step = tf.train.GradientDescentOptimizer(rate).minimize(loss)
-    batches = tf.datasets.digits(seed=client.index).train
+        optimizer = tf.train.GradientDescentOptimizer(RATES[client.index])
+        step = optimizer.minimize(loss)
+    batches, new = tf.datasets.digits(seed=client.index).train, digits.validation
     with tf.Session(client.target) as sess:
         sess.run(tf.global_variables_initializer())
         for _ in range(steps):
             x, y = batches.next_batch(50)
             sess.run(step, {images: x, labels: y})
-        return accuracy(sess.run(logits, {images: digits.validation.images}), digits.validation.labels)
+        return accuracy(sess.run(logits, {images: new.images}), new.labels)
 
 
+# %%
 def seconds(clients):
     """Virtual seconds in which these workers train; their accuracies."""
     began = cluster.now()
-    found = cluster.run(lambda client: train(client) if client.index in clients else None)
+    found = cluster.run(lambda each: train(each) if each.index in clients else None)
     return cluster.now() - began, found
 
 
@@ -96,9 +105,14 @@ print(f"one network: {one:.2f} s; eight networks: {eight:.2f} s")
 tf.viz.clients(seen, title="A network on each device")
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Eight networks in the time of one. No two steps take equally long, so some clients end a little earlier, and a client
-# that waits for all waits for the slowest. But most of the time, all GPUs were busy. Here is a row for each, filled
-# while it computes:
+# that waits for all waits for the slowest. But most of the time, all GPUs were busy.
+#
+# </details>
+#
+# Here is a row for each GPU, filled while it computes:
 
 # %%
 tf.viz.busy(cluster.log(), until=eight)
@@ -108,9 +122,9 @@ tf.viz.busy(cluster.log(), until=eight)
 
 # %%
 best = sorted(range(8), key=lambda i: -found[i])[:3]
-for i, (units, rate) in enumerate(CANDIDATES):
-    place = f"  number {best.index(i) + 1}" if i in best else ""
-    print(f"net{i}: {units:2} units, rate {rate:3}: {found[i]:.3f}{place}")
+places = [f"number {best.index(i) + 1}" if i in best else "" for i in range(8)]
+settings = {"network": [f"net{i}" for i in range(8)], "units": UNITS_OF, "rate": RATES}
+tf.viz.table(settings | {"accuracy": [f"{one:.3f}" for one in found], "place": places})
 
 # %% [markdown]
 # ## An ensemble
@@ -126,9 +140,9 @@ for i, (units, rate) in enumerate(CANDIDATES):
 
 # %%
 def member(i, images):
-    """The probabilities of network `i` for each digit, computed where it was trained."""
+    """The probabilities that network `i` gives each digit, where it was trained."""
     with tf.device(f"/job:worker/task:{i}/gpu:0"):
-        return tf.nn.softmax(network(f"net{i}", CANDIDATES[i][0], images))
+        return tf.nn.softmax(network(f"net{i}", UNITS_OF[i], images))
 
 
 tf.reset_default_graph()
@@ -139,19 +153,28 @@ with tf.device("/job:shared/cpu:0"):
     ensemble = tf.reduce_mean(tf.stack(members), axis=0, name="mean")
 with tf.Session(cluster.target_of("shared")) as sess:
     *each, together = sess.run([*members, ensemble], {images: digits.test.images})
-for i, probabilities in zip(best, each, strict=True):
-    print(f"net{i}: {accuracy(probabilities, digits.test.labels):.3f} of the test images")
-print(f"mean of the three: {np.mean([accuracy(one, digits.test.labels) for one in each]):.3f}")
-print(f"together: {accuracy(together, digits.test.labels):.3f}")
+
+right = [
+    accuracy(probabilities, digits.test.labels) for probabilities in [*each, together]
+]
+names = [*(f"net{i}" for i in best), "together", "mean of the three"]
+shares = [f"{share:.3f}" for share in [*right, np.mean(right[:3])]]
+tf.viz.table({"network": names, "share of the test images": shares})
 
 # %%
 # Figure 12-12
 tf.viz.placement([ensemble], max_boxes=10, title="An ensemble in one graph")
 
 # %% [markdown]
+# In the picture: point at `mean`, and see what comes to it, and from where.
+#
+# <details><summary><b>Show why</b></summary>
+#
 # Yes, but by one image of 400 only. The mean of the three says more: it is the average of choosing a member at random.
 # And nobody could know which one would be best on the test images: on the validation set, two of them were equally
 # good.
+#
+# </details>
 #
 # ## The same with a client for each member
 #
@@ -169,43 +192,50 @@ shapes = {"question": [[], [1, 64]], "answer": [[], [1, 10]]}
 
 
 def queue(kind, i):
-    """The queue of questions for member `i`, or that of its answers; every client that names it gets the same."""
+    """The queue of questions for member `i`, or of its answers, for all clients."""
+    types, name = [tf.int32, tf.float32], f"{kind}s of net{i}"
     with tf.device("/job:shared/cpu:0"), tf.container("talk"):
-        return tf.FIFOQueue(100, [tf.int32, tf.float32], shapes[kind], shared_name=f"{kind}s of net{i}")
+        return tf.FIFOQueue(100, types, shapes[kind], shared_name=name)
 
 
-def until_closed(sess, step):
-    """Run a step again and again, until the queue that it takes from is closed and empty."""
-    try:
-        while True:
-            sess.run(step)
-    except tf.errors.OutOfRangeError:
-        pass
+# %% [markdown]
+# A member answers until no more questions come; another client asks all of them:
 
 
+# %%
 def think(client):
     """A member: from its questions to its answers."""
     number, image = queue("question", client.index).dequeue()
     answers = queue("answer", client.index)
-    put, close = answers.enqueue([number, member(client.index, image)]), answers.close()
+    put = answers.enqueue([number, member(client.index, image)])
+    close = answers.close()
     with tf.Session(client.target) as sess:
-        until_closed(sess, put)
-        sess.run(close)
+        try:
+            while True:
+                sess.run(put)
+        except tf.errors.OutOfRangeError:  # its questions are closed, and none is left
+            sess.run(close)
 
 
 def ask(client):
     """Each query goes to all members."""
     number, image = tf.placeholder(tf.int32, []), tf.placeholder(tf.float32, [1, 64])
     queues = [queue("question", i) for i in best]
-    put, close = [q.enqueue([number, image]) for q in queues], [q.close() for q in queues]
+    put = [queue.enqueue([number, image]) for queue in queues]
+    close = [queue.close() for queue in queues]
     with tf.Session(client.target) as sess:
         for i in range(QUERIES):
             sess.run(put, {number: i, image: digits.test.images[i : i + 1]})
         sess.run(close)
 
 
+# %% [markdown]
+# And one decides, with the answers that come within its limit:
+
+
+# %%
 def take(sess, answer, query, options):
-    """A member's answer to a query, past those to earlier ones; None if it takes too long."""
+    """A member's answer to a query, past those to earlier ones; None if it is late."""
     try:
         while True:
             number, probabilities = sess.run(answer, options=options)
@@ -216,33 +246,37 @@ def take(sess, answer, query, options):
 
 
 def decide(client, limit=None):
-    """Rows (milliseconds that a query took, answers that came in time, is the digit right)."""
+    """Rows (milliseconds that a query took, answers in time, is the digit right)."""
     options = None if limit is None else tf.RunOptions(timeout_in_ms=limit)
     answers, rows = [queue("answer", i).dequeue() for i in best], []
     with tf.Session(client.target) as sess:
-        for query in range(QUERIES):
+        for query, digit in enumerate(digits.test.labels[:QUERIES]):
             began = tf.sim.now()
             came = [take(sess, answer, query, options) for answer in answers]
-            came = [probabilities for probabilities in came if probabilities is not None]
-            right = bool(came) and np.argmax(np.mean(came, axis=0)) == digits.test.labels[query]
+            came = [one for one in came if one is not None]
+            right = bool(came) and np.argmax(np.mean(came, axis=0)) == digit
             rows.append((1000 * (tf.sim.now() - began), len(came), right))
     return rows
 
 
+# %%
 def run_ensemble(limit=None):
     """All clients at once: three members, one that asks, one that decides."""
-    tf.Session.reset(cluster.target_of("shared"), ["talk"])  # forget the queues of the run before
-    asks, decides = [i for i in range(8) if i not in best][:2]
-    roles = dict.fromkeys(best, think) | {asks: ask, decides: lambda client: decide(client, limit)}
-    results = cluster.run(lambda client: roles.get(client.index, lambda client: None)(client))
+    tf.Session.reset(
+        cluster.target_of("shared"), ["talk"]
+    )  # no queues of an earlier run
+    asks, decides, *others = [i for i in range(8) if i not in best]
+    roles = dict.fromkeys(best, think) | dict.fromkeys(others, lambda client: None)
+    roles |= {asks: ask, decides: lambda client: decide(client, limit)}
+    results = cluster.run(lambda client: roles[client.index](client))
     return np.array(results[decides])
 
 
 def summary(rows):
     """The results of `decide`, in a line."""
     ms, members, right = rows.T
-    answered = f"{np.median(ms):5.1f} ms per query, {members.mean():.1f} members answer in time"
-    return f"{answered}, {right.mean():.0%} right"
+    answered = f"{members.mean():.1f} members answer in time"
+    return f"{np.median(ms):5.1f} ms per query, {answered}, {right.mean():.0%} right"
 
 
 with tf.watch() as seen:
@@ -263,9 +297,15 @@ cluster.slow("worker", best[-1], factor=30)
 print("all must answer:   ", summary(run_ensemble()))
 
 # %% [markdown]
-# The whole ensemble is as slow as its slowest member. The cure is a time limit. `tf.RunOptions(timeout_in_ms=20)` lets
-# a step that takes longer end with `DeadlineExceededError`; `take` above catches it, and `decide` goes on without that
-# answer. (When it comes after all, `take` throws it away: it has the number of an older query.)
+# <details><summary><b>Show why</b></summary>
+#
+# The whole ensemble is as slow as its slowest member.
+#
+# </details>
+#
+# The cure is a time limit. `tf.RunOptions(timeout_in_ms=20)` lets a step that takes longer end with
+# `DeadlineExceededError`; `take` above catches it, and `decide` goes on without that answer. (When it comes after
+# all, `take` throws it away: it has the number of an older query.)
 
 # %%
 print("20 ms for an answer:", summary(run_ensemble(limit=20)))
@@ -280,12 +320,17 @@ cluster.slow("worker", best[-1], factor=1)
 # A network that people use gets queries at all times, perhaps more than one GPU can answer. So put a copy of it, a
 # *replica*, on each of several GPUs, and all queries into one queue. A replica that has nothing to do takes the next
 # one.
-#
-# **Predict: 300 queries per second come in. A replica needs about 7 ms for one. How many replicas are enough? Will a
-# query be answered sooner if there are more?**
 
 # %%
-UNITS = CANDIDATES[best[0]][0]
+UNITS = UNITS_OF[best[0]]
+
+
+def values_of(i):
+    """The variables of the trained network number `i`."""
+    with tf.Graph().as_default(), tf.device(f"/job:worker/task:{i}/gpu:0"):
+        network(f"net{i}", UNITS_OF[i], tf.zeros([1, 64]))
+        with tf.Session(cluster.target_of("worker", i)) as sess:
+            return sess.run(tf.global_variables())
 
 
 def copy(name, values, client):
@@ -294,42 +339,33 @@ def copy(name, values, client):
         network(name, UNITS, tf.zeros([1, 64]))
         variables = tf.global_variables()
         new = [tf.placeholder(tf.float32, variable.shape) for variable in variables]
-        load = [tf.assign(variable, value).op for variable, value in zip(variables, new, strict=True)]
+        load = [tf.assign(*pair).op for pair in zip(variables, new)]
         with tf.Session(client.target) as sess:
-            sess.run(load, dict(zip(new, values, strict=True)))
+            sess.run(load, dict(zip(new, values)))
 
 
-def line(name, types):
-    """A queue that all share."""
+# %% [markdown]
+# What all share is on the task `shared`: a queue of queries, and the number of the version that answers them. Here are
+# the programs of a replica and of the visitors:
+
+
+# %%
+def queries():
+    """The queue of queries: their numbers."""
     with tf.device("/job:shared/cpu:0"), tf.container("talk"):
-        return tf.FIFOQueue(1000, types, [[]] * len(types), shared_name=name)
+        return tf.FIFOQueue(1000, [tf.int32], [[]], shared_name="queries")
 
 
-def replica(client, versions):
-    """Answer queries until the end: rows (query, version, moment of the answer, is it right)."""
-    query = line("queries", [tf.int32]).dequeue()
+def version_variable():
+    """The version of the network that answers."""
     with tf.device("/job:shared/cpu:0"), tf.container("talk"):
-        version = tf.get_variable("version", [], tf.int32, initializer=tf.ones_initializer())
-    with tf.device(f"{client.device}/gpu:0"):
-        image = tf.placeholder(tf.float32, [1, 64])
-        answers = {i: tf.argmax(network(f"v{i}", UNITS, image), axis=1) for i in versions}
-    rows = []
-    with tf.Session(client.target) as sess:
-        try:
-            while True:
-                number, current = sess.run([query, version])
-                at = number % len(digits.test.images)
-                (digit,) = sess.run(answers[current], {image: digits.test.images[at : at + 1]})
-                rows.append((number, current, tf.sim.now(), digit == digits.test.labels[at]))
-        except tf.errors.OutOfRangeError:
-            return rows
+        return tf.get_variable("version", initializer=1)
 
 
 def visitors(client, count, per_second):
     """Queries, at random moments."""
-    number = tf.placeholder(tf.int32, [])
-    queries = line("queries", [tf.int32])
-    put, close = queries.enqueue(number), queries.close()
+    number, queue = tf.placeholder(tf.int32, []), queries()
+    put, close = queue.enqueue(number), queue.close()
     random, asked = np.random.default_rng(1), []
     with tf.Session(client.target) as sess:
         for i in range(count):
@@ -340,13 +376,37 @@ def visitors(client, count, per_second):
     return np.array(asked)
 
 
+# %%
+def replica(client, versions):
+    """Answer to the end; rows (query, version, moment of the answer, is it right)."""
+    query, version, test, rows = (
+        queries().dequeue(),
+        version_variable(),
+        digits.test,
+        [],
+    )
+    with tf.device(f"{client.device}/gpu:0"):
+        image = tf.placeholder(tf.float32, [1, 64])
+        logits = {i: network(f"v{i}", UNITS, image) for i in versions}
+        answers = {i: tf.argmax(each, axis=1) for i, each in logits.items()}
+    with tf.Session(client.target) as sess:
+        try:
+            while True:
+                number, now = sess.run([query, version])
+                at = number % len(test.images)
+                (digit,) = sess.run(answers[now], {image: test.images[at : at + 1]})
+                rows.append((number, now, tf.sim.now(), digit == test.labels[at]))
+        except tf.errors.OutOfRangeError:
+            return rows
+
+
+# %%
 def serve(replicas, count=150, per_second=300, versions=(1,), meanwhile=None):
-    """For each query the milliseconds until it was answered, and the row of its replica."""
-    tf.Session.reset(cluster.target_of("shared"), ["talk"])
-    with tf.Graph().as_default(), tf.device("/job:shared/cpu:0"), tf.container("talk"):
-        version = tf.get_variable("version", [], tf.int32, initializer=tf.ones_initializer())
-        with tf.Session(cluster.target_of("shared")) as sess:
-            sess.run(version.initializer)
+    """For each query the milliseconds until it was answered, and its replica's row."""
+    target = cluster.target_of("shared")
+    tf.Session.reset(target, ["talk"])
+    with tf.Graph().as_default(), tf.Session(target) as sess:
+        sess.run(version_variable().initializer)
 
     def work(client):
         if client.index < replicas:
@@ -360,22 +420,21 @@ def serve(replicas, count=150, per_second=300, versions=(1,), meanwhile=None):
     return 1000 * (rows[:, 2] - asked), rows
 
 
-def values_of(i):
-    """The variables of the trained network number `i`."""
-    with tf.Graph().as_default(), tf.device(f"/job:worker/task:{i}/gpu:0"):
-        network(f"net{i}", CANDIDATES[i][0], tf.zeros([1, 64]))
-        with tf.Session(cluster.target_of("worker", i)) as sess:
-            return sess.run(tf.global_variables())
+# %% [markdown]
+# **Predict: 300 queries per second come in. A replica needs about 7 ms for one. How many replicas are enough? Will a
+# query be answered sooner if there are more?**
 
-
+# %%
 trained = values_of(best[0])
 cluster.run(lambda client: copy("v1", trained, client))
-waited, watched = {}, {}
-for replicas in (1, 2, 3, 4, 6):
+waited, watched, counts = {}, {}, [1, 2, 3, 4, 6]
+for replicas in counts:
     with tf.watch() as watched[replicas]:
         waited[replicas], _ = serve(replicas)
-    median, most = np.median(waited[replicas]), waited[replicas].max()
-    print(f"replicas: {replicas}   a query takes {median:6.1f} ms (median), {most:6.1f} ms at most")
+medians = [f"{np.median(each):.1f} ms" for each in waited.values()]
+longest = [f"{each.max():.1f} ms" for each in waited.values()]
+columns = {"replicas": counts, "a query takes (median)": medians, "at most": longest}
+tf.viz.table(columns)
 
 # %%
 some = {f"replicas: {n}": waited[n] for n in (1, 2, 4)}
@@ -385,16 +444,32 @@ tf.viz.curve(range(150), some, "query", "time until it is answered (ms)")
 tf.viz.queues(watched[1], title="The queue of queries, with one replica")
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # One replica is too slow: queries come faster than they are answered, and the queue grows and grows. With three, hardly
 # any query has to wait for a replica. More of them change nothing: a query still takes as long as the network needs for
-# it. **With six replicas, what share of the time does each GPU work?**
+# it.
+#
+# </details>
+#
+# **Predict: with six replicas, what share of the time does each GPU work?**
 
 # %%
 run = watched[6]
-tf.viz.busy(cluster.log(), since=run.began, until=run.ended, device="/gpu:0", title="Six replicas at work")
+tf.viz.busy(
+    cluster.log(),
+    since=run.began,
+    until=run.ended,
+    device="/gpu:0",
+    title="Six replicas at work",
+)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # A quarter of it. If no query may wait, GPUs must: each of the short bars is one query.
+#
+# </details>
 #
 # ## A new version, without an interruption
 #
@@ -407,8 +482,10 @@ tf.viz.busy(cluster.log(), since=run.began, until=run.ended, device="/gpu:0", ti
 
 # %%
 with tf.Graph().as_default():  # version 2: more steps, from where version 1 ended
-    images, labels = tf.placeholder(tf.float32, [None, 64]), tf.placeholder(tf.int64, [None])
-    loss = tf.losses.sparse_softmax_cross_entropy(labels, network("v2", UNITS, images))
+    images = tf.placeholder(tf.float32, [None, 64])
+    labels = tf.placeholder(tf.int64, [None])
+    logits = network("v2", UNITS, images)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
     variables = tf.trainable_variables()
     step = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
     with tf.Session() as sess:
@@ -420,48 +497,65 @@ with tf.Graph().as_default():  # version 2: more steps, from where version 1 end
         better = sess.run(variables)
 
 
+# %%
 def deploy(client):
     """Load version 2 everywhere, then switch to it."""
     tf.sim.sleep(0.2)
     for i in range(4):
         copy("v2", better, cluster.client("worker", i))
-    with tf.device("/job:shared/cpu:0"), tf.container("talk"):
-        version = tf.get_variable("version", [], tf.int32)
-    switch = tf.assign(version, 2)
+    switch = tf.assign(version_variable(), 2)
     with tf.Session(client.target) as sess:
         sess.run(switch)
 
 
 waits, rows = serve(4, count=300, versions=(1, 2), meanwhile=deploy)
 number, version, when, right = rows.T
-for i in (1, 2):
-    of = version == i
-    print(f"version {i}: {of.sum():3} queries, {right[of].mean():.0%} right")
 asked = when - waits / 1000
-between = {"queries": np.diff(asked).max(), "answers": np.diff(np.sort(when)).max()}
 print(f"{len(rows)} queries, {len(set(number))} answers")
-for what, longest in between.items():
-    print(f"longest time between two {what}: {1000 * longest:.0f} ms")
+longest = [1000 * np.diff(np.sort(moments)).max() for moments in (asked, when)]
+for what, ms in zip(("queries", "answers"), longest):
+    print(f"longest time between two {what}: {ms:.0f} ms")
+of = [version == 1, version == 2]
+shares = [f"{right[each].mean():.0%}" for each in of]
+tf.viz.table(
+    {"version": [1, 2], "queries": [int(each.sum()) for each in of], "right": shares}
+)
 
 # %%
 tf.viz.curve(number, {"version": version}, "query", "version that answered", height=2.8)
 
 # %% [markdown]
-# At each moment, queries were answered about as soon as they came. Once nobody uses version 1 any more, its container
-# can be emptied on each worker, and its memory is free:
+# <details><summary><b>Show why</b></summary>
+#
+# No: at each moment, queries were answered about as soon as they came. A replica looks at the version before each
+# query, and both networks are in its memory.
+#
+# </details>
+#
+# Once nobody uses version 1 any more, its container can be emptied on each worker, and its memory is free:
 
 
 # %%
+from collections import Counter
+
+
 def held():
-    """Names of the containers on worker 0, and the bytes of the variables in them."""
-    mine = [v for v in cluster.variables() if "/job:worker/replica:0/task:0/" in v.device]
-    containers = sorted({v.container for v in mine})
-    return {name: sum(v.nbytes for v in mine if v.container == name) for name in containers}
+    """Bytes of the variables on worker 0, for each container."""
+    found = Counter()
+    for variable in cluster.variables():
+        if "/job:worker/replica:0/task:0/" in variable.device:
+            found[variable.container] += variable.nbytes
+    return found
 
 
 before = held()
 tf.Session.reset(cluster.target_of("worker", 0), ["v1"])
-print(f"before {before}\nafter  {held()}")
+after, names = held(), sorted(before)
+times = {"bytes before": before, "bytes after": after}
+tf.viz.table(
+    {"container": names}
+    | {when: [of[name] for name in names] for when, of in times.items()}
+)
 
 # %% [markdown]
 # ## Exercise

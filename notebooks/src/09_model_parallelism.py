@@ -22,32 +22,34 @@ import dtflab as tf
 tf.logging.set_verbosity(tf.logging.WARN)
 
 # %% [markdown]
-# This function builds a network on a simulated machine, runs one step of it, and returns what we want to know: the
-# result, the milliseconds, the trace, and how many bytes went from GPU to GPU. The machine has Tesla K40 cards, which
-# send to each other over PCI Express (`pcie3`, 16 GB/s).
+# `run` builds a network on a simulated machine, runs one step of it, and returns what we want to know: the result, the
+# milliseconds, the trace, and how many bytes went from GPU to GPU. The machine has Tesla K40 cards, which send to each
+# other over PCI Express (`pcie3`, 16 GB/s). The function is folded away: it measures, it is not about networks.
+
+# %% jupyter={"source_hidden": true}
+CONFIG = tf.ConfigProto(allow_soft_placement=True)  # some ops have no GPU form
+TRACED = tf.RunOptions(trace_level=3, output_partition_graphs=True)
 
 
-# %%
 def run(build, gpus, inputs, bus="pcie3", **hardware):
-    """One step of `build(x, devices)`, a list of tensors, on a machine with `gpus` GPUs."""
-    hardware = {"gpus": gpus, "gpu": "K40", "bus": bus, "clock": "virtual"} | hardware
-    with tf.Graph().as_default() as graph, tf.Cluster(localhost=1, **hardware) as cluster:
+    """One step of `build(x, devices)`, a list of tensors, on a machine with GPUs."""
+    machine = {"localhost": 1, "gpus": gpus, "gpu": "K40", "bus": bus} | hardware
+    cluster, trace = tf.Cluster(**machine, clock="virtual"), tf.RunMetadata()
+    with tf.Graph().as_default() as graph, cluster:
         with tf.device("/cpu:0"):
             x = tf.placeholder(tf.float32, inputs.shape, name="x")
         results = build(x, [f"/gpu:{i}" for i in range(gpus)])
-        trace, options = tf.RunMetadata(), tf.RunOptions(trace_level=3, output_partition_graphs=True)
-        config = tf.ConfigProto(allow_soft_placement=True)  # some operations have no GPU form
-        with tf.Session(cluster.target, config=config) as sess:
+        with tf.Session(cluster.target, config=CONFIG) as sess:
             sess.run(tf.global_variables_initializer())
-            values = sess.run(results, {x: inputs}, options=options, run_metadata=trace)
+            values = sess.run(results, {x: inputs}, TRACED, trace)
         whatif = tf.sim.what_if(trace, cluster)
-    from_gpus = [m for m in whatif.base.messages if "GPU" in m.source_device]
-    sent = sum(m.nbytes for m in from_gpus if "GPU" in m.target_device)
-    needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [r.op.name for r in results])
-    return SimpleNamespace(
-        value=np.concatenate(values), ms=1000 * whatif.base.makespan, sent=sent, trace=trace,
-        graph=needed, whatif=whatif, step=whatif.base,
-    )  # fmt: skip
+    step, names = whatif.base, [result.op.name for result in results]
+    ends = [(m.source_device + m.target_device, m.nbytes) for m in step.messages]
+    sent = [nbytes for devices, nbytes in ends if devices.count("GPU") == 2]
+    graph = tf.graph_util.extract_sub_graph(graph.as_graph_def(), names)
+    of_step = {"ms": 1000 * step.makespan, "sent": sum(sent), "step": step}
+    found = {"value": np.concatenate(values), "trace": trace, "graph": graph}
+    return SimpleNamespace(**found, **of_step, whatif=whatif)
 
 
 # %% [markdown]
@@ -60,7 +62,10 @@ def run(build, gpus, inputs, bus="pcie3", **hardware):
 UNITS, LAYERS, BATCH = 1024, 4, 256
 rng = np.random.default_rng(1)
 inputs = rng.normal(size=[BATCH, UNITS]).astype(np.float32)
-kernels = [rng.normal(scale=UNITS**-0.5, size=[UNITS, UNITS]).astype(np.float32) for _ in range(LAYERS)]
+kernels = [
+    rng.normal(scale=UNITS**-0.5, size=[UNITS, UNITS]).astype(np.float32)
+    for _ in range(LAYERS)
+]
 
 
 def dense(x, kernel, name):
@@ -100,29 +105,48 @@ def by_layers(x, devices):
 
 
 halves, quarters = run(by_layers, 2, inputs), run(by_layers, 4, inputs)
-print(f"one GPU {one.ms:.2f} ms   two {halves.ms:.2f} ms   four {quarters.ms:.2f} ms")
+times = [f"{each.ms:.2f} ms" for each in (one, halves, quarters)]
+tf.viz.table({"GPUs": [1, 2, 4], "time of a step": times})
 
 # %% [markdown]
-# Both are slower. The timeline of the step on four GPUs shows why. Each band is a device, each solid bar an operation.
+# <details><summary><b>Show why</b></summary>
+#
+# Both are slower: the GPUs do the same work, and send each other tensors, too.
+#
+# </details>
+#
+# **Predict: how many of the four GPUs work at the same time?** The timeline of the step shows it. Each band is a
+# device, each solid bar an operation.
 
 # %%
 tf.viz.timeline(quarters.trace, title="A layer on each GPU")
 
 # %% [markdown]
+# In the picture: click an empty place in the band of `GPU:3`, and it says what that GPU was waiting for. Press
+# <kbd>C</kbd>, and the longest chain of ops lights up: it runs through all layers.
+#
+# <details><summary><b>Show why</b></summary>
+#
 # A layer can't begin before the one below has ended, so only one GPU works at a time. The cut has only added transfers:
 # the curved arrows.
+#
+# </details>
 #
 # This is the network that was cut. The colour of a box is the device; a thick line crosses from one device to another.
 
 # %%
 # Figure 12-14
-tf.viz.placement(halves.graph, max_boxes=8, title="A fully connected network, cut between the layers")
+tf.viz.placement(
+    halves.graph, max_boxes=8, title="A fully connected network, cut between the layers"
+)
 
 # %% [markdown]
 # ## Cut through the layers
 #
 # Now the other way: each GPU has half of the units of *every* layer. Then both halves of a layer can be computed at the
 # same time. But each half needs the whole layer below, so both must send their half to the other, at every layer.
+#
+# **Predict: is that faster than one GPU?**
 
 
 # %%
@@ -138,20 +162,41 @@ def by_units(x, devices):
         return [tf.reduce_mean(tf.concat(slices, axis=1), axis=1, name="mean")]
 
 
+# %%
 sliced = run(by_units, 2, inputs)
-assert np.allclose(one.value, sliced.value, atol=1e-5)  # a cut changes where, not what
-print(f"one GPU {one.ms:.2f} ms   two {sliced.ms:.2f} ms")
 computed = 4 * inputs.size * LAYERS  # bytes: 4 for each number
-for how, it in (("between the layers", halves), ("through the layers", sliced)):
-    share = it.sent / computed
-    print(f"cut {how}: {it.sent / 1e6:.1f} MB from GPU to GPU, {share:.0%} of what the layers computed")
+
+
+def compared(ways, computed):
+    """A table of runs: how long a step takes, and what goes from GPU to GPU."""
+    times = [f"{it.ms:.2f} ms" for it in ways.values()]
+    sent = [f"{it.sent / 1e6:.1f} MB" for it in ways.values()]
+    shares = [f"{it.sent / computed:.0%}" for it in ways.values()]
+    columns = {"a step takes": times, "from GPU to GPU": sent, "of all results": shares}
+    return tf.viz.table({"cut": [*ways]} | columns)
+
+
+ways = {"not at all": one, "between the layers": halves, "through the layers": sliced}
+compared(ways, computed)
 
 # %%
 # Figure 12-14
-tf.viz.placement(sliced.graph, max_boxes=14, title="A fully connected network, cut through the layers")
+tf.viz.placement(
+    sliced.graph,
+    max_boxes=14,
+    title="A fully connected network, cut through the layers",
+)
 
 # %% [markdown]
-# Two GPUs are faster now, though not twice as fast. Look how much time goes into sending:
+# In the picture: click a box to open it, and point at a line between the two colours to see how large its tensor is.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# Two GPUs are faster now, though not twice as fast: after each layer, each needs what the other has computed.
+#
+# </details>
+#
+# Look how much time goes into sending:
 
 # %%
 tf.viz.timeline(sliced.trace, title="Half of each layer on each GPU")
@@ -176,16 +221,23 @@ def apart(build, network):
             return 1000 * (cluster.now() - began)
 
 
-print(f"one GPU                       {one.ms:5.2f} ms")
+times = {"one GPU": one.ms}
 for bus in ("nvlink2", "pcie3", "pcie2"):
-    print(f"one machine, {bus:8}         {run(by_units, 2, inputs, bus=bus).ms:5.2f} ms")
+    times[f"one machine, {bus}"] = run(by_units, 2, inputs, bus=bus).ms
 for network in ("100Gb/s", "10Gb/s", "1Gb/s"):
-    print(f"two machines, {network:8}        {apart(by_units, network):5.2f} ms")
+    times[f"two machines, {network}"] = apart(by_units, network)
+tf.viz.table(
+    {"where": [*times], "a step takes": [f"{ms:.2f} ms" for ms in times.values()]}
+)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Inside one machine, the cut pays. Between two machines it does not, even over a fast network: sending takes longer
 # than the cut saves. So devices that exchange many bytes belong in the same machine. And cutting a fully connected
 # network pays only over a fast bus.
+#
+# </details>
 #
 # ## A network with local connections
 #
@@ -198,7 +250,8 @@ for network in ("100Gb/s", "10Gb/s", "1Gb/s"):
 
 # %%
 ROWS, DEPTHS = 64, (3, 32, 32, 32, 32)
-photos = rng.normal(size=[16, ROWS, ROWS, 3]).astype(np.float32)  # images × rows × columns × colours
+# images × rows × columns × colours
+photos = rng.normal(size=[16, ROWS, ROWS, 3]).astype(np.float32)
 sizes = [[3, 3, below, depth] for below, depth in pairwise(DEPTHS)]
 filters = [rng.normal(scale=0.1, size=size).astype(np.float32) for size in sizes]
 
@@ -207,17 +260,18 @@ def conv(x, weights, name):
     """A convolutional layer with these weights."""
     with tf.variable_scope(name):
         weights = tf.get_variable("filters", initializer=weights)
-        return tf.nn.relu(tf.nn.conv2d(x, weights, strides=[1, 1, 1, 1], padding="SAME"))
+        return tf.nn.relu(tf.nn.conv2d(x, weights, [1, 1, 1, 1], padding="SAME"))
 
 
 def whole_images(x, devices):
-    """All layers on the first device; of the last one, the sum over each column of each map."""
+    """All layers on the first device; of the last one, the sums over columns."""
     with tf.device(devices[0]):
         for i, weights in enumerate(filters):
             x = conv(x, weights, f"layer{i + 1}")
         return [tf.reduce_sum(x, axis=1, name="sum")]
 
 
+# %%
 def by_rows(x, devices):
     """Cut all images: the upper half on one device, the lower half on the other."""
     upper, lower = devices
@@ -238,6 +292,7 @@ def by_rows(x, devices):
     return [add_up(top, bottom, devices)]
 
 
+# %%
 def add_up(top, bottom, devices):
     """The sum over each column of each map."""
     with tf.device(devices[1]), tf.name_scope("sum_of_bottom"):
@@ -247,31 +302,36 @@ def add_up(top, bottom, devices):
 
 
 one_cnn, two_cnn = run(whole_images, 1, photos), run(by_rows, 2, photos)
-assert np.allclose(one_cnn.value, two_cnn.value, rtol=1e-3)
 computed = 4 * photos[..., 0].size * sum(DEPTHS[1:])
-print(f"one GPU {one_cnn.ms:.2f} ms   two {two_cnn.ms:.2f} ms")
-share = two_cnn.sent / computed
-print(f"{two_cnn.sent / 1e6:.1f} MB from GPU to GPU, {share:.0%} of what the layers computed")
+compared({"not at all": one_cnn, "through the images": two_cnn}, computed)
 
 # %%
 # Figure 12-15
-tf.viz.placement(two_cnn.graph, max_boxes=14, title="A convolutional network, cut through the images")
+tf.viz.placement(
+    two_cnn.graph, max_boxes=14, title="A convolutional network, cut through the images"
+)
 
 # %%
 tf.viz.timeline(two_cnn.trace, title="Half of each image on each GPU")
 
 # %% [markdown]
-# The lower half of the images crosses once, then a row per layer and direction. Both GPUs compute nearly all of the
+# In the picture: hold <kbd>Shift</kbd> and drag over the whole step, and it says for how long each device was busy.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# 4%. The lower half of the images crosses once, then a row per layer and direction. Both GPUs compute nearly all of the
 # time. Still, they are not twice as fast: cutting off borders (`strided_slice`) and putting them on (`concat`) is extra
 # work that a single GPU does not have.
+#
+# </details>
 #
 # (`tf.model_parallel.conv2d(x, 32, 3, devices, by="rows")` cuts a layer for you, over any number of devices and with
 # any window size. It puts the pieces together after each layer, so it sends more than we did.)
 #
 # ### Now break it
 #
-# **Each border is cut off on the device that *has* it. What if the device that *needs* it does that?** The graph is the
-# same, but eight small operations run elsewhere.
+# Each border is cut off on the device that *has* it. **Predict: what if the device that *needs* it does that?** The
+# graph is the same, but eight small operations run elsewhere.
 
 
 # %%
@@ -283,20 +343,25 @@ def carelessly(x, devices):
     for i, weights in enumerate(filters):
         above, below = top, bottom
         with tf.device(upper):
-            top = conv(tf.concat([above, below[:, :1]], axis=1), weights, f"upper{i + 1}")[:, :-1]
+            seen = tf.concat([above, below[:, :1]], axis=1)
+            top = conv(seen, weights, f"upper{i + 1}")[:, :-1]
         with tf.device(lower):
-            bottom = conv(tf.concat([above[:, -1:], below], axis=1), weights, f"lower{i + 1}")[:, 1:]
+            seen = tf.concat([above[:, -1:], below], axis=1)
+            bottom = conv(seen, weights, f"lower{i + 1}")[:, 1:]
     return [add_up(top, bottom, devices)]
 
 
 careless = run(carelessly, 2, photos)
-assert np.allclose(one_cnn.value, careless.value, rtol=1e-3)
-for how, it in (("with care", two_cnn), ("carelessly", careless)):
-    print(f"{how:10} {it.ms:.2f} ms, {it.sent / 1e6:4.1f} MB from GPU to GPU")
+ways = {"not at all": one_cnn, "with care": two_cnn, "carelessly": careless}
+compared(ways, computed)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # The answer is the same, but now whole halves cross, to be cut down to one row on arrival, and two GPUs are slower than
 # one. If a network that you cut is not as fast as you hoped, first look at what is sent. A timeline shows it.
+#
+# </details>
 #
 # ## A recurrent network
 #
@@ -318,8 +383,9 @@ def cell(word, state, layer):
     return tf.tanh(tf.matmul(tf.concat([word, state], axis=1), kernel))
 
 
+# %%
 def recurrent(x, devices):
-    """Four layers in equal parts on the devices; the last one's output for the last word."""
+    """Four layers in equal parts on the devices; the last output of the last one."""
     where = [devices[layer * len(devices) // 4] for layer in range(4)]
     with tf.device(where[0]):
         words = tf.unstack(x, axis=1, name="words")
@@ -329,23 +395,32 @@ def recurrent(x, devices):
             states.append(tf.zeros([len(sentences), SIZE], name="start"))
     for at, word in enumerate(words):
         with tf.variable_scope("cells", reuse=at > 0, auxiliary_name_scope=False):
-            for layer in range(4):
-                with tf.device(where[layer]), tf.name_scope(f"word{at + 1}_layer{layer + 1}"):
-                    word = states[layer] = cell(word, states[layer], layer + 1)
+            for i, device in enumerate(where):
+                with tf.device(device), tf.name_scope(f"word{at + 1}_layer{i + 1}"):
+                    word = states[i] = cell(word, states[i], i + 1)
     return [word]
 
 
 one_rnn, four_rnn = run(recurrent, 1, sentences), run(recurrent, 4, sentences)
-assert np.allclose(one_rnn.value, four_rnn.value, atol=1e-5)
 print(f"one GPU {one_rnn.ms:.2f} ms   four {four_rnn.ms:.2f} ms")
 
 # %%
 # Figure 12-16
-tf.viz.placement(four_rnn.graph, max_boxes=50, title="A recurrent network, a layer on each GPU")
+tf.viz.placement(
+    four_rnn.graph, max_boxes=50, title="A recurrent network, a layer on each GPU"
+)
 
 # %% [markdown]
-# Cells that are drawn side by side need nothing from each other, so they can be computed at the same time. And so they
-# are:
+# In the picture: point at a cell, and see from which two it needs something.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# Cells that are drawn side by side need nothing from each other, so they can be computed at the same time. The fourth
+# layer can begin when the first word has passed the three layers below. From then on, all four GPUs are busy.
+#
+# </details>
+#
+# And so they are:
 
 # %%
 both = {"all layers on one GPU": one_rnn.step, "a layer on each of four": four_rnn.step}
@@ -375,7 +450,9 @@ def pipeline(micro_batches):
     """A function that builds the network for a batch cut into that many parts."""
 
     def build(x, devices):
-        stages = [lambda x, kernel=kernel: dense(x, kernel, "layer") for kernel in kernels]
+        stages = [
+            lambda x, kernel=kernel: dense(x, kernel, "layer") for kernel in kernels
+        ]
         where = [devices[i * len(devices) // LAYERS] for i in range(LAYERS)]
         with tf.device(where[0]):
             return tf.model_parallel.pipeline(stages, x, where, micro_batches)
@@ -387,34 +464,40 @@ large = np.tile(inputs, [4, 1])  # 1,024 inputs
 alone = run(pipeline(1), 1, large)
 counts = [1, 2, 4, 8, 16, 32, 64]
 flows = {count: run(pipeline(count), LAYERS, large) for count in counts}
-assert all(np.allclose(alone.value, flow.value, atol=1e-5) for flow in flows.values())
-some = {f"four GPUs, micro-batches: {count}": flows[count].step for count in (1, 4, 16)}
-tf.viz.what_if({"one GPU": alone.step} | some, links=0, title="A pipeline of four stages")
+steps = {f"micro-batches: {count}": flows[count].step for count in (1, 4, 16)}
+tf.viz.what_if(steps, links=0, title="A pipeline of four stages")
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # If K stages took equally long, and sending took no time, we could calculate it: M micro-batches are through after M +
-# K − 1 turns, and each GPU has nothing to do in K − 1 of them. So the bubble is (K − 1) / (M + K − 1). The next cell
-# measures it, with transfers that take no time and with real ones. (The picture's “idle” is more than the bubble: it
-# counts the whole step, including the time when the inputs come from the CPU. The bubble begins when the first GPU
-# begins.)
+# K − 1 turns, and each GPU has nothing to do in K − 1 of them. So the bubble is (K − 1) / (M + K − 1): 3/7 with four
+# micro-batches, 3/19 with sixteen.
+#
+# </details>
+#
+# The next cell measures the bubble, with transfers that take no time and with real ones. (The picture's “idle” is
+# more than the bubble: it counts the whole step, including the time when the inputs come from the CPU. The bubble
+# begins when the first GPU begins.)
 
 # %%
 gpus = [f"/gpu:{i}" for i in range(LAYERS)]
 free = tf.sim.Bus("free", 1e30, 0.0, "made up: sends in no time", peer_bandwidth=1e30)
-lines = [
-    f"one GPU: {alone.ms:.2f} ms",
-    "four GPUs:",
-    "micro-batches  counted  measured, free  measured, PCIe  time of a step",
-]
-for count, flow in flows.items():
-    counted = (LAYERS - 1) / (count + LAYERS - 1)
-    measured, with_transfers = flow.whatif.run(bus=free).bubble(gpus), flow.step.bubble(gpus)
-    assert abs(measured - counted) < 0.05
-    lines.append(f"{count:13} {counted:8.0%} {measured:15.0%} {with_transfers:15.0%} {flow.ms:12.2f} ms")
-print("\n".join(lines))
+counted = [(LAYERS - 1) / (count + LAYERS - 1) for count in counts]
+measured = [flow.whatif.run(bus=free).bubble(gpus) for flow in flows.values()]
+with_transfers = [flow.step.bubble(gpus) for flow in flows.values()]
+bubbles = {
+    "counted": counted,
+    "measured, free": measured,
+    "measured, PCIe": with_transfers,
+}
+columns = {head: [f"{each:.0%}" for each in shares] for head, shares in bubbles.items()}
+times = [f"{flow.ms:.2f} ms" for flow in flows.values()]
+tf.viz.table({"micro-batches": counts} | columns | {"time of a step": times})
 
 # %%
-both = {"four GPUs": [flow.ms for flow in flows.values()], "one GPU": [alone.ms] * len(counts)}
+times = [flow.ms for flow in flows.values()]
+both = {"four GPUs": times, "one GPU": [alone.ms] * len(counts)}
 tf.viz.curve(counts, both, "micro-batches", "time of a step (ms)")
 
 # %% [markdown]
@@ -429,11 +512,12 @@ tf.viz.curve(counts, both, "micro-batches", "time of a step (ms)")
 
 # %%
 def training(x, devices):
-    """A training step with four micro-batches; the gradients are computed where the layers are."""
+    """A training step with four micro-batches; gradients are where the layers are."""
     parts = pipeline(4)(x, devices)
     with tf.device(devices[-1]):
         loss = tf.add_n([tf.reduce_mean(tf.square(part)) for part in parts])
-    step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, colocate_gradients_with_ops=True)
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    step = optimizer.minimize(loss, colocate_gradients_with_ops=True)
     with tf.control_dependencies([step]):
         return [tf.zeros([1])]
 
@@ -444,9 +528,16 @@ title = "A training step in a pipeline"
 tf.viz.timeline(trained.trace, color_by="phase", graph=trained.graph, title=title)
 
 # %% [markdown]
+# In the picture: click an empty place in the band of `GPU:0`, and it says what that GPU is waiting for. Press
+# <kbd>C</kbd> to see the chain of ops that makes the step this long.
+#
+# <details><summary><b>Show why</b></summary>
+#
 # Two waves: forward (F) through the GPUs, and backward (B) again. The first GPU waits longest: from its last forward
 # part until the first gradient comes back. Backward takes about twice as long as forward: most layers need two
 # multiplications, one for their weights and one for the layer below.
+#
+# </details>
 #
 # ## When you have to cut
 #
@@ -460,20 +551,28 @@ tf.viz.timeline(trained.trace, color_by="phase", graph=trained.graph, title=titl
 # %%
 def deep(x, devices):
     """14 layers in equal parts on the devices."""
+    ones = tf.ones_initializer()
     for i in range(14):
         with tf.device(devices[i * len(devices) // 14]):
-            x = tf.layers.dense(x, UNITS, use_bias=False, kernel_initializer=tf.ones_initializer())
+            x = tf.layers.dense(x, UNITS, use_bias=False, kernel_initializer=ones)
     return [x]
 
 
 for count in (1, 2):
     try:
-        print(f"GPUs: {count}   a step takes {run(deep, count, inputs, gpu_memory='96MiB').ms:.2f} ms")
+        ms = run(deep, count, inputs, gpu_memory="96MiB").ms
+        print(f"GPUs: {count}   a step takes {ms:.2f} ms")
     except tf.errors.ResourceExhaustedError as error:
-        print(f"GPUs: {count}", *error.message.splitlines()[:2], sep="\n  ")
+        print(f"GPUs: {count}   out of memory")
+        display(error)
 
 # %% [markdown]
-# Now even a slow cut is better than none.
+# <details><summary><b>Show why</b></summary>
+#
+# One GPU has less than 56 MiB left for all layers; each of two has to hold only 28. Now even a slow cut is better than
+# none.
+#
+# </details>
 #
 # ## Exercise
 #

@@ -31,29 +31,34 @@ tf.logging.set_verbosity(tf.logging.WARN)  # 30 workers have much to say
 
 # %%
 card = tf.sim.Processor(
-    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6,
-    launch_s=5e-3, cores=15, source="a K40's figures, divided by a thousand",
+    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30,
+    memory_bandwidth=288e6, launch_s=5e-3, cores=15,
+    source="a K40's figures, divided by a thousand",
 )  # fmt: skip
-hardware = {"gpus": 1, "gpu": card, "network": "100Mb/s", "stragglers": tf.sim.lognormal(0.3), "seed": 1}
+stragglers = {"stragglers": tf.sim.lognormal(0.3), "seed": 1}
+hardware = {"gpus": 1, "gpu": card, "network": "100Mb/s"} | stragglers
 
+# %%
 digits = tf.datasets.digits()  # 8 × 8 pixels each
 
 
 def classify(images):
     """One layer, ten outputs. All replicas share its variables."""
+    zeros = {"initializer": tf.zeros_initializer()}
     with tf.variable_scope("model", reuse=tf.AUTO_REUSE):
-        weights = tf.get_variable("weights", [64, 10], initializer=tf.zeros_initializer())
-        biases = tf.get_variable("biases", [10], initializer=tf.zeros_initializer())
+        weights = tf.get_variable("weights", [64, 10], **zeros)
+        biases = tf.get_variable("biases", [10], **zeros)
     return weights, biases, tf.nn.xw_plus_b(images, weights, biases)
 
 
 def mean_loss(labels, logits):
     """The loss on a batch: low if the right digits have high outputs."""
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+    each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    return tf.reduce_mean(each)
 
 
 def total_loss(weights, biases):
-    """The loss on all training images, computed next to the race: it takes no virtual time."""
+    """The loss on all training images, computed outside virtual time."""
     logits = digits.train.images @ weights + biases
     logits -= logits.max(axis=1, keepdims=True)  # no exponential of a large number
     right = logits[np.arange(len(logits)), digits.train.labels]
@@ -71,70 +76,91 @@ def total_loss(weights, biases):
 WORKERS, BATCH, STEPS = 3, 8, 20
 
 
+def inputs_of_a_batch(size=BATCH):
+    """Placeholders for images and labels."""
+    return tf.placeholder(tf.float32, [size, 64]), tf.placeholder(tf.int64, [size])
+
+
+def on(worker, spec):
+    """A device function: variables on the parameter server, the rest on a GPU."""
+    return tf.train.replica_device_setter(
+        cluster=spec, ps_device="/job:ps/cpu:0", worker_device=f"{worker}/gpu:0"
+    )
+
+
+# %%
 def replicas(cluster):
-    """For each worker: placeholders for images and labels, and its gradients."""
+    """An optimizer; for each worker its placeholders, and its gradients."""
     optimizer = tf.train.GradientDescentOptimizer(0.5)
     inputs, gradients = [], []
     for i in range(WORKERS):
-        place = tf.train.replica_device_setter(
-            cluster=cluster.spec, ps_device="/job:ps/cpu:0", worker_device=f"/job:worker/task:{i}/gpu:0"
-        )
+        place = on(f"/job:worker/task:{i}", cluster.spec)
         with tf.device(place), tf.name_scope(f"replica{i}"):
-            images, labels = tf.placeholder(tf.float32, [BATCH, 64]), tf.placeholder(tf.int64, [BATCH])
+            images, labels = inputs_of_a_batch()
             *variables, logits = classify(images)
-            gradients.append(optimizer.compute_gradients(mean_loss(labels, logits), variables))
+            loss = mean_loss(labels, logits)
+            gradients.append(optimizer.compute_gradients(loss, variables))
             inputs.append((images, labels))
     return optimizer, inputs, gradients
 
 
+# %%
 def in_graph_sync(cluster):
-    """A step applies the mean of all gradients. Returns what one client runs again and again."""
+    """A step applies the mean of all gradients: what one client runs repeatedly."""
     optimizer, inputs, gradients = replicas(cluster)
     with tf.device("/job:ps/task:0/cpu:0"):
         with tf.name_scope("mean"):
             means = []
-            for pairs in zip(*gradients, strict=True):  # of one variable: a gradient from each replica
-                means.append((tf.add_n([gradient for gradient, _ in pairs]) / WORKERS, pairs[0][1]))
+            for pairs in zip(*gradients):  # of one variable, from each replica
+                total = tf.add_n([gradient for gradient, _ in pairs])
+                means.append((total / WORKERS, pairs[0][1]))
         with tf.name_scope("update"):
             train = optimizer.apply_gradients(means)
     return [(inputs, train)]
 
 
 def in_graph_async(cluster):
-    """An update for each replica. Returns what each of several threads runs again and again."""
+    """An update for each replica: what each of several threads runs repeatedly."""
     optimizer, inputs, gradients = replicas(cluster)
     with tf.device("/job:ps/task:0/cpu:0"):
         updates = [optimizer.apply_gradients(pairs) for pairs in gradients]
-    return [([own], update) for own, update in zip(inputs, updates, strict=True)]
+    return [([own], update) for own, update in zip(inputs, updates)]
 
 
+# %% [markdown]
+# The next two cells are folded away: they build one of these graphs, have its threads make 20 steps each, and return
+# the graph of a step and what came out.
+
+
+# %% jupyter={"source_hidden": true}
+def steps_of(sess, threads, number):
+    """Make the steps of one thread, with batches of its own."""
+    inputs, train = threads.get(number, ([], None))
+    batches = tf.datasets.digits(seed=number).train
+    for _ in range(STEPS if train else 0):
+        feeds = {}
+        for images, labels in inputs:
+            feeds[images], feeds[labels] = batches.next_batch(BATCH)
+        sess.run(train, feeds)
+
+
+# %% jupyter={"source_hidden": true}
 def train_in_graph(build):
     """20 steps of each thread. Returns the graph of one step and a line of text."""
-    with (
-        tf.Cluster(ps=1, worker=WORKERS, clock="virtual", **hardware) as cluster,
-        tf.Graph().as_default() as graph,
-    ):
-        threads = build(cluster)
-        with tf.Session(cluster.target) as sess:
-            sess.run(tf.global_variables_initializer())
-
-            def loop(client):
-                if client.index < len(threads):
-                    inputs, train = threads[client.index]
-                    batches = tf.datasets.digits(seed=client.index).train
-                    for _ in range(STEPS):
-                        feeds = {}
-                        for images, labels in inputs:
-                            feeds[images], feeds[labels] = batches.next_batch(BATCH)
-                        sess.run(train, feeds)
-
-            began = cluster.now()
-            cluster.run(loop)
-            seconds, loss = cluster.now() - began, total_loss(*sess.run(tf.global_variables()))
+    cluster = tf.Cluster(ps=1, worker=WORKERS, clock="virtual", **hardware)
+    with cluster, tf.Graph().as_default() as graph, tf.Session(cluster.target) as sess:
+        threads = dict(enumerate(build(cluster)))
+        sess.run(tf.global_variables_initializer())
+        began = cluster.now()
+        cluster.run(lambda client: steps_of(sess, threads, client.index))
+        seconds = cluster.now() - began
+        loss = total_loss(*sess.run(tf.global_variables()))
     nodes = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [threads[0][1].name])
-    return nodes, f"{STEPS * len(threads):3} updates in {seconds:.2f} s, loss {loss:.3f}"
+    updates = f"{STEPS * len(threads):3} updates in {seconds:.2f} s"
+    return nodes, f"{updates}, loss {loss:.3f}"
 
 
+# %%
 one_step, result = train_in_graph(in_graph_sync)
 print("in-graph, synchronous: ", result)
 
@@ -144,7 +170,7 @@ tf.viz.placement(one_step, max_boxes=9, title="Data parallelism")
 
 # %% [markdown]
 # The variables go from the parameter server to all replicas, the gradients come back, their mean updates the variables,
-# and the next step begins.
+# and the next step begins. In the picture: point at `mean`, and see what comes to it; click `replica0` to open it.
 #
 # To make it asynchronous, leave out the mean: give each replica an update of its own, and run each from a thread of its
 # own.
@@ -155,7 +181,11 @@ tf.viz.placement(one_step, max_boxes=9, title="Data parallelism")
 print("in-graph, asynchronous:", train_in_graph(in_graph_async)[1])
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Three times as many updates in the same time. No replica waits for another.
+#
+# </details>
 #
 # ## A graph for each worker
 #
@@ -176,37 +206,39 @@ class Way:
     """One way to train together."""
 
     rate: float  # learning rate
-    aggregate: int = 0  # gradients that make an update; 0: each by itself, asynchronously
+    aggregate: int = 0  # gradients that make an update; 0: each one by itself
     batch: int = BATCH  # examples per gradient
-    cures: dict = dataclasses.field(default_factory=dict)  # options of StalenessOptimizer
     momentum: float = 0.9
     seconds: float = 1.2  # of virtual time
+    cures: dict = dataclasses.field(default_factory=dict)  # for StalenessOptimizer
 
 
-def work(client, way):
-    """Train on each worker; returns pairs (virtual seconds, loss)."""
-    workers = client.cluster_spec.num_tasks("worker")
-    place = tf.train.replica_device_setter(
-        cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
-    )
-    hooks = []
-    with tf.device(place):
-        images = tf.placeholder(tf.float32, [way.batch, 64])
-        labels = tf.placeholder(tf.int64, [way.batch])
+# %%
+def replica(client, way):
+    """The graph of a worker: its inputs, what it pulls, its step, and hooks for it."""
+    workers, hooks = client.cluster_spec.num_tasks("worker"), []
+    with tf.device(on(client.device, client.cluster_spec)):
+        inputs = images, labels = inputs_of_a_batch(way.batch)
         weights, biases, logits = classify(images)
         pulled = [tf.identity(weights.value()), tf.identity(biases.value())]
         step = tf.train.get_or_create_global_step()
         optimizer = tf.train.MomentumOptimizer(way.rate, momentum=way.momentum)
         if way.aggregate:
-            optimizer = tf.train.SyncReplicasOptimizer(optimizer, way.aggregate, workers)
+            sync = tf.train.SyncReplicasOptimizer
+            optimizer = sync(optimizer, way.aggregate, workers)
             hooks.append(optimizer.make_session_run_hook(client.is_chief))
         options = {"num_workers": workers} | way.cures
         optimizer = tf.train.StalenessOptimizer(optimizer, client.index, **options)
         train = optimizer.minimize(mean_loss(labels, logits), global_step=step)
         hooks.append(optimizer.make_session_run_hook())
+    return inputs, pulled, train, hooks
 
-    batches = tf.datasets.digits(seed=client.index).train
-    points = []
+
+# %%
+def work(client, way):
+    """Train on each worker; returns pairs (virtual seconds, loss)."""
+    (images, labels), pulled, train, hooks = replica(client, way)
+    batches, points = tf.datasets.digits(seed=client.index).train, []
     with tf.train.MonitoredTrainingSession(
         client.target, is_chief=client.is_chief, hooks=hooks, stop_grace_period_secs=1
     ) as sess:
@@ -228,9 +260,13 @@ def work(client, way):
 
 # %%
 few = {"asynchronous": Way(rate=0.1), "synchronous": Way(rate=0.1, aggregate=WORKERS)}
-for name, run in tf.sim.race(work, few, workers=WORKERS, **hardware).items():
-    end, stale = run.losses[-1], run.staleness.mean()
-    print(f"between-graph, {name:12}: {run.steps:3} updates, loss {end:.3f}, mean staleness {stale:.1f}")
+runs = tf.sim.race(work, few, workers=WORKERS, **hardware)
+results = {
+    "updates": [run.steps for run in runs.values()],
+    "loss at the end": [f"{run.losses[-1]:.3f}" for run in runs.values()],
+    "mean staleness": [f"{run.staleness.mean():.1f}" for run in runs.values()],
+}
+tf.viz.table({"between-graph": [*runs]} | results)
 
 # %% [markdown]
 # (Why 0.1 and not 0 for the synchronous ones? Before the first update nobody waits, so each worker makes two gradients
@@ -266,19 +302,28 @@ times = np.linspace(0, 1.2, 41)
 losses = {name: run.loss_at(times) for name, run in runs.items()}
 tf.viz.curve(times, losses, "virtual time (s)", "loss on all training images")
 
+
 # %%
-for name, run in runs.items():
-    first = run.reaches(0.25)
-    when = f"after {first:.2f} s" if first < np.inf else "never"
-    print(f"{name:16} {run.steps_per_minute:8,.0f} updates/minute   loss 0.25 {when}")
+def when(seconds):
+    """A moment in words."""
+    return f"after {seconds:.2f} s" if seconds < np.inf else "never"
+
+
+results = {
+    "updates per minute": [f"{run.steps_per_minute:,.0f}" for run in runs.values()],
+    "loss 0.25": [when(run.reaches(0.25)) for run in runs.values()],
+}
 free, full, spare = runs.values()
-assert free.steps > 10 * spare.steps > 10 * full.steps
-assert spare.reaches(0.25) < full.reaches(0.25) < free.reaches(0.25)
+tf.viz.table({"way": [*runs]} | results)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Asynchronous training makes by far the most updates, and comes last. Waiting for all is better; waiting for the first
 # 27 of 30 is best. That is what Chen and others found in 2016 (“Revisiting Distributed Synchronous SGD”), with 50 to
 # 200 GPUs. Each way has the learning rate that served it best among those that we tried.
+#
+# </details>
 #
 # ## Why are spares faster?
 #
@@ -289,19 +334,24 @@ assert spare.reaches(0.25) < full.reaches(0.25) < free.reaches(0.25)
 tf.viz.staleness(spare.staleness, title="Staleness with spares")
 
 # %% [markdown]
-# The next picture shows what the parameter server sends to the workers.
+# The next picture shows what the parameter server sends to the workers in two of these runs, the asynchronous and the
+# synchronous one.
 #
-# **Predict: which line is the synchronous run?**
+# **Predict: which line is the synchronous run, A or B?**
 
 # %%
-pulls = {name: runs[name].pulled(0.02, 0.6, 1.1) for name in ("async", "sync")}
-kilobytes = {name: counts / 1000 for name, (_, counts) in pulls.items()}
-tf.viz.curve(pulls["async"][0], kilobytes, "virtual time (s)", "kB pulled in 20 ms")
+pulls = [runs[name].pulled(0.02, 0.6, 1.1) for name in sorted(ways)[:2]]
+kilobytes = {name: counts / 1000 for name, (_, counts) in zip("AB", pulls)}
+tf.viz.curve(pulls[0][0], kilobytes, "virtual time (s)", "kB pulled in 20 ms")
 
 # %% [markdown]
-# Synchronous workers all pull the variables at the same moment, when an update has been made, and then leave the
+# <details><summary><b>Show why</b></summary>
+#
+# B. Synchronous workers all pull the variables at the same moment, when an update has been made, and then leave the
 # network idle. Asynchronous ones spread over time by themselves. Where everybody waits for the network, that is an
 # advantage of asynchronous training.
+#
+# </details>
 #
 # ## Why is the busiest way the slowest?
 #
@@ -311,18 +361,21 @@ tf.viz.curve(pulls["async"][0], kilobytes, "virtual time (s)", "kB pulled in 20 
 tf.viz.staleness(free.staleness, title="Staleness of asynchronous training")
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Most gradients are some 29 updates old when they arrive. They say which way was down *before* 29 others moved the
-# variables. To see what that does, take the simplest model there is: one variable x, and the loss x²/2, a valley with
+# variables.
+#
+# </details>
+#
+# To see what stale gradients do, take the simplest model there is: one variable x, and the loss x²/2, a valley with
 # its bottom at 0. The gradient is x itself. Eight workers walk down together.
 
 
 # %%
 def walk(client, rate, steps):
-    """Rows (number of the update, x that the gradient was computed from, x when it arrived)."""
-    place = tf.train.replica_device_setter(
-        cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
-    )
-    with tf.device(place):
+    """Rows (number of the update, x that it was computed from, x when it arrived)."""
+    with tf.device(on(client.device, client.cluster_spec)):
         x = tf.get_variable("x", [], initializer=tf.ones_initializer())
         count = tf.train.get_or_create_global_step()
         optimizer = tf.train.GradientDescentOptimizer(rate)
@@ -338,6 +391,7 @@ def walk(client, rate, steps):
     return rows
 
 
+# %%
 def together(workers, rate, updates=96):
     """All updates of `workers` that walk together, in their order."""
     with tf.Cluster(ps=1, worker=workers, clock="virtual", **hardware) as cluster:
@@ -368,17 +422,23 @@ both = {"one worker": alone[:, 2], "eight workers": eight[:, 2]}
 tf.viz.curve(np.arange(len(eight)), both, "update", "x when the gradient arrives")
 
 # %%
-print(f"x after {len(alone)} updates of one worker: {alone[-1, 2]:.4f}")
-print(f"x after {len(eight)} updates of eight: {eight[-1, 2]:.0f}")
-for delay in (0, tf.sim.formulas.mean_staleness(8)):
-    limit = tf.sim.formulas.divergence_learning_rate(delay)
-    print(f"gradients {delay} updates old diverge above a rate of {limit:.2f}")
-assert abs(alone[-1, 2]) < 0.01 and abs(eight[-1, 2]) > 10
+delays = [0, tf.sim.formulas.mean_staleness(8)]
+limits = [tf.sim.formulas.divergence_learning_rate(delay) for delay in delays]
+results = {
+    "x after 96 updates": [f"{alone[-1, 2]:.4f}", f"{eight[-1, 2]:.0f}"],
+    "gradients are old": [f"{delay:g} updates" for delay in delays],
+    "x diverges above a rate of": [f"{limit:.2f}" for limit in limits],
+}
+tf.viz.table({"workers": ["one", "eight"]} | results)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # Alone, each update takes x nearer to 0. Together, each worker adds its push before it knows of the pushes of the
 # others, and they throw x out of the valley. (On a parabola the limit can be computed: with gradients τ updates old it
 # is 2 sin(π / (4τ + 2)), divided by the curvature.)
+#
+# </details>
 #
 # ## What helps
 #
@@ -406,7 +466,9 @@ cures = {
     "larger batch": Way(RATE, seconds=1.0, batch=32),
 }
 with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Cures") as live:
-    cured = tf.sim.race(work, {"one worker": cures["nothing"]}, workers=1, watch=live, **hardware)
+    cured = tf.sim.race(
+        work, {"one worker": cures["nothing"]}, workers=1, watch=live, **hardware
+    )
     cured |= tf.sim.race(work, cures, workers=8, watch=live, **hardware)
 
 # %%
@@ -419,22 +481,28 @@ tf.viz.curve(times, losses, "virtual time (s)", "loss on all training images")
 # %%
 second_half = np.linspace(0.5, 1.0, 101)
 late = {name: float(run.loss_at(second_half).mean()) for name, run in cured.items()}
-for name, run in cured.items():
-    stale = run.staleness
-    used = stale.staleness[stale.used].mean()
-    print(f"{name:13} mean loss in the second half {late[name]:5.2f}   {run.steps:4} updates   "
-          f"staleness {stale.mean():3.1f}, of those used {used:3.1f}   {stale.dropped:3} dropped")  # fmt: skip
-assert all(late[name] < late["nothing"] for name in late if name != "nothing")
-assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"], late["larger batch"])
+stale = {name: run.staleness for name, run in cured.items()}
+used = [each.staleness[each.used].mean() for each in stale.values()]
+results = {
+    "mean loss in the second half": [f"{loss:.2f}" for loss in late.values()],
+    "updates": [run.steps for run in cured.values()],
+    "staleness": [f"{each.mean():.1f}" for each in stale.values()],
+    "of those used": [f"{mean:.1f}" for mean in used],
+    "dropped": [each.dropped for each in stale.values()],
+}
+tf.viz.table({"cure": [*cured]} | results)
 
 # %% [markdown]
-# (A gap in a line: the loss was above 6. Random guessing has a loss of ln 10 = 2.3.)
+# (A gap in a line: the loss was above 6. Guessing at random would give ln 10 = 2.3. The first staleness is the mean of
+# all gradients, also of those that were dropped: so it can be above 4 with “drop”.)
 #
-# The first staleness is the mean of all gradients, those that were dropped too: so it can be above 4 with “drop”.
+# <details><summary><b>Show why</b></summary>
 #
 # Each of them helps. Smaller steps help most: for all gradients (lower rate), or only for those that are stale (scale).
 # Dropping wastes a third of the work. A larger batch makes a gradient less noisy, but not fresher. And warm-up is over
 # when the others come. Spare replicas treat the cause: their gradients are fresh, so they tolerate a rate of 2.
+#
+# </details>
 #
 # ## What it depends on
 #
@@ -455,23 +523,29 @@ others = {
     "no momentum, all": (Way(rate=2.0, momentum=0.0, aggregate=MANY), {}),
     "no momentum, spares": (Way(rate=2.0, momentum=0.0, aggregate=MANY - 3), {}),
 }
-live = tf.viz.live("loss, 6 at most", over="virtual time (s)", title="What it depends on")
-with live:
-    changes = {
-        name: tf.sim.race(work, {name: way}, workers=MANY, watch=live, **hardware | changed)[name]
-        for name, (way, changed) in others.items()
-    }
-for name, run in changes.items():
-    first = run.reaches(0.25)
-    when = f"after {first:.2f} s" if first < np.inf else "never"
-    result = f"{run.steps_per_minute:6,.0f} updates/minute   loss 0.25 {when}"
-    print(f"{name:26} {result}, {run.losses[-1]:.2f} at the end")
+found = {}
+with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Changes") as live:
+    for name, (way, changed) in others.items():
+        changed = hardware | changed
+        found |= tf.sim.race(work, {name: way}, workers=MANY, watch=live, **changed)
+
+# %%
+results = {
+    "updates per minute": [f"{run.steps_per_minute:,.0f}" for run in found.values()],
+    "loss 0.25": [when(run.reaches(0.25)) for run in found.values()],
+    "at the end": [f"{run.losses[-1]:.2f}" for run in found.values()],
+}
+tf.viz.table({"what is different": [*found]} | results)
 
 # %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
 # - **Stragglers.** If steps hardly vary, spares gain nothing: the runs that wait for all finish first. With a *heavy
 #   tail*, where a few steps take very long, waiting for 27 makes nearly twice as many updates as waiting for all.
 # - **Momentum.** Staleness acts like a momentum of its own, and the two add up. Without any, asynchronous training is
-#   no longer the last: it ends lowest, spares are second, and those who wait for all come last.
+#   no longer the last: it ends lowest, spares are second, and waiting for all comes last.
+#
+# </details>
 #
 # So measure, with your model and your machines. `notebooks/demos/race.ipynb` has this race with sliders.
 #

@@ -38,9 +38,14 @@ card = tf.sim.Processor(
 def classifier(images, units=64):
     """Logits of a network with one hidden layer."""
     hidden = tf.layers.dense(
-        images, units, activation=tf.nn.relu, kernel_initializer=tf.random_normal_initializer(seed=1)
+        images,
+        units,
+        activation=tf.nn.relu,
+        kernel_initializer=tf.random_normal_initializer(seed=1),
     )
-    return tf.layers.dense(hidden, 10, kernel_initializer=tf.random_normal_initializer(seed=2))
+    return tf.layers.dense(
+        hidden, 10, kernel_initializer=tf.random_normal_initializer(seed=2)
+    )
 
 
 # %% [markdown]
@@ -64,7 +69,9 @@ def answers(replicas, rows=8, queries=10):
                 images = tf.placeholder(tf.float32, [rows, 64])
                 answer = tf.nn.softmax(classifier(images))
             query = np.ones([rows, 64], np.float32)
-            with tf.Session(cluster.target_of("web")) as sess:  # queries and answers pass the web server
+            with tf.Session(
+                cluster.target_of("web")
+            ) as sess:  # queries and answers pass the web server
                 sess.run(tf.global_variables_initializer())
                 began = tf.sim.now()
                 for _ in range(queries):
@@ -79,12 +86,19 @@ def answers(replicas, rows=8, queries=10):
 
 counts = [1, 2, 4, 8, 16]
 small, large = ([answers(n, rows) for n in counts] for rows in (8, 1000))
-for n, (per_second, wait), (large_per_second, large_wait) in zip(counts, small, large, strict=True):
+for n, (per_second, wait), (large_per_second, large_wait) in zip(
+    counts, small, large, strict=True
+):
     print(f"replicas: {n:2}   {per_second:6,.0f} queries/s of {wait:.2f} ms   "
           f"large queries {large_per_second:4,.0f}/s of {large_wait:5.2f} ms")  # fmt: skip
 
 # %%
-tf.viz.curve(counts, {"2 kB": [one[0] for one in small], "256 kB": [one[0] for one in large]}, "replicas", "queries/s")
+tf.viz.curve(
+    counts,
+    {"2 kB": [one[0] for one in small], "256 kB": [one[0] for one in large]},
+    "replicas",
+    "queries/s",
+)
 
 # %%
 assert small[-1][0] > 14 * small[0][0] and small[-1][1] < 1.15 * small[0][1]
@@ -109,7 +123,9 @@ def train_alone(client):
     with tf.device(f"{client.device}/gpu:0"):
         images, labels = tf.random_uniform([32, 64], seed=1), tf.zeros([32], tf.int64)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, classifier(images))
-        train = tf.train.GradientDescentOptimizer(0.01 * (client.index + 1)).minimize(loss)
+        train = tf.train.GradientDescentOptimizer(0.01 * (client.index + 1)).minimize(
+            loss
+        )
     with tf.Session(client.target) as sess:
         sess.run(tf.global_variables_initializer())
         for _ in range(6):
@@ -127,9 +143,15 @@ def search(networks, spread=0.1, slow=1.0):
 
 
 one, hundred, one_slow = search(1), search(100), search(10, slow=3.0)
-for name, ends in (("one", one), ("a hundred", hundred), ("10, one of them slow", one_slow)):
+for name, ends in (
+    ("one", one),
+    ("a hundred", hundred),
+    ("10, one of them slow", one_slow),
+):
     first, median, last = 1000 * ends.min(), 1000 * np.median(ends), 1000 * ends.max()
-    print(f"{name:20}   first {first:3.0f} ms   median {median:3.0f} ms   all after {last:3.0f} ms")
+    print(
+        f"{name:20}   first {first:3.0f} ms   median {median:3.0f} ms   all after {last:3.0f} ms"
+    )
 
 # %%
 assert 1.0 < hundred.max() / np.median(hundred) < 1.15
@@ -153,13 +175,27 @@ assert np.median(one_slow) < 1.05 * np.median(hundred)
 def multiply(tasks, cores):
     """Seconds in which each task makes 4 × 5 multiplications."""
     source = "made up: 20 GFLOP/s per core"
-    cpu = tf.sim.Processor(f"{cores} cores", "CPU", {"float32": 2e10 * cores}, 64 << 30, 4e10, 1e-6, cores, source)
+    cpu = tf.sim.Processor(
+        f"{cores} cores",
+        "CPU",
+        {"float32": 2e10 * cores},
+        64 << 30,
+        4e10,
+        1e-6,
+        cores,
+        source,
+    )
     with tf.Cluster({"worker": tasks}, cpu=cpu, clock="virtual") as cluster:
 
         def work(client):
             with tf.device(client.device):
                 matrix = tf.placeholder(tf.float32, [200, 200])
-                products = [tf.matmul(matrix, matrix, transpose_b=i % 2 == 1, transpose_a=i > 1).op for i in range(4)]
+                products = [
+                    tf.matmul(
+                        matrix, matrix, transpose_b=i % 2 == 1, transpose_a=i > 1
+                    ).op
+                    for i in range(4)
+                ]
             with tf.Session(client.target) as sess:
                 for _ in range(5):
                     sess.run(products, {matrix: np.ones([200, 200], np.float32)})
@@ -169,9 +205,13 @@ def multiply(tasks, cores):
 
 
 apart, together = ["host0:2222", "host1:2222"], ["host0:2222", "host0:2223"]
-seconds = {cores: (multiply(apart, cores), multiply(together, cores)) for cores in (4, 8)}
+seconds = {
+    cores: (multiply(apart, cores), multiply(together, cores)) for cores in (4, 8)
+}
 for cores, (two_hosts, one_host) in seconds.items():
-    print(f"{cores} cores: two hosts {1000 * two_hosts:.1f} ms   one host {1000 * one_host:.1f} ms")
+    print(
+        f"{cores} cores: two hosts {1000 * two_hosts:.1f} ms   one host {1000 * one_host:.1f} ms"
+    )
 assert 1.9 < seconds[4][1] / seconds[4][0] < 2.1 and seconds[8][1] < 1.1 * seconds[8][0]
 
 # %% [markdown]
@@ -206,20 +246,30 @@ def record_reader():
 
 def passed(way, steps):
     """Bytes that left each task while `way(sess, steps)` trained, and the seconds that it took."""
-    with tf.Cluster(files=1, program=1, master=1, worker=1, clock="virtual", network="1Gb/s") as cluster:
+    with tf.Cluster(
+        files=1, program=1, master=1, worker=1, clock="virtual", network="1Gb/s"
+    ) as cluster:
         with tf.Graph().as_default(), tf.Session(cluster.target_of("program")) as sess:
             way(sess, steps)
         sent: collections.Counter[str] = collections.Counter()
         for happened in cluster.log().lines:
-            if happened.target and happened.nbytes > 1000:  # calls and answers are smaller
-                sent[happened.where.partition("/device")[0].replace("/replica:0", "")] += happened.nbytes
+            if (
+                happened.target and happened.nbytes > 1000
+            ):  # calls and answers are smaller
+                sent[
+                    happened.where.partition("/device")[0].replace("/replica:0", "")
+                ] += happened.nbytes
         return dict(sent), cluster.now()
 
 
 def on_worker(records):
     """A stand-in for training: the sum of all bytes."""
     with tf.device("/job:worker/cpu:0"):
-        return tf.reduce_sum(tf.cast(tf.reshape(tf.decode_raw(records, tf.uint8), [-1, LENGTH]), tf.float32))
+        return tf.reduce_sum(
+            tf.cast(
+                tf.reshape(tf.decode_raw(records, tf.uint8), [-1, LENGTH]), tf.float32
+            )
+        )
 
 
 def by_the_master(records):
@@ -243,7 +293,9 @@ def preloaded(sess, steps):
     names_to_read, records = record_reader()
     everything = tf.placeholder(tf.string, [RECORDS])
     with tf.device("/job:worker/cpu:0"):
-        training_set = tf.Variable(by_the_master(everything), trainable=False, collections=[])
+        training_set = tf.Variable(
+            by_the_master(everything), trainable=False, collections=[]
+        )
         at = tf.placeholder(tf.int32, [])
         total = on_worker(tf.slice(training_set, [at], [BATCH]))
     sess.run(names_to_read)
@@ -262,8 +314,13 @@ def read(sess, steps):
         sess.run(total)
 
 
-hops = {way.__name__: passed(way, EPOCHS * RECORDS // BATCH) for way in (fed, preloaded, read)}
-tf.viz.loads("Bytes that left each task", {name: sent for name, (sent, _) in hops.items()})
+hops = {
+    way.__name__: passed(way, EPOCHS * RECORDS // BATCH)
+    for way in (fed, preloaded, read)
+}
+tf.viz.loads(
+    "Bytes that left each task", {name: sent for name, (sent, _) in hops.items()}
+)
 
 # %%
 size = RECORDS * LENGTH
@@ -271,8 +328,12 @@ for name, (sent, seconds_of_way) in hops.items():
     print(
         f"{name:10} {sum(sent.values()) / size:4.1f} times the data set crossed the network in {seconds_of_way:.2f} s"
     )
-assert hops["fed"][0] == {f"/job:{job}/task:0": EPOCHS * size for job in ("files", "program", "master")}
-assert hops["preloaded"][0] == {f"/job:{job}/task:0": size for job in ("files", "program", "master")}
+assert hops["fed"][0] == {
+    f"/job:{job}/task:0": EPOCHS * size for job in ("files", "program", "master")
+}
+assert hops["preloaded"][0] == {
+    f"/job:{job}/task:0": size for job in ("files", "program", "master")
+}
 assert hops["read"][0] == {"/job:files/task:0": EPOCHS * size}
 
 # %% [markdown]
@@ -287,11 +348,17 @@ assert hops["read"][0] == {"/job:files/task:0": EPOCHS * size}
 # %%
 def readers(clients, network):
     """Batches per second and client."""
-    with tf.Cluster(files=1, worker=clients, clock="virtual", network=network) as cluster:
+    with tf.Cluster(
+        files=1, worker=clients, clock="virtual", network=network
+    ) as cluster:
 
         def train(client):
             with tf.device("/job:files/cpu:0"):
-                images = tf.identity(tf.get_variable("images", [128, 1024], initializer=tf.zeros_initializer()))
+                images = tf.identity(
+                    tf.get_variable(
+                        "images", [128, 1024], initializer=tf.zeros_initializer()
+                    )
+                )
             with tf.device(client.device):
                 step = tf.reduce_sum(images)
             with tf.Session(client.target) as sess:
@@ -306,12 +373,20 @@ def readers(clients, network):
 
 
 many = [1, 2, 4, 8, 16, 32]
-rates = {network: [readers(n, network) for n in many] for network in ("1Gb/s", "10Gb/s", "100Gb/s")}
+rates = {
+    network: [readers(n, network) for n in many]
+    for network in ("1Gb/s", "10Gb/s", "100Gb/s")
+}
 tf.viz.curve(many, rates, "clients", "batches/s for each client")
 
 # %%
-assert rates["1Gb/s"][-1] < 0.25 * rates["1Gb/s"][0] and rates["100Gb/s"][-1] > 0.9 * rates["100Gb/s"][0]
-assert 0.8 < 32 * rates["1Gb/s"][-1] * 128 * 1024 * 4 / 125e6 < 1.1  # bytes/s, of what the server's link can do
+assert (
+    rates["1Gb/s"][-1] < 0.25 * rates["1Gb/s"][0]
+    and rates["100Gb/s"][-1] > 0.9 * rates["100Gb/s"][0]
+)
+assert (
+    0.8 < 32 * rates["1Gb/s"][-1] * 128 * 1024 * 4 / 125e6 < 1.1
+)  # bytes/s, of what the server's link can do
 
 # %% [markdown]
 # The link is theirs together. A batch is 524 kB here, 4 ms at 1 Gb/s, and a client alone wants one every 25 ms: more
@@ -340,13 +415,17 @@ def step(one_by_one, blocks=8, network="10Gb/s"):
         arrived = []
         for i in range(blocks):
             with tf.device("/job:store/cpu:0"):
-                block = tf.get_variable(f"block{i}", [1500, 1500], initializer=tf.zeros_initializer())
+                block = tf.get_variable(
+                    f"block{i}", [1500, 1500], initializer=tf.zeros_initializer()
+                )
                 with tf.control_dependencies(arrived[-1:] if one_by_one else []):
                     sent = tf.identity(block)
             with tf.device("/job:worker/cpu:0"):
                 arrived.append(tf.reduce_max(sent))
         with tf.device("/job:store/cpu:0"):
-            question = tf.identity(tf.get_variable("small", [256, 256], initializer=tf.zeros_initializer()))
+            question = tf.identity(
+                tf.get_variable("small", [256, 256], initializer=tf.zeros_initializer())
+            )
         for _ in range(4):
             with tf.device("/job:worker/gpu:0"):
                 for _ in range(10):
@@ -356,7 +435,11 @@ def step(one_by_one, blocks=8, network="10Gb/s"):
         with tf.Session(cluster.target) as sess:
             sess.run(tf.global_variables_initializer())
             began, metadata = cluster.now(), tf.RunMetadata()
-            sess.run([question.op, *arrived], options=tf.RunOptions(trace_level=3), run_metadata=metadata)
+            sess.run(
+                [question.op, *arrived],
+                options=tf.RunOptions(trace_level=3),
+                run_metadata=metadata,
+            )
             return metadata.step_stats, cluster.now() - began
 
 
@@ -401,15 +484,21 @@ def replica_loop(client, way, steps):
     """A worker of data parallelism: the seconds that `steps` global steps took."""
     workers = client.cluster_spec.num_tasks("worker")
     place = tf.train.replica_device_setter(
-        cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
+        cluster=client.cluster_spec,
+        ps_device="/job:ps/cpu:0",
+        worker_device=f"{client.device}/gpu:0",
     )
     optimizer = tf.train.GradientDescentOptimizer(0.01)
     hooks = [tf.train.StopAtStepHook(last_step=steps)]
     if way == "sync":
-        optimizer = tf.train.SyncReplicasOptimizer(optimizer, workers, total_num_replicas=workers)
+        optimizer = tf.train.SyncReplicasOptimizer(
+            optimizer, workers, total_num_replicas=workers
+        )
         hooks.append(optimizer.make_session_run_hook(client.is_chief))
     with tf.device(place):
-        train = optimizer.minimize(small_loss(client.index), global_step=tf.train.get_or_create_global_step())
+        train = optimizer.minimize(
+            small_loss(client.index), global_step=tf.train.get_or_create_global_step()
+        )
     with tf.train.MonitoredTrainingSession(
         client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=1
     ) as sess:
@@ -422,7 +511,9 @@ def replica_loop(client, way, steps):
 
 def shared(way, workers, gpu="K40", network="10Gb/s", steps=8):
     """Examples per second of `workers` that share the variables on a parameter server."""
-    with tf.Cluster(ps=1, worker=workers, gpus=1, gpu=gpu, network=network, clock="virtual") as cluster:
+    with tf.Cluster(
+        ps=1, worker=workers, gpus=1, gpu=gpu, network=network, clock="virtual"
+    ) as cluster:
         total = steps if way == "sync" else steps * workers
         chief, *_ = cluster.run(lambda client: replica_loop(client, way, total))
     return 32 * workers * steps / chief
@@ -430,7 +521,10 @@ def shared(way, workers, gpu="K40", network="10Gb/s", steps=8):
 
 def alone(gpus=1, gpu="K40"):
     """Examples per second of one client with one GPU, or a layer on each of two."""
-    with tf.Cluster(worker=1, gpus=2, gpu=gpu, clock="virtual") as cluster, tf.Graph().as_default():
+    with (
+        tf.Cluster(worker=1, gpus=2, gpu=gpu, clock="virtual") as cluster,
+        tf.Graph().as_default(),
+    ):
         with tf.device("/gpu:0"):
             loss = small_loss(0, second_gpu="/gpu:1" if gpus == 2 else "")
             train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
@@ -452,9 +546,14 @@ tf.viz.curve(gpus, by_way | {"one GPU": [one_gpu] * len(gpus)}, "GPUs", "example
 
 # %%
 slow_one, slow_eight = alone(gpu=card), shared("sync", 8, gpu=card)
-print(f"GPUs of a hundredth of the speed: one {slow_one:,.0f}/s, eight {slow_eight:,.0f}/s")
+print(
+    f"GPUs of a hundredth of the speed: one {slow_one:,.0f}/s, eight {slow_eight:,.0f}/s"
+)
 assert two_layers < one_gpu and max(*by_way["sync"][:2], *by_way["async"][:2]) < one_gpu
-assert max(by_way["sync"][2], by_way["async"][2]) < 1.6 * one_gpu and slow_eight > 6 * slow_one
+assert (
+    max(by_way["sync"][2], by_way["async"][2]) < 1.6 * one_gpu
+    and slow_eight > 6 * slow_one
+)
 assert 2.6 < by_way["async"][3] / one_gpu < 2.8
 
 # %% [markdown]
@@ -480,13 +579,17 @@ assert 2.6 < by_way["async"][3] / one_gpu < 2.8
 def images(machines, gpus, network="10Gb/s", model="resnet50", **options):
     """Speed-up over one GPU of `machines` with as many GPUs each."""
     servers = machines if machines > 1 else 0
-    where = tf.sim.cluster_model(machines, servers, ps_colocated=True, gpus_per_worker=gpus, network=network)
+    where = tf.sim.cluster_model(
+        machines, servers, ps_colocated=True, gpus_per_worker=gpus, network=network
+    )
     return tf.sim.estimate(model, where, steps=20, **options).speedup
 
 
 gigabits = [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40]
 grouped = {
-    f"{machines} × {16 // machines}": [images(machines, 16 // machines, f"{rate}Gb/s") for rate in gigabits]
+    f"{machines} × {16 // machines}": [
+        images(machines, 16 // machines, f"{rate}Gb/s") for rate in gigabits
+    ]
     for machines in (16, 4, 2)
 }
 eight = images(1, 8)
@@ -497,11 +600,19 @@ tf.viz.curve(gigabits, grouped | {"1 × 8": [eight] * len(gigabits)}, "network (
 scattered = np.array(grouped["16 × 1"])
 even = np.interp(eight, scattered, gigabits)
 one_by_one = [images(n, 16 // n, "5Gb/s", local_aggregation=False) for n in (16, 2)]
-print(f"8 GPUs in one machine: {eight:.1f} times one GPU; 16 scattered ones are as fast at {even:.1f} Gb/s")
-print(f"16 scattered ones: {scattered[0]:.1f} times one GPU at 1 Gb/s, {scattered[-1]:.1f} times at 40 Gb/s")
-print(f"without sums inside the machines, at 5 Gb/s: 16 × 1 {one_by_one[0]:.1f} times, 2 × 8 {one_by_one[1]:.1f} times")
+print(
+    f"8 GPUs in one machine: {eight:.1f} times one GPU; 16 scattered ones are as fast at {even:.1f} Gb/s"
+)
+print(
+    f"16 scattered ones: {scattered[0]:.1f} times one GPU at 1 Gb/s, {scattered[-1]:.1f} times at 40 Gb/s"
+)
+print(
+    f"without sums inside the machines, at 5 Gb/s: 16 × 1 {one_by_one[0]:.1f} times, 2 × 8 {one_by_one[1]:.1f} times"
+)
 assert scattered[0] < eight / 2 and 3 < even < 10
-assert (np.diff(list(grouped.values())) > -0.05).all() and scattered[-1] > 0.95 * grouped["2 × 8"][-1]
+assert (np.diff(list(grouped.values())) > -0.05).all() and scattered[
+    -1
+] > 0.95 * grouped["2 × 8"][-1]
 assert (np.array(grouped["2 × 8"]) > scattered).all() and one_by_one[1] < one_by_one[0]
 
 # %% [markdown]
@@ -527,13 +638,21 @@ inception = tf.sim.Profile.from_graph(tf.sim.models.get("inception_v3")(32).loss
 wide = {"hidden": (4096, 2048, 1024), "depth": 32, "ids": 10}
 ranker = tf.sim.Profile.from_graph(tf.sim.models.get("ranker")(4096, **wide).loss)
 DENSE = {"model": inception, "examples": 1024, "servers": 16}
-SPARSE = {"model": ranker, "examples": 1 << 20, "servers": 128, "parts": 128, "most_items": 128}
+SPARSE = {
+    "model": ranker,
+    "examples": 1 << 20,
+    "servers": 128,
+    "parts": 128,
+    "most_items": 128,
+}
 
 
 def split(workers, model, examples, servers, network="10Gb/s", **options):
     """Examples per second when `workers` share out the examples of each step."""
     where = tf.sim.cluster_model(workers, servers, network=network)
-    return tf.sim.estimate(model, where, steps=4, batch=examples // workers, **options).throughput
+    return tf.sim.estimate(
+        model, where, steps=4, batch=examples // workers, **options
+    ).throughput
 
 
 def speedups(counts, model, **options):
@@ -547,15 +666,32 @@ dense, sparse = speedups(workers, **DENSE), speedups(workers, **SPARSE)
 tf.viz.curve(workers, {"dense": dense, "sparse": sparse}, "GPUs", "times one GPU")
 
 # %%
-per_gpu = [split(n, inception, 32 * n, 16) for n in (128, 256, 512)]  # 32 images each, however many GPUs
-wires = tf.sim.Network(tf.sim.Nic("no limit", 1e18, 0.0, "made up"), 0.0, per_message_cpu_s=0.0)
+per_gpu = [
+    split(n, inception, 32 * n, 16) for n in (128, 256, 512)
+]  # 32 images each, however many GPUs
+wires = tf.sim.Network(
+    tf.sim.Nic("no limit", 1e18, 0.0, "made up"), 0.0, per_message_cpu_s=0.0
+)
 free = speedups(workers, **DENSE, network=wires, off=["rpc", "stragglers"])
 print(f"{'GPUs':20}", *(f"{n:6}" for n in workers))
 faster = speedups(workers, **DENSE, network="40Gb/s")
-for name, line in (("dense", dense), ("dense, 40 Gb/s", faster), ("dense, free network", free), ("sparse", sparse)):
+for name, line in (
+    ("dense", dense),
+    ("dense, 40 Gb/s", faster),
+    ("dense, free network", free),
+    ("sparse", sparse),
+):
     print(f"{name:20}", *(f"{times:6.1f}" for times in line))
-print("dense, 32 images per GPU on 128, 256, 512 GPUs:", *(f"{rate:,.0f}" for rate in per_gpu), "images/s")
-assert workers[dense.argmax()] in (32, 64) and dense[-1] < dense.max() / 4 and workers[faster.argmax()] == 64
+print(
+    "dense, 32 images per GPU on 128, 256, 512 GPUs:",
+    *(f"{rate:,.0f}" for rate in per_gpu),
+    "images/s",
+)
+assert (
+    workers[dense.argmax()] in (32, 64)
+    and dense[-1] < dense.max() / 4
+    and workers[faster.argmax()] == 64
+)
 assert workers[sparse.argmax()] in (128, 256) and sparse[-1] < sparse.max()
 assert (np.diff(free[:-1]) > 0).all() and 1.0 < per_gpu[2] / per_gpu[1] < 1.2
 
@@ -576,7 +712,11 @@ assert (np.diff(free[:-1]) > 0).all() and 1.0 < per_gpu[2] / per_gpu[1] < 1.2
 # (There are more in `docs/simulator.md`.)
 
 # %%
-shown = [claim for claim in tf.sim.CLAIMS if "ResNet" not in claim.name and "one host" not in claim.name]
+shown = [
+    claim
+    for claim in tf.sim.CLAIMS
+    if "ResNet" not in claim.name and "one host" not in claim.name
+]
 speedup = {claim.name: claim.predicted("10Gb/s").speedup for claim in shown}
 for claim in shown:
     print(
@@ -584,7 +724,10 @@ for claim in shown:
     )
 
 # %%
-assert 25 < speedup["Inception-v3, 50 GPUs"] < 50 and 4 < speedup["seq2seq, 8 GPUs in 8 hosts"] < 8
+assert (
+    25 < speedup["Inception-v3, 50 GPUs"] < 50
+    and 4 < speedup["seq2seq, 8 GPUs in 8 hosts"] < 8
+)
 assert speedup["dense: VGG-16, 50 GPUs"] < 10 < 25 < speedup["the same, variables cut"]
 
 # %% [markdown]

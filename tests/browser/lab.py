@@ -1,4 +1,4 @@
-"""A JupyterLab of its own for a test: loopback, a free port, fresh settings, nothing left when it ends."""
+"""A JupyterLab or Notebook 7 of its own for a test: loopback, a free port, fresh settings, nothing left at its end."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SETTINGS = {
 
 
 class Lab(NamedTuple):
-    url: str
+    url: str  # to which the name of a notebook is added
     token: str
 
 
 @contextlib.contextmanager
-def jupyter_lab(folder: Path, work: Path) -> Iterator[Lab]:
-    """JupyterLab serving `folder`, with everything that it writes below `work`."""
+def jupyter_lab(folder: Path, work: Path, program: str = "jupyterlab") -> Iterator[Lab]:
+    """JupyterLab, or the program `notebook`, serving `folder`, with everything that it writes below `work`."""
     places = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
     variables = {f"JUPYTER_{key}_DIR": str(work / place) for key, place in places.items()}
     for plugin, settings in SETTINGS.items():
@@ -43,7 +43,7 @@ def jupyter_lab(folder: Path, work: Path) -> Iterator[Lab]:
     command = [
         sys.executable,
         "-m",
-        "jupyterlab",
+        program,
         "--no-browser",
         "--ip=127.0.0.1",
         f"--ServerApp.root_dir={folder}",
@@ -53,23 +53,24 @@ def jupyter_lab(folder: Path, work: Path) -> Iterator[Lab]:
     with log.open("w") as out:
         server = subprocess.Popen(command, env=os.environ | variables, stdout=out, stderr=out, cwd=folder)
     try:
-        yield _wait_until_up(server, work / "runtime", log)
+        url, token = _wait_until_up(server, work / "runtime", log)
+        yield Lab(url + {"jupyterlab": "lab/tree/", "notebook": "notebooks/"}[program], token)
     finally:
         server.terminate()
         server.wait(120)
-        assert _leftovers(work) == [], "JupyterLab has ended, but not what it started"
+        assert _leftovers(work) == [], "the server has ended, but not what it started"
 
 
-def _wait_until_up(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> Lab:
+def _wait_until_up(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> tuple[str, str]:
     """The server chooses a free port itself and writes where it listens into its runtime folder."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and server.poll() is None:
         if (info := runtime / f"jpserver-{server.pid}.json").exists():
             with contextlib.suppress(json.JSONDecodeError):  # half written
                 answer = json.loads(info.read_text())
-                return Lab(answer["url"], answer["token"])
+                return answer["url"], answer["token"]
         time.sleep(0.05)
-    raise AssertionError(f"JupyterLab did not come up:\n{log.read_text()}")
+    raise AssertionError(f"{server.args} did not come up:\n{log.read_text()}")
 
 
 def _leftovers(work: Path) -> list[str]:

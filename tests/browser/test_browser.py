@@ -42,10 +42,14 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def look(tmp_path_factory):
+    yield from looking(tmp_path_factory, "jupyterlab")
+
+
+def looking(tmp_path_factory, program):
     """Runs a copy of a notebook in the browser; gives what open_notebook.mjs saw."""
     folder, work = tmp_path_factory.mktemp("notebooks"), tmp_path_factory.mktemp("work")
     SHOTS.mkdir(exist_ok=True)
-    with jupyter_lab(folder, work) as lab:
+    with jupyter_lab(folder, work, program) as lab:
 
         def open_notebook(notebook: Path, action: str = "run", *steps: dict) -> dict:
             shutil.copy(notebook, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from IPython.utils.capture import capture_output
@@ -37,10 +38,15 @@ def states(cluster):
 
 
 def panel_of(shell, line):
-    """The display of a cluster: the table's forms, and below it the buttons."""
+    """The display of a cluster: the forms of its table."""
     with capture_output() as shown:
         shell.run_cell(line).raise_error()
-    table, *below = [output.data for output in shown.outputs if not output.update]
+    (table,) = [output.data for output in shown.outputs if not output.update]
     assert table.keys() == {"text/plain", "text/html"}
-    assert [WIDGET in buttons for buttons in below] == ([True] if "● running" in table["text/html"] else [])
     return table
+
+
+def live(table):
+    """The data of the live panel in a cluster's display; None if it is only a table."""
+    found = re.search(r'<script type="application/json" class="dtf-data">(.*)</script>', table["text/html"])
+    return found and json.loads(found[1])

@@ -6,7 +6,6 @@ import re
 
 import pytest
 from IPython.core.error import UsageError
-from IPython.utils.capture import capture_output
 
 import dtflab as tf
 from dtflab.base.credentials import Credentials
@@ -59,7 +58,7 @@ def test_restart_keeps_addresses(model):
 
 def test_stop(shell):
     cluster = magic(shell, "%dtf_cluster --worker 1", "c")
-    assert cell(shell, "%dtf_cluster stop") == ""
+    assert "No cluster" not in cell(shell, "%dtf_cluster stop")
     assert states(cluster) == {"stopped"}
     assert cell(shell, "%dtf_cluster stop") == "No cluster named 'cluster' is running: nothing to stop.\n"
     with pytest.raises(UsageError, match=r"No cluster named 'cluster' is running. Start one: %dtf_cluster --ps"):
@@ -132,12 +131,14 @@ def test_attach(shell, tmp_path):
         line = ",".join(task.address for task in theirs.tasks)
         cluster = magic(shell, f"%dtf_cluster attach {line} --credentials {tmp_path}", "cluster")
         assert states(before) == {"stopped"} and cluster.spec == theirs.spec
-        with capture_output():
-            shown = panel.Panel(cluster)
+        shown = panel._panels[-1]
         assert "cluster: 2 tasks, started elsewhere" in cluster_view.text(cluster) and "CPU:0" in cluster_view.text(
             cluster
         )
-        assert "Detach" in shown.buttons[0].description
+        assert (
+            '"stops":{"label":"Detach","says":"Stop looking at the tasks of cluster"}' in shown._bundle()["text/html"]
+        )
+        assert [row["can"] for row in shown.live.look()["rows"]] == [[], []]
         assert "can't be restarted from here" in cell(shell, "%dtf_cluster restart")
         text = cell(shell, "%dtf_cluster stop")
         assert text.startswith(

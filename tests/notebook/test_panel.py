@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import sys
+import queue
+import re
+import signal
+import threading
 
-from IPython.utils.capture import capture_output
+import pytest
 
+import dtflab as tf
+from dtflab.cluster.cluster import Cluster
 from dtflab.notebook import panel
-from tests.notebook.cells import MODEL, cell, magic, panel_of, states
+from dtflab.notebook.cluster_live import Live
+from dtflab.viz.drawing import front_end, ticker
+from tests.notebook.cells import MODEL, cell, live, magic, panel_of, states
 
 
 def test_a_cluster_in_its_forms(shell):
@@ -15,9 +22,13 @@ def test_a_cluster_in_its_forms(shell):
     for form in table.values():
         for part in ("/job:ps/task:0", "/job:worker/task:0", "CPU:0", "ps-0.cluster:2222", "running"):
             assert part in form
-    assert "<script" not in table["text/html"]
-    assert panel_of(shell, "%dtf_cluster status") == table
-    assert panel_of(shell, "_") == table, "the Cluster is the cell's value"
+    assert [row["name"] for row in live(table)["rows"]] == ["ps:0", "worker:0"]
+    for line in ("%dtf_cluster status", "_", "same = %dtf_cluster status"):
+        assert panel_of(shell, line)["text/plain"] == table["text/plain"], "also if it is assigned"
+
+
+def test_a_cluster_that_the_cell_names_again_is_shown_once(shell):
+    assert live(panel_of(shell, "c = %dtf_cluster --worker 1\nc"))["title"].startswith("cluster: 1 task")
 
 
 def test_in_a_terminal_a_cluster_is_text(shell):
@@ -34,34 +45,217 @@ def test_names_in_the_table_are_text(shell):
     assert "&lt;b&gt;" in panel_of(shell, "%dtf_cluster --worker 1 --name <b>")["text/html"]
 
 
-def test_without_ipywidgets_there_is_the_table(shell, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    magic(shell, "%dtf_cluster --worker 1", "c")
-    with capture_output() as shown:
-        shell.run_cell("c").raise_error()
-    assert len(shown.outputs) == 1 and panel._panels[-1].buttons == []
-
-
-def test_the_panels_stop_button_stops(model):
-    cluster = model.user_ns["cluster"]
-    with capture_output():
-        shown = panel.Panel(cluster)
-    shown.buttons[0].click()
-    assert states(cluster) == {"stopped"} and shown not in panel._panels
-    assert "running" not in shown._shown["text/html"]
-    assert "its cluster was stopped" in cell(model, "sess.run(y, {x: [1.0, 2.0]})")
-    assert "stopped" in panel_of(model, "cluster")["text/plain"]
+def test_without_anywidget_there_is_the_table(shell, monkeypatch):
+    monkeypatch.setattr(front_end.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(front_end, "_widgets", [])
+    assert "● running" in panel_of(shell, "%dtf_cluster --worker 1")["text/html"] and front_end._widgets == []
 
 
 def test_a_panel_follows_what_cells_do(shell):
-    magic(shell, "%dtf_cluster --worker 2", "c")
-    with capture_output():
-        shell.run_cell("c")
-    shown = panel._panels[-1]
+    shown = panel_in(shell, "c = %dtf_cluster --worker 2")
     cell(shell, "c.kill('worker', 1)")
-    assert "○ stopped" in shown._shown["text/html"] and "● running" in shown._shown["text/html"]
+    assert "○ stopped" in shown._still["text/html"] and "● running" in shown._still["text/html"]
     cell(shell, "%dtf_cluster stop")
-    assert "running" not in shown._shown["text/html"] and shown not in panel._panels
+    assert "running" not in shown._still["text/html"] and shown not in panel._panels
+    assert live(shown._bundle()) is None, "there is nothing to press any more"
+
+
+def panel_in(shell, line):
+    """The panel that a cell shows."""
+    panel_of(shell, line)
+    return panel._panels[-1]
+
+
+class Page:
+    """A front end, which shows a panel and waits until that says something."""
+
+    def __init__(self, shown, monkeypatch):
+        self.shown, self.heard = shown, queue.Queue()
+        monkeypatch.setattr(ticker.front_end, "tell", lambda picture, says: self.heard.put(says))
+        self.asks("look")
+
+    def asks(self, do, task=""):
+        self.shown._answer({"do": do, "task": device_spec_name(task)}, None)
+
+    def sees(self, test):
+        """The first words of the panel of which `test` is true."""
+        while not test(says := self.heard.get(timeout=60)):
+            pass
+        return says
+
+
+def device_spec_name(task):
+    job, _, index = task.partition(":")
+    return f"/job:{job}/replica:0/task:{index}" if task else ""
+
+
+def row(says, name):
+    return next(row for row in says["rows"] if row["name"] == name)
+
+
+@pytest.mark.parametrize("engine", ["inprocess", "process"])
+def test_a_panel_says_what_each_task_does(shell, monkeypatch, engine):
+    magic(shell, f"%dtf_cluster --ps 1 --worker 2 --engine {engine}", "cluster")
+    shell.run_cell(MODEL).raise_error()
+    page = Page(panel._panels[-1], monkeypatch)
+    over = threading.Event()
+
+    def train():
+        while not over.is_set():
+            shell.user_ns["sess"].run("y:0", {"x:0": [1.0, 2.0]})
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    try:
+        says = page.sees(lambda says: row(says, "worker:1")["received"] not in ("", "0 B/s"))
+        ps, master, worker = says["rows"]
+        assert ps["received"] == "0 B/s" != ps["sent"], "it has the variable"
+        assert float(ps["steps"].replace(",", "")) > 0 and re.fullmatch(r"\d+%", worker["busy"])
+        assert ps["memory"] == "CPU:0 8 B" and master["memory"] == "CPU:0 0 B", "the variable"
+        assert says["says"] == "3 of 3 tasks run." and len(worker["shares"]) == 1
+    finally:
+        over.set()
+        thread.join()
+    page.asks("end")
+    assert "start" in page.sees(lambda says: all(row["can"] == ["start"] for row in says["rows"]))["rows"][0]["can"]
+    page.shown.ticker.join()
+    assert states(page.shown.cluster) <= {"stopped", "ended (0)", "ended (-9)"}
+
+
+@pytest.mark.parametrize("engine", ["inprocess", "process"])
+def test_tasks_are_paused_killed_and_started_by_buttons(shell, monkeypatch, engine):
+    page = Page(panel_in(shell, f"%dtf_cluster --worker 2 --engine {engine}"), monkeypatch)
+
+    def state(of, is_):
+        return page.sees(lambda says: row(says, of)["state"] == is_)
+
+    page.asks("pause", "worker:1")
+    says = state("worker:1", "paused")
+    assert row(says, "worker:1")["can"] == ["resume", "stop", "kill", "restart"]
+    assert says["says"] == "1 of 2 tasks runs. worker:1: paused."
+    page.asks("resume", "worker:1")
+    assert row(state("worker:1", "running"), "worker:1")["can"] == ["pause", "stop", "kill", "restart"]
+    before = page.shown.cluster.task("worker", 1)
+    for do, again in (("kill", "start"), ("stop", "restart")):
+        page.asks(do, "worker:1")
+        page.sees(lambda says: row(says, "worker:1")["can"] == ["start"])
+        page.asks(again, "worker:1")
+        page.sees(lambda says: "pause" in row(says, "worker:1")["can"])
+    assert page.shown.cluster.task("worker", 1) is not before and states(page.shown.cluster) == {"running"}
+    magic(shell, "%dtf_cluster stop")
+    page.shown.ticker.join()
+
+
+def test_what_waits_and_what_failed_is_said(shell, monkeypatch):
+    panel_of(shell, "cluster = %dtf_cluster --ps 1 --worker 1")
+    page = Page(panel._panels[-1], monkeypatch)
+    shell.run_cell(BLOCKED).raise_error()
+    says = page.sees(lambda says: "Ops wait" in says["says"])
+    (note,) = row(says, "ps:0")["notes"]
+    assert note == "ps:0: take waits at FIFOQueue 'q' with 0 of 3 elements to dequeue 1 more", (
+        "and no number of the step"
+    )
+    shell.run_cell("sess.run(put)").raise_error()
+    page.sees(lambda says: says["says"] == "2 of 2 tasks run.")
+    cell(shell, "sess.run(wrong)")
+    says = page.sees(lambda says: row(says, "worker:0")["notes"])
+    assert "InvalidArgumentError: " in row(says, "worker:0")["notes"][0] and not row(says, "ps:0")["notes"]
+    shell.run_cell("thread.join()\ncluster.stop()").raise_error()
+    page.shown.ticker.join()
+
+
+BLOCKED = """
+import threading
+with tf.device("/job:ps/task:0"):
+    q = tf.FIFOQueue(3, tf.float32, shared_name="q")
+    take, put = q.dequeue(name="take"), q.enqueue(1.0)
+with tf.device("/job:worker/task:0"):
+    wrong = tf.check_numerics(tf.divide(1.0, tf.placeholder_with_default(0.0, [])), "no number")
+sess = tf.Session(cluster.target)
+thread = threading.Thread(target=sess.run, args=(take,))
+thread.start()
+"""
+
+
+def test_an_error_of_a_button_is_said(shell, monkeypatch):
+    page = Page(panel_in(shell, "%dtf_cluster --worker 2"), monkeypatch)
+    monkeypatch.setattr(page.shown.cluster, "restart", raising(OSError("no processes left")))
+    page.asks("restart", "worker:0")
+    assert page.sees(lambda says: says["note"])["note"] == "no processes left"
+    magic(shell, "%dtf_cluster stop")
+    page.shown.ticker.join()
+
+
+def raising(error):
+    def call(*args):
+        raise error
+
+    return call
+
+
+def test_in_virtual_time_rates_are_of_virtual_seconds(shell):
+    shown = panel_in(shell, "cluster = %dtf_cluster --ps 1 --worker 2 --clock virtual --gpu K40")
+    shell.run_cell(MODEL).raise_error()
+    shown.live.look()
+    before = shown.cluster.now()
+    shell.run_cell("for _ in range(10): sess.run(y, {x: [1.0, 2.0]})").raise_error()
+    says = shown.live.look()
+    worker = row(says, "worker:1")
+    assert worker["steps"] == f"{10 / (shown.cluster.now() - before):,.0f}"
+    assert worker["can"] == [] and "per second of virtual time" in says["says"]
+    assert re.fullmatch(r"[1-9]\d*%", worker["busy"]) and worker["memory"].startswith("CPU:0 0 B, GPU:0 ")
+
+
+def test_tensorflows_servers_have_states_and_a_sentence(shell):
+    class Silent(Cluster):
+        is_dtflab = False
+
+    with Silent(worker=2, name="silent") as cluster:
+        says = Live(cluster).look()
+    assert "do not report what they do" in says["says"]
+    assert [(row["state"], row["steps"], row["memory"]) for row in says["rows"]] == [("running", "", "CPU:0")] * 2
+
+
+def test_a_task_that_does_not_answer_is_left_alone(shell, monkeypatch):
+    shown = panel_in(shell, "%dtf_cluster --worker 2")
+    task, asked = shown.cluster.tasks[0], []
+
+    def view(name):
+        asked.append(name)
+        raise tf.errors.UnavailableError(None, None, "no answer")
+
+    monkeypatch.setattr(task, "view", view)
+    shown.live.look()
+    says = shown.live.look()
+    assert row(says, "worker:0")["state"] == "does not answer" and asked == ["Vitals"], "once for a while"
+
+
+def test_two_hundred_workers_are_one_line_that_opens(shell):
+    table = panel_of(shell, "cluster = %dtf_cluster --ps 1 --worker 200")
+    assert (
+        table["text/html"].count("<details>") == 1
+        and "/job:worker/task:0–199: 200 tasks, running" in table["text/html"]
+    )
+    shown = panel._panels[-1]
+    shell.run_cell("cluster.kill('worker', 7)").raise_error()
+    rows = shown.live.look()["rows"]
+    lines = [(row["name"], row["state"], row["size"]) for row in rows if not row["within"]]
+    assert lines == [
+        ("ps:0", "running", 1), ("worker:0–6, 8–199", "running, 199 tasks", 199), ("worker:7", "stopped", 1)
+    ]  # fmt: skip
+    assert {row["within"] for row in rows if row["within"]} == {"worker, running"}
+
+
+def test_interrupt_ends_what_the_main_thread_runs(monkeypatch):
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as between cells
+    try:
+        assert panel.interrupt() == "No cell is running."
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.raises(KeyboardInterrupt):
+            threading.Thread(target=panel.interrupt).start()
+            threading.Event().wait(60)
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def test_processes_have_devices_and_states_too(shell):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat import v4
+from nbformat import NotebookNode, v4
 
 from tests.house import ROOT
 from tests.notebooks.lessons import complaints, not_drawn, text
@@ -91,6 +91,61 @@ def test_text_that_is_badly_wrapped_is_found():
     long = " ".join(["word"] * 30)
     assert list(badly_wrapped(f"# Title\n\n{long}\nso\n\n- one item\n- another\n\n| {long} |\n")) == [long]
     assert list(badly_wrapped(f"{long[:89]}\n   indented\n\n*word*.\nmore of it\n")) == ["   indented", "*word*."]
+
+
+WIDEST, LONGEST = (
+    88,
+    25,
+)  # of a code cell: characters next to the list of files at 1280 pixels, lines that are still read
+COURSE = pytest.mark.parametrize(
+    "path", [path for path in NOTEBOOKS if path.stem != "11_claims"], ids=lambda path: path.stem
+)
+
+
+def too_large(cells: list[NotebookNode]) -> list[str]:
+    """Lines of code that are too wide, and the first lines of cells that are too long."""
+    code = [cell.source.splitlines() for cell in cells if cell.cell_type == "code"]
+    return [line for cell in code for line in cell if len(line) > WIDEST] + [
+        cell[0] for cell in code if len(cell) > LONGEST
+    ]
+
+
+@COURSE
+def test_code_is_small_enough_to_be_read(path):
+    assert too_large(nbformat.read(path, as_version=4).cells) == []
+
+
+FOLD = '<details style="margin-bottom:1em"><summary><b>'
+FOLDED = f"{FOLD}Show why</b></summary>\n\n"
+
+
+def unfolded(cells: list[NotebookNode]) -> Iterator[str]:
+    """Questions whose answer stands in the open: the next text cell folds it, above its first heading."""
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    for asks, answers in pairwise(texts):
+        asked = re.findall(r"\*\*Predict.*?\*\*", asks, re.S)
+        if asked and FOLDED not in re.split(r"^#", answers, flags=re.M)[0]:
+            yield asked[-1]
+    for each in texts:
+        opens = re.findall(f"^{FOLD}.*</summary>\n\n", each, re.M)
+        if not len(opens) == each.count("<details") == each.count("\n\n</details>"):
+            yield each
+
+
+@COURSE
+def test_answers_are_folded_away_until_they_are_asked_for(path):
+    assert list(unfolded(nbformat.read(path, as_version=4).cells)) == []
+
+
+def test_code_that_is_too_large_and_answers_in_the_open_are_found():
+    cells = [
+        v4.new_markdown_cell("# One\n\n**Predict: how\nmany?**"),
+        v4.new_code_cell("x = 1\n" * 26 + "#" * 89),
+        v4.new_markdown_cell(f"Four.\n\n## Two\n\n{FOLDED}Five.\n\n</details>"),
+        v4.new_markdown_cell(f"{FOLDED}Six.\n</details>"),
+    ]
+    assert too_large(cells) == ["#" * 89, "x = 1"]
+    assert list(unfolded(cells)) == ["**Predict: how\nmany?**", cells[3].source]
 
 
 def test_complaints_are_found():

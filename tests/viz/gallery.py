@@ -9,18 +9,27 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import dtflab as tf
 from dtflab import sim, viz
 from dtflab.base.events import CardEvent
+from dtflab.machine.bfc_allocator import BFCAllocator, OutOfMemory
+from dtflab.machine.memory import Buffer
 from dtflab.machine.smi import CardState, HostState, Process, Smi
 from dtflab.train.replicas.staleness_log import StalenessLog
 from dtflab.viz.colouring import WAYS
 from dtflab.viz.counters import counters
 from tests.viz.training import PROGRAMS
+
+
+class Maker(NamedTuple):
+    """An op, as far as a buffer asks for it."""
+
+    name: str
+
 
 Draw = Callable[[], viz.Picture]
 _DARK = (
@@ -38,8 +47,8 @@ def drawings(clock: str = "real") -> Iterator[dict[str, Draw]]:
     """
     with contextlib.ExitStack() as stack:
         found: dict[str, Draw] = {}
-        scenes = _deadlock, _queues, _training, _cluster, _on_gpus, _shared_card, _steps, _what_ifs, _searches, _logs
-        for scene in scenes:
+        first = _deadlock, _queues, _training, _cluster, _on_gpus, _shared_card, _full
+        for scene in (*first, _steps, _what_ifs, _searches, _replays, _logs):
             with tf.Graph().as_default():
                 found |= scene(stack, clock)
         yield found
@@ -146,6 +155,21 @@ def _shared_card(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     return {"card_history": lambda: viz.card_history(state)}
 
 
+def _full(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
+    """An allocator whose free memory is in pieces that are too small."""
+    allocator = BFCAllocator("GPU_0_bfc", 8 << 20, lambda nbytes: True)
+    made = [Maker(name) for name in "abcd"]
+    places = [allocator.allocate(2 << 20, Buffer(*[np.ones(1 << 19, np.float32)] * 2, one)) for one in made]
+    for place in places[::2]:
+        allocator.deallocate(place)
+    error = tf.errors.ResourceExhaustedError(None, None, "full")
+    try:
+        allocator.allocate(3 << 20)
+    except OutOfMemory as full:
+        error.exhausted = full.exhausted
+    return {"allocations": lambda: viz.memory(error)}
+
+
 def _steps(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     """A step that stands still after its second set of nodes."""
     x = tf.placeholder(tf.float32, [], name="x")
@@ -197,6 +221,29 @@ def _searches(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     cluster.run(train)
     log = cluster.log()
     return {"busy": lambda: viz.busy(log)}
+
+
+def _replays(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
+    """Two workers that add to one variable and put into one queue, in virtual time; one is killed in a fork."""
+
+    def work(client: Any) -> None:
+        with tf.device("/job:ps/task:0"):
+            total = tf.get_variable("total", [100], initializer=tf.zeros_initializer())
+            queue = tf.FIFOQueue(9, tf.float32, shared_name="done")
+        with tf.device(client.device):
+            part = tf.reduce_sum(tf.ones([100, 100]), axis=0, name="part")
+        with tf.Session(client.target) as sess:
+            sess.run(total.initializer) if client.is_chief else tf.sim.sleep(1e-4)
+            for _ in range(3):
+                sess.run([tf.assign_add(total, part).op, queue.enqueue(1.0)])
+
+    cluster = stack.enter_context(tf.Cluster(ps=1, worker=2, clock="virtual"))
+    run = viz.replay(work, cluster)
+    half = run.run.end / 2
+    return {
+        "replay": lambda: viz.replay(work, cluster),
+        "replay_fork": lambda: run.fork(half, kill="worker:1"),
+    }
 
 
 def _logs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:

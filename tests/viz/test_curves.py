@@ -77,9 +77,10 @@ def test_names_at_the_ends_do_not_touch():
     assert drawn == [3] * 7  # names stand away from their lines: all after a marker, also one that is at its place
 
 
-def test_names_at_their_lines_have_no_marker():
+def test_names_have_a_marker_where_there_are_several():
     picture = viz.curve(X, {"a": X, "b": X * 3}, "step", "loss").picture
-    assert [len(paths(picture, colour.line.lower())) for colour in OKABE_ITO[:2]] == [2, 2]
+    assert [len(paths(picture, colour.line.lower())) for colour in OKABE_ITO[:2]] == [3, 3]
+    assert len(paths(viz.curve(X, {"a": X}, "step", "loss").picture, OKABE_ITO[0].line.lower())) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -15,6 +16,7 @@ from dtflab.viz.data import step_trace as trace, usage
 from dtflab.viz.data.graph_ops import ops_of
 from dtflab.viz.drawing.units import memory_size
 from tests.viz.programs import worker
+from tests.viz.watched import live
 
 MIB = 1 << 20
 GPU = worker().replace("CPU", "GPU")
@@ -226,3 +228,32 @@ def test_the_smaller_tensors_of_the_peak_are_one_line_with_their_sum():
     texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[texts.index("3 more tensors") - 1] == memory_size(9 * MIB)
     assert re.search(rf"{memory_size(9 * MIB)} +3 more tensors", picture.text)
+
+
+# -- in a live page ---------------------------------------------------------------------------------------------
+
+
+def test_a_live_picture_knows_every_tensor_by_its_number_in_the_list():
+    picture = viz.memory(step(*OVERLAPPING, before=MIB))
+    data = live(picture)
+    (band,) = data["bands"]
+    assert (data["view"], data["total"], band["before"], band["peak"]) == ("memory", 100, MIB, 30)
+    tensors = band["tensors"]
+    assert (tensors["start"], tensors["end"], tensors["number"]) == ([10, 30, 70], [50, 60, -1], [1, 2, 0])
+    assert [data["texts"][i] for i in tensors["name"]] == ["a", "b", "c"]
+    drawn = ElementTree.fromstring(picture.svg.encode()).iter()
+    blocks = {(part.get("class"), part.get("data-block")) for part in drawn if part.get("data-block")}
+    assert {key for kind, key in blocks if kind == "entry"} == {"0-1", "0-2"}
+    assert {key for kind, key in blocks if kind == "layer"} == {"0-0", "0-1", "0-2"}
+
+
+def test_the_card_of_a_tensor_names_the_line_that_made_its_op():
+    with tf.Graph().as_default() as graph, tf.Session() as sess:
+        made = tf.reduce_sum(tf.fill([2000], 2.0, name="made") * 3.0)
+        picture = viz.memory(sess.trace(made), graph=graph)
+    assert [text for text in live(picture)["texts"] if "test_memory.py" in text and "7.8 KiB" in text]
+
+
+def test_of_very_many_tensors_there_is_the_still(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("dtflab.viz.memory"), "_MOST_LIVE", 2)
+    assert "dtf-data" not in viz.memory(step(*OVERLAPPING)).html

@@ -69,13 +69,11 @@ def test_the_picture_marks_the_circle_and_draws_beside_it_what_hangs_on_it():
         "room for 1 more",
         "a put by put_labels",
     } <= set(texts(picture))
-    assert fits(picture) and "worker:1 (step of client of worker:1) waits for take_labels: take_labels" in texts(
+    assert fits(picture) and "worker:1 (client of worker:1) waits for take_labels: take_labels" in texts(
         tf.viz.waits(CIRCLE, width=480)
     )
     (table,) = picture.tables
-    assert [row[5] for row in table[2]] == ["yes", "yes", "yes", "yes", ""] and "step" not in picture.text.split(
-        "step of"
-    )[0]
+    assert [row[5] for row in table[2]] == ["yes", "yes", "yes", "yes", ""]
 
 
 def three(offset=0, masters=(W0, W1, W2)):

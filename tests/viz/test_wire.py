@@ -9,7 +9,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.viz.drawing.svg import text_width
-from tests.viz.watched import PS, SVG, W0, W1, a_step, call, fits, seen_of, texts
+from tests.viz.watched import PS, SVG, W0, W1, a_step, call, fits, live, seen_of, texts
 
 
 def test_a_step_is_drawn_from_its_request_to_its_answer():
@@ -143,3 +143,25 @@ def test_long_names_do_not_leave_the_picture():
     client = "a thread with quite a long name that nobody will ever read"
     picture = tf.viz.wire([call(0.0, "RunStep", client, W0, 1.0, detail=name), *a_step(5, 2.0)])
     assert fits(picture)
+
+
+def test_in_a_live_page_each_arrow_has_its_way_a_sentence_and_a_card():
+    picture = tf.viz.wire(seen_of(a_step(7, 0.0, (W1, PS))))
+    messages = live(picture)["messages"]
+    assert len(messages) == picture.svg.count('class="message"') == 5
+    assert [message["says"] for message in messages] == [
+        "At 0, client asks worker:0: RunStep loss:0.",
+        "At 1.00 s, worker:0 asks worker:1, ps:0: RunGraph, 2 calls.",
+        "At 2.00 s, worker:0 asks worker:1, ps:0: RecvTensor loss, 2 calls.",
+        "At 3.00 s, worker:1, ps:0 answers worker:0 after 1.00 s: RecvTensor loss, 2 calls, 800 B.",
+        "At 4.00 s, worker:0 answers client after 4.00 s: RunStep loss:0, 4 B.",
+    ]
+    there, back = messages[2], messages[3]
+    assert len(there["ways"]) == 2 and back["ways"] == [way[::-1] for way in there["ways"]]
+    assert back["card"][1] == "RecvTensor loss\n  worker:0 → worker:1, 400 B, 2.00 s to 3.00 s"
+
+
+def test_a_pushed_tensor_says_so_in_its_sentence():
+    pushed = call(0.0, "RecvTensor", PS, W0, 1.0, 100, f"{W0};1;{PS};edge_1_w;0:0")._replace(pushed=True)
+    (message,) = live(tf.viz.wire([pushed]))["messages"]
+    assert message["says"] == "At 0, worker:0 pushes to ps:0: w, 100 B."

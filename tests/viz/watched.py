@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import xml.etree.ElementTree as ET
+import zlib
 
 import dtflab as tf
 from dtflab.base.events import Call, QueueEvent
@@ -18,6 +21,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def texts(picture):
     return [text.text for text in ET.fromstring(picture.svg.encode()).iter(f"{SVG}text")]
+
+
+def live(picture):
+    """The data of a live picture, as its page has it."""
+    written = json.loads(picture.html.partition('class="dtf-data">')[2].partition("</script>")[0])
+    return json.loads(zlib.decompress(base64.b64decode(written))) if isinstance(written, str) else written
 
 
 def fits(picture):

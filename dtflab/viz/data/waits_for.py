@@ -205,8 +205,8 @@ class _Graph:
         """A task waits for tensors of another one: for the ops of the step that are blocked there."""
         fact, more = facts[0], len(facts) - 1
         key = _task_key(fact.receiver, fact.step)
-        about = f"step of {self._client(fact.step)}"
-        self.waiters.setdefault(key, Waiter(key, "task", label(fact.receiver), about, fact.receiver))
+        waiter = Waiter(key, "task", label(fact.receiver), self._client(fact.step), fact.receiver)
+        self.waiters.setdefault(key, waiter)
         there = [_op_key(o) for o in self._in_line if o.step == fact.step and task_name(o.device) == fact.owes]
         if any((other.receiver, other.step) == (fact.owes, fact.step) for other in self._owed):
             there = there or [_task_key(fact.owes, fact.step)]

@@ -26,6 +26,11 @@ class Colour(NamedTuple):
     line: str
     ink: str
 
+    @property
+    def rim(self) -> str | None:
+        """The outline of an area, where the fill alone may be too pale for the page."""
+        return self.line if self.line != self.fill else None
+
 
 BLUE = Colour("#0072B2", "#0072B2", "#fff")
 VERMILLION = Colour("#D55E00", "#D55E00", "#111")

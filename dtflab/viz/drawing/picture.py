@@ -119,6 +119,8 @@ class Picture:
     def _svg(self, alone: bool) -> Markup:
         how = self._how
         width, height = self._size[0] + 2 * MARGIN, self._size[1] + 2 * MARGIN
+        least, most = (number(share * width * how.scale) for share in (how.least, how.most))
+        fits = "max-width:100%" if alone else f"width:100%;max-width:{most}px"
         own = f"k{zlib.crc32(self._style.encode()):x}"  # rules of one kind of picture are not those of another
         mine = (self._style + how.rules).replace(".dtf ", f".dtf.{own} ")
         style = how.css(rules("every picture") + rules("alone") * alone + mine, "dtf")
@@ -133,7 +135,7 @@ class Picture:
             aria_label=self.sentence,
             width=width * how.scale,
             height=height * how.scale,
-            style=f"max-width:100%;min-width:{number(how.least * width * how.scale)}px;height:auto",
+            style=f"{fits};min-width:{least}px;height:auto",
             viewBox=f"0 0 {width:g} {height:g}",
         )
 

@@ -33,10 +33,16 @@ tf.logging.set_verbosity(tf.logging.WARN)
 # The last two need a package. Where it is missing, this notebook says how to install it and goes on with the others.
 
 # %%
-PACKAGES = {"inprocess": "dtflab", "process": "dtflab", "tensorflow": "tensorflow", "dask": "distributed"}
+PACKAGES = {
+    "inprocess": "dtflab",
+    "process": "dtflab",
+    "tensorflow": "tensorflow",
+    "dask": "distributed",
+}
 engines = [engine for engine in PACKAGES if importlib.util.find_spec(PACKAGES[engine])]
 for engine in PACKAGES:
-    print(f"{engine:10}", "is here" if engine in engines else f'is missing: pip install "dtflab[{engine}]"')
+    missing = f'is missing: pip install "dtflab[{engine}]"'
+    print(f"{engine:10}", "is here" if engine in engines else missing)
 
 
 # %%
@@ -45,10 +51,12 @@ def cluster_of(engine):
     """One parameter server and two workers."""
     with contextlib.ExitStack() as stack:
         options = {}
-        if engine == "dask":  # here a Dask cluster of this machine; for another one, give its client
+        if engine == "dask":  # of this machine; for another one, give its client
             from distributed import Client
 
-            options["client"] = stack.enter_context(Client(n_workers=2, threads_per_worker=1, dashboard_address=":0"))
+            options["client"] = stack.enter_context(
+                Client(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+            )
         yield stack.enter_context(tf.Cluster(ps=1, worker=2, engine=engine, **options))
 
 
@@ -64,33 +72,49 @@ UPDATES = 150
 data = tf.datasets.digits()
 
 
-def train(client):
-    """Train on a worker; the chief returns the accuracy, and the trace of one of its steps."""
-    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
-        images, labels = tf.placeholder(tf.float32, [None, 64]), tf.placeholder(tf.int64, [None])
-        weights = tf.get_variable("weights", [64, 10], initializer=tf.zeros_initializer())
-        biases = tf.get_variable("biases", [10], initializer=tf.zeros_initializer())
+def model(client):
+    """The graph of a worker: its inputs, its step, its accuracy, and a hook."""
+    place = tf.train.replica_device_setter(
+        cluster=client.cluster_spec, worker_device=client.device
+    )
+    with tf.device(place):
+        images = tf.placeholder(tf.float32, [None, 64])
+        labels = tf.placeholder(tf.int64, [None])
+        zeros = {"initializer": tf.zeros_initializer()}
+        weights = tf.get_variable("weights", [64, 10], **zeros)
+        biases = tf.get_variable("biases", [10], **zeros)
         logits = tf.matmul(images, weights) + biases
+        right = tf.equal(tf.argmax(logits, 1), labels)
+        accuracy = tf.reduce_mean(tf.cast(right, tf.float32))
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
-        accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), labels), tf.float32))
         optimizer = tf.train.MomentumOptimizer(0.3, 0.9)
-        optimizer = tf.train.SyncReplicasOptimizer(optimizer, replicas_to_aggregate=2, total_num_replicas=2)
-        step = optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step())
+        optimizer = tf.train.SyncReplicasOptimizer(optimizer, 2, total_num_replicas=2)
+        number = tf.train.get_or_create_global_step()
+        step = optimizer.minimize(loss, global_step=number)
+    hook = optimizer.make_session_run_hook(client.is_chief)
+    return images, labels, step, accuracy, hook
 
-    hooks = [optimizer.make_session_run_hook(client.is_chief), tf.train.StopAtStepHook(last_step=UPDATES)]
-    mine = {images: data.train.images[client.index :: 2], labels: data.train.labels[client.index :: 2]}
-    full, trace = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), tf.RunMetadata()
+
+# %%
+def train(client):
+    """Train on a worker; the chief returns the accuracy, and the trace of a step."""
+    images, labels, step, accuracy, hook = model(client)
+    half, test = slice(client.index, None, 2), data.test
+    mine = {images: data.train.images[half], labels: data.train.labels[half]}
+    traced = {"options": tf.RunOptions(trace_level=3), "run_metadata": tf.RunMetadata()}
+    hooks = [hook, tf.train.StopAtStepHook(last_step=UPDATES)]
     with tf.train.MonitoredTrainingSession(
         client.target, is_chief=client.is_chief, hooks=hooks, stop_grace_period_secs=1
     ) as session:
         number = 0
         while not session.should_stop():
             number += 1
-            traced = {"options": full, "run_metadata": trace} if client.is_chief and number == 20 else {}
-            session.run(step, mine, **traced)
+            look = traced if client.is_chief and number == 20 else {}
+            session.run(step, mine, **look)
     if client.is_chief:
-        with tf.Session(client.target) as session:  # the variables are on the parameter server
-            return session.run(accuracy, {images: data.test.images, labels: data.test.labels}), trace
+        with tf.Session(client.target) as session:  # the variables outlive a session
+            feed = {images: test.images, labels: test.labels}
+            return session.run(accuracy, feed), traced["run_metadata"]
 
 
 # %% [markdown]
@@ -103,7 +127,8 @@ for engine in engines:
         began = time.perf_counter()
         accuracy, traces[engine] = cluster.run(train)[0]
         seconds = time.perf_counter() - began
-    print(f"{engine:10} accuracy {accuracy:.1%}, {seconds / UPDATES * 1000:.0f} ms for an update")
+    ms = seconds / UPDATES * 1000
+    print(f"{engine:10} accuracy {accuracy:.1%}, {ms:.0f} ms for an update")
 
 # %% [markdown]
 # The accuracies agree within a point. They need not be equal to the last digit: a worker may be late with a gradient,

@@ -25,6 +25,7 @@ tf.logging.set_verbosity(tf.logging.WARN)
 # %%
 digits = tf.datasets.digits()
 SECONDS = 1.5  # of virtual time
+TIMES = np.linspace(0, SECONDS, 61)
 
 
 def loss_of(weights):
@@ -32,41 +33,57 @@ def loss_of(weights):
     logits = digits.train.images @ weights
     right = logits[np.arange(len(logits)), digits.train.labels]
     most = logits.max(axis=1)
-    return float(np.mean(most + np.log(np.exp(logits - most[:, None]).sum(axis=1)) - right))
+    return float(
+        np.mean(most + np.log(np.exp(logits - most[:, None]).sum(axis=1)) - right)
+    )
 
 
-def work(client, way):
-    """Train until the time is up, and report each loss; pairs (virtual seconds, loss)."""
-    rate, aggregate = way
-    workers = client.cluster_spec.num_tasks("worker")
-    hooks = []
-    with tf.device(tf.train.replica_device_setter(
-        cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
-    )):  # fmt: skip
-        images, labels = tf.placeholder(tf.float32, [8, 64]), tf.placeholder(tf.int64, [8])
-        weights = tf.get_variable("weights", [64, 10], initializer=tf.zeros_initializer())
-        pulled = tf.identity(weights.value())
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, tf.matmul(images, weights))
+# %%
+def model(client, rate, aggregate):
+    """The graph of a worker: its inputs, its weights, its step, and hooks."""
+    workers, hooks = client.cluster_spec.num_tasks("worker"), []
+    place = tf.train.replica_device_setter(
+        cluster=client.cluster_spec,
+        ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0",
+    )  # fmt: skip
+    with tf.device(place):
+        inputs = tf.placeholder(tf.float32, [8, 64]), tf.placeholder(tf.int64, [8])
+        zeros = tf.zeros_initializer()
+        weights = tf.get_variable("weights", [64, 10], initializer=zeros)
+        pulled, logits = tf.identity(weights.value()), tf.matmul(inputs[0], weights)
+        loss = tf.losses.sparse_softmax_cross_entropy(inputs[1], logits)
         optimizer = tf.train.MomentumOptimizer(rate, momentum=0.9)
         if aggregate:
             optimizer = tf.train.SyncReplicasOptimizer(optimizer, aggregate, workers)
             hooks.append(optimizer.make_session_run_hook(client.is_chief))
-        optimizer = tf.train.StalenessOptimizer(optimizer, client.index, num_workers=workers)
-        train = optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step())
+        optimizer = tf.train.StalenessOptimizer(
+            optimizer, client.index, num_workers=workers
+        )
+        step = tf.train.get_or_create_global_step()
+        train = optimizer.minimize(loss, global_step=step)
         hooks.append(optimizer.make_session_run_hook())
+    return inputs, pulled, train, hooks
+
+
+# %%
+def work(client, way):
+    """Train, and report each loss; pairs (virtual seconds, loss)."""
+    name, live, rate, aggregate = way
+    (images, labels), pulled, train, hooks = model(client, rate, aggregate)
     batches, points = tf.datasets.digits(seed=client.index).train, []
     with tf.train.MonitoredTrainingSession(
         client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=1
     ) as sess:
-        end = tf.sim.now() + SECONDS
+        start = tf.sim.now()
         follows = aggregate and not client.is_chief  # goes on until the chief ends
-        while not sess.should_stop() and (follows or tf.sim.now() < end):
+        while not (sess.should_stop() or live.should_stop()):
+            if not follows and tf.sim.now() >= start + SECONDS:
+                break
             began, (x, y) = tf.sim.now(), batches.next_batch(8)
             value, _ = sess.run([pulled, train], {images: x, labels: y})
             points.append((began, loss_of(value) if client.is_chief else 0.0))
-            client.report(min(points[-1][1], 2.5), step=began)
-            if client.should_stop():
-                break
+            if client.is_chief:
+                live(min(points[-1][1], 2.5), name, step=began - start)
     return points
 
 
@@ -75,32 +92,34 @@ def work(client, way):
 
 # %%
 card = tf.sim.Processor(
-    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6,
-    launch_s=5e-3, cores=15, source="a K40's figures, divided by a thousand",
+    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30,
+    memory_bandwidth=288e6, launch_s=5e-3, cores=15,
+    source="a K40's figures, divided by a thousand",
 )  # fmt: skip
 
 
+# %%
 def race(workers, spares, stragglers, network):
-    """Yields pictures of the three. The mean of more gradients allows a larger rate."""
+    """Yields a picture that grows, at last one of all three ways."""
     spares = min(spares, workers - 1)  # at least one gradient makes a step
     first = workers - spares
-    ways = {
+    ways = {  # the mean of more gradients allows a larger rate
         "async": (0.15 / workers, 0),
         "sync": (min(workers / 5, 1), workers),
         f"sync, {spares} to spare": (min(first / 5, 1), first),
     }
-    times, lines = np.linspace(0, SECONDS, 61), {}
-    with tf.viz.live("loss", over="virtual time (s)", title=f"{workers} workers", show=False) as live:
+    late = tf.sim.lognormal(stragglers) if stragglers else None
+    machines = {"gpus": 1, "gpu": card, "network": network, "stragglers": late}
+    title, time, lines = f"{workers} workers", "virtual time (s)", {}
+    with tf.viz.live("loss", over=time, title=title, show=False) as live:
         for name, way in ways.items():
             yield live
-            run = tf.sim.race(
-                work, {name: way}, workers=workers, gpus=1, gpu=card, network=network, watch=live,
-                stragglers=tf.sim.lognormal(stragglers) if stragglers else None,
-            )[name]  # fmt: skip
-            lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(times), 2.5)
+            entry = {name: (name, live, *way)}
+            run = tf.sim.race(work, entry, workers=workers, **machines)[name]
+            lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(TIMES), 2.5)
             if live.should_stop():
                 break
-    yield tf.viz.curve(times, lines, "virtual time (s)", f"loss, {workers} workers", height=2.8)
+    yield tf.viz.curve(TIMES, lines, time, f"loss, {title}", height=2.8)
 
 
 # %% [markdown]
@@ -128,7 +147,7 @@ explore(
 )  # fmt: skip
 
 # %% [markdown]
-# ## What to say
+# <details><summary><b>What to say</b> (for the teacher)</summary>
 #
 # - **Async** makes by far the most steps, but each rests on old weights. The more workers, the smaller its rate must
 #   be: here it is 0.15 divided by their number.
@@ -138,3 +157,5 @@ explore(
 # - **Spares** cut off the stragglers. As the sliders begin, with 8 workers and `stragglers` at 1.0, sync with two to
 #   spare makes more steps than plain sync, and ends with a loss that is a third lower. With `stragglers` at 0 spares
 #   gain nothing: they only throw gradients away.
+#
+# </details>

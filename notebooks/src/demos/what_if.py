@@ -4,7 +4,7 @@
 # **You train on one GPU, and it takes too long. More workers? A better network? Newer GPUs?**
 #
 # One training step of a small convolutional net is planned once, and then simulated again for every place of the
-# sliders, in some milliseconds. Run all cells, then move them, by mouse or with the arrow keys.
+# sliders, in some milliseconds. *Run → Run All Cells*, then move them, by mouse or with the arrow keys.
 #
 # On a projector: end the first code cell with `%dtf_style --projector`, then *View → Appearance → Presentation Mode*,
 # and hide the list of files (Ctrl+B).
@@ -23,11 +23,15 @@ from dtflab.notebook import Slider, explore
 
 # %%
 tf.reset_default_graph()  # run again, the cell builds the same net, not a second one
-cluster = tf.Cluster(ps=2, worker=1, gpus=1, gpu="K40", network="10Gb/s", clock="virtual")
-with tf.device(tf.train.replica_device_setter(
-    cluster=cluster.spec, ps_device="/job:ps/cpu:0", worker_device="/job:worker/task:0/gpu:0"
-)):  # fmt: skip
-    images, labels = tf.placeholder(tf.float32, [128, 32, 32, 3]), tf.placeholder(tf.int32, [128])
+hardware = {"gpus": 1, "gpu": "K40", "network": "10Gb/s", "clock": "virtual"}
+cluster = tf.Cluster(ps=2, worker=1, **hardware)
+place = tf.train.replica_device_setter(
+    cluster=cluster.spec,
+    ps_device="/job:ps/cpu:0", worker_device="/job:worker/task:0/gpu:0",
+)  # fmt: skip
+with tf.device(place):
+    images = tf.placeholder(tf.float32, [128, 32, 32, 3])
+    labels = tf.placeholder(tf.int32, [128])
     layer = tf.layers.conv2d(images, 64, 3, padding="same", activation=tf.nn.relu)
     layer = tf.layers.conv2d(layer, 64, 3, padding="same", activation=tf.nn.relu)
     layer = tf.layers.max_pooling2d(layer, 2, 2)
@@ -37,9 +41,29 @@ with tf.device(tf.train.replica_device_setter(
     loss = tf.losses.sparse_softmax_cross_entropy(labels, tf.layers.dense(layer, 10))
     train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
 
-weights = sum(variable.shape.num_elements() for variable in tf.trainable_variables())
 step = tf.sim.what_if([loss, train], cluster)
-print(f"{weights * 4 / 1e6:.1f} MB of variables go to each worker, as much comes back, each step")
+megabytes = 4e-6 * sum(each.shape.num_elements() for each in tf.trainable_variables())
+print(f"{megabytes:.1f} MB go to each worker in each step, and as much comes back")
+
+
+# %%
+def what_if(network, workers, gpu):
+    """The base and the changed step: their two busiest devices and busiest link."""
+    changed = step.run(network=network, workers=workers, gpu=gpu)
+    steps = {"the base": step.base, "what if": changed}
+    return tf.viz.what_if(steps, devices=2, links=1, title="")
+
+
+# %%
+networks = ("1Gb/s", "10Gb/s", "100Gb/s")
+
+
+def whole_picture():
+    """All places of two sliders: examples per second against the number of workers."""
+    counts = [1, 2, 4, 8, 16, 32]
+    sweeps = {each: step.sweep(workers=counts, network=each) for each in networks}
+    return tf.viz.sweep(sweeps, "throughput")
+
 
 # %% [markdown]
 # ## Move a slider
@@ -48,41 +72,24 @@ print(f"{weights * 4 / 1e6:.1f} MB of variables go to each worker, as much comes
 #
 # *Ask the room first: how many times faster are 16 workers? And on 100 Gb/s?*
 
-
-# %%
-def what_if(network, workers, gpu):
-    """The step as it is, the base, and as it would be: of each the two busiest devices and the busiest link."""
-    steps = {"the base": step.base, "what if": step.run(network=network, workers=workers, gpu=gpu)}
-    return tf.viz.what_if(steps, devices=2, links=1, title="")
-
-
 # %% jupyter={"source_hidden": true}
 explore(
     what_if,
     network=Slider(
-        ["1Gb/s", "10Gb/s", "25Gb/s", "40Gb/s", "100Gb/s"], "10Gb/s", "Who waits: the GPU or the wire?"
+        ["1Gb/s", "10Gb/s", "25Gb/s", "40Gb/s", "100Gb/s"], "10Gb/s",
+        "Who waits: the GPU or the wire?",
     ),
     workers=Slider(
         [1, 2, 4, 8, 16, 32], 4, "Each makes a step. Do the servers keep up?"
     ),
     gpu=Slider(
-        ["K40", "P100", "V100", "A100", "H100"], "K40", "A faster GPU waits more: look at “idle”."
+        ["K40", "P100", "V100", "A100", "H100"], "K40",
+        "A faster GPU waits more: look at “idle”.",
     ),
 )  # fmt: skip
 
 # %% [markdown]
-# ## The whole picture
-#
-# All places of two sliders at once: examples per second against the number of workers. A line that goes flat is a
-# network that is full: one more worker waits for it, too. Only the line of 100 Gb/s goes on rising.
-
-# %%
-networks = ("1Gb/s", "10Gb/s", "100Gb/s")
-counts = [1, 2, 4, 8, 16, 32]
-tf.viz.sweep({network: step.sweep(workers=counts, network=network) for network in networks}, "throughput")
-
-# %% [markdown]
-# ## What to say
+# <details><summary><b>What to say</b> (for the teacher)</summary>
 #
 # - With one worker on 10 Gb/s, the GPU computes a third of the time. The rest is the wire, and the server that adds the
 #   gradients to the variables.
@@ -91,3 +98,7 @@ tf.viz.sweep({network: step.sweep(workers=counts, network=network) for network i
 #   matrix over both.
 # - A faster GPU alone hardly helps: an H100 instead of the K40, 14%. A network of 100 Gb/s makes the step 2.4 times as
 #   fast.
+# - Then write `whole_picture()` into a new cell and run it: all places of two sliders at once. A line that goes flat is
+#   a network that is full: one more worker waits for it, too. Only the line of 100 Gb/s goes on rising.
+#
+# </details>

@@ -4,16 +4,32 @@
 // asks for nothing but what is on the page.
 
 import { KERNELS, Picture } from "./picture";
+import { allocations } from "./views/allocations";
+import { cluster } from "./views/cluster";
 import { live } from "./views/live";
+import { memory } from "./views/memory";
 import { placement } from "./views/placement";
 import { redrawn } from "./views/redrawn";
+import { replay } from "./views/replay";
 import { sliders } from "./views/sliders";
 import { steps } from "./views/steps";
 import { timeline } from "./views/timeline";
+import { wire } from "./views/wire";
 
 type View = (picture: Picture, data: any) => void;
 
-const VIEWS: Record<string, View> = { live, placement, redrawn, steps, timeline };
+const VIEWS: Record<string, View> = {
+  allocations,
+  cluster,
+  live,
+  memory,
+  placement,
+  redrawn,
+  replay,
+  steps,
+  timeline,
+  wire,
+};
 const OBSERVER = Symbol.for("dtflab pictures"); // of the document; a module of a restarted kernel takes its place
 
 // The way to a kernel: a widget without a view. A page may show notebooks of several kernels.
@@ -26,6 +42,7 @@ interface Model {
 function initialize({ model }: { model: Model }): void {
   KERNELS.set(model.get("kernel"), (message) => model.send(message));
   model.on("msg:custom", ({ picture, says }) => document.dispatchEvent(new CustomEvent(`dtflab ${picture}`, { detail: says })));
+  document.dispatchEvent(new Event("dtflab kernel"));
   start();
 }
 

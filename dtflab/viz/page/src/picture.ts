@@ -12,15 +12,16 @@ export interface Command {
 export const KERNELS: Map<string, (message: object) => void> = ((window as any)[Symbol.for("dtflab kernels")] ??= new Map());
 
 export class Picture {
-  svg: SVGSVGElement;
+  readonly drawing: HTMLElement;
+  svg: SVGSVGElement; // of a drawing that is one
   readonly bar = element("div", "dtf-bar");
   readonly card = element("div", "dtf-card");
   readonly said = element("div", "dtf-said"); // read aloud when it changes
-  private readonly still = { unit: 0, width: 0 }; // pixels of a unit, units of its page
+  private readonly still = { unit: 0, width: 0, height: 0 }; // pixels of a unit, units of its page
   private readonly keys = new Map<string, () => void>();
 
-  constructor(readonly root: HTMLElement, private readonly from: { kernel?: string; picture?: string }) {
-    const drawing = root.querySelector<HTMLElement>(".dtf-drawing")!;
+  constructor(readonly root: HTMLElement, readonly from: { kernel?: string; picture?: string }) {
+    const drawing = (this.drawing = root.querySelector<HTMLElement>(".dtf-drawing")!);
     this.svg = drawing.querySelector("svg")!;
     root.tabIndex = 0;
     root.setAttribute("data-lm-suppress-shortcuts", "true"); // else JupyterLab takes `a` for “insert a cell”
@@ -39,23 +40,23 @@ export class Picture {
   }
 
   // Take the width of the output, up to 1,900 pixels: the card and what has the class `wide` grow, what has the class
-  // `right` moves. Returns how many units the drawing is wider than its still.
-  widen(): number {
+  // `right` moves. Returns how many units the drawing is wider than its still; it is `taller` by some, too.
+  widen(taller = 0): number {
     const svg = this.svg, box = svg.viewBox.baseVal;
     const unit = (this.still.unit ||= parseFloat(svg.getAttribute("width")!) / box.width);
     const extra = Math.max(0, Math.min(this.drawing.clientWidth, 1900) / unit - (this.still.width ||= box.width));
-    svg.setAttribute("viewBox", `0 0 ${this.still.width + extra} ${box.height}`);
+    const height = (this.still.height ||= box.height) + taller;
+    svg.setAttribute("viewBox", `0 0 ${this.still.width + extra} ${height}`);
     svg.setAttribute("width", String((this.still.width + extra) * unit));
+    svg.setAttribute("height", String(height * unit));
+    svg.style.maxWidth = `${(this.still.width + extra) * unit}px`; // it grows by units, not in scale
+    svg.querySelector("rect.card")?.setAttribute("height", String(height));
     for (const rect of svg.querySelectorAll<SVGRectElement>("rect.card, rect.wide")) {
       rect.dataset.width ??= rect.getAttribute("width")!;
       rect.setAttribute("width", String(parseFloat(rect.dataset.width) + extra));
     }
     for (const part of svg.querySelectorAll(".right")) part.setAttribute("transform", `translate(${extra} 0)`);
     return extra;
-  }
-
-  get drawing(): HTMLElement {
-    return this.svg.parentElement!;
   }
 
   // A button of the bar, which is also a key.
@@ -89,6 +90,17 @@ export class Picture {
   // Whether the kernel that drew the picture can be asked; in a saved or exported page none can.
   get canAsk(): boolean {
     return this.from.picture !== undefined && KERNELS.has(this.from.kernel ?? "");
+  }
+
+  // Call `run` once the kernel can be asked: now, or when its way to the page is there.
+  onceItCanAsk(run: () => void): void {
+    if (this.canAsk) return run();
+    const listener = () => {
+      if (!this.canAsk) return;
+      document.removeEventListener("dtflab kernel", listener);
+      run();
+    };
+    document.addEventListener("dtflab kernel", listener);
   }
 
   ask(asks: object): void {

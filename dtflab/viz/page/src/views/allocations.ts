@@ -1,0 +1,34 @@
+// The way to an out-of-memory error: the blocks of a card's memory, allocation after allocation.
+
+import type { Picture } from "../picture";
+import { Player } from "../player";
+
+interface Allocations {
+  blocks: { first: number[]; last: number[]; card: string[] }; // in use from place `first` until before `last`
+  lit: number[]; // the block of each place that was taken or given back just then; -1: none
+  says: string[];
+}
+
+export function allocations(picture: Picture, data: Allocations): void {
+  const blocks = [...picture.svg.querySelectorAll<SVGGElement>(".block")];
+  const asked = picture.svg.querySelectorAll<SVGGElement>(".asked");
+  const end = data.says.length - 1;
+  const show = (at: number) => {
+    blocks.forEach((block, i) => {
+      const isUsed = data.blocks.first[i]! <= at && at < data.blocks.last[i]!;
+      block.setAttribute("class", `block${isUsed ? "" : " gone"}${data.lit[at] === i ? " lit" : ""}`);
+    });
+    asked.forEach((part) => part.classList.toggle("gone", at < end));
+    picture.say(data.says[at]!);
+  };
+  new Player(picture, { count: end, noun: "allocation", show, words: (at) => data.says[at]! }, end);
+  blocks.forEach((block, i) => {
+    block.querySelector("title")?.remove();
+    block.addEventListener("pointerenter", (event) => {
+      const box = picture.drawing.getBoundingClientRect();
+      picture.show(data.blocks.card[i]!.split("\n"), event.clientX - box.left, event.clientY - box.top);
+    });
+    block.addEventListener("pointerleave", () => picture.hide());
+  });
+  picture.on("escape", () => picture.hide());
+}

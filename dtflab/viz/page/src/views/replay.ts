@@ -1,0 +1,363 @@
+// A run in virtual time: a moment that moves, what every row does then, and a fork that the kernel computes.
+//
+// Nothing is asked of a kernel but a fork, so that an exported page can be stepped through.
+
+import { scaleLinear } from "d3-scale";
+
+import { element, type Picture } from "../picture";
+import { bytes, duration } from "./timeline";
+
+interface Row {
+  kind: "device" | "link" | "queue" | "variable";
+  label: string;
+  look: { fill: string; line: string; label: string };
+  n: number[]; // the number of each kernel or message in its run
+  from: number[]; // moments, by number; -1: never
+  to: number[];
+  ready: number[];
+  name: number[]; // in the texts
+  bytes: number[];
+  level: number[];
+  capacity: number[];
+  dead: [from: number, to: number][]; // moments between which its task was killed
+}
+
+interface Replay {
+  moments: number[]; // µs
+  runs: { end: number; rows: Row[]; said: number[]; says: string[] }[];
+  texts: string[];
+  plot: { left: number; right: number; top: number; bottom: number; ys: number[][]; bar: number; shown: number };
+  at: number;
+  marks: [at: number, words: string][];
+  notes: string[];
+  tasks: string[];
+}
+
+type Says = { html?: string; error?: string };
+
+const WAIT = 3, MOST_CHOICES = 8;
+const ORIGINALS = new WeakMap<Element, Element>(); // of the picture of a fork, the picture from which it was asked
+
+export function replay(picture: Picture, data: Replay): void {
+  new Live(picture, data);
+}
+
+class Live {
+  private readonly x = scaleLinear();
+  private readonly slider = element("input", "dtf-scrub");
+  private readonly choices = element("select", "dtf-search");
+  private readonly moving: SVGGElement;
+  private readonly texts: SVGTextElement[];
+  private room = 0; // units for the text of a row
+  private at: number;
+  private isAsked = false;
+
+  constructor(private readonly picture: Picture, private readonly data: Replay) {
+    this.at = data.at;
+    this.moving = picture.svg.querySelector<SVGGElement>(".moving")!;
+    this.texts = [...picture.svg.querySelectorAll<SVGTextElement>(".now")];
+    this.x.domain([0, data.plot.shown]);
+    picture.command(
+      { label: "|◀", key: "home", says: "To the beginning", run: () => this.go(0) },
+      { label: "◀", key: "arrowleft", says: "One moment back", run: () => this.go(this.at - 1) },
+      { label: "▶", key: "arrowright", says: "The next moment", run: () => this.go(this.at + 1) },
+      { label: "▶|", key: "end", says: "To the end", run: () => this.go(data.moments.length - 1) },
+      { label: "+", key: "w", says: "Zoom in around this moment", run: () => this.zoom(0.5) },
+      { label: "−", key: "s", says: "Zoom out", run: () => this.zoom(2) },
+    );
+    this.addForks();
+    this.addSlider();
+    picture.said.classList.add("lines");
+    picture.hears((says: Says) => this.hear(says));
+    picture.redraws(() => this.draw());
+    this.scrub();
+    this.go(this.at);
+  }
+
+  private get now(): number {
+    return this.data.moments[this.at]!;
+  }
+
+  private addSlider(): void {
+    const { slider } = this;
+    slider.type = "range";
+    slider.step = "any";
+    slider.setAttribute("aria-label", "Virtual time");
+    slider.addEventListener("input", () => this.go(this.momentAt(Number(slider.value))));
+    const steps: Record<string, () => number> = {
+      ArrowLeft: () => this.at - 1, ArrowRight: () => this.at + 1, Home: () => 0, End: () => this.data.moments.length - 1,
+    };
+    slider.addEventListener("keydown", (event) => {
+      const to = steps[event.key];
+      if (!to) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.go(to());
+    });
+    this.picture.drawing.before(slider);
+  }
+
+  private addForks(): void {
+    const bar = element("div", "dtf-bar"), button = element("button", "dtf-button");
+    button.textContent = "Fork here";
+    button.title = "Compute the run again with this choice from this moment on";
+    button.addEventListener("click", () => this.fork());
+    this.choices.setAttribute("aria-label", "Another choice at this moment");
+    this.choices.addEventListener("keydown", (event) => event.stopPropagation());
+    bar.append(button, this.choices);
+    const original = ORIGINALS.get(this.picture.root);
+    if (original) {
+      const back = element("button", "dtf-button");
+      back.textContent = "Without the fork";
+      back.addEventListener("click", () => {
+        this.picture.root.replaceWith(original);
+        (original as HTMLElement).focus();
+      });
+      bar.append(back);
+    }
+    this.picture.bar.after(bar);
+  }
+
+  // The pointer moves the moment.
+  private scrub(): void {
+    const { svg } = this.picture, { left, top } = this.data.plot;
+    let isHeld = false;
+    const move = (event: PointerEvent) => {
+      const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.moving.getScreenCTM()!.inverse());
+      if (event.type === "pointerdown") isHeld = at.x >= left - 6 && at.x <= this.x.range()[1]! + 6 && at.y >= top;
+      if (!isHeld) return;
+      if (event.type === "pointerdown") svg.setPointerCapture(event.pointerId);
+      this.go(this.momentAt(this.x.invert(at.x)));
+    };
+    svg.addEventListener("pointerdown", move);
+    svg.addEventListener("pointermove", move);
+    for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => (isHeld = false));
+  }
+
+  // The last moment that is not after a time.
+  private momentAt(time: number): number {
+    let low = 0, high = this.data.moments.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.data.moments[middle]! <= time) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  private zoom(by: number): void {
+    const [from, to] = this.x.domain() as [number, number], total = this.data.moments.at(-1)!;
+    const wide = Math.max(total / 1e6, Math.min(total, (to - from) * by));
+    const start = Math.max(0, Math.min(this.now - wide / 2, total - wide));
+    this.x.domain([start, start + wide]);
+    this.draw();
+  }
+
+  private go(to: number): void {
+    const { moments, runs, notes } = this.data;
+    this.at = Math.max(0, Math.min(to, moments.length - 1));
+    const [from, until] = this.x.domain() as [number, number], wide = until - from;
+    if (this.now < from || this.now > until) {
+      const start = Math.max(0, Math.min(this.now - wide / 2, moments.at(-1)! - wide));
+      this.x.domain([start, start + wide]);
+    }
+    this.draw();
+    const says = runs.map((run, i) => {
+      const found = run.said.indexOf(this.at);
+      const text = found >= 0 ? run.says[found]! : this.at > run.end ? "It has ended." : this.at ? "Nothing happens." : "It begins.";
+      return runs.length > 1 ? `${i ? "Fork" : "Original"}: ${text}` : text;
+    });
+    const when = `Moment ${this.at} of ${moments.length - 1}, at ${duration(this.now)}.`;
+    this.picture.say([when, ...says, ...notes].join("\n"));
+    this.slider.setAttribute("aria-valuetext", `${duration(this.now)}. ${says.join(" ")}`);
+    this.offer();
+  }
+
+  // -- drawing ----------------------------------------------------------------------------------------------
+
+  private draw(): void {
+    const { plot, runs, marks } = this.data, extra = this.picture.widen();
+    [this.slider.min, this.slider.max] = this.x.domain().map(String) as [string, string];
+    this.slider.value = String(this.now);
+    this.x.range([plot.left, plot.right + extra]);
+    this.room = this.picture.svg.viewBox.baseVal.width - extra - 28 - plot.right - 10;
+    const parts: Element[] = this.axis();
+    let number = 0;
+    runs.forEach((run, i) =>
+      run.rows.forEach((row, j) => {
+        const y = plot.ys[i]![j]!;
+        parts.push(...this.bars(row, y));
+        this.write(this.texts[number++]!, this.state(row, run.end));
+      }),
+    );
+    for (const [at, words] of marks) if (this.isIn(at)) parts.push(this.line(`mark ${words.split(" ")[0]}`, at, words));
+    if (this.isIn(this.now)) {
+      parts.push(this.line("cursor", this.now, ""));
+      parts.push(text(duration(this.now), this.x(this.now), plot.bottom + 11, "s11 b mid halo"));
+    }
+    this.moving.replaceChildren(...parts);
+  }
+
+  private isIn(time: number): boolean {
+    const [from, to] = this.x.domain() as [number, number];
+    return time >= from && time <= to;
+  }
+
+  private line(kind: string, time: number, words: string): SVGPathElement {
+    const { top, bottom } = this.data.plot, x = this.x(time);
+    const made = path(`M${x} ${top + 18}V${bottom}`, kind);
+    if (words) made.append(titled(`${words} at ${duration(time)}`));
+    return made;
+  }
+
+  private axis(): Element[] {
+    const { top, bottom } = this.data.plot, [low, high] = this.x.range() as [number, number];
+    return this.x.ticks(Math.max(2, (high - low) / 85)).flatMap((tick) => [
+      path(`M${this.x(tick)} ${top + 14}V${bottom}`, "grid"),
+      text(tick ? duration(tick) : "0", this.x(tick), top + 10, "s11 soft mid"),
+    ]);
+  }
+
+  private bars(row: Row, y: number): Element[] {
+    const { moments, plot } = this.data, time = (i: number) => (i < 0 ? Infinity : moments[i]!);
+    const last = this.x.domain()[1]!;
+    const spans = row.from.map((from, i): [number, number] => {
+      if (row.kind === "variable") return [time(from), time(from)];
+      if (row.kind !== "queue") return [time(from), time(row.to[i]!)];
+      return row.level[i] ? [time(from), time(row.from[i + 1] ?? -1)] : [Infinity, Infinity];
+    });
+    const most = Math.max(...(row.level ?? []), 1);
+    const heights = row.kind === "queue" ? [...new Set(row.level)].filter(Boolean) : [most];
+    const made = heights.map((level) => {
+      const own = row.kind === "queue" ? spans.filter((_, i) => row.level[i] === level) : spans, height = plot.bar * (level / most);
+      return path(this.boxes(own, y + 2 + plot.bar - height, height, last), row.kind, row.look.fill);
+    });
+    if (row.kind === "device") {
+      const waits = row.ready.map((ready, i): [number, number] => [time(ready), time(row.from[i]!)]).filter(([a, b]) => b > a);
+      made.push(path(this.boxes(waits, y + 4 + plot.bar, WAIT, last), "", row.look.line));
+    }
+    return made;
+  }
+
+  // Boxes of what can be seen; those that touch are one.
+  private boxes(spans: [number, number][], y: number, height: number, last: number): string {
+    const first = this.x.domain()[0]!, found: [number, number][] = [];
+    for (const [start, end] of spans.filter(([a, b]) => a <= last && b >= first).sort((a, b) => a[0] - b[0])) {
+      const from = this.x(Math.max(start, first)), to = Math.max(from + 1, this.x(Math.min(end, last)));
+      const before = found.at(-1);
+      if (before && from <= before[1] + 0.5) before[1] = Math.max(before[1], to);
+      else found.push([from, to]);
+    }
+    return found.map(([a, b]) => `M${a.toFixed(2)} ${y}H${b.toFixed(2)}v${height}H${a.toFixed(2)}z`).join("");
+  }
+
+  private write(node: SVGTextElement, words: string): void {
+    node.textContent = words;
+    for (let keep = words.length; keep > 1 && node.getComputedTextLength() > this.room; ) {
+      keep = Math.min(keep - 1, Math.floor((keep * this.room) / node.getComputedTextLength()));
+      node.textContent = `${words.slice(0, keep)}…`;
+    }
+    node.append(titled(words));
+  }
+
+  // -- what is so at this moment ------------------------------------------------------------------------------
+
+  private state(row: Row, end: number): string {
+    const { moments, texts } = this.data, at = this.at;
+    if (at > end) return "ended";
+    const name = (i: number) => texts[row.name[i]!]!.split("/").at(-1)!;
+    if (row.kind === "variable") {
+      const writes = row.from.filter((from) => from <= at).length;
+      return writes ? `version ${writes}` + (row.from[writes - 1] === at ? ` by ${name(writes - 1)}` : "") : "as it was";
+    }
+    if (row.kind === "queue") {
+      const seen = row.from.filter((from) => from <= at).length, of = row.capacity[0] ? ` of ${row.capacity[0]}` : "";
+      return `${seen ? row.level[seen - 1] : 0}${of} elements`;
+    }
+    if (row.dead?.some(([from, to]) => from <= at && (to < 0 || at < to))) return "killed";
+    const goes = row.from.flatMap((from, i) => (from >= 0 && from <= at && (row.to[i]! < 0 || row.to[i]! > at) ? [i] : []));
+    if (row.kind === "link") return goes.map((i) => `${name(i)} (${bytes(row.bytes[i]!)})`).join(", ");
+    const runs = goes.map((i) => {
+      const whole = (moments[row.to[i]!] ?? NaN) - moments[row.from[i]!]!;
+      return whole ? `${name(i)} ${Math.round((100 * (this.now - moments[row.from[i]!]!)) / whole)}%` : name(i);
+    });
+    const waits = this.waiting(row).map(name);
+    return [runs.length ? `runs ${runs.join(", ")}` : "idle", ...(waits.length ? [`waits: ${waits.join(", ")}`] : [])].join(" · ");
+  }
+
+  // The kernels of a device that are ready and have not begun.
+  private waiting(row: Row): number[] {
+    return row.ready.flatMap((ready, i) => (ready <= this.at && (row.from[i]! < 0 || row.from[i]! > this.at) ? [i] : []));
+  }
+
+  // -- forks ------------------------------------------------------------------------------------------------
+
+  // What can be chosen at this moment, of the original.
+  private offer(): void {
+    const before = this.choices.selectedOptions[0]?.textContent;
+    const add = (words: string, kind: string, what: number | string) => {
+      const option = element("option");
+      option.textContent = words;
+      option.value = JSON.stringify({ kind, what });
+      this.choices.append(option);
+      option.selected = words === before;
+    };
+    this.choices.replaceChildren();
+    const { texts, tasks } = this.data, rows = this.data.runs[0]!.rows;
+    for (const row of rows.filter((each) => each.kind === "device"))
+      for (const i of this.waiting(row).slice(0, MOST_CHOICES)) add(`Run ${texts[row.name[i]!]} next on ${row.look.label}`, "next", row.n[i]!);
+    for (const row of rows.filter((each) => each.kind === "link")) {
+      const sent = row.from.flatMap((from, i) => (from === this.at ? [i] : []));
+      for (const i of sent.slice(0, MOST_CHOICES)) add(`Lose ${texts[row.name[i]!]}, ${row.label}`, "lose", row.n[i]!);
+    }
+    for (const task of tasks) add(`Kill ${task}`, "kill", task);
+    for (const task of tasks) add(`Network of ${task} 10 times as fast`, "network", `${task}=10x`);
+    for (const task of tasks) add(`Network of ${task} 10 times slower`, "network", `${task}=0.1x`);
+  }
+
+  private fork(): void {
+    const option = this.choices.selectedOptions[0];
+    if (!option || this.isAsked) return;
+    if (!this.picture.canAsk) return this.picture.say("A fork is computed by the kernel that drew this picture, and there is none.");
+    this.isAsked = true;
+    this.picture.say(`${option.textContent}, from ${duration(this.now)} on: the run is being computed again …`);
+    this.picture.ask({ at: this.at, ...JSON.parse(option.value) });
+  }
+
+  private hear({ html, error }: Says): void {
+    this.isAsked = false;
+    if (!html) return this.picture.say(error ?? "");
+    const page = element("div");
+    page.innerHTML = html;
+    const forked = page.querySelector<HTMLElement>(".dtf-picture")!;
+    ORIGINALS.set(forked, ORIGINALS.get(this.picture.root) ?? this.picture.root);
+    this.picture.root.replaceWith(forked);
+    forked.tabIndex = 0;
+    forked.focus();
+  }
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function path(d: string, kind: string, fill = ""): SVGPathElement {
+  const made = document.createElementNS(SVG, "path");
+  made.setAttribute("d", d);
+  made.setAttribute("class", kind);
+  if (fill) made.setAttribute("fill", fill);
+  return made;
+}
+
+function text(words: string, x: number, y: number, kind: string): SVGTextElement {
+  const made = document.createElementNS(SVG, "text");
+  made.textContent = words;
+  made.setAttribute("x", String(x));
+  made.setAttribute("y", String(y));
+  made.setAttribute("class", kind);
+  return made;
+}
+
+function titled(words: string): SVGTitleElement {
+  const made = document.createElementNS(SVG, "title");
+  made.textContent = words;
+  return made;
+}

@@ -1,0 +1,175 @@
+"""Moving pictures of dtflab's live views, for docs/gallery.md: `python -m tests.browser.gallery [NAME ...]`.
+
+Each scene is a notebook and what a person does in it. It is run and driven in Chromium, as an exported page or, where
+it needs a kernel, in JupyterLab; its screenshots become an animated WebP in docs/gallery/. A new view gets an entry in
+SCENES.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from dtflab.__main__ import main as dtflab
+from tests.browser.lab import jupyter_lab
+from tests.browser.test_browser import CHROMIUM, HERE, MISSING, write
+from tests.browser.test_live import PLACED, PLOT, TOWER, TRACED
+from tests.browser.test_pages import STEPPED
+from tests.house import ROOT
+
+FOLDER = ROOT / "docs" / "gallery"
+PAGE = ROOT / "docs" / "gallery.md"
+WIDTH = 900
+Step = dict[str, Any]
+
+
+class Scene(NamedTuple):
+    """A view: what is shown, how one gets it, and what is done to it."""
+
+    title: str
+    says: str
+    how: str
+    cells: Sequence[str]
+    height: int
+    steps: Sequence[Step]
+    kernel: bool = False
+
+
+BUTTON = '[data-live="steps"] .dtf-button'
+SLIDER = ".dtf-slider input"
+SCENES = {
+    "timeline": Scene(
+        "Timeline", "Zoom, ask a gap why it is there, look for an op, add up a range.",
+        "`%dtf_timeline train` or `tf.viz.timeline(step)`", TRACED, 490,
+        [
+            {"on": PLOT, "do": "wheel", "by": -250, "at": [0.5, 0.3], "rest": 150},
+            {"on": PLOT, "do": "wheel", "by": -250, "at": [0.5, 0.3], "rest": 150},
+            {"on": PLOT, "do": "wheel", "by": -250, "at": [0.5, 0.3], "rest": 700},
+            {"on": PLOT, "do": "drag", "at": [0.7, 0.6], "to": [0.3, 0.6], "rest": 700},
+            {"on": ".dtf-button", "do": "click", "rest": 500},
+            {"on": PLOT, "do": "click", "at": [0.012, 0.12], "see": "Idle for", "rest": 2200},
+            {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
+            {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:", "rest": 1400},
+            {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
+            {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.6, 0.5], "held": "Shift", "rest": 2200},
+        ],
+    ),
+    "placement": Scene(
+        "Placement", "Scopes open and close where they stand; pointing at a box lights where its tensors go.",
+        "`%dtf_placement train` or `tf.viz.placement(train, sess)`", PLACED, 640,
+        [
+            {"on": TOWER, "do": "hover", "see": "from other devices", "rest": 1600},
+            {"on": TOWER, "do": "click", "see": "tower0 is open.", "rest": 1200},
+            {"on": '.box-of[aria-label*="product = MatMul"]', "do": "click", "see": "product = MatMul", "rest": 1800},
+            {"on": ".dtf-search", "do": "type", "by": "gradients", "rest": 500},
+            {"on": ".dtf-search", "do": "press", "key": "Enter", "rest": 1200},
+            {"on": ".dtf-button", "nth": 1, "do": "click", "see": "boxes of 40 ops", "rest": 1200},
+        ],
+    ),
+    "steps": Scene(
+        "A step by hand", "Forward and back through the sets of ops that are ready at the same time.",
+        "`%dtf_step loss` or `sess.step_through(loss)`", ["import dtflab as tf", *STEPPED], 500,
+        [
+            *({"on": BUTTON, "nth": 1, "do": "click", "rest": 350} for _ in range(7)),
+            *({"on": BUTTON, "nth": 2, "do": "click", "rest": 800} for _ in range(7)),
+        ],
+    ),
+    "what_if": Scene(
+        "What if?", "Sliders over a simulated step, here in an exported page, without a kernel.",
+        "[`demos/what_if.ipynb`](../notebooks/demos/what_if.ipynb), `dtflab export --html --run`", (), 360,
+        [
+            {"on": SLIDER, "nth": 1, "do": "focus", "rest": 300},
+            *({"on": SLIDER, "nth": 1, "do": "press", "key": "ArrowRight", "rest": 900} for _ in range(2)),
+            {"on": SLIDER, "do": "focus", "rest": 300},
+            *({"on": SLIDER, "do": "press", "key": "ArrowRight", "rest": 900} for _ in range(3)),
+            {"on": SLIDER, "nth": 2, "do": "focus", "rest": 300},
+            *({"on": SLIDER, "nth": 2, "do": "press", "key": "ArrowRight", "rest": 900} for _ in range(4)),
+        ],
+    ),
+}  # fmt: skip
+
+
+def record(name: str, scene: Scene) -> Path:
+    """Run and drive a scene; its moving picture is in docs/gallery/."""
+    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
+        folder = Path(place)
+        where = stack.enter_context(_in_lab(folder, scene) if scene.kernel else _as_page(folder, name, scene))
+        shots = folder / "shots"
+        shots.mkdir()
+        command = ["node", HERE / "record.mjs", where, shots, str(WIDTH), str(scene.height), json.dumps(scene.steps)]
+        environment = os.environ | {"CHROMIUM": str(CHROMIUM)}
+        done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, timeout=600)
+        return _moving([*sorted(shots.glob("*.png"))], json.loads(done.stdout), FOLDER / f"{name}.webp")
+
+
+@contextlib.contextmanager
+def _as_page(folder: Path, name: str, scene: Scene) -> Iterator[str]:
+    notebook = write(folder / f"{name}.ipynb", *scene.cells) if scene.cells else folder / f"{name}.ipynb"
+    if not scene.cells:
+        notebook.write_bytes((ROOT / "notebooks" / "demos" / notebook.name).read_bytes())
+    with contextlib.suppress(SystemExit):
+        dtflab(["export", "--html", str(notebook), "--run"])
+    yield str(notebook.with_suffix(".html"))
+
+
+@contextlib.contextmanager
+def _in_lab(folder: Path, scene: Scene) -> Iterator[str]:
+    notebooks, work = folder / "notebooks", folder / "work"
+    notebooks.mkdir()
+    work.mkdir()
+    notebook = write(notebooks / "scene.ipynb", *scene.cells)
+    with jupyter_lab(notebooks, work) as lab:
+        yield f"{lab.url}{notebook.name}?token={lab.token}&reset"
+
+
+def _moving(shots: Sequence[Path], milliseconds: Sequence[int], path: Path) -> Path:
+    first, *others = [Image.open(shot).convert("RGB") for shot in shots]
+    path.parent.mkdir(exist_ok=True)
+    options = {"duration": [*milliseconds], "loop": 0, "quality": 60, "method": 6, "minimize_size": True}
+    first.save(path, save_all=True, append_images=others, **options)
+    return path
+
+
+def page() -> str:
+    """The text of docs/gallery.md."""
+    parts = [_HEAD]
+    for name, scene in SCENES.items():
+        parts.append(
+            f"## {scene.title}\n{scene.says}\n\n{scene.how}\n\n![{scene.title}: {scene.says}](gallery/{name}.webp)\n"
+        )
+    return "\n".join(parts)
+
+
+_HEAD = """# Gallery
+
+The live views, each driven in a browser by `python -m tests.browser.gallery`, which also writes this page. All of them
+work with keys alone, in light and dark, in JupyterLab 4, Notebook 7 and in pages of `dtflab export --html`.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Record the moving pictures of docs/gallery.md")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these scenes, for example timeline")
+    args = parser.parse_args()
+    if unknown := {*args.names} - {*SCENES}:
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(SCENES)}")
+    if MISSING:
+        parser.error(f"missing: {', '.join(MISSING)}")
+    for name, scene in SCENES.items():
+        if not args.names or name in args.names:
+            path = record(name, scene)
+            print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e3:.0f} kB", flush=True)
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

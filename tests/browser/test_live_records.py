@@ -1,0 +1,108 @@
+"""Memory, the way to an out-of-memory error, calls and deadlocks in a real JupyterLab."""
+
+from __future__ import annotations
+
+from tests.browser.test_browser import complaints, look, pytestmark, write  # noqa: F401 (the fixture)
+
+USED = [
+    """
+import os
+os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # tests have none
+import dtflab as tf
+tf.simulate_gpus(1, memory="120MiB")
+with tf.device("/gpu:0"):
+    w = tf.Variable(tf.ones([1024, 1024]), name="w")
+    a = tf.matmul(tf.ones([1024, 1024]), w, name="a")
+    c = tf.concat([a, tf.exp(a, name="b"), a], 0, name="c")
+    big = tf.reduce_sum(tf.concat([c] * 6, 0, name="big"))
+    total = tf.reduce_sum(c, name="total")
+sess = tf.Session()
+sess.run(w.initializer)
+step = sess.trace(total)""",
+    "tf.viz.memory(step, graph=sess.graph)",
+    """
+try:
+    sess.run(big)
+except tf.errors.ResourceExhaustedError as error:
+    full = error
+tf.viz.memory(full)""",
+]
+PLOT, OOM = '.dtf-picture[data-live="memory"]', '.dtf-picture[data-live="allocations"]'
+
+
+def test_memory_answers_and_its_end_is_replayed(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "memory.ipynb", *USED), "run",
+        {"on": f"{PLOT} .entry", "do": "hover", "see": "c = ConcatV2", "shot": "lit"},
+        {"on": f"{PLOT} svg", "do": "drag", "at": [0.2, 0.6], "to": [0.6, 0.6], "see": "GPU:0 holds"},
+        {"on": PLOT, "do": "focus"},
+        {"on": PLOT, "do": "press", "key": "p", "see": "MiB from before the step", "shot": "peak"},
+        {"on": PLOT, "do": "press", "key": "ArrowDown", "see": "= ConcatV2", "shot": "key"},
+        {"on": OOM, "do": "focus"},
+        {"on": OOM, "do": "press", "key": "ArrowLeft", "see": "gives back", "shot": "before"},
+        {"on": OOM, "do": "press", "key": "Home", "see": "Before the last", "shot": "home"},
+        {"on": OOM, "do": "press", "key": "End", "see": "are asked for.", "shot": "full"},
+    )  # fmt: skip
+    assert complaints(report) == []
+
+
+CALLED = [
+    """
+import dtflab as tf
+def work(client):
+    with tf.device("/job:ps/task:0"):
+        w = tf.Variable(tf.ones([100]), name="w")
+    y = tf.reduce_sum(w, name="y")
+    with tf.Session(client.target) as sess:
+        sess.run(w.initializer)
+        sess.run(y)
+with tf.Cluster(ps=1, worker=1, clock="virtual") as cluster, tf.watch() as seen:
+    cluster.run(work)""",
+    "tf.viz.wire(seen, step=-1)",
+]
+WIRE = '.dtf-picture[data-live="wire"]'
+
+
+def test_messages_travel_along_the_chart(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "wire.ipynb", *CALLED), "run",
+        {"on": f"{WIRE} .message", "do": "hover", "see": "A call", "shot": "card"},
+        {"on": WIRE, "do": "focus"},
+        {"on": WIRE, "do": "press", "key": "Home", "see": "Nothing has been called yet."},
+        {"on": WIRE, "do": "press", "key": "ArrowRight", "see": "asks worker:0: RunStep y", "shot": "first"},
+        {"on": f"{WIRE} .dtf-slider", "do": "focus"},
+        {"on": f"{WIRE} .dtf-slider", "do": "press", "key": "ArrowRight", "see": "2 of ", "shot": "slider"},
+        {"on": WIRE, "do": "focus"},
+        {"on": WIRE, "do": "press", "key": " "},
+        {"on": WIRE, "do": "press", "key": "End", "see": "answers client", "shot": "end"},
+    )  # fmt: skip
+    assert complaints(report) == []
+
+
+STUCK = [
+    """
+import dtflab as tf
+%load_ext dtflab
+def crosswise(client):
+    with tf.device("/job:ps/task:0"):
+        queues = [tf.FIFOQueue(1, [tf.float32], [[]], shared_name=name) for name in ("images", "labels")]
+    take = queues[client.index].dequeue(name="take")
+    put = queues[1 - client.index].enqueue(0.0, name="put")
+    with tf.Session(client.target) as sess:
+        sess.run(take)
+        sess.run(put)
+with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
+    try:
+        virtual.run(crosswise)
+    except tf.errors.InternalError as error:
+        deadlock = error""",
+    "%dtf_queues deadlock",
+]
+
+
+def test_a_deadlock_is_a_circle_of_arrows(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "deadlock.ipynb", *STUCK), "run",
+        {"on": ".dtf-drawing svg .box", "do": "hover", "see": "in a circle", "shot": "circle"},
+    )  # fmt: skip
+    assert complaints(report) == []
