@@ -286,6 +286,7 @@ def work(client, way):
             x, y = batches.next_batch(way.batch)
             values, _ = sess.run([pulled, train], {images: x, labels: y})
             points.append((began, total_loss(*values) if client.is_chief else 0.0))
+            client.report(min(points[-1][1], 6.0), step=began)
     return points
 
 
@@ -329,10 +330,8 @@ ways = {
     "sync": Way(rate=2.0, aggregate=MANY),
     "sync + 3 spares": Way(rate=2.0, aggregate=MANY - 3),
 }
-runs = {}
-for name, way in ways.items():
-    print(f"{name} …", flush=True)
-    runs |= tf.sim.race(work, {name: way}, workers=MANY, **hardware)
+live = tf.viz.live("loss", over="virtual time (s)", title="The race")
+runs = tf.sim.race(work, ways, workers=MANY, watch=live, **hardware)
 
 
 # %%
@@ -503,10 +502,11 @@ cures = {
     "warm-up": Way(RATE, seconds=1.0, cures={"warm_up_steps": 10}),
     "larger batch": Way(RATE, seconds=1.0, batch=32),
 }
-cured = tf.sim.race(work, {"one worker": cures["nothing"]}, workers=1, **hardware)
-for name, way in cures.items():
-    print(f"{name} …", flush=True)
-    cured |= tf.sim.race(work, {name: way}, workers=8, **hardware)
+with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Cures") as live:
+    cured = tf.sim.race(
+        work, {"one worker": cures["nothing"]}, workers=1, watch=live, **hardware
+    )
+    cured |= tf.sim.race(work, cures, workers=8, watch=live, **hardware)
 
 # %%
 times, losses = np.linspace(0, 1.0, 41), {}
@@ -561,9 +561,10 @@ others = {
     "no momentum, spares": (Way(rate=2.0, momentum=0.0, aggregate=MANY - 3), {}),
 }
 found = {}
-for name, (way, changed) in others.items():
-    print(f"{name} …", flush=True)
-    found |= tf.sim.race(work, {name: way}, workers=MANY, **hardware | changed)
+with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Changes") as live:
+    for name, (way, changed) in others.items():
+        changed = hardware | changed
+        found |= tf.sim.race(work, {name: way}, workers=MANY, watch=live, **changed)
 
 # %%
 results = {
