@@ -57,21 +57,26 @@ steps""",
 FRESH = "cluster.stop()\ntf.reset_default_graph()"
 
 
-def test_timeline_placement_and_steps_respond(tmp_path):
-    page = exported(write(tmp_path / "page.ipynb", *TRACED, FRESH, *PLACED, FRESH, *STEPPED), tmp_path)
+def test_timeline_replay_placement_and_steps_respond(tmp_path):
+    page = exported(
+        write(tmp_path / "page.ipynb", *TRACED, "tf.viz.replay(train, sess)", FRESH, *PLACED, FRESH, *STEPPED), tmp_path
+    )
     report = visit(
         page,
         {"on": PLOT, "do": "click", "at": [0.01, 0.12], "see": "Idle for"},
         {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:"},
         {"on": PLOT, "do": "press", "key": "Escape"},
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
+        {"on": ".dtf-scrub", "do": "focus"},
+        {"on": ".dtf-scrub", "do": "press", "key": "End", "see": "the run ends."},
+        {"on": '[data-live="replay"] .dtf-button', "nth": 0, "do": "click", "see": "Moment 0 of 24", "shot": "replay"},
         {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},
         {"on": ".counter", "do": "click", "see": "The step is over"},
         {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "click", "see": "Ready next: fetch loss"},
         {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "press", "key": "Home", "see": "Set 0 of 7"},
         {"on": '[data-live="steps"] .dtf-button', "nth": 2, "do": "click", "see": "Set 1 of 7", "shot": "one"},
     )  # fmt: skip
-    assert report["live"] == ["timeline", "placement", "steps"] and report["stills"] == 0
+    assert report["live"] == ["timeline", "replay", "placement", "steps"] and report["stills"] == 0
 
 
 def explorer_of(notebook, monkeypatch):
@@ -105,7 +110,7 @@ def test_what_if_shows_for_all_places_what_a_kernel_would(tmp_path, monkeypatch)
     page = exported(demo, tmp_path)
     one = explorer_of(demo, monkeypatch)
     wanted = expected_of(one, tmp_path / "expected.json")
-    slider = {"on": ".dtf-slider input", "nth": 1}
+    slider = {"on": ".dtf-knob input", "nth": 1}
     moved = visit(
         page, slider | {"do": "focus", "see": "2.03 × the base"},
         slider | {"do": "press", "key": "ArrowRight", "see": "2.44 × the base", "shot": "moved"},
