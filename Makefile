@@ -6,6 +6,8 @@ JOBS ?= 3# test files that run at the same time: a test waits a quarter of its t
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=# a container may set it: then each process compiles again all that it imports
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
+# Jupyter's own list, and what builds the lessons. A link, or File > Open from Path, still opens these.
+HIDDEN := ['__pycache__', '*.pyc', '*.pyo', '.DS_Store', '*~', 'src', 'build.py', 'gallery.py', 'wheel.py']
 
 .PHONY: help lab quick test record test-numeric test-gpu fuzz soak lint types bench bench-gpu notebooks gallery protos format clean
 
@@ -13,7 +15,7 @@ help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-browser --port 8899" goes to it
-	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_welcome.ipynb $(ARGS)
+	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=. --ContentsManager.hide_globs="$(HIDDEN)" --LabApp.default_url=/lab/tree/notebooks/00_welcome.ipynb $(ARGS)
 
 quick: .venv/.test ## the tests that need no TensorFlow, no processes and no browser: a minute
 	$(BIN)/python -m pytest --quick -n $(JOBS) --dist worksteal $(ARGS)
@@ -67,9 +69,14 @@ clean: ## remove .venv and what runs left behind
 
 # The extras of each virtual environment. `test` holds all that `lab` does.
 .venv/.lab: EXTRAS := lab
+.venv/.lab: WHAT := JupyterLab, matplotlib, NumPy and what they need: 490 MB
 .venv/.test: EXTRAS := lab,tensorflow,dev
+.venv/.test: WHAT := JupyterLab, TensorFlow, the tools of the tests and what they need: 2.8 GB
 .venv/.lab .venv/.test: pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install --quiet --editable '.[$(EXTRAS)]'
+	@echo "Installing into .venv, once: $(WHAT). It takes 1 to 5 minutes, and nothing outside this folder changes."
+	$(BIN)/pip install --editable '.[$(EXTRAS)]'
+	@mkdir -p .venv/share/jupyter/lab/settings # names of lessons need the width of the date
+	@echo '{"@jupyterlab/filebrowser-extension:browser": {"showLastModifiedColumn": false}}' > .venv/share/jupyter/lab/settings/overrides.json
 	$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements 2>/dev/null # no pop-up over the first notebook
 	touch $@
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 import re
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 import dtflab
+from dtflab import course
 from tests import house
 from tests.house import ROOT
 
@@ -24,6 +26,16 @@ def labels(svg: str) -> set[str]:
     texts = re.findall(r'<text[^>]* class="(?![^"]*halo)[^"]*\b(?:b|soft)\b[^>]*>([^<]+)<', svg)
     texts += re.findall(r"<title>([^<]+)<", svg) + re.findall(r'aria-label="([^"]+)"', svg)
     return {re.sub(r"[\d.]+ (?:µs|ms|s)\b", "TIME", re.sub(r"\b\d+(?=\s?%)", "N", text)) for text in texts}
+
+
+def test_make_lab_lists_the_lessons_and_not_what_builds_them():
+    from jupyter_server.services.contents.largefilemanager import LargeFileManager
+
+    hidden = re.search(r"^HIDDEN := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)[1]
+    manager = LargeFileManager(root_dir=str(ROOT), hide_globs=ast.literal_eval(hidden))
+    listed = {item["name"] for item in manager.get("notebooks")["content"]}
+    assert listed == {path.parts[1] for path in course.files(ROOT) if path.parts[0] == "notebooks"}
+    assert {*LargeFileManager.hide_globs.default()} <= {*manager.hide_globs}
 
 
 def test_program_fits_on_a_slide():

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import dtflab
-from benchmarks import __main__ as bench, frames, gpu, live, placer, scaling
+from benchmarks import __main__ as bench, frames, gpu, live, panel, placer, scaling
 from dtflab.__main__ import main
 from dtflab.notebook.chaos_cell import ChaosMagics
 from dtflab.notebook.cluster_magic import ClusterMagics
 from dtflab.notebook.magics import DtfMagics
+from dtflab.notebook.replay_magic import ReplayMagics
+from dtflab.notebook.settings import DtfLab
 from dtflab.notebook.state_magics import StateMagics
 from dtflab.notebook.task_cell import TaskMagics
 from tests import house
@@ -94,6 +96,14 @@ def test_a_variable_is_found_however_it_is_read():
     assert {name for node in ast.walk(ast.parse(code)) for name in key_of_environ(node)} == {*"ABCDEFGHI"}
 
 
+# ---- settings of a notebook ----
+
+
+def test_every_setting_of_a_notebook_is_listed_with_its_default():
+    listed = dict(re.findall(r"^\| `DtfLab\.(\w+)` \|.*\| (\S+) \|$", VARIABLES, re.M))
+    assert listed == {name: str(trait.default_value) for name, trait in DtfLab.class_traits(config=True).items()}
+
+
 # ---- options ----
 
 
@@ -142,6 +152,7 @@ COMMAND = {
     "python -m benchmarks.placer": placer.main,
     "python -m benchmarks.frames": frames.main,
     "python -m benchmarks.live": live.main,
+    "python -m benchmarks.panel": panel.main,
     "python -m benchmarks.scaling": scaling.main,
     "python -m tests.fuzz": fuzz.main,
     "python -m tests.soak": soak.main,
@@ -176,13 +187,13 @@ def test_every_script_with_options_is_a_command_here():
     ours = {name for name, text in texts.items() if "= argparse.ArgumentParser(" in text}
     assert {name for name in ours if name.split("/")[0] not in ("tests", "solutions")} == {
         "dtflab/__main__.py", "benchmarks/__main__.py", "benchmarks/frames.py", "benchmarks/gpu.py",
-        "benchmarks/live.py", "benchmarks/placer.py", "benchmarks/scaling.py", "docs/faults.py",
+        "benchmarks/live.py", "benchmarks/panel.py", "benchmarks/placer.py", "benchmarks/scaling.py", "docs/faults.py",
         "notebooks/build.py", "notebooks/gallery.py", "protos/generate.py",
     }  # fmt: skip
 
 
 def test_every_option_of_a_magic_is_listed_and_no_other():
-    kinds = (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics)
+    kinds = (ClusterMagics, DtfMagics, StateMagics, TaskMagics, ChaosMagics, ReplayMagics)
     magics = {name: magic for kind in kinds for name, magic in vars(kind).items()}
     there = {
         found for name, magic in magics.items() if hasattr(magic, "parser") for found in options(magic.parser, name)

@@ -322,11 +322,7 @@ def _close_sessions(copy: Cluster) -> None:
 def _kernels(notes: Sequence[Noted], lines: Sequence[Happened]) -> list[Ran]:
     """All kernels in the order in which they became ready; functions of the program have no processor to wait for."""
     nodes: dict[str, Node] = {note.label.node.name: note.label.node for note in notes}
-    found = [
-        Ran(n.label.step, n.label.node.name, n.label.node.op, n.label.device, n.ready, n.started, n.ended,
-            _written(n.label.node, nodes))
-        for n in notes
-    ]  # fmt: skip
+    found = [_ran(note, nodes) for note in notes]
     known = {(one.step, one.name, one.device, one.started) for one in found}
     found += [
         Ran(line.step, line.what, "", line.where, line.started, line.started, line.ended)
@@ -334,6 +330,11 @@ def _kernels(notes: Sequence[Noted], lines: Sequence[Happened]) -> list[Ran]:
         if line.step and not line.target and (line.step, line.what, line.where, line.started) not in known
     ]
     return sorted(found, key=lambda one: one.ready)
+
+
+def _ran(note: Noted, nodes: Mapping[str, Node]) -> Ran:
+    step, node, device = note.label
+    return Ran(step, node.name, node.op, device, note.ready, note.started, note.ended, _written(node, nodes))
 
 
 def _written(node: Node, nodes: Mapping[str, Node]) -> str:

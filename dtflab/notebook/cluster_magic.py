@@ -40,9 +40,12 @@ class ClusterMagics(Magics):
 
     @magic
     @argument(
-        "verb", nargs="?", default="start", help="start (default), attach, status, stop or restart",
+        "verb",
+        nargs="?",
+        default="start",
+        help="start (default), attach, status, stop or restart",
         values=lambda _: _VERBS,
-    )  # fmt: skip
+    )
     @argument("addresses", nargs="*", help="attach: where tasks run already, as host:2222,host:2223")
     @argument("--ps", type=int, default=0, help="number of parameter servers")
     @argument("--worker", type=int, default=0, help="number of workers")

@@ -1,4 +1,4 @@
-"""`%%dtf_task`: a cell for one task, as if it were that task's program: its device, a session with its server.
+"""`%%dtf_run`: a cell for one task, as if it were that task's program: its device, a session with its server.
 
 Rule: apart from the device and `sess` it is a cell like any other: names, errors, magics, the value of its last line,
 which a semicolon hides. Left out: `await` outside of a function, for IPython runs a cell's magic next to its event
@@ -8,21 +8,64 @@ loop.
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
+from collections import deque
 from types import CodeType
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.display import display
 
+from dtflab import viz
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import RunningTask
 from dtflab.graph import device_spec, scopes
 from dtflab.notebook.arguments import argument, magic, words
 from dtflab.notebook.magics import DtfMagics, cluster_names
+from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import Session, open_sessions
 
-_EXAMPLE = "%%dtf_task /job:worker/task:0"
+_EXAMPLE = "%%dtf_run --on /job:worker/task:0"
+_MOST_TRACES = 3  # timelines below a cell
+
+
+class TaskSession(Session):
+    """A session that keeps the traces of its latest steps, and counts its steps, while it `is_traced`."""
+
+    is_traced = False
+
+    def begin(self, traced: bool) -> None:
+        """Forget the steps of an earlier cell."""
+        self.is_traced, self.steps = traced, 0
+        self.traces: deque[RunMetadata] = deque(maxlen=_MOST_TRACES)
+
+    def run(
+        self,
+        fetches: object,
+        feed_dict: object = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
+        """Run as any session; a step that asks for no trace of its own is traced here."""
+        if not self.is_traced or options is not None or run_metadata is not None:
+            return super().run(fetches, feed_dict, options, run_metadata)
+        metadata = RunMetadata()
+        values = super().run(fetches, feed_dict, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata)
+        self.steps += 1
+        self.traces.append(metadata)
+        return values
+
+    def show(self) -> None:
+        """Draw the steps of the cell that it traced: all of a few, else the last ones."""
+        self.is_traced = False
+        if not self.steps:
+            print("No step of `sess` has run in this cell, so there is nothing to draw: sess.run(…), or y.eval().")
+        for i, metadata in enumerate(self.traces):
+            number = self.steps - len(self.traces) + i + 1
+            with contextlib.suppress(ValueError):  # a step of nothing but feeds takes no time
+                display(viz.timeline(metadata, title=f"Step {number} of {self.steps}", graph=self.graph))
 
 
 def _tasks(magics: TaskMagics) -> list[str]:
@@ -32,17 +75,16 @@ def _tasks(magics: TaskMagics) -> list[str]:
 
 @magics_class
 class TaskMagics(Magics):
-    """The cell magic task; clusters are those of %dtf_cluster, or those that have a name in Python."""
+    """The cell magic run; clusters are those of %dtf_cluster, or those that have a name in Python."""
 
     def __init__(self, shell: Any, lines: DtfMagics) -> None:
         super().__init__(shell)
         self.lines = lines
-        self._sessions: dict[str, tuple[RunningTask, Session]] = {}
+        self._sessions: dict[str, tuple[RunningTask, TaskSession]] = {}
 
     @magic
-    @argument(
-        "device", nargs="?", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0", values=_tasks
-    )
+    @argument("--on", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0", values=_tasks)
+    @argument("--trace", action="store_true", help="show the timelines of its steps below")
     @argument(
         "--name",
         default="cluster",
@@ -50,27 +92,32 @@ class TaskMagics(Magics):
         values=cluster_names,
     )
     @cell_magic
-    def dtf_task(self, line: str, cell: str) -> None:
+    def dtf_run(self, line: str, cell: str) -> None:
         """Run a cell on one task: inside of its device, with `sess`, a session with its server.
 
-        %%dtf_task /job:worker/task:0
+        %%dtf_run --on /job:worker/task:0
         y = tf.square(x)                 # on worker 0, for it says nothing of its own
         sess.run(y, {x: 3.0})            # asked of worker 0's server; y.eval({x: 3.0}) is the same
 
-        %%dtf_task /job:ps/task:0 --name other     a cluster with another name
+        %%dtf_run --on /job:worker/task:0 --trace          and timelines of the steps of `sess` below, of the last 3
+        %%dtf_run --on /job:ps/task:0 --name other         a cluster with another name
 
         A semicolon at the end hides the last value. `await` works only inside of an async function.
         What the cell assigns stays, and so does `sess`, until the next such cell. Cells of one task share a session for
         as long as the task runs and the default graph stays. The same in plain Python:
         with tf.device("/job:worker/task:0"), tf.Session(cluster.target_of("worker", 0)).as_default() as sess: …
         """
-        args = words(self.dtf_task, line)
-        session = self._session(cluster_named(self.shell, self.lines, args.name), args.device)
+        args = words(self.dtf_run, line)
+        session = self._session(cluster_named(self.shell, self.lines, args.name), args.on)
+        session.begin(args.trace)
         shell: Any = self.shell
         shell.user_ns["sess"] = session
         __tracebackhide__ = True  # an error is the cell's
-        with scopes.device(args.device), session.as_default():
-            run_cell(shell, cell)
+        try:
+            with scopes.device(args.on), session.as_default():
+                run_cell(shell, cell)
+        finally:
+            session.show() if args.trace else None
 
     def close_sessions(self) -> None:
         """Give all sessions back."""
@@ -78,7 +125,7 @@ class TaskMagics(Magics):
             session.close()
         self._sessions.clear()
 
-    def _session(self, cluster: Cluster, device: str) -> Session:
+    def _session(self, cluster: Cluster, device: str) -> TaskSession:
         """The session with the task that `device` names; the one there was, if it still serves."""
         task = _task(cluster, device)
         graph = scopes.get_default_graph()
@@ -87,7 +134,7 @@ class TaskMagics(Magics):
             return session
         if session is not None:
             session.close()
-        self._sessions[task.target] = task, Session(task.target, graph=graph)
+        self._sessions[task.target] = task, TaskSession(task.target, graph=graph)
         return self._sessions[task.target][1]
 
 
@@ -106,13 +153,13 @@ def _task(cluster: Cluster, device: str) -> RunningTask:
         raise UsageError(f"{error} For example: {_EXAMPLE}") from None
 
 
-def cluster_named(shell: Any, lines: DtfMagics, name: str) -> Cluster:
+def cluster_named(shell: Any, lines: DtfMagics, name: str, option: str = "--name") -> Cluster:
     """The cluster of that name, of `%dtf_cluster` or of Python; UsageError that names those there are."""
     found = lines.clusters.get(name) or shell.user_ns.get(name)
     if isinstance(found, Cluster):
         return found
     named = [key for key, it in shell.user_ns.items() if isinstance(it, Cluster) and key[0] != "_"]
-    names = " or ".join(f"--name {each}" for each in sorted({*lines.clusters, *named}))
+    names = " or ".join(f"{option} {each}" for each in sorted({*lines.clusters, *named}))
     cure = f"Use {names}." if names else "Start one: %dtf_cluster --ps 1 --worker 2"
     raise UsageError(f"No cluster named {name!r} is running. {cure}")
 

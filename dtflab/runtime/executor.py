@@ -37,7 +37,7 @@ from dtflab.ops.cell import Cell
 from dtflab.ops.forwarding import reading
 from dtflab.runtime import frames, remembering
 from dtflab.runtime.cell_edges import CellEdges, handing_on, hands_on
-from dtflab.runtime.metering import fail, metered
+from dtflab.runtime.metering import driving, fail, on_a_pool
 from dtflab.runtime.rendezvous import DEAD
 
 if TYPE_CHECKING:
@@ -449,9 +449,9 @@ class Iteration:
 class MeteredIteration(Iteration):
     """An Iteration of a task whose meter is on."""
 
-    __slots__ = ()
-    process = metered(Iteration.process)
-    _compute = metered(Iteration._compute)  # on a thread of a pool, perhaps
+    __slots__ = ("thread",)  # that drives it
+    process = driving(Iteration.process)
+    _compute = on_a_pool(Iteration._compute)
 
 
 def _the_one_that_came(first: Any, second: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from dtflab.ops.messages import op_error
@@ -13,15 +13,27 @@ if TYPE_CHECKING:
     from dtflab.runtime.executor import Iteration
 
 
-def metered(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of an Iteration, in which its task computes."""
+def driving(process: Callable[[Any], None]) -> Callable[[Any], None]:
+    """`Iteration.process`, in which the task computes, on the thread that drives the step."""
 
-    @functools.wraps(method)
-    def call(iteration: Iteration, *args: Any) -> Any:
+    def metered(iteration: Any) -> None:
+        iteration.thread = get_ident()
         with iteration.executor.device.meter:
-            return method(iteration, *args)
+            process(iteration)
 
-    return call
+    return metered
+
+
+def on_a_pool(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """`Iteration._compute`, in which the task computes; on the thread that drives the step that is known."""
+
+    def metered(iteration: Any, n: int, args: list[Any]) -> Any:
+        if iteration.thread == get_ident():
+            return compute(iteration, n, args)
+        with iteration.executor.device.meter:
+            return compute(iteration, n, args)
+
+    return metered
 
 
 def fail(iteration: Iteration, n: int, error: Exception) -> None:

@@ -31,6 +31,7 @@ from dtflab.viz.cards import cards
 from dtflab.viz.clients import clients
 from dtflab.viz.curves import curve
 from dtflab.viz.digraph import critical_path, digraph
+from dtflab.viz.drawing.palette import palette
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import style
 from dtflab.viz.estimates import estimate
@@ -82,5 +83,6 @@ __all__ = [
     "phases",
     "table",
     "style",
+    "palette",
     "Picture",
 ]

@@ -21,10 +21,10 @@ from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, hatch_path, join, shorten, tag, text_width
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, shorten, tag
 from dtflab.viz.drawing.units import memory_size
 
-_HIGH, _ASKED = 46.0, 22.0  # of the row, and of the bars below it
+_HIGH, _ASKED = 46.0, 36.0  # of the row, and of the bars below it
 
 
 class _Stay(NamedTuple):
@@ -62,13 +62,19 @@ def allocations(error: ResourceExhaustedError, *, width: float | None = None, ti
         head = marks.heading(title, last.says, inner)
         top = head.height + 34.0
         strip = _Strip(found, inner, top)
-        drawing = join([head, *strip.scale(), *(strip.block(stay, device, len(moments) - 1) for stay in stays),
-                        *strip.asked(last)])  # fmt: skip
+        drawing = join(
+            [head, *strip.scale(), *(strip.block(stay, device, len(moments) - 1) for stay in stays), *strip.asked(last)]
+        )
         live = {
-            "view": "allocations", "lit": [moment.lit for moment in moments], "says": [m.says for m in moments],
-            "blocks": {"first": [s.first for s in stays], "last": [s.last for s in stays],
-                       "card": [_card(stay.block) for stay in stays]},
-        }  # fmt: skip
+            "view": "allocations",
+            "lit": [moment.lit for moment in moments],
+            "says": [m.says for m in moments],
+            "blocks": {
+                "first": [s.first for s in stays],
+                "last": [s.last for s in stays],
+                "card": [_card(stay.block) for stay in stays],
+            },
+        }
         tables = _tables(found, moments)
         text = f"{title}: {last.says}\n{text_table(*tables[0][1:])}"
         sentence = f"{title}: {last.says}"
@@ -158,16 +164,12 @@ class _Strip:
         """Bars to scale: the bytes that were asked for, and the largest free block."""
         bars = ("asked for", self.found.wanted), ("largest free block", last.largest)
         for i, (what, nbytes) in enumerate(bars):
-            y = self.top + _HIGH + 8 + i * _ASKED
+            y = self.top + _HIGH + 10 + i * _ASKED
             wide = min(self.width, max(1.0, self._x(nbytes)))
-            text = f"{what}, {memory_size(nbytes)}"
-            room_right = self.width - wide - 8
-            fits = text_width(text, 11) < room_right
-            at = {"x": wide + 6} if fits else {"x": 6, "class_": "halo"}
-            bar = tag("rect", x=0, y=y, width=wide, height=14, class_="bar")
-            lines = [tag("path", d=hatch_path(0, y, wide, 14, 5), class_="stripe")] if i == 0 else []
-            words = tag("text", text, **{"y": y + 11, "class_": "s11"} | at | ({} if fits else {"class_": "s11 halo"}))
-            yield tag("g", bar, *lines, words, class_="asked")
+            words = tag("text", f"{what}, {memory_size(nbytes)}", x=0, y=y + 10, class_="s11")
+            lines = [tag("path", d=hatch_path(0, y + 15, wide, 12, 5), class_="stripe")] if i == 0 else []
+            bar = tag("rect", x=0, y=y + 15, width=wide, height=12, class_="bar")
+            yield tag("g", words, *lines, bar, class_="asked")
 
 
 # -- words ----------------------------------------------------------------------------------------------------------

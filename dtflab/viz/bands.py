@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +25,9 @@ ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.
 IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5
 LEAST_WIDTH = 400.0
 MOST_RECEIVING = 16  # rows of a device for what it received
-MANY_RECEIVED, APART = 500, 20.0  # from that many on, the bars in such a row are that many pixels apart
+MANY_RECEIVED, MOST_RECEIVED = 500, 200  # transfers of a step; of more than the one about the other are drawn
+FOLDED, QUIET = 14.0, 0.99  # height of the line into which the threads of a device fold that are idle for that share
+MANY_BARS, MOST_SINGLE = 2000, 1000  # of more bars than the one only the other are drawn singly, the longest
 LEAST_NAMED, NAME_ROOM = 4.0, 90.0  # pixels of a bar that deserves a name below it, and of that name
 LEAST_CUT = 48.0  # pixels in which a name cut short still says something
 
@@ -35,7 +38,8 @@ Span = TypeVar("Span", Event, Transfer)
 class Row:
     """Bars that do not overlap, with names below for which there is no room inside.
 
-    `label` stands next to the first row of a thread, `idle` is of the whole thread.
+    `label` stands next to the first row of a thread, `idle` is of the whole thread. A row of threads that are idle has
+    their rows as `folded`; these begin at its own `y`, one below the other.
     """
 
     label: str
@@ -45,6 +49,12 @@ class Row:
     events: list[Event] = dataclasses.field(default_factory=list)
     transfers: list[Transfer] = dataclasses.field(default_factory=list)
     names: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+    folded: list[Row] = dataclasses.field(default_factory=list)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows that hold its bars: itself, or those that are folded in it."""
+        return self.folded or [self]
 
 
 @dataclasses.dataclass
@@ -58,6 +68,20 @@ class Band:
     rows: list[Row]
 
 
+def thread_label(event: Event) -> str:
+    """The name of the row of an event: its thread; of what is on the wire, where it goes."""
+    return f"to {look(event.device).label}" if event.is_sent else event.thread
+
+
+def _is_thread(events: Sequence[Event]) -> bool:
+    """Whether something runs in a row: neither faults nor tensors on the wire do."""
+    return not (events[0].is_fault or events[0].is_sent)
+
+
+def _height(row: Row) -> float:
+    return row.height + (NAMES_ROW if row.names else 0)
+
+
 class Bands:
     """A trace, laid out on a page of some width; `mark` gives the letter that a bar is to show, if any."""
 
@@ -67,7 +91,7 @@ class Bands:
         self.trace, self.width, self.mark = step, width, mark
         devices = in_order(step.devices())
         labels = [marks.badge_width(look(d)) + 6 + text_width(look(d).label, 12, bold=True) for d in devices]
-        threads = {event.thread for event in (*step.events, *step.details)}
+        threads = {thread_label(event) for event in (*step.events, *step.details)}
         labels += [marks.BADGE_HEIGHT + 16 + text_width(name, 11) for name in [*threads, "receives"]]
         self.left = math.ceil(max(labels) + 2 * LABEL_GAP)
         self.right = width - IDLE_ROOM
@@ -92,23 +116,47 @@ class Bands:
     def _make(self, device: str, top: float) -> Band:
         events = [event for event in (*self.trace.events, *self.trace.details) if event.device == device]
         events.sort(key=lambda e: (e.start, -e.end))
-        rows: list[Row] = []
         y = top + BAND_PADDING
-        threads = sorted({event.thread for event in events}, key=natural)
+        threads = grouped((event.thread, event) for event in events)
         y += ROW if len(threads) > 1 else 0  # the device's label gets a row of its own
-        for thread in threads or [""]:
-            mine = [event for event in events if event.thread == thread]
-            label = thread if len(threads) > 1 else ""
-            for i, packed in enumerate(self._packed(mine) or [[]]):
-                idle = self._idle(mine) if label and i == 0 and not mine[0].is_fault else None
-                rows.append(Row("" if i else label, y, ROW, idle, packed, names=self._names(packed)))
-                y += ROW + (NAMES_ROW if rows[-1].names else 0)
+        quiet = [name for name in sorted(threads, key=natural) if len(threads) > 1 and self._is_quiet(threads[name])]
+        rows: list[Row] = []
+        for thread in sorted({*threads} - {*quiet}, key=natural) or [""] * (not quiet):
+            rows += self._thread(threads.get(thread, []), len(threads) > 1, y)
+            y = rows[-1].y + _height(rows[-1])
         received = [transfer for transfer in self.trace.transfers if transfer.device == device]
         y += 4 if received else 0
         for i, arriving in enumerate(self._packed(self._most_telling(received))):
             rows.append(Row("" if i else "receives", y, RECEIVE_ROW, transfers=arriving))
             y += RECEIVE_ROW
+        if quiet:
+            rows.append(self._fold([threads[name] for name in quiet], y))
+            y += FOLDED
         return Band(look(device), self._idle(events), top, y + BAND_PADDING - top, rows)
+
+    def _thread(self, events: list[Event], is_named: bool, y: float) -> list[Row]:
+        """The rows of a thread, from `y` on."""
+        rows: list[Row] = []
+        for i, packed in enumerate(self._packed(events) or [[]]):
+            named = is_named and i == 0
+            idle = self._idle(events) if named and _is_thread(events) else None
+            rows.append(Row(thread_label(events[0]) if named else "", y, ROW, idle, packed, names=self._names(packed)))
+            y += _height(rows[-1])
+        return rows
+
+    def _is_quiet(self, events: Sequence[Event]) -> bool:
+        """Whether a thread has next to nothing to show."""
+        return _is_thread(events) and self._idle(events) >= QUIET
+
+    def _fold(self, threads: Sequence[list[Event]], y: float) -> Row:
+        """One line for all threads that are idle."""
+        folded: list[Row] = []
+        for events in threads:
+            folded += self._thread(events, True, folded[-1].y + _height(folded[-1]) if folded else y)
+        events = sorted((event for events in threads for event in events), key=lambda e: (e.start, -e.end))
+        names = ", ".join(row.label for row in folded if row.label)
+        label = names if text_width(names, 11) <= self.left - 2 * LABEL_GAP else f"{len(threads)} idle rows"
+        return Row(label, y, FOLDED, self._idle(events), events, folded=folded)
 
     def _packed(self, spans: Sequence[Span]) -> list[list[Span]]:
         """As few rows as hold the bars without overlap; what overlaps by less than a pixel does not."""
@@ -125,7 +173,9 @@ class Bands:
     def _most_telling(self, received: list[Transfer]) -> list[Transfer]:
         """As many as the rows hold, the largest first: a loop over two devices exchanges hundreds of small tensors."""
         rows: list[list[tuple[float, float]]] = [[] for _ in range(MOST_RECEIVING)]
-        room = APART if len(received) > MANY_RECEIVED else 0.0
+        count, room = len(self.trace.transfers), 0.0
+        if received and count > MANY_RECEIVED:  # of this device as many as are its share
+            room = len(rows) * (self.right - self.left) * count / (MOST_RECEIVED * len(received))
         chosen = set()
         for transfer in sorted(received, key=lambda t: (-t.bytes, t.start)):
             start = self.x(transfer.start)
@@ -154,6 +204,31 @@ class Bands:
                 last = bisect.bisect(ends[key], transfer.end) - 1
                 makers[id(transfer)] = made[key][min(turn, max(last, 0))]
         return makers
+
+    def single(self) -> set[int]:
+        """The bars that are drawn singly, by their `id`; if there are too many, the longest that can be seen."""
+        events = [event for band in self.bands for row in band.rows for event in row.events]
+        if len(events) > MANY_BARS:
+            seen = (event for event in events if event.is_fault or self.extent(event)[1] > LEAST_BAR)
+            events = heapq.nlargest(MOST_SINGLE, seen, key=lambda e: (e.is_fault, e.duration))
+        return {id(event) for event in events}
+
+    def merged(self, events: Iterable[Event], of: Callable[[Event], Look]) -> dict[Look, list[list[int]]]:
+        """The pixels that bars take, as runs (from, to), by the look of the longest bar in each."""
+        longest: dict[int, Event] = {}
+        for event in events:
+            x, width = self.extent(event)
+            for pixel in range(math.floor(x), math.ceil(x + width)):
+                if pixel not in longest or longest[pixel].duration < event.duration:
+                    longest[pixel] = event
+        runs: dict[Look, list[list[int]]] = {}
+        for pixel in sorted(longest):
+            own = runs.setdefault(of(longest[pixel]), [])
+            if own and own[-1][1] == pixel:
+                own[-1][1] = pixel + 1
+            else:
+                own.append([pixel, pixel + 1])
+        return runs
 
     def name_inside(self, event: Event) -> str | None:
         """The text in a bar: its mark, and its name if there is room for both."""
@@ -188,9 +263,11 @@ class Bands:
         return sorted(named)
 
     def _idle(self, events: Iterable[Event]) -> float:
-        """The share of the step in which none of the events was running."""
+        """The share of the step in which none of the events was running; a tensor on the wire does not run."""
         busy, reached = 0.0, 0.0
-        for event in sorted((event for event in events if not event.is_fault), key=lambda e: e.start):
+        for event in sorted(
+            (event for event in events if not event.is_fault and not event.is_sent), key=lambda e: e.start
+        ):
             busy += max(0.0, event.end - max(event.start, reached))
             reached = max(reached, event.end)
         return 1 - busy / self.trace.total

@@ -145,7 +145,14 @@ class _Drawing:
         yield tag("text", one.label, x=marks.badge_width(one) + 6, y=y + 14, class_="b")
         yield tag("rect", x=self.left, y=y, width=self.right - self.left, height=_BAR, class_="whole")
         title = f"{one.label}: {duration(row.seconds * 1e6)} of {duration(self.whole * 1e6)}, {row.kernels:,} kernels"
-        yield tag("path", tag("title", title), d=self._area(row, y + _BAR), class_="busy", fill=one.colour.fill)
+        yield tag(
+            "path",
+            tag("title", title),
+            d=self._area(row, y + _BAR),
+            class_="busy",
+            fill=one.colour.fill,
+            stroke=one.colour.rim,
+        )
         yield tag("text", f"{self._share(row)} busy", x=self.width, y=y + 14, class_="b end")
 
     def _area(self, row: _Row, base: float) -> str:

@@ -80,7 +80,7 @@ def _row(text: str, start: float, length: float, remark: str, colour: Colour) ->
     return join(
         [
             tag("text", shorten(text, left - 10, 11), x=0, y=11, class_="s11"),
-            tag("rect", x=x, y=1, width=width, height=_BAR, fill=colour.fill),
+            tag("rect", x=x, y=1, width=width, height=_BAR, fill=colour.fill, stroke=colour.rim),
             tag("text", remark, x=number(x + width + 6), y=11.5, class_="s11 soft"),
         ]
     )

@@ -150,7 +150,9 @@ class _Drawing:
         at = {"x": x + self.column / 2, "y": y + 15, "class_": "s11 mid"}
         if row.placed[device.name]:
             ink = f"fill:{one.colour.ink}"
-            return join([tag("rect", fill=one.colour.fill, **shape), tag("text", word, style=ink, **at)])
+            return join(
+                [tag("rect", fill=one.colour.fill, stroke=one.colour.rim, **shape), tag("text", word, style=ink, **at)]
+            )
         if device.type in row.types:
             return join([tag("rect", class_="able", stroke=one.colour.line, **shape), tag("text", word, **at)])
         stripes = tag("path", d=hatch_path(x, y, self.column, _ROW - 5), class_="stripe")

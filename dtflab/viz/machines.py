@@ -140,12 +140,12 @@ class _Drawing:
         yield tag("text", one.label, x=x + 14 + marks.badge_width(one), y=y + 19, class_="b")
         yield tag("text", right, x=x + self._wide - 34, y=y + 19, class_="s11 soft end")
         self._masters[task.name] = y + 29 + _BOX / 2
-        left = x + 8
+        left, paint = x + 8, {"fill": one.colour.fill, "stroke": one.colour.rim}
         for service in _SERVICES:
             used = service in task.called
             wide = text_width(service, 11) + 16
             yield tag("rect", x=left, y=y + 29, width=wide, height=_BOX, rx=3,
-                      **({"fill": one.colour.fill} if used else {"class_": "idle"}))  # fmt: skip
+                      **(paint if used else {"class_": "idle"}))  # fmt: skip
             yield tag("text", service, x=left + wide / 2, y=y + 44, class_="s11 mid" + (" b" if used else ""),
                       style=f"fill:{one.colour.ink}" if used else None)  # fmt: skip
             left += wide + 8

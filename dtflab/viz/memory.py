@@ -217,8 +217,13 @@ class _Band:
         shown = self.listed[:_MOST_LAYERS]
         for i, held in enumerate(shown, 1):
             y += _ROW
-            until = tag("text", shorten(f"for {readable(held.until)}", _LIST - 98, 11), x=x + 94, y=y + _UNTIL,
-                        class_="s11 soft")  # fmt: skip
+            until = tag(
+                "text",
+                shorten(f"for {readable(held.until)}", _LIST - 98, 11),
+                x=x + 94,
+                y=y + _UNTIL,
+                class_="s11 soft",
+            )
             yield self._entry(x, y, i, held.bytes, _called(held, self.moment), *([until] if held.until else []))
             y += _UNTIL * bool(held.until)
         rest = self.listed[_MOST_LAYERS:]
@@ -234,7 +239,8 @@ class _Band:
     def _entry(self, x: float, y: float, i: int, nbytes: int, name: str, *below: Markup) -> Markup:
         high = 16.0 + _UNTIL * len(below)
         hit = tag("rect", x=x - 3, y=y - 12, width=_LIST - 4, height=high, rx=3, fill_opacity=0, class_="hit")
-        box = tag("rect", x=x, y=y - 10, width=12, height=12, rx=2, fill=self.look.colour.fill, fill_opacity=_shade(i))
+        box = tag("rect", x=x, y=y - 10, width=12, height=12, rx=2, fill=self.look.colour.fill, fill_opacity=_shade(i),
+                  class_="kept")  # fmt: skip
         digit = [_digit(i, self.look, x + 6, y)] if i else []
         parts = hit, box, *digit, *_words(x, y, nbytes, name), *below
         return tag("g", *parts, class_="entry", data_block=f"{self.number}-{i}")

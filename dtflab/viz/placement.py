@@ -244,7 +244,7 @@ class _View:
         parts.append(tag("rect", x=r.x, y=r.y, class_="box", **shape))
         if len(seen.looks) == 1:
             tint = {"fill": one.colour.fill, "fill_opacity": 0.13, "stroke": "none"}
-            parts.append(tag("rect", x=r.x, y=r.y, **{**shape, **tint}))
+            parts.append(tag("rect", x=r.x, y=r.y, **{**shape, **tint}, class_="tint"))
         x = r.x
         for badge_look in seen.badges:
             parts.append(marks.badge(badge_look, x, r.y, r.height))

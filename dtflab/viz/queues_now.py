@@ -71,10 +71,11 @@ def _rows(found: Sequence[HeldQueue], y: float, width: float) -> tuple[Markup, f
 def _bar(queue: HeldQueue, x: float, y: float, width: float) -> Iterator[Markup]:
     """A bar for the level of a queue; without a limit, the bar has no frame, and is full."""
     full = queue.level / queue.capacity if queue.capacity else min(queue.level, 1)
+    colour = party(queue.device).colour
     if queue.capacity:
         yield tag("rect", x=x, y=y, width=width, height=_BAR, rx=3, class_="whole")
     if full:
-        yield tag("rect", x=x, y=y, width=width * full, height=_BAR, rx=3, fill=party(queue.device).colour.fill)
+        yield tag("rect", x=x, y=y, width=width * full, height=_BAR, rx=3, fill=colour.fill, stroke=colour.rim)
 
 
 def _level(queue: HeldQueue) -> str:

@@ -43,7 +43,7 @@ def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -
         lines = wrapped(_verdict(found, slow), inner, bold=True)
         verdict = [tag("text", line, x=0, y=head.height + 16 + 17 * i, class_="b") for i, line in enumerate(lines)]
         top = head.height + 10 + 17 * len(lines)
-        legend, legend_height = marks.line_legend(_LEGEND, inner, top)
+        legend, legend_height = marks.line_legend(_legend(), inner, top)
         y = top + legend_height + 10
         places: list[tuple[Row, float, float]] = []
         for row in rows[:MOST_ROWS]:
@@ -156,16 +156,18 @@ def _queue(found: Pipeline, history: QueueHistory, y: float, wide: float) -> Ite
     top = history.capacity or max(history.most, 1)
     yield tag("rect", x=left, y=y + 29, width=right - left, height=8, rx=4, class_="whole")
     if long := history.mean() / top * (right - left):
-        yield tag("rect", x=left, y=y + 29, width=long, height=8, rx=min(4, long / 2), fill=one.colour.fill)
+        yield tag("rect", x=left, y=y + 29, width=long, height=8, rx=min(4, long / 2), fill=one.colour.fill,
+                  stroke=one.colour.rim)  # fmt: skip
 
 
-_LEGEND = (
-    (_piece("worked", 0, 0, 28), "at work"),
-    (_piece("take", 0, 0, 28), "waits to take"),
-    (_piece("put", 0, 0, 28), "waits to put"),
-    (tag("rect", x=0, y=0, width=28, height=18, class_="whole"), "not begun, or over"),
-    (tag("rect", x=0, y=5, width=28, height=8, rx=4, style=f"fill:{BLUE.fill}"), "queue: mean level"),
-)
+def _legend() -> tuple[tuple[Markup, str], ...]:
+    return (
+        (_piece("worked", 0, 0, 28), "at work"),
+        (_piece("take", 0, 0, 28), "waits to take"),
+        (_piece("put", 0, 0, 28), "waits to put"),
+        (tag("rect", x=0, y=0, width=28, height=18, class_="whole"), "not begun, or over"),
+        (tag("rect", x=0, y=5, width=28, height=8, rx=4, style=f"fill:{BLUE.fill}"), "queue: mean level"),
+    )
 
 
 # -- words ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.chaos_options import short
 from dtflab.cluster.cluster import Cluster
@@ -18,9 +19,9 @@ from dtflab.runtime.session import BaseSession
 from dtflab.viz import replay_live
 from dtflab.viz.data.replayed import (
     Row,
+    busy_until,
     difference_text,
     error_text,
-    last_event,
     moments_of,
     rows_of,
     sentences,
@@ -37,9 +38,13 @@ _GAP, _AXIS, _MOMENT = 10.0, 22.0, 14.0
 
 
 def replay(
-    what: Any, where: Cluster | BaseSession | None = None, feed_dict: Any = None, *, job: str = "worker",
+    what: Any,
+    where: Cluster | BaseSession | None = None,
+    feed_dict: Any = None,
+    *,
+    job: str = "worker",
     title: str = "Replay",
-) -> Replayed:  # fmt: skip
+) -> Replayed:
     """Run something in virtual time, and picture the run so that one can step through it and fork it.
 
     `what` is a function of a client, run as by `cluster.run(what, job)` on the cluster `where`; or what a step of the
@@ -96,6 +101,7 @@ class Replayed(Picture):
 
     def _sentence(self, drawing: _Drawing) -> str:
         parts = [f"{self._title}: {drawing.summary}.", *(f"{title}." for title in self._titles())]
+        parts += [f"{error_text(run.error)}." for run in drawing.runs if run.error]
         if self.forked is not None:
             parts.append(f"{self._first()}.")
         return " ".join(parts)
@@ -131,13 +137,17 @@ class Replayed(Picture):
         with together(_devices(drawing.runs)):
             data = replay_live.data(drawing.runs, drawing.rows, says, drawing.moments)
         at = self.difference.at if self.difference else self.change.at if self.change else 0.0
-        return data | {
-            "plot": drawing.plot,
-            "at": drawing.moments.index(at),
-            "marks": [[at * 1e6, words] for at, words in self._marks()],
-            "notes": [self._first()] if self.forked else [],
-            "tasks": [short(task.name) for task in self._replay.cluster.tasks],
-        } | front_end.in_touch(_Answer(self, drawing.moments))  # fmt: skip
+        return (
+            data
+            | {
+                "plot": drawing.plot,
+                "at": drawing.moments.index(at),
+                "marks": [[at * 1e6, words] for at, words in self._marks()],
+                "notes": [self._first()] if self.forked else [],
+                "tasks": [short(task.name) for task in self._replay.cluster.tasks],
+            }
+            | front_end.in_touch(_Answer(self, drawing.moments))
+        )
 
 
 class _Answer:
@@ -171,7 +181,7 @@ def _time(seconds: float) -> str:
 
 
 def _end(run: Run) -> str:
-    return f"ends at {_time(run.end)}" + (f" with {error_text(run.error)}" if run.error else "")
+    return f"ends at {_time(run.end)}" + (f" with {type(run.error).__name__}" if run.error else "")
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------
@@ -188,7 +198,7 @@ class _Drawing:
         self.summary = self._summary(left_out)
         self.head = marks.heading(title, self.summary, self.width)
         # A fork that waits for seconds after a run of milliseconds would leave nothing to see of either.
-        self.shown = min(max(map(last_event, runs)), 2 * last_event(runs[0])) or runs[0].end or 1e-6
+        self.shown = min(max(map(busy_until, runs)), 2 * busy_until(runs[0])) or 1e-6
         self.left, self.right = 0.27 * self.width, 0.72 * self.width
         legend, height = marks.line_legend(_LEGEND[: 2 * len(runs)], self.width, self.head.height + 6)
         self._legend = legend
@@ -211,30 +221,38 @@ class _Drawing:
         """Where the plot is in a live page."""
         ys = [[top + 22 + ROW * i for i in range(len(rows))] for top, rows in zip(self._tops, self.rows, strict=True)]
         return {
-            "left": self.left, "right": self.right, "top": self.top - _AXIS, "bottom": self._bottom, "ys": ys,
-            "bar": BAR, "shown": self.shown * 1e6,
-        }  # fmt: skip
+            "left": self.left,
+            "right": self.right,
+            "top": self.top - _AXIS,
+            "bottom": self._bottom,
+            "ys": ys,
+            "bar": BAR,
+            "shown": self.shown * 1e6,
+        }
 
     def markup(self, marked: Sequence[tuple[float, str]]) -> Markup:
         """The whole drawing. What a live page draws again is in the group `moving`."""
         blocks = [part for i in range(len(self.runs)) for part in self._block(i)]
+        titles = [self._run_title(i) for i in range(len(self.runs))]
         bars = [
             self._bars(row, y)
             for rows, ys in zip(self.rows, self.plot["ys"], strict=True)
             for row, y in zip(rows, ys, strict=True)
         ]
         moving = tag("g", *self._axis(), *bars, *self._marked(marked), class_="moving")
-        return join([self.head, self._legend, *blocks, moving])
+        return join([self.head, self._legend, *blocks, moving, *titles])
 
     def _x(self, seconds: float) -> float:
         return self.left + (self.right - self.left) * min(seconds, self.shown) / self.shown
 
-    def _block(self, i: int) -> Iterator[Markup]:
-        """A run's title, the names of its rows, and what is in them."""
-        top, rows = self._tops[i], self.rows[i]
+    def _run_title(self, i: int) -> Markup:
+        """A run's title, above the lines that pass it."""
         title = shorten(self._titles[i], self.width, 12, bold=True)
-        yield tag("g", tag("title", self._titles[i]), tag("text", title, x=0, y=top + 13, class_="b"))
-        for row, y in zip(rows, self.plot["ys"][i], strict=True):
+        return tag("g", tag("title", self._titles[i]), tag("text", title, x=0, y=self._tops[i] + 13, class_="b halo"))
+
+    def _block(self, i: int) -> Iterator[Markup]:
+        """The names of a run's rows, and what was in them."""
+        for row, y in zip(self.rows[i], self.plot["ys"][i], strict=True):
             yield tag("rect", x=self.left, y=y, width=self.right - self.left, height=ROW - 4, class_="whole wide")
             yield self._name(row, y)
             said = shorten(_in_all(row), self.width - self.right - 8, 11)
@@ -251,16 +269,17 @@ class _Drawing:
         return tag("g", tag("title", f"{row.kind} {row.label}"), text)
 
     def _bars(self, row: Row, y: float) -> Markup:
-        """A row's events at their places, those under half a unit apart as one."""
+        """A row's events at their places, those under half a unit apart as one; a queue's as high as it is full."""
         colour = look(row.device).colour
-        spans = [(self._x(a), self._x(b)) for a, b in _spans(row, self.shown)]
-        bars = tag("path", d=_boxes(spans, y + 2, BAR), fill=colour.fill, class_=row.kind)
-        waits = (
-            [(self._x(k.ready), self._x(k.started)) for _, k in row.items if k.started > k.ready]
-            if row.kind == "device"
-            else []
-        )
-        return join([bars, tag("path", d=_boxes(waits, y + 4 + BAR, WAIT), fill=colour.line)]) if waits else bars
+        bars = grouped((share, (self._x(a), self._x(b))) for share, a, b in _spans(row, self.shown))
+        paths = [
+            tag("path", d=_boxes(spans, y + 2 + BAR * (1 - share), BAR * share), fill=colour.fill, class_=row.kind)
+            for share, spans in bars.items()
+        ]
+        if row.kind == "device":
+            waits = [(self._x(k.ready), self._x(k.started)) for _, k in row.items if k.started > k.ready]
+            paths.append(tag("path", d=_boxes(waits, y + 4 + BAR, WAIT), fill=colour.line))
+        return join(paths)
 
     def _axis(self) -> Iterator[Markup]:
         y = self.top - 8
@@ -281,16 +300,19 @@ class _Drawing:
             )
 
 
-def _spans(row: Row, shown: float) -> list[tuple[float, float]]:
-    """From when to when there is a bar in a row."""
+def _spans(row: Row, shown: float) -> Iterator[tuple[float, float, float]]:
+    """The bars of a row: the share of its height, from when, to when."""
     if row.kind == "device":
-        return [(k.started, min(k.ended, shown)) for _, k in row.items if k.started < shown]
-    if row.kind == "link":
-        return [(m.started, m.ended) for _, m in row.items if m.started < shown]
-    if row.kind == "variable":
-        return [(k.ended, k.ended) for k in row.items if k.ended <= shown]
-    ends = [*(level.at for level in row.items[1:]), shown]
-    return [(level.at, end) for level, end in zip(row.items, ends, strict=False) if level.level and level.at < shown]
+        yield from ((1.0, k.started, min(k.ended, shown)) for _, k in row.items if k.started < shown)
+    elif row.kind == "link":
+        yield from ((1.0, m.started, m.ended) for _, m in row.items if m.started < shown)
+    elif row.kind == "variable":
+        yield from ((1.0, k.ended, k.ended) for k in row.items if k.ended <= shown)
+    else:
+        most = max([1, *(one.level for one in row.items)])
+        ends = [*(one.at for one in row.items[1:]), shown]
+        found = [(one, end) for one, end in zip(row.items, ends, strict=False) if one.level and one.at < shown]
+        yield from ((one.level / most, one.at, end) for one, end in found)
 
 
 def _boxes(spans: Sequence[tuple[float, float]], y: float, height: float) -> str:

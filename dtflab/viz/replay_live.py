@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dtflab.cluster.replay import Run, plain_message
+from dtflab.graph.device_spec import task_name
 from dtflab.graph.node_names import readable
 from dtflab.viz.data.replayed import Row
 from dtflab.viz.drawing.columns import Numbers, colours, columns
@@ -28,7 +29,7 @@ def data(
         "runs": [
             {
                 "end": number[run.end],
-                "rows": [_row(row, number, texts) for row in own],
+                "rows": [_row(row, number, texts) | _dead(row, run, number) for row in own],
                 "said": [number[at] for at in said],
                 "says": [*said.values()],
             }
@@ -36,6 +37,17 @@ def data(
         ],
         "texts": texts.values,
     }
+
+
+def _dead(row: Row, run: Run, number: Mapping[float, int]) -> dict[str, Any]:
+    """From when to when the task of a row was killed, by moments; -1 for never again."""
+    found: list[list[int]] = []
+    for line in run.faults if row.kind == "device" else ():
+        if line.where == task_name(row.device) and line.what == "chaos: killed":
+            found.append([number[line.ended], -1])
+        elif line.where == task_name(row.device) and line.what == "chaos: restarted":
+            found[-1][1] = number[line.ended]
+    return {"dead": found} if found else {}
 
 
 def _row(row: Row, number: Mapping[float, int], texts: Numbers) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 On the left a bar for each staleness (or for a few, if there are many), its dropped part hatched; on the right a mark
 for each gradient, or for as many as can be told apart: over time, a dot in the colour of its worker, a cross if it was
-dropped. Lines join the gradients of one worker, if there are few workers.
+dropped. Lines join the gradients of one worker, if there are few workers. A legend says what is what, and whose colour
+is whose.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ import numpy as np
 from dtflab.base.text_table import plural, text_table
 from dtflab.train.replicas.staleness_log import StalenessLog
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.palette import BLUE, Colour, look
+from dtflab.viz.drawing.palette import Look, look
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, tag
 from dtflab.viz.drawing.units import ticks, time_unit
+from dtflab.viz.layout.shapes import Point
 
 _HEAD, _HEIGHT, _AXIS = 38.0, 180.0, 40.0  # above a plot, of it, below it
 _SIDE_BY_SIDE = 700.0  # narrower pages have one plot below the other
-_MOST_BARS, _MOST_MARKS, _MOST_LINES = 34, 900, 7
+_MOST_BARS, _MOST_MARKS, _MOST_LINES, _MOST_NAMED = 34, 900, 7, 9
 _Place = tuple[float, float, float]
 
 
@@ -62,8 +64,9 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
     edges, used, lost = _bins(log)
     summary = f"{plural(len(log), 'gradient')}, {log.mean():.1f} steps old on average, {log.dropped:,} dropped"
     heading, width = marks.heading(title, summary), room()
-    ages, over_time = _places(heading.height + _HEAD, width)
-    parts = [*_histogram(log, edges, used, lost, ages), *_traces(log, over_time)]
+    legend, height = _legend(log, width, heading.height + 8)
+    ages, over_time = _places(heading.height + 8 + height + _HEAD, width)
+    parts = [legend, *_histogram(log, edges, used, lost, ages), *_traces(log, over_time)]
     heads = ("worker", "gradients", "mean staleness", "largest", "dropped")
     rows = [[f"worker:{worker}", *_row(log.of(worker))] for worker in log.workers]
     by_age = [[_range(first, end), int(n), int(m)] for first, end, n, m in zip(edges, edges[1:], used, lost)]
@@ -98,6 +101,21 @@ def _bins(log: StalenessLog) -> tuple[list[int], Any, Any]:
     return edges, used, lost
 
 
+def _legend(log: StalenessLog, width: float, top: float) -> tuple[Markup, float]:
+    """The marks of gradients that were applied and dropped, and the colours of workers; and how high that is."""
+    used, lost = log.used.any(), not log.used.all()
+    samples = [
+        *[(join([_block(1, 4, 12, 11, False), _dot((22, 9), "var(--soft)")]), "applied")] * bool(used),
+        *[(join([_block(1, 4, 12, 11, True), _cross((22, 9), "var(--soft)")]), "dropped")] * bool(lost),
+    ]
+    marked, height = marks.line_legend(samples, width, top)
+    named = [(_worker(worker), plural(len(log.of(worker)), "gradient")) for worker in log.workers]
+    more = [(join([]), f"and {len(named) - _MOST_NAMED:,} more workers")] * (len(named) > _MOST_NAMED)
+    workers, second = marks.legend(named[:_MOST_NAMED], width, top + height)
+    rest, third = marks.line_legend(more, width, top + height + second)
+    return join([marked, workers, rest]), height + second + third
+
+
 # -- drawing -------------------------------------------------------------------------------------------------
 
 
@@ -119,10 +137,16 @@ def _bar(plot: _Plot, x: float, width: float, low: int, high: int, dropped: bool
         return Markup("")
     y, height = plot.y(high), max(plot.y(low) - plot.y(high), 1.0)
     name = tag("title", f"{high - low:,} {'dropped' if dropped else 'applied'}")
+    return _block(x, y, width, height, dropped, name)
+
+
+def _block(x: float, y: float, width: float, height: float, dropped: bool, *name: Markup) -> Markup:
+    """A part of a bar: grey, as it counts the gradients of all workers."""
+    size = {"x": x, "y": y, "width": width, "height": height}
     if not dropped:
-        return tag("rect", name, x=x, y=y, width=width, height=height, fill=BLUE.fill)
-    hatch = tag("path", d=hatch_path(x, y, width, height, 5), stroke=BLUE.line)
-    return join([tag("rect", name, x=x, y=y, width=width, height=height, fill="none", stroke=BLUE.line), hatch])
+        return tag("rect", *name, **size, class_="applied")
+    hatch = tag("path", d=hatch_path(x, y, width, height, 5), class_="dropped")
+    return join([tag("rect", *name, **size, class_="dropped"), hatch])
 
 
 def _traces(log: StalenessLog, place: _Place) -> Iterator[Markup]:
@@ -131,13 +155,12 @@ def _traces(log: StalenessLog, place: _Place) -> Iterator[Markup]:
     yield from _frame(plot, "staleness", f"time since the first gradient ({name})")
     points = [(plot.x(s * 1e6 / unit), plot.y(age)) for s, age in zip(log.seconds.tolist(), log.staleness.tolist())]
     few = log.workers if len(log.workers) <= _MOST_LINES else []
-    for number, worker in enumerate(few):
+    for worker in few:
         own = [points[i] for i in np.flatnonzero(log.worker == worker)]
-        yield tag("path", d=line_path(_thinned(own)), stroke=_colour(worker).line, class_="trace")
-        yield marks.badge(look(f"/job:worker/task:{worker}"), plot.left + 64 + 40 * number, plot.top - 24)
+        yield tag("path", d=line_path(_thinned(own)), stroke=_worker(worker).colour.line, class_="trace")
     for used in (True, False):  # apart, so that no cross is lost among dots
         for i in _thinned(np.flatnonzero(log.used == used).tolist()):
-            yield _mark(points[i], _colour(int(log.worker[i])), used)
+            yield (_dot if used else _cross)(points[i], _worker(int(log.worker[i])).colour.line)
 
 
 def _thinned(items: Any) -> Any:
@@ -145,16 +168,18 @@ def _thinned(items: Any) -> Any:
     return items[:: -(-len(items) // _MOST_MARKS) or 1]
 
 
-def _colour(worker: int) -> Colour:
-    return look(f"/job:worker/task:{worker}").colour
+def _worker(worker: int) -> Look:
+    return look(f"/job:worker/task:{worker}")
 
 
-def _mark(point: tuple[float, float], colour: Colour, used: bool) -> Markup:
+def _dot(point: Point, colour: str) -> Markup:
+    return tag("circle", cx=point[0], cy=point[1], r=1.8, style=f"fill:{colour}")
+
+
+def _cross(point: Point, colour: str) -> Markup:
     x, y = point
-    if used:
-        return tag("circle", cx=x, cy=y, r=1.8, fill=colour.line)
     cross = f"{line_path([(x - 3, y - 3), (x + 3, y + 3)])}{line_path([(x - 3, y + 3), (x + 3, y - 3)])}"
-    return tag("path", d=cross, stroke=colour.line, class_="lost")
+    return tag("path", d=cross, style=f"stroke:{colour}", class_="lost")
 
 
 def _frame(plot: _Plot, upwards: str, along: str, shift: float = 0.0) -> Iterator[Markup]:

@@ -8,7 +8,7 @@ Every number has a unit; a step without length is an error, not an empty picture
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from dtflab.base.grouping import grouped
@@ -31,7 +31,6 @@ from dtflab.viz.layout.shapes import Point
 MOST_RECORDS = 100_000  # of a step: they take about two seconds
 _SIMULATED = "simulated: NumPy timings"
 _OF_FAULTS = Look("fault", GREY, "", "fault", False)
-MANY_BARS = 2000  # in one row; from here on, those hidden behind others are left out
 
 
 def timeline(
@@ -71,7 +70,7 @@ class _Looks(NamedTuple):
     way: Colouring
 
     def of(self, event: Event) -> Look:
-        return _OF_FAULTS if event.is_fault else self.way.of(event.name, event.device)
+        return _OF_FAULTS if event.is_fault else self.way.of(event.name, event.source or event.device)
 
     def of_transfer(self, transfer: Transfer) -> Look:
         """The look of what is waited for: that of the op that made it."""
@@ -108,6 +107,7 @@ def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float,
     samples = [
         *[_OP] * looks.way.by_device,
         *[_PART] * parts,
+        *[_SENT] * any(event.is_sent for event in bands.trace.details),
         *[_FAULT] * any(event.is_fault for event in bands.trace.details),
         *[_WAIT if looks.way.by_device else _WAIT_OTHERWISE, _WIRE] * bool(bands.trace.transfers),
     ]
@@ -116,14 +116,15 @@ def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float,
     badges, height = marks.legend([] if looks.way.by_device else looks.counted(bands.trace), bands.width, top)
     lines, more = marks.line_legend(samples, bands.width, top + height)
     top += height + more + 26
+    single = bands.single()
     still = [  # what a live picture draws again
         _grid(bands),
-        *(_bars(bands, band, looks) for band in bands.bands),
+        *(_bars(bands, band, looks, single) for band in bands.bands),
         *(_wire(bands, transfer, looks) for transfer in bands.drawn),
-        *(_words(bands, band, looks) for band in bands.bands),
+        *(_words(bands, band, looks, single) for band in bands.bands),
     ]
-    layers = [*(_ground(bands, band, looks) for band in bands.bands), tag("g", *still, class_="still")]
-    plot = tag("g", *layers, *(_labels(bands, band) for band in bands.bands), transform=f"translate(0 {number(top)})")
+    devices = (tag("g", _ground(bands, band, looks), _labels(bands, band), class_="of-device") for band in bands.bands)
+    plot = tag("g", *devices, tag("g", *still, class_="still"), transform=f"translate(0 {number(top)})")
     return join([heading, badges, lines, plot]), (bands.width, top + bands.height), top
 
 
@@ -154,24 +155,27 @@ def _grid(bands: Bands) -> Markup:
     return join(parts)
 
 
-def _bars(bands: Bands, band: Band, looks: _Looks) -> Markup:
+def _bars(bands: Bands, band: Band, looks: _Looks, single: Set[int]) -> Markup:
     parts: list[Markup] = []
     for row in band.rows:
-        drawn = 0.0
+        rest = [event for event in row.events if id(event) not in single]
+        for one, runs in bands.merged(rest, looks.of).items():
+            y, height = number(row.y + 2), number(row.height - 4)
+            bars = "".join(f"M{start} {y}h{end - start}v{height}h{start - end}z" for start, end in runs)
+            parts.append(tag("path", d=bars, fill=one.colour.fill, stroke=one.colour.rim))
         for event in row.events:
-            x, width = bands.extent(event)
-            if len(row.events) < MANY_BARS or x + width > drawn + 0.5:  # else nothing of it would be seen
-                parts.append(_bar(event, row, looks.of(event), x, width))
-                drawn = x + width
+            if id(event) in single:
+                parts.append(_bar(event, row, looks.of(event), *bands.extent(event)))
         parts += [_wait(bands, transfer, row, looks) for transfer in row.transfers]
     return join(parts)
 
 
 def _bar(event: Event, row: Row, one: Look, x: float, width: float) -> Markup:
     size = {"x": x, "y": row.y + 2, "width": width, "height": row.height - 4, "rx": min(2.5, width / 3)}
-    class_ = "fault" if event.is_fault else "part" if event.part else None
+    class_ = "fault" if event.is_fault else "part" if event.part else "sent" if event.is_sent else None
     fill = None if event.is_fault else one.colour.fill
-    return tag("g", tag("title", _event_text(event)), tag("rect", fill=fill, class_=class_, **size))
+    line = one.colour.line if event.is_sent else None if event.is_fault or event.part else one.colour.rim
+    return tag("g", tag("title", _event_text(event)), tag("rect", fill=fill, stroke=line, class_=class_, **size))
 
 
 def _wait(bands: Bands, transfer: Transfer, row: Row, looks: _Looks) -> Markup:
@@ -213,23 +217,26 @@ def _labels(bands: Bands, band: Band) -> Markup:
     parts: list[Markup] = []
     for row in band.rows:
         y = row.y + row.height / 2 + 4
+        own: list[Markup] = []
         if row.label:
-            parts.append(tag("text", row.label, x=bands.left - LABEL_GAP, y=y, class_="s11 soft end"))
+            own.append(tag("text", row.label, x=bands.left - LABEL_GAP, y=y, class_="s11 soft end"))
         if row.idle is not None:
-            parts.append(_idle(bands, row.y, row.idle, "soft"))
+            own.append(_idle(bands, y - 15, row.idle, "soft"))
+        names = [tag("title", "idle: " + ", ".join(each.label for each in row.folded if each.label))]
+        parts += [tag("g", *names, *own, class_="fold")] if row.folded else own
     return join(parts)
 
 
-def _words(bands: Bands, band: Band, looks: _Looks) -> Markup:
+def _words(bands: Bands, band: Band, looks: _Looks, single: Set[int]) -> Markup:
     """All text on and below the bars: last, so that nothing lies on it."""
     parts: list[Markup] = []
     for row in band.rows:
         y = row.y + row.height / 2 + 4
         for event in row.events:
-            name = bands.name_inside(event)
+            name = bands.name_inside(event) if id(event) in single else None
             if name:
                 x, width = bands.extent(event)
-                ink = None if event.is_fault else f"fill:{looks.of(event).colour.ink}"
+                ink = None if event.is_fault or event.is_sent else f"fill:{looks.of(event).colour.ink}"
                 parts.append(tag("text", name, x=x + width / 2, y=y, class_="s11 mid", style=ink))
         parts += [tag("text", name, x=x, y=y + 16, class_="s11 soft mid halo") for x, name in row.names]
         parts += [_freight(bands, transfer, row) for transfer in row.transfers]
@@ -247,6 +254,10 @@ def _freight(bands: Bands, transfer: Transfer, row: Row) -> Markup:
 
 _OP = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, style="fill:var(--soft)"), "op")
 _PART = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, class_="part", style="fill:var(--soft)"), "part of an op")
+_SENT = (
+    tag("rect", x=0.5, y=3.5, width=27, height=11, rx=2.5, class_="sent", style="fill:var(--soft);stroke:var(--soft)"),
+    "tensor on the wire, in the sender's colour",
+)
 _FAULT = (tag("rect", x=0.5, y=3.5, width=27, height=11, rx=2.5, class_="fault"), "fault of chaos")
 _WAIT = (
     join([
@@ -273,6 +284,8 @@ def _event_text(event: Event) -> str:
     span = f"{duration(event.duration)}, from {duration(event.start)} to {duration(event.end)}"
     part = f", part {event.part[0]} of {event.part[1]}" if event.part else ""
     what = event.name if event.is_fault else f"{readable(event.name)} = {event.op}{part}"
+    if event.is_sent:
+        what = f"{readable(event.name)}, {byte_size(event.bytes)}, on the wire to {look(event.device).label}"
     return f"{what}\n{span}"
 
 

@@ -26,13 +26,15 @@ def data(
 ) -> dict[str, Any]:
     """The data of the view `timeline`; `top` is where the plot of the still begins."""
     texts, looks = Numbers(), Numbers()
-    rows = [(band.look, row) for band in bands.bands for row in band.rows]
-    bars = [(i, event) for i, (_, row) in enumerate(rows) for event in row.events]
-    waits = [(i, transfer) for i, (_, row) in enumerate(rows) for transfer in row.transfers]
+    rows = [(i, band.look, row) for i, band in enumerate(bands.bands) for row in band.rows]
+    folds = [(i, row) for i, (_, _, row) in enumerate(rows) if row.folded]
+    rows += [(*rows[i][:2], inner) for i, row in folds for inner in row.folded]
+    bars = [(i, event) for i, (_, _, row) in enumerate(rows) if not row.folded for event in row.events]
+    waits = [(i, transfer) for i, (_, _, row) in enumerate(rows) for transfer in row.transfers]
     number = {id(event): i for i, (_, event) in enumerate(bars)}
     lines = _Lines(graph)
     idle = Idle(bands.trace)
-    first = {one.device: i for i, (one, _) in reversed(list(enumerate(rows)))}
+    first = {one.device: i for i, (_, one, _) in reversed(list(enumerate(rows)))}
     gaps = [gap for gap in idle.gaps() if gap.device in first]
     return {
         "view": "timeline",
@@ -42,15 +44,19 @@ def data(
             "height": bands.height + AXIS,
         },
         "rows": [
-            {"y": row.y + AXIS, "height": row.height, "device": one.label, "below": bool(row.names)}
-            for one, row in rows
+            {
+                "y": row.y + AXIS, "height": row.height, "band": band, "device": one.label, "below": bool(row.names),
+                "label": row.label, "idle": None if row.idle is None else f"{100 * row.idle:.0f}% idle",
+            }
+            for band, one, row in rows
         ],
+        "folds": [{"row": i, "rows": [j for j, each in enumerate(rows) if each[2] in row.folded]} for i, row in folds],
         "bars": columns(
             ("start", "end", "row", "look", "name", "op", "kind", "part", "line", "bytes"),
             [
                 (
                     *_span(event), row, looks.of(of(event)), texts.of(readable(event.name)), texts.of(event.op),
-                    2 if event.is_fault else int(event.part is not None),
+                    _kind(event),
                     texts.of((event.part and f", part {event.part[0]} of {event.part[1]}") or ""),
                     texts.of(lines.of(event)), event.bytes,
                 )
@@ -87,6 +93,10 @@ class _Lines:
 
     def of(self, event: Event) -> str:
         return self._of.get((event.name, event.op), "")
+
+
+def _kind(event: Event) -> int:
+    return 2 if event.is_fault else 3 if event.is_sent else int(event.part is not None)
 
 
 def _span(span: Event | Transfer) -> tuple[float, float]:

@@ -83,7 +83,8 @@ def _bars(by_device: dict[str, list[HeldVariable]], top: float, width: float) ->
 def _segment(variable: HeldVariable, ink: str, x: float, y: float, width: float) -> Iterator[Markup]:
     colour = look(variable.device).colour
     own_container = variable.container != DEFAULT_CONTAINER
-    yield tag("rect", x=x, y=y, width=width, height=_BAR, fill=colour.fill, class_="held")
+    yield tag("rect", x=x, y=y, width=width, height=_BAR, fill=colour.fill,
+              stroke=colour.rim or "var(--bg)")  # fmt: skip
     if own_container:
         yield tag("path", d=hatch_path(x, y, width, _BAR, 6), class_="hatch", stroke=ink, stroke_opacity=0.45)
     name = shorten(_name(variable), width - 8, 11) if width > 34 else ""

@@ -34,9 +34,11 @@ _GAP = 26.0  # between parts that do not hang together
 
 
 def waits(
-    held: Cluster | BaseSession | DeadlockError | Iterable[Fact], *, width: float | None = None,
+    held: Cluster | BaseSession | DeadlockError | Iterable[Fact],
+    *,
+    width: float | None = None,
     title: str = "Waits",
-) -> Picture:  # fmt: skip
+) -> Picture:
     """Picture who waits for whom: now, on a cluster or the tasks of a session, or as a DeadlockError found it.
 
     `held` may also be what `cluster.standstill()` returned. ValueError if nobody waits. NotImplementedError for a
@@ -119,13 +121,17 @@ class _Ring:
             columns, self.listed, before, after = ring, [*before, *after], [], []
         self.wide = min(_WIDE, (width - 46.0 * (len(columns) - 1)) / len(columns))
         self.step = min(380.0, (width - self.wide) / max(1, len(columns) - 1))
-        rows = {key: j * (right - 1) / (len(column) - 1) if len(column) > 1 else (right - 1) / 2
-                for column in ring for j, key in enumerate(column)}  # fmt: skip
+        rows = {
+            key: j * (right - 1) / (len(column) - 1) if len(column) > 1 else (right - 1) / 2
+            for column in ring
+            for j, key in enumerate(column)
+        }
         rows |= self._aside(before, rows) | self._aside(after, rows)
         self.places = {
             key: Rect(i * self.step, _ARC + 14 + rows[key] * _ROW, self.wide, _HIGH)
-            for i, column in enumerate(columns) for key in column
-        }  # fmt: skip
+            for i, column in enumerate(columns)
+            for key in column
+        }
         self.height = 2 * _ARC + 34 + max(rows.values()) * _ROW + _HIGH - 14
 
     def _aside(self, column: Sequence[str], rows: Mapping[str, float]) -> dict[str, float]:
@@ -191,11 +197,12 @@ def _hanging(part: _Part, column: Sequence[str]) -> list[str]:
     """The waiters outside of the circle whose arrows lead to one of its columns only."""
     targets = [(arrow.source, arrow.target) for arrow in part.arrows if arrow.source not in part.circle]
     return [
-        key for key in part.waiters
+        key
+        for key in part.waiters
         if key not in part.circle
         and (mine := [target for source, target in targets if source == key])
         and all(target in column for target in mine)
-    ]  # fmt: skip
+    ]
 
 
 def _drawn(arrow: Arrow, start: Point, bend: Point, end: Point, at: Mapping[str, object], space: float) -> Markup:

@@ -17,7 +17,7 @@ from dtflab.hardware.parts import Network, Nic
 from dtflab.sim.what_ifs.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
 from dtflab.viz.curves import curve
 from dtflab.viz.drawing.marks import badge, badge_width, heading
-from dtflab.viz.drawing.palette import GREY, in_order, look, together
+from dtflab.viz.drawing.palette import GREY, Colour, in_order, look, together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_width
@@ -145,14 +145,14 @@ def _hops(one: Outcome, link: str) -> list[tuple[float, float, str]]:
 def _device(device: str, spans: Sequence[tuple[float, float, str]], idle: float, scale: _Scale, y: float) -> Markup:
     how = look(device)
     name = tag("text", how.label, x=badge_width(how) + 7, y=y + 13, class_="s11")
-    bars = _bars(spans, scale, y + 2, _ROW - 6, how.colour.fill)
+    bars = _bars(spans, scale, y + 2, _ROW - 6, how.colour)
     share = _number(f"{100 * idle:.0f}% idle", y)
     return join([_lane(scale, y + 1, _ROW - 4), badge(how, 0, y, 17), name, bars, share])
 
 
 def _link(name: str, spans: Sequence[tuple[float, float, str]], load: float, scale: _Scale, y: float) -> Markup:
     text = tag("text", shorten(name, _LEFT - 8, 11), x=0, y=y + 10, class_="s11 soft")
-    bars = _bars(spans, scale, y + 3, _LINK - 7, GREY.fill)
+    bars = _bars(spans, scale, y + 3, _LINK - 7, GREY)
     return join([_lane(scale, y + 2, _LINK - 5), text, bars, _number(f"{100 * load:.0f}%", y - 3)])
 
 
@@ -165,9 +165,10 @@ def _number(text: str, y: float) -> Markup:
     return tag("text", text, x=room(), y=y + 13, class_="s11 soft end")
 
 
-def _bars(spans: Iterable[tuple[float, float, str]], scale: _Scale, y: float, height: float, fill: str) -> Markup:
+def _bars(spans: Iterable[tuple[float, float, str]], scale: _Scale, y: float, height: float, colour: Colour) -> Markup:
+    paint = {"fill": colour.fill, "stroke": colour.rim}
     return join(
-        tag("g", tag("title", words), tag("rect", x=x, y=y, width=max(end - x, _LEAST), height=height, fill=fill))
+        tag("g", tag("title", words), tag("rect", x=x, y=y, width=max(end - x, _LEAST), height=height, **paint))
         for x, end, words in _seen(spans, scale)
     )
 

@@ -194,8 +194,16 @@ class _Chart:
             if moment != before:
                 yield tag("text", moment, x=_LEFT - 12, y=self._y(i) + 4, class_="s11 soft end")
             before = moment
-            hit = tag("rect", x=_LEFT - 8, y=self._y(i) - 18, width=self.width - _LEFT + 8, height=_ROW - 2, rx=3,
-                      fill_opacity=0, class_="hit")  # fmt: skip
+            hit = tag(
+                "rect",
+                x=_LEFT - 8,
+                y=self._y(i) - 18,
+                width=self.width - _LEFT + 8,
+                height=_ROW - 2,
+                rx=3,
+                fill_opacity=0,
+                class_="hit",
+            )
             title = tag("title", self._tooltip(row))
             yield tag("g", title, hit, *self._arrow(row, self._y(i)), class_="message")
 
@@ -206,10 +214,15 @@ class _Chart:
         for i, row in enumerate(self.drawn):
             source, ends = self._ends(row)
             ways = [(end, source) for end in ends] if row.answer else [(source, end) for end in ends]
-            messages.append({
-                "ways": [[MARGIN + a, MARGIN + b] for a, b in ways], "y": MARGIN + self._y(i),
-                "colour": self._colour(row), "says": _says(row, start), "card": _card(row, start),
-            })  # fmt: skip
+            messages.append(
+                {
+                    "ways": [[MARGIN + a, MARGIN + b] for a, b in ways],
+                    "y": MARGIN + self._y(i),
+                    "colour": self._colour(row),
+                    "says": _says(row, start),
+                    "card": _card(row, start),
+                }
+            )
         return {"view": "wire", "messages": messages, "before": "Nothing has been called yet."}
 
     def _ends(self, row: _Arrow) -> tuple[float, list[float]]:

@@ -10,7 +10,7 @@
 // [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), or change: wait until
 // a line is another one, "at" a point in shares of the element's
 // size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
-// names a screenshot of what was done.
+// names a screenshot of what was done. {"audit": true} has axe-core judge all outputs in each theme, and drawings are only counted.
 //
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
@@ -50,7 +50,9 @@ try {
     await menu('Settings', 'Theme', `JupyterLab ${theme}`);
     await page.waitForSelector(`body[data-jp-theme-light="${theme === 'Light'}"]`, { state: 'attached' });
     await showEverything();
-    report.themes[theme.toLowerCase()] = await page.evaluate(whatIsSeen);
+    const audit = steps.includes('"audit"');
+    const seen = (report.themes[theme.toLowerCase()] = await page.evaluate(whatIsSeen, !audit));
+    if (audit) seen.axe = await audited();
     await page.screenshot({ path: `${shots}/${name}-${theme.toLowerCase()}.png` });
   }
   console.log(JSON.stringify(report));
@@ -70,7 +72,17 @@ async function runAll() {
   await page.waitForFunction(allCellsRan, null, { timeout: 600_000, polling: 100 });
 }
 
-async function act({ slider, key, replace, by, see, on, shot, ...how }) {
+async function audited() {
+  await page.addScriptTag({ path: new URL('node_modules/axe-core/axe.min.js', import.meta.url).pathname });
+  return page.evaluate(async () => {
+    const { violations } = await axe.run({ include: [['.jp-OutputArea-output']] }, { resultTypes: ['violations'] });
+    const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+    return grave.flatMap(({ id, nodes }) => nodes.map(node => `${id}: ${node.html.slice(0, 200)}: ${node.failureSummary}`));
+  });
+}
+
+async function act({ audit, slider, key, replace, by, see, on, shot, ...how }) {
+  if (audit) return;
   if (how.do === 'change') await changes(on);
   else if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
@@ -136,7 +148,7 @@ async function settled() {
   }
 }
 
-function whatIsSeen() {
+function whatIsSeen(describes) {
   const outputs = [...document.querySelectorAll('.jp-Notebook .jp-OutputArea-output')];
   const text = kind => outputs.filter(output => output.dataset.mimeType === kind).map(output => output.innerText);
   const all = selector => outputs.flatMap(output => [...output.querySelectorAll(selector)]);
@@ -150,7 +162,7 @@ function whatIsSeen() {
     notShown: text('text/plain').filter(shown => /^<Figure size|widget|untrusted/i.test(shown)),
     shown: outputs.filter(output => output.checkVisibility()).map(output => output.innerText),
     buttons: all('button').map(button => button.innerText.trim()),
-    svgs: outermost.map(describeSvg),
+    svgs: describes ? outermost.map(describeSvg) : outermost.length,
     images: shown.map(image => ({
       type: /^data:([^;,]*)/.exec(image.src)?.[1] ?? image.src,
       size: [image.clientWidth, image.clientHeight],

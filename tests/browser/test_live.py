@@ -27,13 +27,18 @@ PLOT = "canvas.dtf-plot"
 def test_a_timeline_answers(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "timeline.ipynb", *TRACED), "run",
-        {"on": PLOT, "do": "click", "at": [0.01, 0.12], "see": "Idle for", "shot": "gap"},
+        {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for", "shot": "gap"},
         {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:", "shot": "critical"},
         {"on": ".dtf-search", "do": "type", "by": "matmul", "see": "Enter goes to the next"},
         {"on": ".dtf-search", "do": "press", "key": "Enter", "shot": "found"},
         {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.9, 0.5], "held": "Shift", "see": "received",
          "shot": "sums"},
         {"on": PLOT, "do": "press", "key": "Escape"},
+        {"on": ".dtf-search", "do": "type", "by": "ones_1", "see": "1 tensors that were waited for"},
+        {"on": ".dtf-search", "do": "press", "key": "Escape"},
+        {"on": ".fold text", "do": "click", "see": "▾ client", "shot": "unfolded"},
+        {"on": PLOT, "do": "press", "key": "i", "see": "Rows that are idle are open."},
+        {"on": PLOT, "do": "press", "key": "i", "see": "Rows that are idle are folded."},
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
@@ -135,6 +140,50 @@ def test_curves_grow_while_the_cell_runs_and_the_button_ends_it(look, tmp_path):
     assert complaints(report) == []
     (label,) = [svg["label"] for svg in report["themes"]["light"]["svgs"]]
     assert "stopped. worker:0: loss" in label
+
+
+REPLAYED = [
+    """
+import dtflab as tf
+%load_ext dtflab
+cluster = tf.Cluster(ps=1, worker=3, clock="virtual", gpu="K40", network="1Gb/s")
+
+def work(client):
+    with tf.device("/job:ps/task:0"):
+        w = tf.get_variable("w", [200, 100], initializer=tf.zeros_initializer())
+        done = tf.FIFOQueue(20, tf.float32, shared_name="done")
+    with tf.device(f"{client.device}/gpu:0"):
+        x = tf.ones([300, 200])
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, w, name="product") - 1.0), name="loss")
+    with tf.device("/job:ps/task:0"):
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+    with tf.Session(client.target) as sess:
+        sess.run(w.initializer) if client.is_chief else tf.sim.sleep(0.002)
+        for _ in range(3):
+            sess.run([train, done.enqueue(1.0)])""",
+    "%dtf_replay work",
+]
+SCRUB, FORK = ".dtf-scrub", 'button:has-text("Fork here")'
+
+
+def test_a_run_is_stepped_through_and_forked(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "replay.ipynb", *REPLAYED), "run",
+        {"on": SCRUB, "do": "press", "key": "Home", "see": "Moment 0 of"},
+        {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "shot": "middle"},
+        {"on": ".dtf-drawing", "do": "press", "key": "ArrowRight", "shot": "next"},
+        {"on": SCRUB, "do": "focus"},
+        {"on": SCRUB, "do": "press", "key": "Home", "see": "Moment 0 of"},
+        {"on": SCRUB, "do": "press", "key": "ArrowRight", "see": "Moment 1 of"},
+        {"on": SCRUB, "do": "press", "key": "ArrowLeft", "see": "Moment 0 of"},
+        {"on": SCRUB, "do": "click", "at": [0.5, 0.5]},
+        {"on": FORK, "do": "click", "see": "The first difference is at", "shot": "forked"},
+        {"on": SCRUB, "do": "press", "key": "s", "shot": "wide"},
+        {"on": 'button:has-text("Without the fork")', "do": "click", "see": "Original: ends at"},
+        {"on": SCRUB, "do": "focus"},
+        {"on": SCRUB, "do": "press", "key": "End", "see": "The run ends.", "shot": "end"},
+    )  # fmt: skip
+    assert complaints(report) == []
 
 
 PANEL = [

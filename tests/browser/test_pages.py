@@ -14,7 +14,7 @@ from dtflab.__main__ import main
 from dtflab.notebook import explorer
 from dtflab.viz.drawing.picture import without_still
 from tests.browser.test_browser import CHROMIUM, HERE, SHOTS, pytestmark, write  # noqa: F401 (the skip)
-from tests.browser.test_live import PLACED, PLOT, TOWER, TRACED
+from tests.browser.test_live import FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED
 from tests.house import ROOT
 
 
@@ -57,26 +57,25 @@ steps""",
 FRESH = "cluster.stop()\ntf.reset_default_graph()"
 
 
-def test_timeline_replay_placement_and_steps_respond(tmp_path):
-    page = exported(
-        write(tmp_path / "page.ipynb", *TRACED, "tf.viz.replay(train, sess)", FRESH, *PLACED, FRESH, *STEPPED), tmp_path
-    )
+def test_timeline_placement_and_steps_respond(tmp_path):
+    page = exported(write(tmp_path / "page.ipynb", *TRACED, FRESH, *PLACED, FRESH, *STEPPED, *REPLAYED), tmp_path)
     report = visit(
         page,
         {"on": PLOT, "do": "click", "at": [0.01, 0.12], "see": "Idle for"},
         {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:"},
         {"on": PLOT, "do": "press", "key": "Escape"},
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
-        {"on": ".dtf-scrub", "do": "focus"},
-        {"on": ".dtf-scrub", "do": "press", "key": "End", "see": "the run ends."},
-        {"on": '[data-live="replay"] .dtf-button', "nth": 0, "do": "click", "see": "Moment 0 of 24", "shot": "replay"},
         {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},
         {"on": ".counter", "do": "click", "see": "The step is over"},
         {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "click", "see": "Ready next: fetch loss"},
         {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "press", "key": "Home", "see": "Set 0 of 7"},
         {"on": '[data-live="steps"] .dtf-button', "nth": 2, "do": "click", "see": "Set 1 of 7", "shot": "one"},
+        {"on": SCRUB, "do": "focus"},
+        {"on": SCRUB, "do": "press", "key": "ArrowRight", "see": "Moment 1 of"},
+        {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "see": "sets out from worker:2 GPU:0 to ps:0", "shot": "replay"},
+        {"on": FORK, "do": "click", "see": "A fork is computed by the kernel"},
     )  # fmt: skip
-    assert report["live"] == ["timeline", "replay", "placement", "steps"] and report["stills"] == 0
+    assert report["live"] == ["timeline", "placement", "steps", "replay"] and report["stills"] == 0
 
 
 def explorer_of(notebook, monkeypatch):

@@ -113,6 +113,16 @@ def test_a_cell_that_ran_twice_is_told_how_to_begin(model):
     assert "If its cell ran twice, begin the cell with tf.reset_default_graph()." in text
 
 
+def test_a_tensor_at_the_end_of_a_cell_says_how_to_get_its_value(model):
+    for name, text in ("y", "<tf.Tensor 'y:0' shape=(2,) dtype=float32>"), ("v", "<tf.Variable 'v:0' shape=(2,)"):
+        data = model.display_formatter.format(model.user_ns[name])[0]
+        assert data["text/plain"].startswith(text), "TensorFlow's"
+        assert "its value: <code>sess.run(…)</code>" in data["text/html"] and "&lt;tf." in data["text/html"]
+    assert cell(model, "print(y)").startswith('Tensor("y:0", shape=(2,), dtype=float32')
+    magic(model, "%unload_ext dtflab")
+    assert model.display_formatter.format(model.user_ns["y"])[0].keys() == {"text/plain"}
+
+
 def test_no_op_no_device():
     error = errors.UnavailableError(None, None, "Task x does not answer.")
     assert error._render_traceback_() == [

@@ -180,7 +180,7 @@ def test_tab_offers_a_magics_own_options(kernel):
     for before in ("", "c = ", "x = 1\nc = "):
         assert kernel.tab(f"{before}%dtf_cluster --w") == ("--w", ["--worker"])
     assert kernel.tab("%dtf_cluster --engine ten") == ("ten", ["tensorflow"])
-    assert kernel.tab("%%dtf_task /job:w") == ("/job:w", ["/job:worker/task:0", "/job:worker/task:1"])
+    assert kernel.tab("%%dtf_run --on /job:w") == ("/job:w", ["/job:worker/task:0", "/job:worker/task:1"])
     typed, offered = kernel.tab("%dtf_timeline y --")
     assert typed == "--" and {*offered} == {"--feed", "--color-by", "--session", "--help"}
     assert kernel.tab("y.gra")[1] == ["graph"]

@@ -66,7 +66,7 @@ def test_help_shows_an_example_and_all_options(shell, name):
     assert all(option in printed for option in arguments.options(shown))
 
 
-@pytest.mark.parametrize("name", ["task", "chaos"])
+@pytest.mark.parametrize("name", ["run", "chaos"])
 def test_help_of_a_cell_runs_no_cell(shell, name):
     printed = cell(shell, f"%%dtf_{name} --help\nran = True")
     assert f"::\n\n  %%dtf_{name} [" in printed and "ran" not in shell.user_ns
@@ -110,8 +110,8 @@ def offered(shell, line):
         ("%dtf_grade plac", [f"placement/q{n}" for n in (1, 2, 3, 4)]),
         ("%dtf_grade plcement/q1", ["placement/q1", "placement/q3", "placement/q4"]),
         ("%dtf_grade placement/q1 ", ["--all", "--hint"]),
-        ("%%dtf_task ", ["/job:worker/task:0", "/job:worker/task:1", "--name"]),
-        ("%%dtf_task /job:worker/task:0 --name ", ["mine"]),
+        ("%%dtf_run --on ", ["/job:worker/task:0", "/job:worker/task:1"]),
+        ("%%dtf_run --on /job:worker/task:0 --name ", ["mine"]),
         ("%%dtf_chaos --kill ", ["worker:0", "worker:1"]),
         ("%%dtf_chaos --kill worker:0 --", None),
         ("%%dtf_chaos --drop RecvT", ["RecvTensor:0.1"]),

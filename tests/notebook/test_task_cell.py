@@ -1,12 +1,15 @@
-"""`%%dtf_task`: a cell on one task; otherwise a cell like any other."""
+"""`%%dtf_run`: a cell on one task; otherwise a cell like any other."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from IPython.utils.capture import capture_output
 
 from tests.notebook.cells import cell, magic
 
-CELL = """%%dtf_task /job:worker/task:1
+CELL = """%%dtf_run --on /job:worker/task:1
 y = tf.add(tf.constant(2.0), 3.0, name="y")
 with tf.device(None):
     free = tf.constant(1.0, name="free")  # goes to where the session's server is
@@ -30,44 +33,44 @@ def test_a_cell_runs_inside_of_its_device_with_a_session_to_its_server(two):
 
 
 def test_a_part_of_a_task_is_a_device_too(two):
-    two.run_cell("%%dtf_task /job:ps/task:0/device:CPU:0\nv = tf.constant(1)").raise_error()
+    two.run_cell("%%dtf_run --on /job:ps/task:0/device:CPU:0\nv = tf.constant(1)").raise_error()
     assert two.user_ns["v"].device == "/job:ps/task:0/device:CPU:0"
 
 
 def test_cells_of_a_task_share_their_session_while_it_serves(two):
-    def session(text="%%dtf_task /job:worker/task:1\npass"):
+    def session(text="%%dtf_run --on /job:worker/task:1\npass"):
         two.run_cell(text).raise_error()
         return two.user_ns["sess"]
 
     first = session()
-    assert session() is first and session("%%dtf_task /job:worker/task:0\npass") is not first
+    assert session() is first and session("%%dtf_run --on /job:worker/task:0\npass") is not first
     two.run_cell("sess0 = sess")
     assert session() is first
     first.close()
     second = session()
     assert second is not first
     two.user_ns["cluster"].restart("worker", 1)
-    third = session("%%dtf_task /job:worker/task:1\nassert tf.constant(4).eval() == 4")
+    third = session("%%dtf_run --on /job:worker/task:1\nassert tf.constant(4).eval() == 4")
     assert third is not second
     two.run_cell("tf.reset_default_graph()")
     assert session() is not third
 
 
 def test_errors_and_magics_are_those_of_a_cell(two):
-    shown = cell(two, "%%dtf_task /job:worker/task:1\nkept = 1\n1 / 0")
+    shown = cell(two, "%%dtf_run --on /job:worker/task:1\nkept = 1\n1 / 0")
     assert "ZeroDivisionError: division by zero" in shown and "----> 2 1 / 0" in shown
     assert "task_cell.py" not in shown and "_run(" not in shown
     assert two.user_ns["kept"] == 1
-    result = two.run_cell("%%dtf_task /job:worker/task:1\n1 / 0", silent=True)
+    result = two.run_cell("%%dtf_run --on /job:worker/task:1\n1 / 0", silent=True)
     assert isinstance(result.error_in_exec, ZeroDivisionError)  # Run All stops here
-    assert "SyntaxError" in cell(two, "%%dtf_task /job:worker/task:1\nif\n")
-    two.run_cell("%%dtf_task /job:worker/task:1\nx = tf.constant(1)\np = %dtf_placement x").raise_error()
+    assert "SyntaxError" in cell(two, "%%dtf_run --on /job:worker/task:1\nif\n")
+    two.run_cell("%%dtf_run --on /job:worker/task:1\nx = tf.constant(1)\np = %dtf_placement x").raise_error()
     assert two.user_ns["p"].sentence.startswith("Graph of 1 op")
     assert two.run_cell("tf.constant(0).device").result == ""  # whatever happened in the cells before
 
 
 def test_a_semicolon_hides_the_last_value(two):
-    head = "%%dtf_task /job:worker/task:1\n"
+    head = "%%dtf_run --on /job:worker/task:1\n"
     assert "2" in cell(two, f"{head}1 + 1").split()
     for hidden in ("1 + 1;", "1 + 1;  # that's two"):
         assert cell(two, head + hidden).strip() == ""
@@ -77,7 +80,7 @@ def test_a_semicolon_hides_the_last_value(two):
 
 
 def test_await_is_told_and_nothing_runs(two):
-    head = "%%dtf_task /job:worker/task:1\nimport asyncio\nran = 1\n"
+    head = "%%dtf_run --on /job:worker/task:1\nimport asyncio\nran = 1\n"
     shown = cell(two, f"{head}await asyncio.sleep(0)")
     assert "A cell with such a magic can't await. Put `await …` into a cell of its own" in shown
     assert "Error:" in shown and "SyntaxError" not in shown and "ran" not in two.user_ns
@@ -87,30 +90,30 @@ def test_await_is_told_and_nothing_runs(two):
 
 def test_another_cluster_by_its_name_or_by_pythons(two):
     magic(two, "%dtf_cluster --worker 1 --name other")
-    two.run_cell("%%dtf_task /job:worker/task:0 --name other\nn = len(sess.list_devices())").raise_error()
+    two.run_cell("%%dtf_run --on /job:worker/task:0 --name other\nn = len(sess.list_devices())").raise_error()
     assert two.user_ns["n"] == 1  # the other one has three tasks
     two.run_cell("mine = tf.Cluster(chief=1)").raise_error()
     try:
-        two.run_cell("%%dtf_task /job:chief/task:0 --name mine\ngot = tf.constant(7).eval()").raise_error()
+        two.run_cell("%%dtf_run --on /job:chief/task:0 --name mine\ngot = tf.constant(7).eval()").raise_error()
     finally:
         two.user_ns["mine"].stop()
     assert two.user_ns["got"] == 7
 
 
 def test_bad_lines_are_told_and_nothing_runs(two):
-    shown = cell(two, "%%dtf_task /job:worker/task:7\nran = 1")
+    shown = cell(two, "%%dtf_run --on /job:worker/task:7\nran = 1")
     assert "has no task /job:worker/replica:0/task:7" in shown and shown.count("/job:ps") == 1
-    assert "The tasks are /job:ps/task:0, /job:worker/task:0" in cell(two, "%%dtf_task\nran = 1")
-    assert "'/gpu:0' does not name a task" in cell(two, "%%dtf_task /gpu:0\nran = 1")
-    assert "Malformed device" in cell(two, "%%dtf_task worker\nran = 1")
+    assert "The tasks are /job:ps/task:0, /job:worker/task:0" in cell(two, "%%dtf_run\nran = 1")
+    assert "'/gpu:0' does not name a task" in cell(two, "%%dtf_run --on /gpu:0\nran = 1")
+    assert "Malformed device" in cell(two, "%%dtf_run --on worker\nran = 1")
     assert "No cluster named 'none' is running. Use --name cluster" in cell(
-        two, "%%dtf_task /job:ps/task:0 --name none\n0"
+        two, "%%dtf_run --on /job:ps/task:0 --name none\n0"
     )
     assert "ran" not in two.user_ns
 
 
 def test_without_a_cluster_it_says_how_to_start_one(shell):
-    assert "Start one: %dtf_cluster --ps 1" in cell(shell, "%%dtf_task /job:ps/task:0\n0")
+    assert "Start one: %dtf_cluster --ps 1" in cell(shell, "%%dtf_run --on /job:ps/task:0\n0")
 
 
 def test_sessions_are_closed_with_the_extension(two):
@@ -119,3 +122,37 @@ def test_sessions_are_closed_with_the_extension(two):
     magic(two, "%unload_ext dtflab")
     with pytest.raises(RuntimeError, match="closed"):
         session.run("y:0")
+
+
+# ---- --trace ----
+
+
+def pictures(shell, text):
+    """The titles of the timelines that a cell shows."""
+    with capture_output() as shown:
+        shell.run_cell(text)
+    return [re.search(r"Step \d of \d", one.data["text/html"])[0] for one in shown.outputs if "text/html" in one.data]
+
+
+def test_a_traced_cell_shows_the_timelines_of_its_steps(two):
+    head = "%%dtf_run --on /job:worker/task:1 --trace\n"
+    two.run_cell("z = tf.square(tf.ones([50]), name='z')").raise_error()
+    assert pictures(two, f"{head}y = tf.negative(z)\ny.eval();") == ["Step 1 of 1"]
+    assert two.user_ns["y"].device == "/job:worker/task:1"
+    many = pictures(two, f"{head}for _ in range(5):\n    sess.run(y)")
+    assert many == ["Step 3 of 5", "Step 4 of 5", "Step 5 of 5"]
+    assert pictures(two, "%%dtf_run --on /job:worker/task:1\nsess.run(y);") == []
+
+
+def test_a_traced_cell_that_fails_shows_the_steps_before(two):
+    two.run_cell("z = tf.square(tf.ones([50]))").raise_error()
+    cells = "%%dtf_run --on /job:worker/task:1 --trace\nsess.run(z)\n1 / 0"
+    assert pictures(two, cells) == ["Step 1 of 1"]
+    assert "No step of `sess` has run" in cell(two, "%%dtf_run --on /job:worker/task:1 --trace\npass")
+
+
+def test_a_step_with_a_trace_of_its_own_keeps_it(two):
+    own = "metadata = tf.RunMetadata()\nsess.run(z, options=tf.RunOptions(trace_level=3), run_metadata=metadata);"
+    two.run_cell("z = tf.square(tf.ones([50]))").raise_error()
+    assert pictures(two, f"%%dtf_run --on /job:worker/task:1 --trace\n{own}") == []
+    assert two.user_ns["metadata"].step_stats.dev_stats

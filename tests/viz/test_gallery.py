@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from dtflab import viz
+from dtflab.viz.drawing import png
 from dtflab.viz.drawing.svg import join, tag
 from tests.viz import gallery
-from tests.viz.strokes import PAGES, contrast, rgb, strokes
+from tests.viz.strokes import PAGES, areas, contrast, rgb, strokes
 from tests.viz.texts import clipped, overlapping
 
 STYLES = ("default", "projector")  # dark differs from light by variables of colours alone
@@ -19,6 +20,20 @@ FAINT = {  # on purpose
     "grid": "a help for the eye: what it marks is written next to the axis, and the values are in the tables",
     "hatch": "lies on an area that has a letter or an outline, which say the same",
     "stripe": "lies in a frame that has a colour and a word",
+}
+GROUNDS = {  # faint on purpose: what stands on them or around them says the same
+    "band": "groups rows, whose names stand at its left",
+    "grid": "a line",
+    "hatch": "lines",
+    "stripe": "lines",
+    "kept": "a number stands on it",
+    "layer": "a part of a stack: the whole has an outline, its blocks have numbers",
+    "hit": "what a pointer meets: it is not seen",
+    "level": "the area below a line that stands out",
+    "old": "the bottom of a stack that has an outline",
+    "tint": "lies in a box with an outline and a badge",
+    "whole": "the room of a bar, which stands out",
+    "lane": "the room of bars, which stand out",
 }
 
 
@@ -44,6 +59,12 @@ def test_no_text_is_clipped_or_lies_upon_another(drawings, style):
     assert not wrong
 
 
+def test_every_picture_can_be_a_png(drawings, style):
+    for name, draw in drawings.items():
+        left = re.findall(r"var\(|@media|--\w+:", png.plain(draw().svg))
+        assert not left, (name, png.plain(draw().svg)[:1500])
+
+
 def test_lines_stand_out_from_every_page(drawings, style):
     faint, seen = {}, set()
     for name, draw in drawings.items():
@@ -58,6 +79,19 @@ def test_lines_stand_out_from_every_page(drawings, style):
     assert seen >= set(FAINT)
 
 
+def test_areas_stand_out_from_every_page_or_have_an_outline_that_does(drawings):
+    faint, seen = {}, set()
+    for name, draw in drawings.items():
+        svg = draw().svg
+        for page in PAGES:
+            for area in areas(svg, page):
+                seen |= area.classes
+                if area.contrast < VISIBLE and area.paint != "var(--bg)" and not area.classes & set(GROUNDS):
+                    faint[name, page, *sorted(area.classes), area.paint] = round(area.contrast, 2)
+    assert not faint
+    assert seen >= set(GROUNDS)
+
+
 def test_contrast_is_as_wcag_defines_it():
     assert contrast(rgb("#000"), rgb("#ffffff")) == pytest.approx(21)
     assert contrast(rgb("#767676"), rgb("#fff")) == pytest.approx(4.54, abs=0.005)  # WCAG's own example of 4.5:1
@@ -66,7 +100,7 @@ def test_contrast_is_as_wcag_defines_it():
 
 def test_the_check_sees_how_a_line_is_painted():
     """Attribute, rule, style, in this order; opacity of what it stands in; a variable's own value and the page's."""
-    line = tag("path", d="M0 0H9", class_="own", stroke="#fff", style="stroke-opacity:.5")
+    line = tag("path", d="M0 0H9", class_="own", fill="#fff", stroke="#fff", style="stroke-opacity:.5")
     plain, faded = line, tag("g", line, opacity=0.5)
     svg = viz.Picture(join([plain, faded]), (9, 9), ".dtf .own{stroke:var(--fg)}", "", [], "").svg
     found = {page: [one.contrast for one in strokes(svg, page)] for page in ("file", "file at night", "JupyterLab")}
@@ -77,12 +111,21 @@ def test_the_check_sees_how_a_line_is_painted():
         for share in (0.5, 0.25)
     ]
     assert found["file at night"] == pytest.approx([contrast(half, rgb("#0d1117")) for half in dark])
+    first = next(area for area in areas(svg, "file") if "own" in area.classes)
+    assert first.contrast == found["file"][0]  # white in a half of black: its outline is what is seen
     grey = [tuple(1 - share * (1 - c) for c in rgb("#212121")) for share in (0.5, 0.25)]
     assert found["JupyterLab"] == pytest.approx([contrast(half, (1, 1, 1)) for half in grey])
 
 
 def test_the_gallery_has_every_kind_of_picture():
-    kinds = set(viz.__all__) - {"digraph", "critical_path", "phases", "style", "Picture"}  # data, and how it is drawn
+    kinds = set(viz.__all__) - {
+        "digraph",
+        "critical_path",
+        "phases",
+        "style",
+        "palette",
+        "Picture",
+    }  # data, and how it is drawn
     shown = set(re.findall(r"viz\.(\w+)\(", Path(gallery.__file__).read_text()))
     assert kinds <= shown
 

@@ -28,11 +28,18 @@ def every_colour():
     """The colours of devices and jobs, of phases and of times."""
     named = [value for module in (palette, colouring) for value in vars(module).values()]
     listed = [one for value in named if type(value) in (tuple, list) for one in value]
-    return sorted({value for value in (*named, *listed) if isinstance(value, Colour)})
+    return sorted({value for value in (*named, *listed) if isinstance(value, Colour)}, key=lambda each: each.line)
+
+
+@pytest.fixture(params=palette.PALETTES)
+def each_palette(request):
+    viz.palette(request.param)
+    yield
+    viz.palette("okabe-ito")
 
 
 @pytest.mark.parametrize("colour", every_colour(), ids=lambda colour: colour.line)
-def test_a_line_stands_out_from_every_page_and_text_from_its_area(colour):
+def test_a_line_stands_out_from_every_page_and_text_from_its_area(each_palette, colour):
     """WCAG 2.1: 3:1 for what one needs to understand a picture (1.4.11), 4.5:1 for text (1.4.3)."""
     assert min(contrast(rgb(colour.line), rgb(page)) for page in BACKGROUNDS) >= 3
     assert contrast(rgb(colour.ink), rgb(colour.fill)) >= 4.5
@@ -53,7 +60,7 @@ def test_every_colour_that_pictures_use_was_tried():
         [task("chief"), *(task("worker", n) for n in range(4)), task("evaluator")],
     ],
 )
-def test_nine_tasks_of_any_jobs_have_nine_colours(devices):
+def test_nine_tasks_of_any_jobs_have_nine_colours(each_palette, devices):
     with together(devices):
         assert len({look(device).colour for device in devices}) == len(devices)
         assert len({look(device).colour.line for device in devices}) == len(devices)
@@ -124,3 +131,18 @@ def test_a_picture_leaves_nothing_behind_not_even_for_another_thread():
         other.start()
         other.join(60)
     assert seen == [before] == [look(task("data"))] and within.colour != before.colour
+
+
+def test_a_palette_is_that_of_all_pictures_from_then_on():
+    graph = tf.Graph()
+    with graph.as_default(), tf.device("/job:ps/task:0"):
+        tf.constant(1.0, name="a")
+    before = viz.placement(graph)
+    try:
+        viz.palette("muted")
+        assert "#332288" in viz.placement(graph).svg and "#0072B2" not in viz.placement(graph).svg
+    finally:
+        viz.palette("okabe-ito")
+    assert viz.placement(graph).svg == before.svg and "#0072B2" in before.svg
+    with pytest.raises(ValueError, match=r"no palette 'mutd'\. Did you mean muted\? There are 'okabe-ito', 'muted'"):
+        viz.palette("mutd")

@@ -69,9 +69,9 @@ def test_each_moment_has_a_sentence(picture):
     assert run["said"] == sorted(run["said"]) and set(run["said"]) >= {*range(1, len(live["moments"]))}
     says = " ".join(run["says"])
     for text in ("worker:1 begins part.", "part (400 B) sets out from worker:1 to ps:0", "part arrives at ps:0",
-                 "queue done has 6 elements", "the run ends."):  # fmt: skip
+                 "queue done has 6 elements", "The run ends."):  # fmt: skip
         assert text in says
-    assert picture.tables[0][2][-1][1].endswith("the run ends.")
+    assert picture.tables[0][2][-1][1].endswith("The run ends.")
 
 
 def test_a_fork_is_drawn_below_the_original_with_its_first_difference(picture):
@@ -132,3 +132,17 @@ def test_the_busiest_rows_are_drawn_of_many():
     assert shown.run.error is None
     assert sum(row["kind"] == "queue" for row in rows) == 8
     assert "the busiest 8 of 20 queues are drawn" in shown.sentence
+
+
+def test_a_killed_task_is_so_until_it_is_started_again(picture):
+    at = picture.run.end / 2
+    live = data(picture.fork(at, kill=f"worker:1={at / 20:.9f}s"))
+    dead = {row["label"]: row.get("dead") for row in live["runs"][1]["rows"] if row["kind"] == "device"}
+    ((begin, end),) = dead.pop("worker:1")
+    assert live["moments"][begin] == round(1e6 * at, 6) and 1.04e6 * at < live["moments"][end] < 1.06e6 * at
+    assert set(dead.values()) == {None} and not any("dead" in row for row in live["runs"][0]["rows"])
+
+
+def test_a_queue_is_drawn_as_high_as_it_is_full(picture):
+    heights = re.findall(r'<path d="M[^"]*?v([\d.]+)H[^"]*" fill="[^"]*" class="queue"', picture.svg)
+    assert sorted(map(float, heights)) == pytest.approx([13 * level / 6 for level in range(1, 7)], abs=0.01)

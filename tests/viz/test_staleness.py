@@ -52,16 +52,28 @@ def test_many_ages_share_bars_and_none_is_lost():
 
 def test_traces_have_the_workers_colours_and_crosses_for_what_was_dropped():
     picture = staleness(log_of([0, 1, 2, 1, 0, 1], workers=3, dropped={2}))
-    assert len(parts(picture, "circle")) == 5 and len(parts(picture, "path", **{"class": "lost"})) == 1
-    assert len({circle.get("fill") for circle in parts(picture, "circle")}) == 3
+    assert len(parts(picture, "circle")) == 5 + 1 and len(parts(picture, "path", **{"class": "lost"})) == 1 + 1
+    assert len({circle.get("style") for circle in parts(picture, "circle")}) == 4, "one in the legend"
     assert len(parts(picture, "path", **{"class": "trace"})) == 3
     assert [row[:2] for row in picture.tables[0][2]] == [["worker:0", 2], ["worker:1", 2], ["worker:2", 2]]
 
 
 def test_what_is_too_much_to_see_is_thinned_but_not_what_was_dropped():
     picture = staleness(log_of(np.arange(5000) % 40, workers=40, dropped=set(range(0, 5000, 100))))
-    assert 400 < len(parts(picture, "circle")) <= 900 and len(parts(picture, "path", **{"class": "lost"})) == 50
+    assert 400 < len(parts(picture, "circle")) <= 900 and len(parts(picture, "path", **{"class": "lost"})) == 50 + 1
     assert parts(picture, "path", **{"class": "trace"}) == []
+
+
+def words(picture):
+    return [text.text for text in parts(picture, "text")]
+
+
+def test_a_legend_says_whose_colour_is_whose_and_how_what_was_dropped_is_marked():
+    named = words(staleness(log_of([0, 1, 2, 1, 0, 1], workers=3, dropped={2})))
+    assert {"applied", "dropped", "worker:0", "worker:1", "worker:2"} <= set(named)
+    assert "dropped" not in words(staleness(log_of([0, 1])))
+    many = words(staleness(log_of([1] * 80, workers=40)))
+    assert sum(word.startswith("worker:") for word in many) == 9 and "and 31 more workers" in many
 
 
 def test_numbers_on_axes_are_whole():

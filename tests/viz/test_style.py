@@ -72,6 +72,19 @@ def test_a_page_for_a_projector_fits_beside_the_file_browser_with_text_of_14_pix
     assert smallest * BESIDE_THE_FILES / units > 18
 
 
+@pytest.mark.parametrize("name, width, most", [("default", 828, 1035), ("projector", 931, 1489)])
+def test_a_picture_takes_the_width_of_its_page_up_to_a_limit_and_a_file_has_its_own(name, width, most):
+    viz.style(name)
+    picture = draw()
+    style = re.search(r'<svg[^>]* style="([^"]*)"', picture.html)[1]
+    assert style.startswith("width:100%;max-width:") and float(re.search(r"max-width:([\d.]+)px", style)[1]) == (
+        pytest.approx(most, abs=1)
+    )
+    assert "width:100%;max-width" not in picture.svg and float(re.search(r' width="([\d.]+)"', picture.svg)[1]) == (
+        pytest.approx(width, abs=1)
+    )
+
+
 def test_a_page_for_one_reader_is_as_wide_as_the_output_beside_the_file_browser():
     assert DEFAULT.width * DEFAULT.scale == BESIDE_THE_FILES
 

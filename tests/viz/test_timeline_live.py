@@ -53,10 +53,22 @@ def test_the_bars_are_those_of_the_trace():
 def test_parts_and_faults_are_bars_of_other_kinds():
     part = event("a", ZERO, 40, 50)._replace(part=(1, 2))
     fault = event("stopped", ZERO, 0, 30)._replace(thread="chaos")
-    bands = Bands(STEP._replace(details=[part, fault]), 880)
+    wired = event("w", ZERO, 0, 10)._replace(op="sent", thread="wire", source=PS)
+    bands = Bands(STEP._replace(details=[part, fault, wired]), 880)
     found = rows_of(data(bands, lambda e: look(e.device), lambda t: look(t.source), 0, None)["bars"])
     kinds = {(bar["start"], bar["end"]): bar["kind"] for bar in found if bar["kind"]}
-    assert kinds == {(40, 50): 1, (0, 30): 2} and len(found) == len(STEP.events) + 2
+    assert kinds == {(0, 10): 3, (40, 50): 1, (0, 30): 2} and len(found) == len(STEP.events) + 3
+
+
+def test_idle_rows_are_folded_and_have_rows_of_their_own_when_open():
+    busy, first, second = (event(name, PS, *span) for name, *span in (("a", 0, 1000), ("b", 0, 2), ("c", 5, 6)))
+    threads = [busy, first._replace(thread="client"), second._replace(thread="copy")]
+    bands = Bands(trace.Trace(threads, [], 1000.0), 880)
+    found = data(bands, lambda e: look(e.device), lambda t: look(t.source), 0, None)
+    assert found["folds"] == [{"row": 1, "rows": [2, 3]}]
+    assert [row["label"] for row in found["rows"]] == ["thread", "client, copy", "client", "copy"]
+    assert found["rows"][1]["y"] == found["rows"][2]["y"] < found["rows"][3]["y"]
+    assert [(bar["start"], bar["row"]) for bar in rows_of(found["bars"])] == [(0, 0), (0, 2), (5, 3)]
 
 
 def test_a_bar_knows_the_line_that_made_its_op():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dtflab.base.events import Happened
 from dtflab.base.grouping import grouped
+from dtflab.base.text_table import plural
 from dtflab.cluster.chaos_options import short
 from dtflab.cluster.replay import Difference, Ran, Run, plain_message
 from dtflab.graph.device_spec import task_name
@@ -82,7 +83,7 @@ def _rows(run: Run) -> Iterator[Row]:
 def sentences(run: Run) -> dict[float, str]:
     """A sentence for each moment of a run at which something happens."""
     phrases = grouped(sorted(_phrases(run), key=lambda pair: pair[0]))
-    end = f"the run ends with {error_text(run.error)}" if run.error else "the run ends"
+    end = f"The run ends with {error_text(run.error)}" if run.error else "The run ends"
     phrases.setdefault(run.end, []).append(end)
     return {at: _joined(found) for at, found in phrases.items()}
 
@@ -110,7 +111,7 @@ def _phrases(run: Run) -> Iterator[tuple[float, str]]:
     for event in run.queues:
         what = {"put": "has", "take": "has", "wait": f"makes {event.op} wait, with"}.get(event.what)
         if what:
-            yield event.at, f"queue {event.queue} {what} {event.level:,} elements"
+            yield event.at, f"queue {event.queue} {what} {plural(event.level, 'element')}"
 
 
 def _of_message(message: Happened) -> Iterator[tuple[float, str]]:
@@ -165,7 +166,8 @@ def _moments(kernel: Ran) -> tuple[float, float, float]:
     return kernel.ready, kernel.started, kernel.ended
 
 
-def last_event(run: Run) -> float:
-    """When the last kernel ended or message arrived; a run may go on for long after that, waiting."""
+def busy_until(run: Run) -> float:
+    """The end of a run; of one that waits for long after its last kernel and message, the end of these."""
     kernels = (one.ended for one in run.kernels if math.isfinite(one.ended))
-    return max([0.0, *kernels, *(message.ended for message in run.messages)])
+    last = max([0.0, *kernels, *(message.ended for message in run.messages)])
+    return last if 0 < 2 * last < run.end else run.end

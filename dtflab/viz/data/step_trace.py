@@ -37,7 +37,8 @@ _CHAOS = "chaos"  # the row of faults
 class Event(NamedTuple):
     """A kernel that ran, or the part of one: `part` is then, say, (2, 3), the second of three.
 
-    `bytes` is the size of all its outputs, `outputs` that of each, by its number.
+    `bytes` is the size of all its outputs, `outputs` that of each, by its number. A tensor on its way to `device` has a
+    `source`, the device that sends it.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Event(NamedTuple):
     bytes: int
     part: tuple[int, int] | None = None
     outputs: Mapping[int, int] = MappingProxyType({})
+    source: str = ""
 
     @property
     def duration(self) -> float:
@@ -58,6 +60,11 @@ class Event(NamedTuple):
     def added(self) -> bool:
         """True for an op that is not one of the graph's own ops but sends, receives or fetches what these made."""
         return self.op in _ADDED_OPS
+
+    @property
+    def is_sent(self) -> bool:
+        """True for a tensor on its way to the device: nothing runs there."""
+        return self.op == MOVED["wire"]
 
     @property
     def is_fault(self) -> bool:
@@ -139,6 +146,8 @@ def read(step: Any, most: int | None = None) -> Trace:
             details.append(_event(node, device, zero))
         else:
             events.append(_event(node, device, zero))
+    source = {(t.device, t.tensor): t.source for t in transfers}
+    details = [e._replace(source=source.get((e.device, e.name), "")) if e.is_sent else e for e in details]
     total = max([*(e.end for e in (*events, *details)), *(t.end for t in transfers)])
     if total <= 0:
         raise ValueError("There is nothing to draw: all times of the trace are equal. Trace a longer step.")

@@ -189,9 +189,11 @@ class _Graph:
         here = [other for other in self._in_line if _same(other, fact)]
         steps = {other.step for other in here}
         able = [
-            (program, use) for program in self._programs for use in program.uses
+            (program, use)
+            for program in self._programs
+            for use in program.uses
             if _helps(use, fact) and (not fact.private or steps & set(program.steps))
-        ]  # fmt: skip
+        ]
         others = [pair for pair in able if not steps & set(pair[0].steps)]
         for program, use in [pair for pair in others if pair[1].has_run] or others or able:
             waiting = {_op_key(other) for other in here}

@@ -3,6 +3,6 @@
 Pages: `picture` (a drawing, its sentence and its table), `svg` (markup that nothing can break), `palette` (the colour,
 letter and label of a device), `style` (for one reader or a projector), `marks` (badges, headings, legends), `units`
 (numbers with units), `names` (op names in few letters), `tables` (pages of tables), `figures` (what matplotlib draws),
-`front_end` (the module that brings pictures to life), `columns` (its data in a short form), `ticker` (what changes
-while a cell runs).
+`png` (a picture as pixels), `front_end` (the module that brings pictures to life), `columns` (its data in short),
+`ticker` (what changes while a cell runs).
 """

@@ -22,7 +22,7 @@ def badge(look: Look, x: float, y: float, height: float = BADGE_HEIGHT, width: f
     width = badge_width(look) if width is None else width
     path = f"M{number(x + 4)} {number(y)}h{number(width - 4)}v{number(height)}h{number(4 - width)}"
     path += f"q-4 0-4-4v{number(8 - height)}q0-4 4-4z"
-    shape = tag("path", d=path, fill=look.colour.fill)
+    shape = tag("path", d=path, fill=look.colour.fill, stroke=look.colour.rim)
     if look.hatched:
         lines = hatch_path(x, y, width, height, 5)
         shape = join([shape, tag("path", d=lines, class_="hatch", stroke=look.colour.ink, stroke_opacity=0.25)])

@@ -1,10 +1,10 @@
 """The look of a device: one colour, one letter and one label, the same in every picture.
 
-Colours are Okabe and Ito's, told apart by nearly all eyes, and two darker ones. Those of `ps` and `worker` follow from
-the name, those of other jobs are the first that are left; within a picture, which says `together` what it shows, no two
-tasks have the same as long as there are colours. A task that is alone has a colour for each device. Colour never stands
-alone: there is the letter, the label, and hatching for devices that are not a CPU. Theme: pictures use Jupyter's own
-CSS variables and look right without them.
+Colours are Okabe and Ito's, told apart by nearly all eyes, and two darker ones, or those of another `palette`. Those
+of `ps` and `worker` follow from the name, those of other jobs are the first that are left; within a picture, which says
+`together` what it shows, no two tasks have the same as long as there are colours. A task that is alone has a colour for
+each device. Colour never stands alone: there is the letter, the label, and hatching for devices that are not a CPU.
+Theme: pictures use Jupyter's own CSS variables and look right without them.
 """
 
 from __future__ import annotations
@@ -16,26 +16,49 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
 
+from dtflab.base.suggestions import did_you_mean
 from dtflab.graph.device_spec import DeviceName, label, parse
 
-
-class Colour(NamedTuple):
-    """Okabe-Ito's colour for areas, one for lines (3:1 or more on light and dark pages), one for text upon it."""
-
-    fill: str
-    line: str
-    ink: str
+PALETTES = ("okabe-ito", "muted")
+_palette = PALETTES[0]
 
 
-BLUE = Colour("#0072B2", "#0072B2", "#fff")
-VERMILLION = Colour("#D55E00", "#D55E00", "#111")
-GREEN = Colour("#009E73", "#009E73", "#111")
-PURPLE = Colour("#CC79A7", "#B9628F", "#111")
-ORANGE = Colour("#E69F00", "#B87F00", "#111")
-SKY = Colour("#56B4E9", "#2E8BC0", "#111")
-YELLOW = Colour("#F0E442", "#8F8600", "#111")
-WINE = Colour("#882255", "#B43E7A", "#fff")
-BROWN = Colour("#7A4A12", "#9A6224", "#fff")
+class Colour:
+    """A colour of the palette that is set: for areas, for lines (3:1 or more on any page), for text upon its areas.
+
+    Named as in Okabe and Ito's palette; a colour without a second form is the same in all palettes.
+    """
+
+    def __init__(self, fill: str, line: str, ink: str, muted: tuple[str, str, str] | None = None) -> None:
+        self._forms = {"okabe-ito": (fill, line, ink), "muted": muted or (fill, line, ink)}
+
+    @property
+    def fill(self) -> str:
+        return self._forms[_palette][0]
+
+    @property
+    def line(self) -> str:
+        return self._forms[_palette][1]
+
+    @property
+    def ink(self) -> str:
+        return self._forms[_palette][2]
+
+    @property
+    def rim(self) -> str | None:
+        """The outline of an area, where the fill alone may be too pale for the page."""
+        return self.line if self.line != self.fill else None
+
+
+BLUE = Colour("#0072B2", "#0072B2", "#fff", muted=("#332288", "#6C57D5", "#fff"))
+VERMILLION = Colour("#D55E00", "#D55E00", "#111", muted=("#CC6677", "#CC6677", "#111"))
+GREEN = Colour("#009E73", "#009E73", "#111", muted=("#117733", "#127E36", "#fff"))
+PURPLE = Colour("#CC79A7", "#B9628F", "#111", muted=("#AA4499", "#AA4499", "#fff"))
+ORANGE = Colour("#E69F00", "#B87F00", "#111", muted=("#999933", "#919130", "#111"))
+SKY = Colour("#56B4E9", "#2E8BC0", "#111", muted=("#88CCEE", "#1E94CF", "#111"))
+YELLOW = Colour("#F0E442", "#8F8600", "#111", muted=("#DDCC77", "#9E8A27", "#111"))
+WINE = Colour("#882255", "#B43E7A", "#fff", muted=("#882255", "#C13079", "#fff"))
+BROWN = Colour("#7A4A12", "#9A6224", "#fff", muted=("#44AA99", "#3E9B8C", "#111"))
 GREY = Colour("#8C959F", "#7D8590", "#111")
 
 OKABE_ITO = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW)
@@ -51,6 +74,23 @@ _LEFT = (BLUE, SKY, YELLOW, WINE, BROWN, ORANGE, PURPLE, GREEN, VERMILLION)  # t
 _SINGLE = "localhost"  # a session without a cluster: here devices, not tasks, have colours
 _Task = tuple[str, int]
 _Who = TypeVar("_Who", bound=Hashable)
+
+
+def palette(name: str) -> None:
+    """Draw all pictures from now on in a palette: "okabe-ito", or "muted", Paul Tol's; both for all eyes.
+
+    ValueError for another name.
+    """
+    global _palette
+    if name not in PALETTES:
+        known = ", ".join(map(repr, PALETTES))
+        raise ValueError(f"There is no palette {name!r}.{did_you_mean(name, PALETTES)} There are {known}.")
+    _palette = name
+
+
+def current_palette() -> str:
+    """The name of the palette that is set."""
+    return _palette
 
 
 class Look(NamedTuple):

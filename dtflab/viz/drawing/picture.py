@@ -16,7 +16,7 @@ from typing import Any
 
 from dtflab.files.atomic import replacing
 from dtflab.files.paths import local
-from dtflab.viz.drawing import front_end
+from dtflab.viz.drawing import front_end, png
 from dtflab.viz.drawing.style import MARGIN, Style, current, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
 
@@ -100,18 +100,24 @@ class Picture:
         return tag("div", *parts, class_=f"dtf-picture{self._how.class_}")
 
     def save(self, path: str | Path) -> None:
-        """Write `.svg` or `.html`, as the name says; a file that is there is replaced once the new one is complete."""
-        forms = {".svg": lambda: self.svg, ".html": lambda: _PAGE.format(self.html)}
+        """Write `.svg`, `.png` or `.html`, as the name says; a file that is there is replaced once it is complete."""
+        forms = {
+            ".svg": lambda: self.svg.encode(),
+            ".png": lambda: png.of_svg(self.svg),
+            ".html": lambda: _PAGE.format(self.html).encode(),
+        }
         form = forms.get(Path(path).suffix.lower())
         if form is None:
-            raise ValueError(f"A picture is saved as .svg or .html, not {Path(path).name!r}.")
+            raise ValueError(f"A picture is saved as .svg, .png or .html, not {Path(path).name!r}.")
+        content = form()
         with replacing(local(path)) as file:
-            file.write(form().encode())
+            file.write(content)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         if self._live is not None:
             front_end.begin()
-        return {"text/plain": self.text, "text/html": self.html}
+        pixels = {"image/png": base64.b64encode(png.of_svg(self.svg)).decode()} if png.is_shown() else {}
+        return {"text/plain": self.text, "text/html": self.html, **pixels}
 
     def __repr__(self) -> str:
         return self.text
@@ -119,6 +125,8 @@ class Picture:
     def _svg(self, alone: bool) -> Markup:
         how = self._how
         width, height = self._size[0] + 2 * MARGIN, self._size[1] + 2 * MARGIN
+        least, most = (number(share * width * how.scale) for share in (how.least, how.most))
+        fits = "max-width:100%" if alone else f"width:100%;max-width:{most}px"
         own = f"k{zlib.crc32(self._style.encode()):x}"  # rules of one kind of picture are not those of another
         mine = (self._style + how.rules).replace(".dtf ", f".dtf.{own} ")
         style = how.css(rules("every picture") + rules("alone") * alone + mine, "dtf")
@@ -133,7 +141,7 @@ class Picture:
             aria_label=self.sentence,
             width=width * how.scale,
             height=height * how.scale,
-            style=f"max-width:100%;min-width:{number(how.least * width * how.scale)}px;height:auto",
+            style=f"{fits};min-width:{least}px;height:auto",
             viewBox=f"0 0 {width:g} {height:g}",
         )
 

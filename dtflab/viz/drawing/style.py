@@ -20,12 +20,14 @@ _STROKE = re.compile(r'(?P<head>stroke-width(?::|="))(?P<width>[\d.]+)')
 class Style(NamedTuple):
     """A way to draw: pixels per unit, the width of a page and the thinnest line in units, rules of its own.
 
-    In a page that is too narrow a picture shrinks, down to `least` of its size; then it is scrolled.
+    In a page that is too narrow a picture shrinks, down to `least` of its size; then it is scrolled. In a wider page it
+    grows, up to `most` of its size.
     """
 
     name: str
     scale: float
     least: float
+    most: float
     width: float
     line: float
     rules: str
@@ -54,13 +56,14 @@ _16_POINTS = 16 * 96 / 72  # pixels
 _PROJECTOR = _16_POINTS / 11
 # In a window of 1280 pixels JupyterLab shows 828 of them next to its file browser, 1086 without it. A projector's page
 # lies between: next to the file browser its smallest text has still 18 pixels, on a narrow page never less than 14.
-DEFAULT = Style("default", 1.0, 0.94, 828.0, 0.0, "")
+DEFAULT = Style("default", 1.0, 0.94, 1.25, 828.0, 0.0, "")
 PROJECTOR = Style(
-    "projector", _PROJECTOR, 14 / 11 / _PROJECTOR, 480.0, 3 / _PROJECTOR,
+    "projector", _PROJECTOR, 14 / 11 / _PROJECTOR, 1.6, 480.0, 3 / _PROJECTOR,
     f".dtf,.dtf.alone{{--soft:var(--fg);--edge:var(--fg);stroke-width:{3 / _PROJECTOR:.4g}}}"
     ".dtf .grid{stroke-opacity:.45}",
 )  # fmt: skip
 _STYLES = {each.name: each for each in (DEFAULT, PROJECTOR)}
+NAMES = tuple(_STYLES)
 _current = DEFAULT
 
 

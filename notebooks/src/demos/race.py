@@ -125,19 +125,6 @@ def race(workers, spares, stragglers, network):
 # %% [markdown]
 # ## Move a slider
 #
-# <details><summary><b>What to say</b> (for the teacher)</summary>
-#
-# - **Async** makes by far the most steps, but each rests on old weights. The more workers, the smaller its rate must
-#   be: here it is 0.15 divided by their number.
-# - **Sync** makes few, good steps. Each lasts as long as its slowest worker.
-# - **The network** matters when it is very slow: at 1 Mb/s async makes about half of its steps, sync two or three
-#   quarters, and all end with a larger loss.
-# - **Spares** cut off the stragglers. As the sliders begin, with 8 workers and `stragglers` at 1.0, sync with two to
-#   spare makes more steps than plain sync, and ends with a loss that is a third lower. With `stragglers` at 0 spares
-#   gain nothing: they only throw gradients away.
-#
-# </details>
-#
 # The code of the sliders is folded away: a click on the three dots shows it.
 #
 # *Ask the room first: which line will be lowest at the end? What makes waiting expensive? When do spare workers pay?*
@@ -158,3 +145,17 @@ explore(
         ["1Mb/s", "10Mb/s", "100Mb/s"], "100Mb/s", "Does everybody wait for the wire?"
     ),
 )  # fmt: skip
+
+# %% [markdown]
+# <details><summary><b>What to say</b> (for the teacher)</summary>
+#
+# - **Async** makes by far the most steps, but each rests on old weights. The more workers, the smaller its rate must
+#   be: here it is 0.15 divided by their number.
+# - **Sync** makes few, good steps. Each lasts as long as its slowest worker.
+# - **The network** matters when it is very slow: at 1 Mb/s async makes about half of its steps, sync two or three
+#   quarters, and all end with a larger loss.
+# - **Spares** cut off the stragglers. As the sliders begin, with 8 workers and `stragglers` at 1.0, sync with two to
+#   spare makes more steps than plain sync, and ends with a loss that is a third lower. With `stragglers` at 0 spares
+#   gain nothing: they only throw gradients away.
+#
+# </details>

@@ -54,33 +54,19 @@ def what_if(network, workers, gpu):
     return tf.viz.what_if(steps, devices=2, links=1, title="")
 
 
-# %% [markdown]
-# ## The whole picture, for later
-#
-# All places of two sliders at once: examples per second against the number of workers. It is folded away until the room
-# has moved the sliders below: a click on the three dots shows it. A line that goes flat is a network that is full: one
-# more worker waits for it, too. Only the line of 100 Gb/s goes on rising.
-
-# %% jupyter={"outputs_hidden": true}
+# %%
 networks = ("1Gb/s", "10Gb/s", "100Gb/s")
-counts = [1, 2, 4, 8, 16, 32]
-sweeps = {each: step.sweep(workers=counts, network=each) for each in networks}
-tf.viz.sweep(sweeps, "throughput")
+
+
+def whole_picture():
+    """All places of two sliders: examples per second against the number of workers."""
+    counts = [1, 2, 4, 8, 16, 32]
+    sweeps = {each: step.sweep(workers=counts, network=each) for each in networks}
+    return tf.viz.sweep(sweeps, "throughput")
+
 
 # %% [markdown]
 # ## Move a slider
-#
-# <details><summary><b>What to say</b> (for the teacher)</summary>
-#
-# - With one worker on 10 Gb/s, the GPU computes a third of the time. The rest is the wire, and the server that adds the
-#   gradients to the variables.
-# - 32 workers are some 3 times as fast as one: the variables cross the servers' wire 32 times a step.
-# - The second server has nothing to do: one matrix is 99% of all bytes, and it lies on the first. Lesson 05 cuts such a
-#   matrix over both.
-# - A faster GPU alone hardly helps: an H100 instead of the K40, 14%. A network of 100 Gb/s makes the step 2.4 times as
-#   fast.
-#
-# </details>
 #
 # The code of the sliders is folded away: a click on the three dots shows it.
 #
@@ -101,3 +87,18 @@ explore(
         "A faster GPU waits more: look at “idle”.",
     ),
 )  # fmt: skip
+
+# %% [markdown]
+# <details><summary><b>What to say</b> (for the teacher)</summary>
+#
+# - With one worker on 10 Gb/s, the GPU computes a third of the time. The rest is the wire, and the server that adds the
+#   gradients to the variables.
+# - 32 workers are some 3 times as fast as one: the variables cross the servers' wire 32 times a step.
+# - The second server has nothing to do: one matrix is 99% of all bytes, and it lies on the first. Lesson 05 cuts such a
+#   matrix over both.
+# - A faster GPU alone hardly helps: an H100 instead of the K40, 14%. A network of 100 Gb/s makes the step 2.4 times as
+#   fast.
+# - Then write `whole_picture()` into a new cell and run it: all places of two sliders at once. A line that goes flat is
+#   a network that is full: one more worker waits for it, too. Only the line of 100 Gb/s goes on rising.
+#
+# </details>

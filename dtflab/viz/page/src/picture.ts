@@ -17,7 +17,7 @@ export class Picture {
   readonly bar = element("div", "dtf-bar");
   readonly card = element("div", "dtf-card");
   readonly said = element("div", "dtf-said"); // read aloud when it changes
-  private readonly still = { unit: 0, width: 0 }; // pixels of a unit, units of its page
+  private readonly still = { unit: 0, width: 0, height: 0 }; // pixels of a unit, units of its page
   private readonly keys = new Map<string, () => void>();
 
   constructor(readonly root: HTMLElement, readonly from: { kernel?: string; picture?: string }) {
@@ -40,13 +40,17 @@ export class Picture {
   }
 
   // Take the width of the output, up to 1,900 pixels: the card and what has the class `wide` grow, what has the class
-  // `right` moves. Returns how many units the drawing is wider than its still.
-  widen(): number {
+  // `right` moves. Returns how many units the drawing is wider than its still; it is `taller` by some, too.
+  widen(taller = 0): number {
     const svg = this.svg, box = svg.viewBox.baseVal;
     const unit = (this.still.unit ||= parseFloat(svg.getAttribute("width")!) / box.width);
     const extra = Math.max(0, Math.min(this.drawing.clientWidth, 1900) / unit - (this.still.width ||= box.width));
-    svg.setAttribute("viewBox", `0 0 ${this.still.width + extra} ${box.height}`);
+    const height = (this.still.height ||= box.height) + taller;
+    svg.setAttribute("viewBox", `0 0 ${this.still.width + extra} ${height}`);
     svg.setAttribute("width", String((this.still.width + extra) * unit));
+    svg.setAttribute("height", String(height * unit));
+    svg.style.maxWidth = `${(this.still.width + extra) * unit}px`; // it grows by units, not in scale
+    svg.querySelector("rect.card")?.setAttribute("height", String(height));
     for (const rect of svg.querySelectorAll<SVGRectElement>("rect.card, rect.wide")) {
       rect.dataset.width ??= rect.getAttribute("width")!;
       rect.setAttribute("width", String(parseFloat(rect.dataset.width) + extra));

@@ -24,7 +24,7 @@ export class Player {
       { label: "▶", key: "arrowright", says: `The next ${noun}`, run: () => this.go(Math.floor(this.at) + 1) },
       { label: "▶▶", key: "end", says: "To the end", run: () => this.go(record.count) },
     );
-    if (record.plays && !isCalm()) picture.command({ label: "Play", key: " ", says: "Play, or stop", run: () => this.play(picture) });
+    if (record.plays && !isCalm()) picture.command({ label: "Play", key: "p", says: "Play, or stop", run: () => this.play(picture) });
     Object.assign(slider, { type: "range", min: "0", max: String(record.count), step: record.plays ? "0.05" : "1" });
     slider.setAttribute("aria-label", `Which ${noun}`);
     slider.addEventListener("input", () => this.go(Number(slider.value)));

@@ -39,6 +39,7 @@ class Live {
   private readonly incoming: number[][];
   private readonly own: number; // pixels of a unit
   private readonly least: number; // the share of its size to which it may shrink
+  private readonly most: number; // and grow
   private at: Block | null = null; // the one that Tab goes to
   private locked = false;
   private clock = 0;
@@ -54,6 +55,7 @@ class Live {
     edges.target.forEach((op, i) => this.incoming[op]!.push(i));
     this.own = Number(picture.svg.getAttribute("width")) / picture.svg.viewBox.baseVal.width;
     this.least = parseFloat(picture.svg.style.minWidth) / Number(picture.svg.getAttribute("width"));
+    this.most = parseFloat(picture.svg.style.maxWidth) / Number(picture.svg.getAttribute("width"));
     this.graph.append(this.frames, this.lines, this.lit, this.boxes);
     picture.svg.querySelector(".still")?.replaceWith(this.graph);
     picture.svg.setAttribute("role", "group"); // an image has no buttons
@@ -320,6 +322,7 @@ class Live {
     picture.svg.setAttribute("viewBox", `0 0 ${whole} ${tall}`);
     set(picture.svg, { width: whole * this.own, height: tall * this.own });
     picture.svg.style.minWidth = `${whole * this.own * this.least}px`;
+    picture.svg.style.maxWidth = `${whole * this.own * this.most}px`;
     set(picture.svg.querySelector(".card")!, { width: whole, height: tall });
     set(this.graph, { transform: `translate(${(whole - 2 * MARGIN - width) / 2} ${data.top})` });
     const hadFocus = this.graph.contains(document.activeElement);

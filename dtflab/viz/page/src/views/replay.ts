@@ -19,6 +19,7 @@ interface Row {
   bytes: number[];
   level: number[];
   capacity: number[];
+  dead: [from: number, to: number][]; // moments between which its task was killed
 }
 
 interface Replay {
@@ -157,7 +158,7 @@ class Live {
     this.at = Math.max(0, Math.min(to, moments.length - 1));
     const [from, until] = this.x.domain() as [number, number], wide = until - from;
     if (this.now < from || this.now > until) {
-      const start = Math.max(0, this.now - wide / 2);
+      const start = Math.max(0, Math.min(this.now - wide / 2, moments.at(-1)! - wide));
       this.x.domain([start, start + wide]);
     }
     this.draw();
@@ -225,7 +226,12 @@ class Live {
       if (row.kind !== "queue") return [time(from), time(row.to[i]!)];
       return row.level[i] ? [time(from), time(row.from[i + 1] ?? -1)] : [Infinity, Infinity];
     });
-    const made = [path(this.boxes(spans, y + 2, plot.bar, last), row.kind, row.look.fill)];
+    const most = Math.max(...(row.level ?? []), 1);
+    const heights = row.kind === "queue" ? [...new Set(row.level)].filter(Boolean) : [most];
+    const made = heights.map((level) => {
+      const own = row.kind === "queue" ? spans.filter((_, i) => row.level[i] === level) : spans, height = plot.bar * (level / most);
+      return path(this.boxes(own, y + 2 + plot.bar - height, height, last), row.kind, row.look.fill);
+    });
     if (row.kind === "device") {
       const waits = row.ready.map((ready, i): [number, number] => [time(ready), time(row.from[i]!)]).filter(([a, b]) => b > a);
       made.push(path(this.boxes(waits, y + 4 + plot.bar, WAIT, last), "", row.look.line));
@@ -268,6 +274,7 @@ class Live {
       const seen = row.from.filter((from) => from <= at).length, of = row.capacity[0] ? ` of ${row.capacity[0]}` : "";
       return `${seen ? row.level[seen - 1] : 0}${of} elements`;
     }
+    if (row.dead?.some(([from, to]) => from <= at && (to < 0 || at < to))) return "killed";
     const goes = row.from.flatMap((from, i) => (from >= 0 && from <= at && (row.to[i]! < 0 || row.to[i]! > at) ? [i] : []));
     if (row.kind === "link") return goes.map((i) => `${name(i)} (${bytes(row.bytes[i]!)})`).join(", ");
     const runs = goes.map((i) => {

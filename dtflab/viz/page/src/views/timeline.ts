@@ -12,7 +12,8 @@ import { element, type Picture } from "../picture";
 interface Timeline {
   total: number;
   plot: { x: number; y: number; left: number; right: number; height: number }; // in units of the drawing
-  rows: { y: number; height: number; device: string; below: boolean }[]; // below: with room for names below the bars
+  rows: Row[];
+  folds: { row: number; rows: number[] }[]; // a row in which others are folded
   looks: { fill: string; line: string; ink: string; label: string }[];
   texts: string[];
   bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "kind" | "part" | "line" | "bytes", number[]>;
@@ -21,8 +22,18 @@ interface Timeline {
   critical: number[]; // bars of the critical path, in their order
 }
 
+interface Row {
+  y: number;
+  height: number;
+  band: number; // the number of its device's band in the still
+  device: string;
+  below: boolean; // with room for names below the bars
+  label: string;
+  idle: string | null;
+}
+
 // Kinds of bars; the legend of the still shows how each looks.
-const PART = 1, FAULT = 2;
+const PART = 1, FAULT = 2, SENT = 3;
 
 type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
 const MOST_ZOOM = 1e5;
@@ -39,12 +50,19 @@ class Live {
   private transform: ZoomTransform = zoomIdentity;
   private chosen: Hit | null = null;
   private hovered: Hit | null = null;
-  private found = new Set<number>(); // bars that the search found
+  private found: Record<"bars" | "waits", Set<number>> = { bars: new Set(), waits: new Set() }; // by the search
   private range: [number, number] | null = null; // microseconds
   private shows = { critical: false };
+  private readonly opened = new Set<number>(); // folds
+  private rows: Row[]; // where they are now; a row that is folded has no height
+  private taller = 0; // units that open folds take
+  private readonly home: number[]; // the row of each bar when all is open
 
   constructor(private readonly picture: Picture, private readonly data: Timeline) {
-    this.byRow = { bars: this.sorted("bars"), waits: this.sorted("waits"), gaps: this.sorted("gaps") };
+    this.rows = data.rows;
+    this.home = data.bars.row;
+    this.byRow = { bars: [], waits: this.sorted("waits"), gaps: this.sorted("gaps") };
+    this.arrange();
     picture.svg.querySelector(".still")?.remove();
     picture.drawing.append(this.canvas);
     this.canvas.setAttribute("aria-hidden", "true"); // the still's sentence and the table say it
@@ -60,6 +78,81 @@ class Live {
     return rows;
   }
 
+  // ---- rows that fold ----
+
+  // Put rows, bars and the still's bands where they are with the folds that are open.
+  private arrange(): void {
+    const { data } = this;
+    const shift = Array(Math.max(...data.rows.map((row) => row.band)) + 2).fill(0) as number[];
+    data.folds.forEach((fold, i) => {
+      if (this.opened.has(i)) shift[data.rows[fold.row]!.band + 1]! += this.heightOf(fold) - data.rows[fold.row]!.height;
+    });
+    for (let i = 1; i < shift.length; i++) shift[i]! += shift[i - 1]!;
+    this.taller = shift.at(-1)!;
+    this.rows = data.rows.map((row) => ({ ...row, y: row.y + shift[row.band]! }));
+    const shown = this.rows.map((_, i) => i);
+    data.folds.forEach((fold, i) => {
+      for (const hidden of this.opened.has(i) ? [fold.row] : fold.rows) this.rows[hidden]!.height = 0;
+      if (!this.opened.has(i)) for (const row of fold.rows) shown[row] = fold.row;
+    });
+    data.bars.row = this.home.map((row) => shown[row]!);
+    this.byRow.bars = this.sorted("bars");
+    this.moveStill(shift);
+  }
+
+  private heightOf(fold: Timeline["folds"][0]): number {
+    const last = this.data.rows[fold.rows.at(-1)!]!;
+    return last.y + last.height + (last.below ? 14 : 0) - this.data.rows[fold.row]!.y;
+  }
+
+  private moveStill(shift: number[]): void {
+    const marks = [...this.picture.svg.querySelectorAll<SVGGElement>(".fold")];
+    this.picture.svg.querySelectorAll<SVGGElement>(".of-device").forEach((device, band) => {
+      device.setAttribute("transform", `translate(0 ${shift[band]})`);
+      const ground = device.querySelector<SVGRectElement>("rect.band")!;
+      ground.dataset.height ??= ground.getAttribute("height")!;
+      ground.setAttribute("height", String(parseFloat(ground.dataset.height) + shift[band + 1]! - shift[band]!));
+    });
+    this.data.folds.forEach(({ row, rows }, i) => {
+      const mark = marks[i]!, isOpen = this.opened.has(i), folded = this.data.rows[row]!;
+      mark.style.display = isOpen ? "none" : "";
+      mark.style.cursor = "pointer";
+      mark.querySelector("text")!.textContent = `▸ ${folded.label}`;
+      mark.onclick = () => this.fold(i);
+      while (mark.nextElementSibling?.classList.contains("unfolded")) mark.nextElementSibling.remove();
+      const inner = rows.map((number) => this.data.rows[number]!);
+      for (const each of isOpen ? inner.toReversed() : []) {
+        const copy = mark.cloneNode(true) as SVGGElement;
+        copy.setAttribute("class", "unfolded");
+        copy.style.display = "";
+        copy.onclick = () => this.fold(i);
+        const down = each.y + each.height / 2 - folded.y - folded.height / 2;
+        [...copy.querySelectorAll("text")].forEach((text, k) => {
+          text.textContent = [each === inner[0] ? `▾ ${each.label}` : each.label, each.idle][k] ?? "";
+          text.setAttribute("y", String(parseFloat(text.getAttribute("y")!) + down));
+        });
+        mark.after(copy);
+      }
+    });
+  }
+
+  private fold(number: number): void {
+    if (!this.opened.delete(number)) this.opened.add(number);
+    this.arrange();
+    this.draw();
+  }
+
+  // Open all folds, or close them if they are open.
+  private foldAll(): void {
+    const { folds } = this.data;
+    const isOpen = this.opened.size === folds.length;
+    this.opened.clear();
+    if (!isOpen) folds.forEach((_, i) => this.opened.add(i));
+    this.arrange();
+    this.picture.say(isOpen ? "Rows that are idle are folded." : "Rows that are idle are open.");
+    this.draw();
+  }
+
   // ---- what a person does ----
 
   private controls(): void {
@@ -69,6 +162,7 @@ class Live {
       { label: "+", key: "w", says: "Zoom in", run: () => this.scale(1.5) },
       { label: "−", key: "s", says: "Zoom out", run: () => this.scale(1 / 1.5) },
       { label: "Critical path", key: "c", says: "Mark the ops that made the step this long", run: () => this.toggle("critical") },
+      ...(this.data.folds.length ? [{ label: "Idle rows", key: "i", says: "Open or fold the rows that are idle", run: () => this.foldAll() }] : []),
       { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.exported() },
     );
     picture.on("a arrowleft", () => this.pan(1));
@@ -131,7 +225,7 @@ class Live {
 
   private clear(): void {
     this.chosen = this.range = null;
-    this.found.clear();
+    this.found = { bars: new Set(), waits: new Set() };
     this.search.value = "";
     this.picture.hide();
     delete this.picture.card.dataset.locked;
@@ -145,21 +239,27 @@ class Live {
     const has = texts.map((each) => each.toLowerCase().includes(wanted));
     const onDevice = rows.map((row) => row.device.toLowerCase().includes(wanted));
     const like = looks.map((look) => look.label.toLowerCase().includes(wanted));
-    this.found = new Set(!wanted ? [] : bars.name.flatMap((name, i) =>
-      has[name] || has[bars.op[i]!] || onDevice[bars.row[i]!] || like[bars.look[i]!] ? [i] : []));
-    const sent = !wanted ? 0 : waits.tensor.filter((tensor) => has[tensor]).length;
-    this.picture.say(!wanted ? "" : `${this.found.size} bars and ${sent} tensors; Enter goes to the next one.`);
+    const numbers = (count: number, fits: (i: number) => boolean | undefined) =>
+      new Set(wanted ? [...Array(count).keys()].filter(fits) : []);
+    this.found = {
+      bars: numbers(bars.name.length, (i) =>
+        has[bars.name[i]!] || has[bars.op[i]!] || onDevice[bars.row[i]!] || like[bars.look[i]!]),
+      waits: numbers(waits.tensor.length, (i) => has[waits.tensor[i]!] || has[waits.source[i]!] || has[waits.target[i]!]),
+    };
+    const { bars: found, waits: sent } = this.found;
+    this.picture.say(!wanted ? "" : `${found.size} bars and ${sent.size} tensors that were waited for; Enter goes to the next one.`);
     this.draw();
   }
 
   private goToFound(): void {
-    const { start, end } = this.data.bars;
-    const all = [...this.found].sort((a, b) => start[a]! - start[b]!);
-    const last = this.chosen?.kind === "bars" ? all.indexOf(this.chosen.index) : -1;
+    const start = ({ kind, index }: Hit) => this.data[kind].start[index]!;
+    const all = (["bars", "waits"] as const).flatMap((kind) => [...this.found[kind]].map((index): Hit => ({ kind, index })));
+    all.sort((a, b) => start(a) - start(b));
+    const last = all.findIndex(({ kind, index }) => kind === this.chosen?.kind && index === this.chosen.index);
     const next = all[(last + 1) % all.length];
-    if (next === undefined) return;
-    this.chosen = { kind: "bars", index: next };
-    this.showSpan(start[next]!, end[next]!);
+    if (!next) return;
+    this.chosen = next;
+    this.showSpan(start(next), this.data[next.kind].end[next.index]!);
     this.picture.say(`${(last + 1) % all.length + 1} of ${all.length}: ${this.card(this.chosen).join(". ")}`);
   }
 
@@ -186,7 +286,11 @@ class Live {
       this.picture.show(lines, ...this.point(event));
       this.picture.card.dataset.locked = "";
       this.picture.say(lines.join(". "));
-    } else this.clear();
+    } else {
+      this.clear();
+      const fold = this.data.folds.findIndex(({ row }) => row === this.rowAt(event));
+      if (fold >= 0) this.fold(fold);
+    }
     this.draw();
   }
 
@@ -207,7 +311,7 @@ class Live {
   }
 
   private get unit(): number {
-    return this.canvas.clientHeight / this.data.plot.height; // pixels of one unit of the drawing
+    return this.canvas.clientHeight / (this.data.plot.height + this.taller); // pixels of one unit of the drawing
   }
 
   private time(event: MouseEvent): number {
@@ -219,8 +323,7 @@ class Live {
   }
 
   private at(event: MouseEvent): Hit | null {
-    const y = event.offsetY / this.unit;
-    const row = this.data.rows.findIndex((each) => y >= each.y && y < each.y + each.height);
+    const row = this.rowAt(event);
     if (row < 0) return null;
     const reach = Math.abs(this.x.invert(2) - this.x.invert(0)); // two pixels
     for (const kind of ["bars", "waits"] as const) {
@@ -229,6 +332,11 @@ class Live {
     }
     const index = this.under("gaps", this.first(row), this.x.invert(event.offsetX), 0);
     return index === null ? null : { kind: "gaps", index };
+  }
+
+  private rowAt(event: MouseEvent): number {
+    const y = event.offsetY / this.unit;
+    return this.rows.findIndex((each) => y >= each.y && y < each.y + each.height);
   }
 
   // The first row of a row's device, where its gaps are listed.
@@ -250,7 +358,7 @@ class Live {
 
   private draw(): void {
     const { plot } = this.data;
-    const right = plot.right + this.picture.widen();
+    const right = plot.right + this.picture.widen(this.taller);
     const frame = this.picture.drawing.getBoundingClientRect();
     const svg = this.picture.svg.getBoundingClientRect();
     const unit = svg.width / this.picture.svg.viewBox.baseVal.width;
@@ -258,9 +366,9 @@ class Live {
       left: `${svg.left - frame.left + (plot.x + plot.left) * unit}px`,
       top: `${svg.top - frame.top + plot.y * unit}px`,
       width: `${(right - plot.left) * unit}px`,
-      height: `${plot.height * unit}px`,
+      height: `${(plot.height + this.taller) * unit}px`,
     });
-    const width = (right - plot.left) * unit, height = plot.height * unit, dense = devicePixelRatio;
+    const width = (right - plot.left) * unit, height = (plot.height + this.taller) * unit, dense = devicePixelRatio;
     if (!width) return; // not on the page now
     this.canvas.width = Math.round(width * dense);
     this.canvas.height = Math.round(height * dense);
@@ -271,7 +379,8 @@ class Live {
     pen.textBaseline = "middle";
     this.grid(pen, width, height, unit);
     this.drawRange(pen, height);
-    this.data.rows.forEach((row, i) => {
+    this.rows.forEach((row, i) => {
+      if (!row.height) return;
       this.drawRow(pen, "waits", i, unit);
       const bare = this.drawRow(pen, "bars", i, unit);
       if (row.below) this.namesBelow(pen, row, bare, unit);
@@ -317,14 +426,14 @@ class Live {
     const spans = this.byRow[kind][row]!;
     const [low, high] = this.x.domain() as [number, number];
     const x = this.x, pixel = (high - low) / this.width;
-    const place = this.data.rows[row]!;
+    const place = this.rows[row]!;
     const y = (place.y + 2) * unit, height = (place.height - 4) * unit;
-    const dims = this.found.size > 0;
+    const dims = this.found.bars.size + this.found.waits.size > 0;
     let i = Math.max(0, after(spans, start, low) - 1);
     while (i < spans.length && start[spans[i]!]! <= high) {
       const span = spans[i]!;
       const left = x(start[span]!), right = Math.max(x(end[span]!), left + 1);
-      pen.globalAlpha = dims && !(kind === "bars" && this.found.has(span)) ? 0.2 : 1;
+      pen.globalAlpha = dims && !this.found[kind].has(span) ? 0.2 : 1;
       pen.fillStyle = this.data.looks[look[span]!]!.fill;
       if (right < 0) i++;
       else if (right - left < 1.01) {
@@ -343,7 +452,7 @@ class Live {
   }
 
   // Names of the longest bars, for as long as they do not touch.
-  private namesBelow(pen: CanvasRenderingContext2D, row: Timeline["rows"][0], bare: number[], unit: number): void {
+  private namesBelow(pen: CanvasRenderingContext2D, row: Row, bare: number[], unit: number): void {
     const { start, end, name } = this.data.bars;
     const taken: [number, number][] = [];
     pen.fillStyle = this.picture.colour("--soft");
@@ -362,6 +471,7 @@ class Live {
   private drawBar(pen: CanvasRenderingContext2D, span: number, x: number, y: number, width: number, height: number): void {
     const kind = this.data.bars.kind[span];
     if (kind === FAULT) pen.fillStyle = this.picture.colour("--bg");
+    if (kind === SENT) return this.framed(pen, this.data.looks[this.data.bars.look[span]!]!.line, x, y, width, height);
     pen.fillRect(x, y, width, height);
     if (!kind) return;
     pen.strokeStyle = this.picture.colour(kind === FAULT ? "--fg" : "--bg");
@@ -371,15 +481,20 @@ class Live {
   }
 
   private drawWait(pen: CanvasRenderingContext2D, span: number, x: number, y: number, width: number, height: number, unit: number): void {
-    const look = this.data.looks[this.data.waits.look[span]!]!;
+    const shade = pen.globalAlpha;
+    this.framed(pen, this.data.looks[this.data.waits.look[span]!]!.line, x, y, width, height);
+    this.stripes(pen, x, y, width, height, 6 * unit);
+    pen.globalAlpha = shade;
+  }
+
+  // A tensor, which computes nothing: pale, with a frame.
+  private framed(pen: CanvasRenderingContext2D, line: string, x: number, y: number, width: number, height: number): void {
     const shade = pen.globalAlpha;
     pen.globalAlpha = shade * 0.25;
     pen.fillRect(x, y, width, height);
     pen.globalAlpha = shade;
-    pen.strokeStyle = look.line;
+    pen.strokeStyle = line;
     pen.strokeRect(x + 0.5, y + 0.5, Math.max(width - 1, 0.5), height - 1);
-    this.stripes(pen, x, y, width, height, 6 * unit);
-    pen.globalAlpha = shade;
   }
 
   // Diagonal lines within a rectangle, as far as it is visible.
@@ -407,7 +522,7 @@ class Live {
     const text = [whole, whole.slice(whole.lastIndexOf("/") + 1)].map((each) => fitting(pen, each, room)).find((each) => each && !each.endsWith("…"))
       ?? fitting(pen, whole.slice(whole.lastIndexOf("/") + 1), room);
     if (!text) return false;
-    const isOnColour = kind === "bars" && bars.kind[span] !== FAULT;
+    const isOnColour = kind === "bars" && bars.kind[span] !== FAULT && bars.kind[span] !== SENT;
     pen.fillStyle = isOnColour ? this.data.looks[bars.look[span]!]!.ink : this.picture.colour("--fg");
     pen.textAlign = kind === "bars" ? "center" : "left";
     pen.fillText(text, kind === "bars" ? (left + right) / 2 : left + 5 * unit, y);
@@ -416,7 +531,7 @@ class Live {
 
   private box(kind: "bars" | "waits", index: number, unit: number): [number, number, number, number] {
     const { start, end, row } = this.data[kind];
-    const place = this.data.rows[row[index]!]!;
+    const place = this.rows[row[index]!]!;
     const left = this.x(start[index]!);
     return [left, (place.y + 2) * unit, Math.max(this.x(end[index]!) - left, 2), (place.height - 4) * unit];
   }
@@ -431,8 +546,8 @@ class Live {
 
   private drawGap(pen: CanvasRenderingContext2D, index: number, unit: number): void {
     const { start, end, row } = this.data.gaps;
-    const first = this.data.rows[row[index]!]!;
-    const last = this.data.rows.findLast((each) => each.device === first.device)!;
+    const first = this.rows[row[index]!]!;
+    const last = this.rows.findLast((each) => each.device === first.device && each.height)!;
     pen.strokeStyle = this.picture.colour("--fg");
     pen.setLineDash([4, 3]);
     pen.strokeRect(this.x(start[index]!), first.y * unit, this.x(end[index]!) - this.x(start[index]!), (last.y + last.height - first.y) * unit);
@@ -481,14 +596,19 @@ class Live {
     }
     const name = texts[bars.name[index]!]!, op = texts[bars.op[index]!]!;
     const what = bars.kind[index] === FAULT ? name : `${name} = ${op}${texts[bars.part[index]!]}`;
-    const lines = [what, rows[bars.row[index]!]!.device];
-    lines.push(`${duration(bars.end[index]! - bars.start[index]!)}, from ${duration(bars.start[index]!)} to ${duration(bars.end[index]!)}`);
+    if (bars.kind[index] === SENT) return [`${name}, ${bytes(bars.bytes[index]!)}`, `on the wire to ${rows[bars.row[index]!]!.device}`, this.span(index)];
+    const lines = [what, rows[bars.row[index]!]!.device, this.span(index)];
     if (bars.bytes[index]) lines.push(`makes ${bytes(bars.bytes[index]!)}`);
     const line = texts[bars.line[index]!]!;
     if (line) lines.push(line);
     const why = this.before(index);
     if (why) lines.push(why);
     return lines;
+  }
+
+  private span(bar: number): string {
+    const { start, end } = this.data.bars;
+    return `${duration(end[bar]! - start[bar]!)}, from ${duration(start[bar]!)} to ${duration(end[bar]!)}`;
   }
 
   // Why a bar began when it did: the idle time that ends there.
@@ -514,7 +634,7 @@ class Live {
     const byOp = new Map<string, number>();
     const table = devices.map((device) => {
       const spans = bars.row.flatMap((row, i) =>
-        rows[row]!.device === device && bars.kind[i] !== FAULT && inside(bars.start[i]!, bars.end[i]!) ? [i] : []);
+        rows[row]!.device === device && bars.kind[i] !== FAULT && bars.kind[i] !== SENT && inside(bars.start[i]!, bars.end[i]!) ? [i] : []);
       const whole = spans.filter((i) => bars.kind[i] !== PART); // a part is counted with its op
       for (const i of whole) byOp.set(texts[bars.op[i]!]!, (byOp.get(texts[bars.op[i]!]!) ?? 0) + inside(bars.start[i]!, bars.end[i]!));
       const busy = covered(spans.map((i) => [Math.max(bars.start[i]!, from), Math.min(bars.end[i]!, to)]));
@@ -548,7 +668,7 @@ class Live {
   }
 }
 
-const pid = (rows: Timeline["rows"], row: number) => rows.findIndex((each) => each.device === rows[row]!.device);
+const pid = (rows: Row[], row: number) => rows.findIndex((each) => each.device === rows[row]!.device);
 
 // How many of the spans, which are sorted by their start, begin no later than a time.
 function after(spans: number[], start: number[], time: number): number {
