@@ -18,7 +18,7 @@ _PATTERNS = (
     *("notebooks/*.ipynb", "notebooks/demos/*.ipynb", "exercises/*.ipynb", "exercises/README.md"),
     *("docs/*.md", "docs/*/*.svg"),
 )
-_OURS = ("docs/engineer.md", "docs/glossary.md", "docs/map.md")  # of no use without the repository
+_OURS = ("docs/engineer.md", "docs/gallery.md", "docs/glossary.md", "docs/map.md")  # of no use without the repository
 
 
 def files(root: Path = ROOT) -> Iterator[Path]:

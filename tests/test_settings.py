@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import dtflab
-from benchmarks import __main__ as bench, frames, gpu, live, panel, placer, scaling
+from benchmarks import __main__ as bench, frames, gpu, live, live_training, panel, placer, scaling
 from dtflab.__main__ import main
 from dtflab.notebook.chaos_cell import ChaosMagics
 from dtflab.notebook.cluster_magic import ClusterMagics
@@ -153,6 +153,7 @@ COMMAND = {
     "python -m benchmarks.frames": frames.main,
     "python -m benchmarks.live": live.main,
     "python -m benchmarks.panel": panel.main,
+    "python -m benchmarks.live_training": live_training.main,
     "python -m benchmarks.scaling": scaling.main,
     "python -m tests.fuzz": fuzz.main,
     "python -m tests.soak": soak.main,
@@ -187,8 +188,8 @@ def test_every_script_with_options_is_a_command_here():
     ours = {name for name, text in texts.items() if "= argparse.ArgumentParser(" in text}
     assert {name for name in ours if name.split("/")[0] not in ("tests", "solutions")} == {
         "dtflab/__main__.py", "benchmarks/__main__.py", "benchmarks/frames.py", "benchmarks/gpu.py",
-        "benchmarks/live.py", "benchmarks/panel.py", "benchmarks/placer.py", "benchmarks/scaling.py", "docs/faults.py",
-        "notebooks/build.py", "notebooks/gallery.py", "protos/generate.py",
+        "benchmarks/live.py", "benchmarks/live_training.py", "benchmarks/panel.py", "benchmarks/placer.py",
+        "benchmarks/scaling.py", "docs/faults.py", "notebooks/build.py", "notebooks/gallery.py", "protos/generate.py",
     }  # fmt: skip
 
 

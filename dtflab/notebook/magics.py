@@ -28,6 +28,7 @@ from dtflab.viz.conformance import Conformance, conformance
 from dtflab.viz.data.story import placement_of
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.explain import Explanation, explain
+from dtflab.viz.live import Redrawn
 
 # Arguments that several magics have.
 _TRACED = argument(
@@ -63,14 +64,19 @@ class DtfMagics(Magics):
     @argument(
         "--period", type=float, default=0.0, help="seconds in which to measure GPU-Util; else since the last look"
     )
+    @argument("--live", action="store_true", help="draw the cards while other cells run, for as long as they are seen")
     @line_magic
-    def dtf_smi(self, line: str) -> Smi:
+    def dtf_smi(self, line: str) -> Smi | Redrawn:
         """Show all GPUs of this machine's processes, simulated or real, and the programs that hold their memory.
 
         %dtf_smi                  the cards of this process and of its clusters; below, those of other programs
         %dtf_smi --period 0.5     with GPU-Util of the next half second
+        %dtf_smi --live           a picture of who holds what, also while the next cells run
         """
-        period = words(self.dtf_smi, line).period
+        found = words(self.dtf_smi, line)
+        if found.live:
+            return viz.live(lambda: viz.cards(smi())).follow()
+        period = found.period
         if not 0 <= period < math.inf:
             raise UsageError(f"--period must be 0 or more seconds, not {period:g}. For example: %dtf_smi --period 0.5")
         return smi(period)

@@ -19,6 +19,7 @@ from dtflab.runtime.session import BaseSession, last_session
 from dtflab.train.replicas.staleness_log import StalenessLog, log_at
 from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.live import Redrawn
 
 _HELD = argument("held", nargs="?", help="a cluster or a session, a Python expression; else the default or the newest")
 
@@ -49,14 +50,16 @@ class StateMagics(Magics):
         nargs="?",
         help="a cluster or session, what a tf.watch() saw, or a deadlock's error; else the newest session",
     )
+    @argument("--live", action="store_true", help="draw them again while other cells run, for as long as they are seen")
     @no_var_expand
     @line_magic
-    def dtf_queues(self, line: str) -> Picture:
+    def dtf_queues(self, line: str) -> Picture | Redrawn:
         """Draw how full queues are, and who waits for whom: now, or while they were watched.
 
         %dtf_queues           as they are now, on the tasks that the newest session reaches
         %dtf_queues cluster   as they are now, on all tasks of a cluster
         %dtf_queues seen      their history: with tf.watch() as seen: …
+        %dtf_queues --live    as they are now, and as they are while the next cells run
         %dtf_queues error     the deadlock that virtual time found: except tf.errors.InternalError as error: …
         """
         held = self._held(line, self.dtf_queues, Watch, DeadlockError)
@@ -64,6 +67,8 @@ class StateMagics(Magics):
             return drawn(viz.waits, held)
         if isinstance(held, Watch):
             return drawn(viz.queues, held)
+        if "live" in split(self.dtf_queues, line):
+            return viz.live(lambda: viz.queues_now(held)).follow()
         with contextlib.suppress(ValueError, NotImplementedError):  # nobody waits, or nobody says
             display(viz.waits(held))
         return drawn(viz.queues_now, held)

@@ -10,14 +10,15 @@ of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dtflab.base.text_table import plural
-from dtflab.cluster.clients import Client
+from dtflab.cluster.clients import Client, RunWatch
 from dtflab.cluster.cluster import Cluster
 from dtflab.train.replicas.staleness_log import StalenessLog, log_at
 
@@ -70,23 +71,56 @@ class Run:
 
 
 def race(
-    program: Program, ways: Mapping[str, Any], *, workers: int = 50, seed: int = 1, **hardware: Any
+    program: Program,
+    ways: Mapping[str, Any],
+    *,
+    workers: int = 50,
+    seed: int = 1,
+    watch: RunWatch | None = None,
+    **hardware: Any,
 ) -> dict[str, Run]:
     """Run `program(client, way)` on all workers, for each of `ways`: name → Run.
 
     `program` trains with a StalenessOptimizer, its global step on the first parameter server, and returns pairs
     (virtual seconds, loss); those of worker 0 count. `hardware` is described as for Cluster: `ps`, `gpus`, `gpu`,
-    `network`, `stragglers`, …; but TypeError for `worker`: that is `workers` here.
+    `network`, `stragglers`, …; but TypeError for `worker`: that is `workers` here. With
+    `watch=tf.viz.live("loss", over="virtual time (s)")` a picture has a line for each way, of what worker 0 says by
+    `client.report(loss, seconds)`.
     """
     if "worker" in hardware:
         raise TypeError(f"race() counts its workers with workers=, not worker={hardware['worker']!r}.")
     options = {"ps": 1, "worker": workers, "seed": seed, **hardware}
-    return {name: _run(program, way, options) for name, way in ways.items()}
+    with watch or nullcontext():
+        laps = {name: watch and _Lap(watch, name) for name in ways}
+        return {name: _run(program, way, options, laps[name]) for name, way in ways.items()}
 
 
-def _run(program: Program, way: Any, options: dict[str, Any]) -> Run:
+class _Lap(AbstractContextManager[None]):
+    """The watch over one way of a race: its line has the name of the way, and begins at 0 seconds."""
+
+    def __init__(self, watch: RunWatch, name: str) -> None:
+        self._watch, self._name = watch, name
+        self._start: float | None = None
+        self.should_stop = watch.should_stop
+
+    def __exit__(self, *_: object) -> None:
+        """The race goes on."""
+
+    def __call__(
+        self,
+        value: SupportsFloat,
+        worker: str,
+        step: SupportsFloat | None = None,
+        staleness: SupportsFloat | None = None,
+    ) -> None:
+        if worker.endswith("/task:0") and step is not None:
+            self._start = float(step) if self._start is None else self._start
+            self._watch(value, self._name, float(step) - self._start, staleness)
+
+
+def _run(program: Program, way: Any, options: dict[str, Any], lap: RunWatch | None) -> Run:
     with Cluster(clock="virtual", **options) as cluster:
-        points = _points(cluster.run(lambda client: program(client, way))[0], way)
+        points = _points(cluster.run(lambda client: program(client, way), watch=lap)[0], way)
         start = points[0, 0]
         return Run(points[:, 0] - start, points[:, 1], log_at(cluster.target), _pulls(cluster, start))
 

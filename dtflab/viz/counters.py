@@ -46,7 +46,7 @@ def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -
     edges = [(source, node.name) for node in nodes for source in node.sources if source in names]
     with together(node.device for node in nodes):
         boxes = tuple(Box(node.name, _width(node), HEIGHT) for node in nodes)
-        plan = layout(Cluster("step", boxes, 0), edges, room())
+        plan = layout(Cluster("step", boxes, 0), edges, room(), turns=any("_grad/" in name for name in names))
         width = max(plan.width, 500.0)
         samples = [(_sample(state), f"{state}: {meaning}") for state, meaning in _MEANINGS.items()]
         legend, height = marks.line_legend(samples, width, 0)

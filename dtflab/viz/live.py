@@ -23,11 +23,14 @@ from dtflab.machine.console import in_notebook, say
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtflab.viz.data.course import Course, Report
 from dtflab.viz.drawing import front_end
+from dtflab.viz.drawing.marks import heading
 from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.ticker import EVERY, Ticker
-from dtflab.viz.live_curves import Labels, curves, heading, in_order, summary
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.ticker import PATIENCE, Ticker
+from dtflab.viz.live_curves import Labels, curves, in_order, summary
 
-_STILL_S, _LINE_S = 2.0, 5.0  # between two stills, between two lines of text
+_NEWS_S, _STILL_S, _LINE_S = 0.2, 2.0, 5.0  # from one message to the next; between two stills, two lines of text
+_NUMBERS = "live() draws numbers; {} is {!r}."
 _LAST_S = 2.0  # the longest that the end of a block waits for the last state
 
 
@@ -50,7 +53,7 @@ def live(
     training: ask `live.should_stop()`, or use `live.hook(loss)` in a MonitoredSession; `cluster.run(work, watch=live)`
     opens the block itself, and its clients report by `client.report(loss)`.
 
-    With a function, the picture that it returns, ten times a second at most: `tf.viz.live(lambda:
+    With a function, the picture that it returns, five times a second at most: `tf.viz.live(lambda:
     tf.viz.queues_now(cluster))`. With `show=False` the object itself is the picture, to be shown elsewhere.
     """
     if callable(what):
@@ -73,14 +76,16 @@ class _Shown:
         self._handle: Any = None
         self._ticker: Ticker | None = None
         self._done = False
+        self._depth = 0  # a block may open it again: with live: cluster.run(work, watch=live)
 
     def __enter__(self) -> Self:
-        if self._ticker is not None:
+        if self._done:
             raise RuntimeError("A live picture is for one block. Make another one: tf.viz.live(…).")
+        self._depth += 1
+        if self._depth > 1:
+            return self
         self._begin()
-        front_end.begin()
-        every = EVERY if front_end.is_heard() else _STILL_S if in_notebook() else _LINE_S
-        self._ticker = Ticker(self._touch["picture"], self._state, every, math.inf)
+        self._ticker = self._new_ticker(math.inf)
         if self._show and in_notebook():
             from IPython.display import display
 
@@ -88,11 +93,19 @@ class _Shown:
         self._ticker.begin()
         return self
 
+    def _new_ticker(self, patience: float) -> Ticker:
+        front_end.begin()
+        every = _NEWS_S if front_end.is_heard() else _STILL_S if in_notebook() else _LINE_S
+        return Ticker(self._touch["picture"], self._state, every, patience)
+
     def _begin(self) -> None:
         """The block begins now."""
 
     def __exit__(self, *_: object) -> None:
         assert self._ticker is not None
+        self._depth -= 1
+        if self._depth:
+            return
         self._done = True
         self._ticker.end()
         self._ticker.join(_LAST_S)
@@ -110,6 +123,8 @@ class _Shown:
     def _answer(self, asks: Mapping[str, str], tell: object) -> None:
         """Note a question of the page; called on the thread of its messages."""
         self._wants_all |= asks["do"] == "all"
+        if self._ticker is not None:
+            self._ticker.seen()
 
     def _state(self) -> Mapping[str, Any] | None:
         """The news for the page; without one, show them in another way."""
@@ -130,14 +145,25 @@ class Redrawn(_Shown):
         super().__init__(show)
         self._draw = draw
         self._drawn = ""
+        self._last: Picture | None = None
+
+    def follow(self) -> Self:
+        """Draw it again from now on without a block, for as long as a page shows it."""
+        self._ticker = self._new_ticker(PATIENCE)
+        self._ticker.begin()
+        return self
 
     @property
     def picture(self) -> Picture:
-        """The picture as it is now."""
-        return self._draw().living({"view": "redrawn", "done": self._done} | self._touch)
+        """The picture as it is now; when there is nothing to draw, as it was, or why."""
+        try:
+            self._last = self._draw()
+        except (ValueError, RuntimeError, NotImplementedError) as error:
+            self._last = self._last or _note(str(error))
+        return self._last.living({"view": "redrawn", "done": self._done} | self._touch)
 
     def _news(self) -> Mapping[str, Any]:
-        picture = self._draw()
+        picture = self.picture
         drawn = picture.inline
         is_new, self._wants_all = drawn != self._drawn or self._wants_all, False
         self._drawn = drawn
@@ -157,7 +183,7 @@ class Live(_Shown):
         self._course = Course(steps, REAL.now())
         self._reports: deque[Report] = deque()
         self._sent: dict[str, tuple[int, int]] = {}  # of each line: how often it was thinned, how many points are there
-        self._stopping = self._is_asked = False
+        self._stopping = self._is_asked = self._is_over = False
 
     def _begin(self) -> None:
         self._course = Course(self._course.steps, REAL.now())
@@ -178,7 +204,10 @@ class Live(_Shown):
         who = worker if isinstance(worker, str) else _task(operator.index(worker))
         x = None if step is None else _finite(step, "step")
         age = None if staleness is None else _finite(staleness, "staleness")
-        self._reports.append(Report(who, _float(value, self._labels.value), x, age))
+        try:
+            self._reports.append((who, float(value), x, age))
+        except (TypeError, ValueError):
+            raise TypeError(_NUMBERS.format(self._labels.value, value)) from None
 
     def should_stop(self) -> bool:
         """True once somebody has pressed *Stop*: end the loop."""
@@ -203,15 +232,16 @@ class Live(_Shown):
 
     def _drawn(self) -> Picture:
         self._take()
-        return curves(self._course, self._labels, self._done, self._stopping, self._data)
+        return curves(self._course, self._labels, self._is_over, self._stopping, self._data)
 
     def _take(self) -> None:
-        """Under the lock: take what was reported."""
+        """Under the lock: take what was reported; after the end of the block that is all."""
+        self._is_over = self._done
         self._course.add(_taken(self._reports), REAL.now())
 
     def _data(self, plan: Mapping[str, Any]) -> dict[str, Any]:
         lines = [[0, *line.since(0)] for _, line in in_order(self._course)]
-        return {"view": "live", "done": self._done, "lines": lines, **plan, **self._touch}
+        return {"view": "live", "done": self._is_over, "lines": lines, **plan, **self._touch}
 
     def _answer(self, asks: Mapping[str, str], tell: object) -> None:
         super()._answer(asks, tell)
@@ -233,7 +263,7 @@ class Live(_Shown):
             self._take()
             if not self._wants_all and self._sent.keys() == self._course.lines.keys():
                 lines = [self._since(*item) for item in in_order(self._course)]
-                return {"lines": lines, "done": self._done} | self._status()
+                return {"lines": lines, "done": self._is_over} | self._status()
             self._wants_all = False
             picture = self._drawn()
             self._sent = {who: (line.thinned, len(line.xs)) for who, line in self._course.lines.items()}
@@ -246,10 +276,10 @@ class Live(_Shown):
         return [first, *line.since(first)]
 
     def _status(self) -> dict[str, str]:
-        unheard = self._stopping and not self._is_asked and not self._done
+        unheard = self._stopping and not self._is_asked and not self._is_over
         words = ": the program does not ask live.should_stop(); interrupt the kernel instead" if unheard else ""
-        status = summary(self._course, self._done, self._stopping, self._labels.over) + words
-        return {"status": status, "head": heading(self._labels, status)}
+        status = summary(self._course, self._is_over, self._stopping, self._labels.over) + words
+        return {"status": status, "head": heading(self._labels.title, status)}
 
 
 class _Hook(SessionRunHook):
@@ -268,18 +298,15 @@ class _Hook(SessionRunHook):
             run_context.request_stop()
 
 
-def _float(value: SupportsFloat, name: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"live() draws numbers; {name} is {value!r}.") from None
+def _note(text: str) -> Picture:
+    head = heading("Nothing to draw yet", text)
+    return Picture(head, (room(), head.height), "", text, [], text)
 
 
 def _finite(value: SupportsFloat, name: str) -> float:
-    number = _float(value, name)
-    if not math.isfinite(number):
+    if not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value!r}.")
-    return number
+    return float(value)
 
 
 @functools.cache

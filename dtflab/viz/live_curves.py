@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from dtflab.base.text_table import plural, text_table
 from dtflab.viz.data.course import Course, Line
 from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.marks import heading
 from dtflab.viz.drawing.palette import OKABE_ITO, in_order as devices_in_order, look
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import MARGIN, room, rules
@@ -82,7 +83,7 @@ def curves(
 ) -> Picture:
     """Picture the course; `live` makes the data of the live picture of what it has in common with the still."""
     plan = Plan(course, labels)
-    head = heading(labels, summary(course, done, stopped, labels.over))
+    head = heading(labels.title, summary(course, done, stopped, labels.over))
     drawing = join([tag("g", head, class_="head"), plan.legend, tag("g", *plan.still(), class_="still")])
     rows = [
         [_name(who), line.count, _number(line.ys[0]), _number(line.lowest), _number(line.newest[1])]
@@ -101,11 +102,6 @@ def _points(course: Course, labels: Labels) -> Table:
         every = -(-len(line.xs) // _MOST_ROWS)
         rows += [[_name(who), f"{x:g}", _number(y)] for x, y in zip(line.xs[::every], line.ys[::every], strict=True)]
     return f"{plural(len(rows), 'point')} of its lines", ("", labels.over, labels.value), rows
-
-
-def heading(labels: Labels, status: str) -> Markup:
-    """The line, on a narrow page the lines, on top of the picture."""
-    return marks.heading(labels.title, status)
 
 
 class Plan:

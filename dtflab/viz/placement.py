@@ -165,7 +165,7 @@ class _View:
         between = (((home[edge.source], home[edge.target]), edge) for edge in self.edges)
         self.bundles = grouped((ends, edge) for ends, edge in between if ends[0] != ends[1])
         self.titles: dict[str, tuple[str, Block]] = {}
-        self.layout: Layout = layout(self._cluster(root), self.bundles, self.width)
+        self.layout: Layout = layout(self._cluster(root), self.bundles, self.width, self._turns())
 
     def drawn(self, block: Block) -> _Seen:
         counted = Counter(self.looks[name] for name in block.ops)
@@ -194,6 +194,10 @@ class _View:
         seen = self.drawn(block)
         group = seen.looks[0][0].device if len(seen.looks) == 1 else ""
         return Box(block.key, seen.width, BOX_HEIGHT, group)
+
+    def _turns(self) -> bool:
+        """Whether something flows back: a chain that only goes forward is read downwards."""
+        return any("_grad/" in name for name in self.ops)
 
     @property
     def fits(self) -> bool:

@@ -152,7 +152,7 @@ steps = cluster.run(work, watch=tf.viz.live("loss", steps=1200))
 # A new client, with a new session on the *other* worker, finds the trained variables where they were left: on the
 # parameter server. Variables outlive sessions. Now it meets the 400 images that no worker has seen.
 #
-# **Predict: each worker made 600 steps. How many updates have the variables seen?**
+# **Predict: has this session a trained model, although it never trained? How many of 100 digits will it recognize?**
 
 # %%
 tf.reset_default_graph()
@@ -165,7 +165,8 @@ print(f"test accuracy {accuracy:.3f} after {updates} updates")
 # %% [markdown]
 # <details><summary><b>Show why</b></summary>
 #
-# 1,200: both workers together made these updates. The step counter is a variable, too, and they shared it.
+# It has: the values belong to the parameter server, not to a session, and nearly all digits are right. Both workers
+# together made the 1,200 updates. The step counter is a variable, too, and they shared it.
 #
 # </details>
 #

@@ -168,7 +168,8 @@ tf.viz.machines(cluster, seen)
 # %dtf_wire c
 
 # %% [markdown]
-# Read it from top to bottom: each line down is a task, each arrow a call, with the bytes that it carries.
+# Read it from top to bottom: each line down is a task, each arrow a call, with the bytes that it carries. In the
+# picture: move the slider, and the messages travel from task to task.
 #
 # <details><summary><b>Show why</b></summary>
 #

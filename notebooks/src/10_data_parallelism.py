@@ -187,6 +187,43 @@ print("in-graph, asynchronous:", train_in_graph(in_graph_async)[1])
 #
 # </details>
 #
+# ## One step, moment by moment
+#
+# Why do they wait for each other? `tf.viz.replay` runs one synchronous step again on a fresh copy of the cluster, and
+# writes down every moment of it.
+
+# %%
+cluster = tf.Cluster(ps=1, worker=WORKERS, clock="virtual", **hardware)
+with cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+    ((inputs, train),) = in_graph_sync(cluster)
+    sess.run(tf.global_variables_initializer())
+    batches, feeds = tf.datasets.digits(seed=1).train, {}
+    for images, labels in inputs:
+        feeds[images], feeds[labels] = batches.next_batch(BATCH)
+    replayed = tf.viz.replay(train, sess, feeds, title="A synchronous step")
+replayed
+
+# %% [markdown]
+# In the picture: press ▶, or the right arrow key, to go from moment to moment, and read below it what runs, what waits,
+# and which message is on its way. Drag the mark along time to go faster.
+#
+# The replay can take another turn. **Predict: from 10 ms on, the link of worker 2 is a hundred times slower. Which
+# bars of the step will move?**
+
+# %%
+replayed.fork(0.01, network="worker:2=0.01x")
+
+# %% [markdown]
+# <details><summary><b>Show why</b></summary>
+#
+# Until its gradients are ready, at 40 ms, both runs are the same: worker 2 has its variables already. Then they are
+# long on their way, and so the mean and the update are late. The other two workers have finished, and everybody waits
+# for one link.
+#
+# </details>
+#
+# In the picture, *Fork here* asks for other changes: an op that runs next, a message that is lost, a task that dies.
+#
 # ## A graph for each worker
 #
 # The second way is *between-graph replication*: each worker has a client, which builds a graph with one replica, as if
@@ -249,6 +286,7 @@ def work(client, way):
             x, y = batches.next_batch(way.batch)
             values, _ = sess.run([pulled, train], {images: x, labels: y})
             points.append((began, total_loss(*values) if client.is_chief else 0.0))
+            client.report(min(points[-1][1], 6.0), step=began)
     return points
 
 
@@ -292,10 +330,8 @@ ways = {
     "sync": Way(rate=2.0, aggregate=MANY),
     "sync + 3 spares": Way(rate=2.0, aggregate=MANY - 3),
 }
-runs = {}
-for name, way in ways.items():
-    print(f"{name} …", flush=True)
-    runs |= tf.sim.race(work, {name: way}, workers=MANY, **hardware)
+live = tf.viz.live("loss", over="virtual time (s)", title="The race")
+runs = tf.sim.race(work, ways, workers=MANY, watch=live, **hardware)
 
 
 # %%
@@ -466,10 +502,11 @@ cures = {
     "warm-up": Way(RATE, seconds=1.0, cures={"warm_up_steps": 10}),
     "larger batch": Way(RATE, seconds=1.0, batch=32),
 }
-cured = tf.sim.race(work, {"one worker": cures["nothing"]}, workers=1, **hardware)
-for name, way in cures.items():
-    print(f"{name} …", flush=True)
-    cured |= tf.sim.race(work, {name: way}, workers=8, **hardware)
+with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Cures") as live:
+    cured = tf.sim.race(
+        work, {"one worker": cures["nothing"]}, workers=1, watch=live, **hardware
+    )
+    cured |= tf.sim.race(work, cures, workers=8, watch=live, **hardware)
 
 # %%
 times, losses = np.linspace(0, 1.0, 41), {}
@@ -524,9 +561,10 @@ others = {
     "no momentum, spares": (Way(rate=2.0, momentum=0.0, aggregate=MANY - 3), {}),
 }
 found = {}
-for name, (way, changed) in others.items():
-    print(f"{name} …", flush=True)
-    found |= tf.sim.race(work, {name: way}, workers=MANY, **hardware | changed)
+with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Changes") as live:
+    for name, (way, changed) in others.items():
+        changed = hardware | changed
+        found |= tf.sim.race(work, {name: way}, workers=MANY, watch=live, **changed)
 
 # %%
 results = {

@@ -1,8 +1,7 @@
 """Moving pictures of dtflab's live views, for docs/gallery.md: `python -m tests.browser.gallery [NAME ...]`.
 
-Each scene is a notebook and what a person does in it. It is run and driven in Chromium, as an exported page or, where
-it needs a kernel, in JupyterLab; its screenshots become an animated WebP in docs/gallery/. A new view gets an entry in
-SCENES.
+Each scene is a notebook and what a person does in it. It is run, exported and driven in Chromium; its screenshots
+become an animated WebP in docs/gallery/. A new view gets an entry in SCENES. Left out: views that need a kernel.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from PIL import Image
 
 from dtflab.__main__ import main as dtflab
-from tests.browser.lab import jupyter_lab
 from tests.browser.test_browser import CHROMIUM, HERE, MISSING, write
 from tests.browser.test_live import PLACED, PLOT, TOWER, TRACED
+from tests.browser.test_live_records import CALLED, USED, WIRE
 from tests.browser.test_pages import STEPPED
 from tests.house import ROOT
 
@@ -41,22 +40,22 @@ class Scene(NamedTuple):
     cells: Sequence[str]
     height: int
     steps: Sequence[Step]
-    kernel: bool = False
 
 
 BUTTON = '[data-live="steps"] .dtf-button'
-SLIDER = ".dtf-slider input"
+REPLAY = '[data-live="replay"] .dtf-button'
+MEMORY = '.dtf-picture[data-live="memory"]'
+SLIDER = ".dtf-knob input"
 SCENES = {
     "timeline": Scene(
         "Timeline", "Zoom, ask a gap why it is there, look for an op, add up a range.",
-        "`%dtf_timeline train` or `tf.viz.timeline(step)`", TRACED, 490,
+        "`%dtf_timeline train` or `tf.viz.timeline(step)`", TRACED, 640,
         [
-            {"on": PLOT, "do": "wheel", "by": -250, "at": [0.5, 0.3], "rest": 150},
-            {"on": PLOT, "do": "wheel", "by": -250, "at": [0.5, 0.3], "rest": 150},
-            {"on": PLOT, "do": "wheel", "by": -250, "at": [0.5, 0.3], "rest": 700},
+            {"on": PLOT, "do": "click", "at": [0.012, 0.12], "see": "Idle for", "rest": 2200},
+            {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
+            *({"on": PLOT, "do": "wheel", "by": -250, "at": [0.2, 0.3], "rest": 150} for _ in range(4)),
             {"on": PLOT, "do": "drag", "at": [0.7, 0.6], "to": [0.3, 0.6], "rest": 700},
             {"on": ".dtf-button", "do": "click", "rest": 500},
-            {"on": PLOT, "do": "click", "at": [0.012, 0.12], "see": "Idle for", "rest": 2200},
             {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
             {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:", "rest": 1400},
             {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
@@ -65,7 +64,7 @@ SCENES = {
     ),
     "placement": Scene(
         "Placement", "Scopes open and close where they stand; pointing at a box lights where its tensors go.",
-        "`%dtf_placement train` or `tf.viz.placement(train, sess)`", PLACED, 640,
+        "`%dtf_placement train` or `tf.viz.placement(train, sess)`", PLACED, 820,
         [
             {"on": TOWER, "do": "hover", "see": "from other devices", "rest": 1600},
             {"on": TOWER, "do": "click", "see": "tower0 is open.", "rest": 1200},
@@ -77,15 +76,15 @@ SCENES = {
     ),
     "steps": Scene(
         "A step by hand", "Forward and back through the sets of ops that are ready at the same time.",
-        "`%dtf_step loss` or `sess.step_through(loss)`", ["import dtflab as tf", *STEPPED], 500,
+        "`%dtf_step loss` or `sess.step_through(loss)`", ["import dtflab as tf", *STEPPED], 720,
         [
-            *({"on": BUTTON, "nth": 1, "do": "click", "rest": 350} for _ in range(7)),
+            {"on": BUTTON, "do": "click", "rest": 900},
             *({"on": BUTTON, "nth": 2, "do": "click", "rest": 800} for _ in range(7)),
         ],
     ),
     "what_if": Scene(
         "What if?", "Sliders over a simulated step, here in an exported page, without a kernel.",
-        "[`demos/what_if.ipynb`](../notebooks/demos/what_if.ipynb), `dtflab export --html --run`", (), 360,
+        "[`demos/what_if.ipynb`](../notebooks/demos/what_if.ipynb), `dtflab export --html --run`", (), 470,
         [
             {"on": SLIDER, "nth": 1, "do": "focus", "rest": 300},
             *({"on": SLIDER, "nth": 1, "do": "press", "key": "ArrowRight", "rest": 900} for _ in range(2)),
@@ -95,14 +94,42 @@ SCENES = {
             *({"on": SLIDER, "nth": 2, "do": "press", "key": "ArrowRight", "rest": 900} for _ in range(4)),
         ],
     ),
+    "replay": Scene(
+        "Replay", "A run in virtual time, moment by moment: what every device, link and queue does then.",
+        "`%dtf_replay train` or `tf.viz.replay(train, sess)`", [TRACED[0], "tf.viz.replay(train, sess)"], 560,
+        [
+            {"on": REPLAY, "do": "click", "rest": 900},
+            *({"on": REPLAY, "nth": 2, "do": "click", "rest": 450} for _ in range(12)),
+            {"on": ".dtf-scrub", "do": "focus", "rest": 200},
+            *({"on": ".dtf-scrub", "do": "press", "key": "ArrowRight", "rest": 250} for _ in range(12)),
+        ],
+    ),
+    "memory": Scene(
+        "Memory", "What a device holds over time, whose each block is, and the way to an out-of-memory error.",
+        "`%dtf_memory train`, `tf.viz.memory(step)`, `tf.viz.memory(error)`", [USED[0], USED[1]], 620,
+        [
+            {"on": f"{MEMORY} .entry", "do": "hover", "see": "c = ConcatV2", "rest": 1500},
+            {"on": f"{MEMORY} svg", "do": "drag", "at": [0.2, 0.6], "to": [0.6, 0.6], "see": "GPU:0 holds"},
+            {"on": MEMORY, "do": "focus", "rest": 100},
+            {"on": MEMORY, "do": "press", "key": "p", "see": "MiB from before the step", "rest": 1500},
+        ],
+    ),
+    "wire": Scene(
+        "Calls", "Messages travel between client, master and workers as a slider moves.",
+        "`%dtf_wire train` or `tf.viz.wire(seen)`", CALLED, 470,
+        [
+            {"on": f"{WIRE} .dtf-button", "do": "click", "rest": 700},
+            *({"on": f"{WIRE} .dtf-button", "nth": 2, "do": "click", "rest": 800} for _ in range(8)),
+        ],
+    ),
 }  # fmt: skip
 
 
 def record(name: str, scene: Scene) -> Path:
     """Run and drive a scene; its moving picture is in docs/gallery/."""
-    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        where = stack.enter_context(_in_lab(folder, scene) if scene.kernel else _as_page(folder, name, scene))
+        where = _as_page(folder, name, scene)
         shots = folder / "shots"
         shots.mkdir()
         command = ["node", HERE / "record.mjs", where, shots, str(WIDTH), str(scene.height), json.dumps(scene.steps)]
@@ -111,24 +138,13 @@ def record(name: str, scene: Scene) -> Path:
         return _moving([*sorted(shots.glob("*.png"))], json.loads(done.stdout), FOLDER / f"{name}.webp")
 
 
-@contextlib.contextmanager
-def _as_page(folder: Path, name: str, scene: Scene) -> Iterator[str]:
+def _as_page(folder: Path, name: str, scene: Scene) -> Path:
     notebook = write(folder / f"{name}.ipynb", *scene.cells) if scene.cells else folder / f"{name}.ipynb"
     if not scene.cells:
         notebook.write_bytes((ROOT / "notebooks" / "demos" / notebook.name).read_bytes())
     with contextlib.suppress(SystemExit):
         dtflab(["export", "--html", str(notebook), "--run"])
-    yield str(notebook.with_suffix(".html"))
-
-
-@contextlib.contextmanager
-def _in_lab(folder: Path, scene: Scene) -> Iterator[str]:
-    notebooks, work = folder / "notebooks", folder / "work"
-    notebooks.mkdir()
-    work.mkdir()
-    notebook = write(notebooks / "scene.ipynb", *scene.cells)
-    with jupyter_lab(notebooks, work) as lab:
-        yield f"{lab.url}{notebook.name}?token={lab.token}&reset"
+    return notebook.with_suffix(".html")
 
 
 def _moving(shots: Sequence[Path], milliseconds: Sequence[int], path: Path) -> Path:
@@ -151,8 +167,9 @@ def page() -> str:
 
 _HEAD = """# Gallery
 
-The live views, each driven in a browser by `python -m tests.browser.gallery`, which also writes this page. All of them
-work with keys alone, in light and dark, in JupyterLab 4, Notebook 7 and in pages of `dtflab export --html`.
+The live views that need no kernel, each driven in a browser by `python -m tests.browser.gallery`, which also writes
+this page. All of them work with keys alone, in light and dark, in JupyterLab 4, Notebook 7 and in pages of
+`dtflab export --html`.
 """
 
 

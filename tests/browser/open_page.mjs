@@ -53,7 +53,7 @@ async function act({ on, nth, see, shot, ...how }) {
 
 // Puts the sliders to each of their places. HTML is compared as the browser writes it, whatever quotes it came with.
 function compared(places) {
-  const sliders = [...document.querySelectorAll('.dtf-slider input')];
+  const sliders = [...document.querySelectorAll('.dtf-knob input')];
   const differ = [];
   places.forEach(([code, html], place) => {
     for (const slider of [...sliders].reverse()) {

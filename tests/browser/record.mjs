@@ -3,14 +3,12 @@
 //
 //     node record.mjs WHERE FOLDER WIDTH HEIGHT STEPS      (CHROMIUM=path of the browser)
 //
-// WHERE is a page's file, or the address of a notebook in JupyterLab, whose cells are then run. STEPS are those of
-// open_notebook.mjs in pictures, each with "rest", for how long its result is shown (900 ms). {"watch": 20} takes that
-// many pictures, three a second, of something that moves by itself.
+// WHERE is a page's file. STEPS are those of open_notebook.mjs in pictures, each with "rest", for how long its result is
+// shown (900 ms).
 import { chromium } from 'playwright-core';
 import { inPicture } from './person.mjs';
 
 const [, , where, folder, width, height, steps] = process.argv;
-const isLab = where.startsWith('http');
 const ARROW = "url('data:image/svg+xml,<svg xmlns=%22http://www.w3.org/2000/svg%22 width=%2220%22 height=%2224%22><path d=%22M2 2v17l4.5-4 3 7 3-1.300-3-6.700h6z%22 fill=%22black%22 stroke=%22white%22 stroke-width=%221.5%22/></svg>')";
 
 const browser = await chromium.launch({
@@ -22,20 +20,15 @@ page.setDefaultTimeout(120_000);
 const durations = [];
 let mouse = [Number(width) * 0.6, Number(height) * 0.8];
 try {
-  await page.goto(isLab ? where : `file://${where}`);
-  if (isLab) await inLab();
-  else await page.addStyleTag({ content: '.jp-Cell-inputWrapper, .jp-OutputPrompt { display: none !important; } main { padding: 0; }' });
+  await page.goto(`file://${where}`);
+  await page.addStyleTag({ content: '.jp-Cell-inputWrapper, .jp-OutputPrompt { display: none !important; } main { padding: 0; }' });
   await page.evaluate(drawnMouse, ARROW);
   await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
   await page.mouse.move(...mouse);
   await shoot(900);
-  for (const { watch, rest = 900, on, nth, see, ...how } of JSON.parse(steps)) {
-    for (let i = 0; i < (watch ?? 0); i++) {
-      await shoot(300);
-      await page.waitForTimeout(300);
-    }
-    if (on) await act(page.locator(on).nth(nth ?? 0), how, see);
-    if (on) await shoot(rest);
+  for (const { rest = 900, on, nth, see, ...how } of JSON.parse(steps)) {
+    await act(page.locator(on).nth(nth ?? 0), how, see);
+    await shoot(rest);
   }
   console.log(JSON.stringify(durations));
 } finally {
@@ -61,14 +54,6 @@ async function act(element, how, see) {
   await inPicture(page, element, how);
   await page.waitForFunction(text => document.body.innerText.includes(text), see ?? '');
   await page.waitForTimeout(250); // boxes slide to their places
-}
-
-async function inLab() {
-  await page.waitForSelector('#jp-main-statusbar :text("| Idle")', { timeout: 300_000 });
-  await page.keyboard.press('Control+B');
-  await page.click('.lm-MenuBar-itemLabel:text-is("Run")');
-  await page.click('.lm-Menu-itemLabel:text-is("Run All Cells")');
-  await page.waitForSelector('.dtf-picture, .dtf-live');
 }
 
 // A browser without a screen draws no mouse.

@@ -109,7 +109,7 @@ def test_what_if_shows_for_all_places_what_a_kernel_would(tmp_path, monkeypatch)
     page = exported(demo, tmp_path)
     one = explorer_of(demo, monkeypatch)
     wanted = expected_of(one, tmp_path / "expected.json")
-    slider = {"on": ".dtf-slider input", "nth": 1}
+    slider = {"on": ".dtf-knob input", "nth": 1}
     moved = visit(
         page, slider | {"do": "focus", "see": "2.03 × the base"},
         slider | {"do": "press", "key": "ArrowRight", "see": "2.44 × the base", "shot": "moved"},

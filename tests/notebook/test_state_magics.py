@@ -87,3 +87,16 @@ def test_completion_offers_the_options(shell):
     with provisionalcompleter():
         offered = {completion.text for completion in shell.Completer.completions("%dtf_wire --", 12)}
     assert {"--feed", "--session", "--step"} <= offered
+
+
+def test_dtf_queues_and_dtf_smi_can_follow_what_cells_do(model):
+    model.run_cell("""q = tf.FIFOQueue(3, [tf.float32], shared_name="letters")
+sess = tf.Session(cluster.target); _ = sess.run(q.enqueue(1.0))""").raise_error()
+    followed, cards = (magic(model, f"%dtf_{name} --live", name[:3]) for name in ("queues cluster", "smi"))
+    assert "1 of 3" in followed.picture.svg
+    model.run_cell("_ = sess.run(q.enqueue(1.0))").raise_error()
+    assert "2 of 3" in followed.picture.svg
+    for one in (followed, cards):
+        assert '"view":"redrawn"' in one._repr_mimebundle_()["text/html"]
+        one._ticker.end()
+        one._ticker.join(60)

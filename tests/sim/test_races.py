@@ -162,3 +162,21 @@ def test_a_program_that_returns_no_pairs_is_told(returned):
 def test_without_a_log_there_is_no_rate():
     run = tf.sim.race(lambda client, way: [(0.0, 1.0), (1.0, 0.5)], {"unmeasured": 1}, workers=1)["unmeasured"]
     assert math.isnan(run.steps_per_minute) and run.reaches(0.7) == 1.0
+
+
+def test_a_watched_race_has_a_line_for_each_way_from_its_first_step_on():
+    def program(client, way):
+        points = parabola(client, way)
+        for seconds, value in points:
+            client.report(value + client.index, step=seconds)
+        return points
+
+    live = tf.viz.live("|x|", over="virtual time (s)", show=False)
+    ways = {"slow": {"rate": 0.01}, "fast": {"rate": 0.1}}
+    runs = tf.sim.race(program, ways, workers=2, gpus=1, gpu=CARD, watch=live)
+    lines = {pen["name"]: line for pen, line in zip(*map(live.picture.living_data.get, ("pens", "lines")), strict=True)}
+    for name, run in runs.items():
+        _, xs, ys = lines[name]
+        kept = np.searchsorted(run.seconds, xs)
+        assert xs[0] == 0 and len(xs) > 100
+        assert np.array_equal(run.seconds[kept], xs) and np.array_equal(run.losses[kept], ys)

@@ -257,7 +257,12 @@ def _logs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     log = StalenessLog.of_rows(rows)
     x = np.arange(1, 40)
     lines = {"synchronous": 2 / x, "asynchronous": 2.2 / x + 0.05, "with spares": 1.9 / x}
+    with viz.live("loss", steps=120, show=False) as live:
+        for step in range(39):
+            for worker in range(3):
+                live(2 / (step + worker + 1), worker, step, staleness=worker)
     return {
+        "live": lambda: live.picture,
         "staleness": lambda: viz.staleness(log),
         "curve": lambda: viz.curve(x, lines, "time (s)", "loss", title="Three ways to train").picture,
     }

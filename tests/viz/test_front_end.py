@@ -13,6 +13,7 @@ import pytest
 from dtflab import viz
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.svg import Markup
+from tests.viz.strokes import BACKGROUNDS, contrast, rgb
 
 PAGE = front_end.MODULE.parent
 
@@ -35,6 +36,14 @@ def test_the_module_is_small_and_asks_for_nothing():
     assert len(module.encode()) < 300_000
     assert re.findall(r"\bfetch\(|XMLHttpRequest|WebSocket|\bimport\(|\bfrom ?[\"']|importScripts|eval\(", module) == []
     assert {url.partition("/")[0] for url in re.findall(r"https?://([^\"'` ]+)", module)} <= {"www.w3.org"}
+
+
+def test_frames_of_controls_stand_out_from_every_page():
+    css = (PAGE / "src" / "live.css").read_text(encoding="utf-8")
+    frames = re.findall(r"\b(?:border|outline)(?:-color|-bottom)?: ([^;]*[^; ])[;}]", css)
+    colours = {colour for frame in frames for colour in re.findall(r"#\w+", frame)}
+    assert len(frames) > 8 and not any("var(" in frame for frame in frames), "a theme's may be too pale"
+    assert {(c, page) for c in colours for page in BACKGROUNDS if contrast(rgb(c), rgb(page)) < 3} == set()
 
 
 def test_no_address_is_in_the_lock_file():

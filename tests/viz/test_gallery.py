@@ -124,6 +124,7 @@ def test_the_gallery_has_every_kind_of_picture():
         "phases",
         "style",
         "palette",
+        "table",
         "Picture",
     }  # data, and how it is drawn
     shown = set(re.findall(r"viz\.(\w+)\(", Path(gallery.__file__).read_text()))

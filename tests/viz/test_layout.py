@@ -163,3 +163,13 @@ def test_rows():
     rows = ranks.assign_rows([*"abcd", "late"], after, lambda _: 10, 100)
     assert rows == {"a": 0, "b": 1, "c": 1, "late": 1, "d": 2}
     assert ranks.back_edges(["a", "b"], {"a": ["b"], "b": ["a"]}) == {("b", "a")}
+
+
+def test_a_long_chain_folds_into_columns_that_go_down_unless_its_flow_turns():
+    boxes = tuple(Box(f"{i}", 80, 26) for i in range(30))
+    edges = [(f"{i}", f"{i + 1}") for i in range(29)]
+    down, in_turn = (layout(Cluster("chain", boxes, 0), edges, 800, turns=turns) for turns in (False, True))
+    assert len({box.x for box in in_turn.boxes.values()}) > 1 and in_turn.rising and not down.rising
+    up = [(a, b) for a, b in edges if down.boxes[b].y < down.boxes[a].y]
+    columns = sorted({box.x for box in down.boxes.values()})
+    assert len(up) == len(columns) - 1 > 0, "only from the end of a column to the beginning of the next"

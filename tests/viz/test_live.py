@@ -6,12 +6,13 @@ import json
 import math
 import queue
 import re
+import sys
 
 import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.viz.data.course import MOST, Course, Report
+from dtflab.viz.data.course import MOST, Course
 from dtflab.viz.drawing import front_end
 from dtflab.viz.live_curves import Labels, Plan, summary
 
@@ -41,7 +42,7 @@ def course_of(steps, *reports, seconds=2.0):
 
 
 def report(value, who="a", x=None, staleness=None):
-    return Report(who, value, x, staleness)
+    return who, value, x, staleness
 
 
 def until(heard, wanted):
@@ -292,8 +293,47 @@ def test_what_is_reported_is_a_number(page):
             live(1.0, step=math.nan)
         with pytest.raises(TypeError, match="integer"):
             live(1.0, worker=0.5)
-    with pytest.raises(RuntimeError, match="for one block"), live:
+    with pytest.raises(RuntimeError, match="for one block"), live:  # it has ended
         raise AssertionError
     with pytest.raises(RuntimeError, match="within its block"):
         live(1.0)
     assert live._course.count == 1
+
+
+def test_a_block_within_a_block_is_the_same_picture(page):
+    with tf.viz.live("loss") as live:
+        with live:
+            live(1.0)
+        live(0.5)
+    assert until(page, lambda says: says["done"])[0] == [([0, 1], [1.0, 0.5])]
+
+
+def test_a_picture_without_anything_to_draw_says_why_and_keeps_the_last(page):
+    held = [ValueError("No queue exists yet.")]
+
+    def draw():
+        if held:
+            raise held[0]
+        return tf.viz.Picture(tf.viz.drawing.svg.tag("text", "level 1"), (9, 9), "", "level 1.", [], "")
+
+    with tf.viz.live(draw) as live:
+        assert "No queue exists yet." in page.get(timeout=SOON)["svg"]
+        del held[:]
+        while "level 1" not in page.get(timeout=SOON).get("svg", ""):
+            pass
+        held.append(ValueError("gone"))
+    assert live.picture.sentence == "level 1."
+
+
+def test_a_picture_that_is_followed_rests_until_it_is_seen(page, monkeypatch):
+    level = [0]
+    live = tf.viz.live(lambda: tf.viz.Picture(tf.viz.drawing.svg.tag("text", level[0]), (9, 9), "", "l", [], ""))
+    monkeypatch.setattr(sys.modules["dtflab.viz.live"], "PATIENCE", -1.0)
+    live.follow()
+    assert ">0</text>" in page.get(timeout=SOON)["svg"]
+    live._ticker.join(SOON)  # at once, with this patience
+    level[0] = 1
+    front_end._answer(picture=live._touch["picture"], asks={"do": "seen"})
+    assert ">1</text>" in page.get(timeout=SOON)["svg"]
+    live._ticker.join(SOON)
+    assert not live.picture.living_data["done"]

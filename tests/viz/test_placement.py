@@ -243,3 +243,14 @@ def test_only_what_is_in_a_scope():
     assert viz.placement(graph, scope="net/").tables[0][2] == [["not placed", "net/x", "Const", ""]]
     with pytest.raises(ValueError, match="No op of this graph is in the scope 'nett'"):
         viz.placement(graph, scope="nett")
+
+
+def test_only_the_columns_of_a_graph_with_gradients_rise():
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [2, 2], name="start")
+        for i in range(30):
+            x = tf.matmul(x, x, name=f"op{i}")
+        forward = tf.viz.placement(graph, max_boxes=60).svg
+    heights = [float(re.search(rf'y="([\d.]+)">op{i}<', forward)[1]) for i in range(30)]
+    turned = [i for i in range(29) if heights[i + 1] < heights[i]]
+    assert 1 <= len(turned) <= 3, "down every column"

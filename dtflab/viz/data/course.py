@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
 
 MOST = 500  # points of a line that are kept
 _WINDOW = 5.0  # seconds over which a speed is measured
 
 
-class Report(NamedTuple):
-    """A word of a worker: a value, where it stands on the x axis, if that was said, and the age of a gradient."""
-
-    who: str  # a task, or any name
-    value: float
-    x: float | None
-    staleness: float | None
+# A task, or any name; its value; and its place on the x axis and the age of its gradient, if it said them.
+Report = tuple[str, float, float | None, float | None]
 
 
 class Line:
@@ -69,12 +63,14 @@ class Course:
 
     def add(self, reports: Iterator[Report], now: float) -> None:
         """Take what has come until `now`."""
-        for report in reports:
-            self.lines.setdefault(report.who, Line()).add(report.x, report.value)
+        for who, value, x, staleness in reports:
+            if who not in self.lines:
+                self.lines[who] = Line()
+            self.lines[who].add(x, value)
             self.count += 1
-            if report.staleness is not None:
+            if staleness is not None:
                 total, most, known = self.stale
-                self.stale = total + report.staleness, max(most, report.staleness), known + 1
+                self.stale = total + staleness, max(most, staleness), known + 1
         self._now = now
         self._recent.append((now, self.count))
         while len(self._recent) > 2 and self._recent[1][0] <= now - _WINDOW:

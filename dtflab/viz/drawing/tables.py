@@ -35,4 +35,5 @@ def _fold(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]], is
     ]
     table = tag("table", tag("thead", head), tag("tbody", *body))
     summary = tag("summary", f"{title} ({len(rows)})")
-    return tag("details", summary, tag("div", table, class_="scroll"), open="open" if is_open else None)
+    scrolled = tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=title)  # by keys, too
+    return tag("details", summary, scrolled, open="open" if is_open else None)

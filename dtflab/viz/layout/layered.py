@@ -3,7 +3,8 @@
 Method: every cluster is drawn on its own, from the innermost out, as a column of rows (`ranks`, `column`), and
 then stands in its parent as one large box; lines cross its border at ports. At the outermost level a drawing that
 grows too tall is folded into columns, down and up in turn, so that what follows stays near: a training step comes
-out with the gradients rising next to the layers they belong to. Lines between columns run in gutters.
+out with the gradients rising next to the layers they belong to; if there are none, all columns go down. Lines between
+columns run in gutters.
 
 Rules, tested without a browser: no two boxes overlap, a cluster holds exactly its own, every edge goes forward
 (down, or up in a column that goes up) unless it closes a cycle, the same input gives the same drawing.
@@ -33,11 +34,14 @@ class Layout:
     rising: frozenset[str]
 
 
-def layout(root: Cluster, edges: Iterable[tuple[str, str]], width: float = 800.0) -> Layout:
-    """Place all boxes of `root` and lead a line along every edge between boxes. `width` is a wish."""
+def layout(root: Cluster, edges: Iterable[tuple[str, str]], width: float = 800.0, turns: bool = True) -> Layout:
+    """Place all boxes of `root` and lead a line along every edge between boxes. `width` is a wish.
+
+    A flow that `turns`, as gradients do, goes up in every second column; else all columns go down.
+    """
     wanted = [edge for edge in dict.fromkeys(edges) if edge[0] != edge[1]]
     nets = _nets(root, wanted)
-    level = folded(root, nets, width)
+    level = folded(root, nets, width, turns)
     drawing = Drawing()
     level.emit(0.0, 0.0, drawing)
     paths = _paths(root)

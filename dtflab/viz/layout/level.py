@@ -27,14 +27,17 @@ FOLD_COST, OVER_COST = 120.0, 5.0  # in pixels of height: one more column; a pix
 TOLERATED = 1.06  # of the width
 
 
-def folded(root: Cluster, nets: Nets, width: float) -> Level:
-    """The outermost level, in as many columns as make it neither tall nor wide, or clusters side by side in one."""
+def folded(root: Cluster, nets: Nets, width: float, turns: bool) -> Level:
+    """The outermost level, in as many columns as make it neither tall nor wide, or clusters side by side in one.
+
+    Every second column goes up if the flow `turns`; else all go down.
+    """
     best, least = None, math.inf
     known: dict[tuple[str, bool], Level] = {}
     abreast = [(1, 2)] if _side_by_side(root, nets) else []
     for columns, parts in [(1, 1), *abreast, *((n, 1) for n in range(2, MOST_COLUMNS + 1))]:
         share = (width - 40 * (columns - 1)) / columns
-        level = Level(root, nets, share, columns, room=share / parts - 2 * BORDER, known=known)
+        level = Level(root, nets, share, columns, room=share / parts - 2 * BORDER, known=known, turns=turns)
         over = max(0.0, level.width - width * TOLERATED)
         cost = max(level.height, TALL) + FOLD_COST * len(level.columns) + OVER_COST * over
         if cost < least:
@@ -108,6 +111,7 @@ class Level:
         rising: bool = False,
         room: float | None = None,
         known: dict[tuple[str, bool], Level] | None = None,
+        turns: bool = True,
     ) -> None:
         """`width` and `room` are wishes: for a column of this level, and for the insides of its clusters.
 
@@ -122,7 +126,7 @@ class Level:
         self._make_slots(nets, room, dict.fromkeys([child.key for child in cluster.children], rising))
         self.place = self._fold(width, columns)
         count = max((column for column, _ in self.place.values()), default=0) + 1
-        self.rising = [rising != (column % 2 == 1) for column in range(count)]
+        self.rising = [rising != (turns and column % 2 == 1) for column in range(count)]
         if count > 1:
             self._make_slots(nets, room, {key: self.rising[column] for key, (column, _) in self.place.items()})
         self.ports: dict[tuple[str, bool], Slot] = {}
@@ -245,7 +249,9 @@ class Level:
         over = list(dict.fromkeys(d.net for d in self.detours if d.out[0] != d.into[0]))
         self.over = {net: TRACK * (i + 1) for i, net in enumerate(over)}
         top = TRACK * (len(over) + 1) if over else 0.0
-        self.tops = [top + (tall - column.height if number % 2 else 0.0) for number, column in enumerate(self.columns)]
+        self.tops = [
+            top + (tall - column.height if self.rising[number] else 0.0) for number, column in enumerate(self.columns)
+        ]
         self.risers: list[dict[str, _Riser]] = [{} for _ in self.columns]
         for detour in self.detours:
             for (gutter, side), y in zip((detour.out, detour.into), self._ends(detour)):

@@ -24,6 +24,8 @@ export class Picture {
     const drawing = (this.drawing = root.querySelector<HTMLElement>(".dtf-drawing")!);
     this.svg = drawing.querySelector("svg")!;
     root.tabIndex = 0;
+    root.setAttribute("role", "group");
+    root.setAttribute("aria-label", "A picture with keys: its buttons name them");
     root.setAttribute("data-lm-suppress-shortcuts", "true"); // else JupyterLab takes `a` for “insert a cell”
     this.card.hidden = true;
     this.said.setAttribute("aria-live", "polite");
@@ -65,7 +67,8 @@ export class Picture {
       const button = element("button", "dtf-button");
       button.textContent = label;
       button.title = `${says} (${key})`;
-      button.setAttribute("aria-label", says);
+      button.setAttribute("aria-label", /\w/.test(label) ? `${label}: ${says}` : says); // what is seen is in the name
+      button.setAttribute("aria-keyshortcuts", key);
       button.addEventListener("click", run);
       this.bar.append(button);
       this.keys.set(key, run);

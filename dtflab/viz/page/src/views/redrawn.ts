@@ -11,12 +11,16 @@ interface Says {
 
 export function redrawn(picture: Picture, data: Says): void {
   if (data.done || !picture.canAsk) return;
+  // While it is on a page that is seen, it is drawn; else the kernel rests after a while.
+  const beat = setInterval(() => picture.root.isConnected && !document.hidden && picture.ask({ do: "seen" }), 5000);
   picture.said.classList.add("dtf-unseen"); // what the drawing says
   picture.hears(({ svg, tables, says, done }: Says) => {
     if (svg) picture.redraw(svg);
     const details = picture.root.querySelector("details");
     if (details && tables) details.replaceChildren(details.querySelector("summary")!, parsed(tables));
-    if (done) picture.say(says ?? "");
+    if (!done) return;
+    clearInterval(beat);
+    picture.say(says ?? "");
   });
   picture.ask({ do: "all" });
 }

@@ -26,7 +26,7 @@ export function sliders(root: HTMLElement, { kernel, sliders, codes, pictures }:
   });
   const readouts = sliders.map(() => element("output"));
   const rows = sliders.map(({ name, says }, i) => {
-    const row = element("div", "dtf-slider");
+    const row = element("div", "dtf-knob");
     row.append(text("span", name), inputs[i]!, readouts[i]!, text("small", says));
     return row;
   });
