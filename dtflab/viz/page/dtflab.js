@@ -1,6 +1,7 @@
-// Built by npm run build from sources d962fe3d9b40704d; edit those.
+// Built by npm run build from sources 943c371d0ceedfb3; edit those.
 var le=`.dtf-picture:focus { outline: none; }
 .dtf-picture:focus-visible .dtf-drawing > svg { outline: 2px solid #0072b2; outline-offset: -2px; border-radius: 8px; }
+.dtf-page:has([data-live='steps']) .dtf-of-still { display: none; }
 .dtf-bar { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin: 0 0 2px; font: 12px/1.4 system-ui, sans-serif; }
 .dtf-button, .dtf-search {
   font: inherit; color: var(--jp-ui-font-color1, inherit); background: var(--jp-layout-color2, transparent);
