@@ -16,7 +16,7 @@ interface Timeline {
   folds: { row: number; rows: number[] }[]; // a row in which others are folded
   looks: { fill: string; line: string; ink: string; label: string }[];
   texts: string[];
-  bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "kind" | "part" | "line" | "bytes", number[]>;
+  bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "kind" | "part" | "line" | "bytes" | "last" | "had", number[]>;
   waits: Record<"start" | "end" | "row" | "look" | "tensor" | "bytes" | "maker" | "source" | "target", number[]>;
   gaps: Record<"start" | "end" | "row" | "why", number[]>;
   critical: number[]; // bars of the critical path, in their order
@@ -611,11 +611,13 @@ class Live {
     return `${duration(end[bar]! - start[bar]!)}, from ${duration(start[bar]!)} to ${duration(end[bar]!)}`;
   }
 
-  // Why a bar began when it did: the idle time that ends there.
+  // Why a bar began when it did: the idle time that ends there, or the input that was there last.
   private before(bar: number): string {
     const { bars, gaps, texts } = this.data;
     const gap = this.byRow.gaps[this.first(bars.row[bar]!)]!.find((i) => Math.abs(gaps.end[i]! - bars.start[bar]!) < 0.02);
-    return gap === undefined ? "" : `before it ${texts[gaps.why[gap]!]}`;
+    if (gap !== undefined) return `before it ${texts[gaps.why[gap]!]}`;
+    const last = texts[bars.last[bar]!]!, waited = bars.start[bar]! - bars.had[bar]!;
+    return last && `its last input, ${last}, was there ${waited < 0.001 ? "just" : duration(waited)} before`;
   }
 
   private sayCritical(): void {
