@@ -15,7 +15,7 @@ import dtflab
 import dtflab as tf
 
 # %load_ext dtflab
-tf.logging.set_verbosity(tf.logging.ERROR)  # four workers have much to say
+tf.logging.set_verbosity(tf.logging.ERROR)  # four workers log a lot
 
 # %% [markdown]
 # ## What a worker knows of itself

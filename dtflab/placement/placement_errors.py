@@ -79,7 +79,7 @@ def _why_none(graph: ColocationGraph, node: Node, group: Group) -> str:
 
 
 _STAYS = (
-    " This op stays in the graph, also when you make another one: call tf.reset_default_graph(), build the graph again "
+    " This op stays in the graph, even if you create another one: call tf.reset_default_graph(), build the graph again "
     "and open a new session."
 )
 

@@ -50,7 +50,7 @@ sess = tf.Session()
 # that has to travel: a device can only use what is in its own memory. So `table` is copied to both GPUs, and two
 # products come back.
 #
-# In the picture: point at `table`, and the ways of its tensor light up; point at an arrow, and it says how large the
+# In the picture: point at `table`, and the paths of its tensor light up; point at an arrow, and it says how large the
 # tensor is.
 #
 # **Predict: which two boxes could run at the same time? Look at the arrows: what does each box wait for?** Then run
@@ -104,7 +104,7 @@ print("a × b =", sess.run(c))
 # your request, and you made none.
 #
 # The variable `a` is four ops: its initial value, the variable itself, the op that assigns, and the op that reads.
-# They all were made inside the block, so all are pinned.
+# They were all created inside the block, so all are pinned.
 #
 # </details>
 #
@@ -117,7 +117,7 @@ reasons = sess.placement_reasons()
 tf.viz.table({"op": [*reasons], "why it is there": [*reasons.values()]})
 
 # %% [markdown]
-# This placer is called the *simple placer*, and simple it is. Its rules:
+# This placer is called the *simple placer*. Its rules:
 #
 # 1. An op that an earlier run has placed **stays** where it is.
 # 2. An op that is **pinned** goes where you asked.

@@ -19,7 +19,7 @@ import numpy as np
 import dtflab as tf
 
 # %load_ext dtflab
-tf.logging.set_verbosity(tf.logging.WARN)  # 30 workers have much to say
+tf.logging.set_verbosity(tf.logging.WARN)  # 30 workers log a lot
 
 # %% [markdown]
 # ## The hardware and the model
