@@ -33,7 +33,7 @@ try {
   await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
   for (const step of JSON.parse(steps)) await act(step);
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
-  report.stills = await page.locator('.dtf-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
+  report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
   report.buttons = await page.locator('.dtf-button').allInnerTexts();
   report.sliders = await page.locator('.dtf-slider').evaluateAll(all => all.map(one => one.value));
   report.moves = await page.evaluate(moves);

@@ -362,6 +362,7 @@ class Live {
     const frame = this.picture.drawing.getBoundingClientRect();
     const svg = this.picture.svg.getBoundingClientRect();
     const unit = svg.width / this.picture.svg.viewBox.baseVal.width;
+    if (!unit) return; // not on the page now
     Object.assign(this.canvas.style, {
       left: `${svg.left - frame.left + (plot.x + plot.left) * unit}px`,
       top: `${svg.top - frame.top + plot.y * unit}px`,
@@ -369,7 +370,6 @@ class Live {
       height: `${(plot.height + this.taller) * unit}px`,
     });
     const width = (right - plot.left) * unit, height = (plot.height + this.taller) * unit, dense = devicePixelRatio;
-    if (!width) return; // not on the page now
     this.canvas.width = Math.round(width * dense);
     this.canvas.height = Math.round(height * dense);
     this.zoom.extent([[0, 0], [width, height]]).translateExtent([[0, 0], [width, height]]);
@@ -624,7 +624,7 @@ class Live {
     const { bars, critical } = this.data;
     const busy = critical.reduce((sum, bar) => sum + bars.end[bar]! - bars.start[bar]!, 0);
     this.picture.say(
-      `Critical path: ${critical.length} ops compute for ${duration(busy)} of ${duration(this.data.total)}; the rest of it is waiting.`,
+      `Critical path: ${critical.length} ${critical.length === 1 ? "op computes" : "ops compute"} for ${duration(busy)} of ${duration(this.data.total)}; the rest of it is waiting.`,
     );
   }
 
