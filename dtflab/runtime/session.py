@@ -57,7 +57,7 @@ def open_sessions() -> list[BaseSession]:
 class BaseSession:
     """A client's connection to a master, with the graph that it runs."""
 
-    _handle = ""  # of the session that is open there
+    handle = ""  # of the session that is open there; none before the first step
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class BaseSession:
             fed = list(zip(wanted.feed_names, feeds.values(), strict=True)) if feeds else []
             try:
                 values = self._opened().run_step(
-                    self._handle, fed, wanted.fetch_names, wanted.target_names, options, run_metadata
+                    self.handle, fed, wanted.fetch_names, wanted.target_names, options, run_metadata
                 )
             except (errors.OpError, KeyboardInterrupt) as error:
                 raise explained(error, self._graph) from None
@@ -164,7 +164,7 @@ class BaseSession:
         wanted = self._resolve(fetches)
         fed = [tensor.name for tensor in feed_tensors(self._graph, feeds or ())]
         try:
-            return self._opened().partial_run_setup(self._handle, fed, wanted.fetch_names, wanted.target_names)
+            return self._opened().partial_run_setup(self.handle, fed, wanted.fetch_names, wanted.target_names)
         except (errors.OpError, KeyboardInterrupt) as error:
             raise explained(error, self._graph) from None
 
@@ -179,7 +179,7 @@ class BaseSession:
             )
         feeds = [(t.name, value) for t, value in checked_feeds(self._graph, feed_dict or {}).items()]
         try:
-            values = self._opened().partial_run(self._handle, handle, feeds, wanted.fetch_names)
+            values = self._opened().partial_run(self.handle, handle, feeds, wanted.fetch_names)
         except (errors.OpError, KeyboardInterrupt) as error:
             raise explained(error, self._graph) from None
         return wanted.rebuild(values, self)
@@ -217,7 +217,7 @@ class BaseSession:
     def _opened(self, empty: bool = False) -> MasterInterface:
         """The master, which has the session by now, and the nodes added since the last run; if `empty`, not these."""
         master = self._master
-        if master is None or not self._handle or not (empty or self._sent == self._graph.version):
+        if master is None or not self.handle or not (empty or self._sent == self._graph.version):
             master = self._extend(empty)
         return WatchedMaster(master, self._target) if PROCESS.call or PROCESS.begins else master
 
@@ -227,13 +227,13 @@ class BaseSession:
             nodes = [] if empty else self._graph.nodes(self._sent)
             master = self._master = self._master or self._connect(self._target, self.config, self._credentials)
             asked = WatchedMaster(master, self._target) if PROCESS.call else master
-            if not self._handle:
-                self._handle = asked.create_session(nodes, self.config, self._placer)
+            if not self.handle:
+                self.handle = asked.create_session(nodes, self.config, self._placer)
                 if self._closed:  # meanwhile, by another thread, which found nothing to close
-                    master.close_session(self._handle)
+                    master.close_session(self.handle)
                     raise errors.CancelledError.of("Session has been closed.")
             elif nodes:
-                asked.extend_session(self._handle, nodes)
+                asked.extend_session(self.handle, nodes)
             self._sent += len(nodes)
             return master
 
@@ -242,7 +242,7 @@ class BaseSession:
         """The task of the session's master, by its name in the session's cluster if the master is in this process."""
         master = self._opened(empty=True)
         local = master.local()
-        return master.task if local is None else local.session(self._handle).task
+        return master.task if local is None else local.session(self.handle).task
 
     def trace(self, fetches: object, feed_dict: object = None) -> RunMetadata:
         """Run `fetches` once and return the RunMetadata that says what ran when; `dtflab.viz.timeline` draws it."""
@@ -269,7 +269,7 @@ class BaseSession:
         wanted = self._resolve(fetches, feeds)
         try:
             steps = self._opened().step_through(
-                self._handle,
+                self.handle,
                 list(zip(wanted.feed_names, feeds.values(), strict=True)),
                 wanted.fetch_names,
                 wanted.target_names,
@@ -293,7 +293,7 @@ class BaseSession:
         """
         wanted = self._resolve([] if fetches is None else fetches)
         master = self._opened()
-        placed = master.placed(self._handle, wanted.fetch_names, wanted.target_names)
+        placed = master.placed(self.handle, wanted.fetch_names, wanted.target_names)
         if master.local() is not None:
             return placed
         lines = {node.name: node.line for node in self._graph.nodes()}  # of the program, which did not travel
@@ -301,7 +301,7 @@ class BaseSession:
 
     def placement_reasons(self) -> dict[str, str]:
         """Why each node of the session's graph is where `placed_nodes` says, in a sentence; by name."""
-        return self._opened().reasons(self._handle)
+        return self._opened().reasons(self.handle)
 
     def master_session(self) -> MasterSession:
         """The master's side of the session; NotImplementedError if the master is in another process."""
@@ -309,7 +309,7 @@ class BaseSession:
         if master is None:
             where = self.sess_str.decode()
             raise NotImplementedError(f"The master of {where} is in another process. Ask its cluster.")
-        return master.session(self._handle)
+        return master.session(self.handle)
 
     def local_devices(self) -> list[Device]:
         """The devices of the session's tasks in this process; NotImplementedError if its master is in another one."""
@@ -317,16 +317,16 @@ class BaseSession:
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation. It places nothing."""
-        return [DeviceAttributes.of(message) for message in self._opened(empty=True).list_devices(self._handle)]
+        return [DeviceAttributes.of(message) for message in self._opened(empty=True).list_devices(self.handle)]
 
     def close(self) -> None:
         """Release the session. Variables on a cluster stay; those of a local session go with it."""
         closed, self._closed = self._closed, True
-        if not closed and self._handle:
-            self._opened(empty=True).close_session(self._handle)
+        if not closed and self.handle:
+            self._opened(empty=True).close_session(self.handle)
 
     def __del__(self) -> None:
-        if self._handle and not sys.is_finalizing():
+        if self.handle and not sys.is_finalizing():
             try:
                 self.close()
             except Exception:  # the cluster may be long gone, and nobody could catch this

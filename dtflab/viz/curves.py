@@ -78,7 +78,7 @@ def curve(
     elif _are_whole(x):
         axes.locator_params(axis="x", integer=True)
     _scale(axes, np.concatenate([*lines.values()]), log_values)
-    _name_ends(figure, axes, x, lines, away=30 if dots else 15)  # keys keep apart from points
+    _name_ends(figure, axes, x, lines, away=30 if dots else 15)  # or a key looks like a point
     if not title:  # it keeps room for the label on top of the axis, which the layout does not see
         figure.get_layout_engine().set(rect=(0, 0, 1, 1 - _LABEL / (_DOTS * size[1])))
     return figure  # type: ignore[no-any-return]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
 from dtflab.runtime.session import open_sessions
 from dtflab.viz.data import step_trace as trace
-from dtflab.viz.data.story import placement_of
+from dtflab.viz.data.story import placement_of, static_bytes
 
 if TYPE_CHECKING:
     import networkx
@@ -26,22 +27,25 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
     however nested, which stand for themselves and all that they depend on. `step_stats` is a RunMetadata or StepStats.
     `placement` maps names of ops to devices. An op that it doesn't name is where the trace says that it ran, and one
     that the trace doesn't name (a fed placeholder, control flow) has the device that the program asked for, or ''.
-    Without both, they are those of the newest session of that graph that has traced a step: `sess.trace(fetches)`.
+    Without both, they are those of the newest session of that graph that has traced a step, `sess.trace(fetches)`, or
+    else has run one: that has no times, as measuring each step would make it slower.
 
-    Node attributes: op, device, scope, line, and from the trace start_us, end_us, bytes (None where not traced).
+    Node attributes: op, device, scope, line, start_us and end_us (None where not traced), and bytes (of all outputs).
     Edge attributes: tensor (or `a:0, a:1`), kind ('data', 'control' or 'transfer': data between two devices),
-    bytes (of that tensor; None if unknown).
+    bytes (of that tensor). Bytes are those of the trace; where it has none, those that the shapes in the graph tell;
+    else None.
     """
     import networkx
 
     if placement is None and step_stats is None:
         placement, step_stats = _newest(graph)
     ran, sent = _measured(step_stats)
+    sizes = _Sizes(graph)
     ops = ops_of(graph, {**{name: event.device for name, event in ran.items()}, **(placement or {})})
     found = networkx.DiGraph()
     for op in ops:
         event = ran.get(op.name)
-        start, end, size = (event.start, event.end, event.bytes) if event else (None, None, None)
+        start, end, size = (event.start, event.end, event.bytes) if event else (None, None, sizes.of_op(op.name))
         found.add_node(
             op.name, op=op.op, device=op.device, scope=op.name.rpartition("/")[0], line=op.line,
             start_us=start, end_us=end, bytes=size,
@@ -49,17 +53,36 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
     device = {op.name: op.device for op in ops}
     for edge in edges_of(ops):
         size = None if edge.kind == "control" else _size(edge, ran, sent.get((edge.source, device[edge.target])))
-        _add_edge(found, edge, size)
+        known = size is not None or edge.kind == "control"
+        _add_edge(found, edge, size if known else sizes.of_tensor(edge.tensor))
     return found
 
 
 def _newest(what: Any) -> tuple[Mapping[str, str] | None, Any]:
-    """Where the newest session that has traced a step of this graph has its ops, and the trace."""
+    """Where the newest session that has traced a step of this graph has its ops, and the trace; else one that ran."""
     graph = get_default_graph() if what is None else graph_of(what)
-    for session in reversed(open_sessions()):
-        if session.graph is graph and session.last_trace is not None:
-            return placement_of(session), session.last_trace
-    return None, None
+    sessions = [session for session in reversed(open_sessions()) if session.graph is graph and session.handle]
+    newest = next((session for session in sessions if session.last_trace is not None), None) or next(
+        iter(sessions), None
+    )
+    return (None, None) if newest is None else (placement_of(newest), newest.last_trace)
+
+
+class _Sizes:
+    """Bytes as shapes tell them; of a GraphDef and of Nodes, which have no shapes, None."""
+
+    def __init__(self, what: Any) -> None:
+        graph = get_default_graph() if what is None else graph_of(what)
+        self._graph = graph if isinstance(graph, Graph) else None
+
+    def of_op(self, name: str) -> int | None:
+        if self._graph is None:
+            return None
+        sizes = [static_bytes(tensor) for tensor in self._graph.get_operation_by_name(name).outputs]
+        return None if None in sizes else sum(filter(None, sizes))
+
+    def of_tensor(self, name: str) -> int | None:
+        return None if self._graph is None else static_bytes(self._graph.get_tensor_by_name(name))
 
 
 def _size(edge: Edge, ran: Mapping[str, trace.Event], sent: int | None) -> int | None:

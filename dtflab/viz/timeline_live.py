@@ -33,7 +33,7 @@ def data(
     waits = [(i, transfer) for i, (_, _, row) in enumerate(rows) for transfer in row.transfers]
     number = {id(event): i for i, (_, event) in enumerate(bars)}
     lines, idle = _Lines(graph), Idle(bands.trace)
-    single = bands.single()  # where most bars are merged, the others have their last input
+    single = bands.single()  # where most bars are merged, these have their last input
     first = {one.device: i for i, (_, one, _) in reversed(list(enumerate(rows)))}
     gaps = [gap for gap in idle.gaps() if gap.device in first]
     return {

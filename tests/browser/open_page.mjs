@@ -3,6 +3,8 @@
 //
 //     node open_page.mjs PAGE SHOTS STEPS [EXPECTED]      (CHROMIUM=path of the browser)
 //
+// MEDIA in the environment is what the reader's system asks for, as playwright's emulateMedia takes it; `moves` is then
+// what moves of itself, and `faint` are lines that the page swallows.
 // STEPS are those of open_notebook.mjs in pictures. EXPECTED is a JSON file: for each place of the sliders, in their
 // order, the code and the HTML that a kernel gives; `differ` are then the places where the page shows something else.
 import { readFileSync } from 'node:fs';
@@ -19,20 +21,26 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [] };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], sliders: [] };
+const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
 page.on('request', request => /^(data|blob):/.test(request.url()) || report.requests.push(request.url()));
 
 try {
+  await page.emulateMedia(media);
   await page.goto(`file://${file}`);
   await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
   for (const step of JSON.parse(steps)) await act(step);
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
   report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
+  report.buttons = await page.locator('.dtf-button').allInnerTexts();
+  report.sliders = await page.locator('.dtf-slider').evaluateAll(all => all.map(one => one.value));
+  report.moves = await page.evaluate(moves);
   if (expected) report.differ = await page.evaluate(compared, JSON.parse(readFileSync(expected, 'utf8')));
   for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
+    await page.emulateMedia({ ...media, colorScheme });
+    report.faint.push(...await page.evaluate(faint));
     await page.screenshot({ path: `${shots}/${name}-${colorScheme}.png`, fullPage: true });
   }
   console.log(JSON.stringify(report));
@@ -68,4 +76,34 @@ function compared(places) {
     if (shown !== wanted.innerHTML || document.querySelector('.dtf-sliders-of-page code').textContent !== code) differ.push(code);
   });
   return differ;
+}
+
+// How many animations run, and pictures that are drawn differently two frames later.
+async function moves() {
+  const running = document.getAnimations().length;
+  const drawn = () => [...document.querySelectorAll('.dtf-drawing svg')].map(svg => svg.outerHTML);
+  const before = drawn();
+  for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
+  return running + drawn().filter((svg, i) => svg !== before[i]).length;
+}
+
+// Lines with a contrast to the picture's ground below 3:1, apart from those that are faint on purpose (test_gallery.py).
+function faint() {
+  const channels = colour => colour.match(/[\d.]+/g)?.slice(0, 3).map(Number);
+  const light = colour => {
+    const [r, g, b] = channels(colour).map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const found = [];
+  for (const svg of document.querySelectorAll('.dtf-drawing svg')) {
+    const ground = getComputedStyle(svg.querySelector('.card')).fill;
+    for (const line of svg.querySelectorAll('path, rect, line, circle')) {
+      const { stroke, strokeWidth } = getComputedStyle(line);
+      if (!/^rgb/.test(stroke) || stroke === ground || !parseFloat(strokeWidth)) continue;
+      const [high, low] = [light(stroke), light(ground)].sort((a, b) => b - a);
+      const contrast = (high + 0.05) / (low + 0.05);
+      if (contrast < 3 && !line.closest('.grid, .hatch, .stripe, .halo')) found.push(`${line.getAttribute('class')} ${stroke} on ${ground}`);
+    }
+  }
+  return [...new Set(found)];
 }

@@ -15,6 +15,7 @@ from dtflab.notebook import explorer
 from dtflab.viz.drawing.picture import without_still
 from tests.browser.test_browser import CHROMIUM, HERE, SHOTS, pytestmark, write  # noqa: F401 (the skip)
 from tests.browser.test_live import FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED
+from tests.browser.test_live_records import CALLED, WIRE
 from tests.house import ROOT
 
 
@@ -26,13 +27,12 @@ def exported(path, folder):
     return folder / f"{path.stem}.html"
 
 
-def visit(page, *steps, expected=None):
+def visit(page, *steps, expected=None, media=None):
     """Report what open_page.mjs sees in a page. Nothing else was asked for, and the browser has no complaint."""
     SHOTS.mkdir(exist_ok=True)
     command = ["node", HERE / "open_page.mjs", page, SHOTS, json.dumps(steps), *filter(None, [expected])]
-    done = subprocess.run(
-        command, env=os.environ | {"CHROMIUM": CHROMIUM}, capture_output=True, text=True, timeout=1000
-    )
+    env = os.environ | {"CHROMIUM": CHROMIUM, "MEDIA": json.dumps(media or {})}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=1000)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["noise"] == [] and report["requests"] == [f"file://{page}"]
@@ -76,6 +76,23 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": FORK, "do": "click", "see": "A fork is computed by the kernel"},
     )  # fmt: skip
     assert report["live"] == ["timeline", "placement", "steps", "replay"] and report["stills"] == 0
+
+
+def test_a_system_may_ask_for_its_own_colours_and_for_less_motion(tmp_path):
+    page = exported(write(tmp_path / "system.ipynb", *TRACED, FRESH, *PLACED, FRESH, *CALLED), tmp_path)
+    report = visit(
+        page,
+        {"on": WIRE, "do": "focus"},
+        {"on": WIRE, "do": "press", "key": "Home", "see": "Nothing has been called yet."},
+        {"on": WIRE, "do": "press", "key": "p"},
+        {"on": WIRE, "do": "press", "key": "ArrowRight", "see": "1 of "},
+        {"on": f"{WIRE} .dtf-slider", "do": "click", "at": [0.36, 0.5], "shot": "between"},
+        media={"reducedMotion": "reduce", "forcedColors": "active"},
+    )
+    assert report["live"] == ["timeline", "placement", "wire"]
+    assert report["moves"] == 0 and "Play" not in report["buttons"] and "▶" in report["buttons"]
+    assert [value for value in report["sliders"] if float(value) % 1] == []  # no message stands half-way
+    assert report["faint"] == []
 
 
 def explorer_of(notebook, monkeypatch):

@@ -39,7 +39,7 @@ def drawn():
         session.run(queue.enqueue_many(tf.range(9999)))
         return {
             "step": session.partial_run_setup([one + 1], [one]),
-            "session": session._handle,
+            "session": session.handle,
             "incarnation": session.list_devices()[0].incarnation,
             "function": tf.py_func(lambda: 2.0, [], tf.float64).op.get_attr("token").decode(),
             "random op": int(session.run(number)),

@@ -34,7 +34,7 @@ def one_card(monkeypatch):
 
 def memory_of(session):
     """The memory of the session's /gpu:0."""
-    devices = session._master.session(session._handle)._workers
+    devices = session._master.session(session.handle)._workers
     (worker,) = devices.values()
     return next(device.memory for device in worker.devices if device.type == "GPU")
 

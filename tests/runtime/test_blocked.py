@@ -65,7 +65,7 @@ def test_a_kind_of_step_that_was_reported_and_ended_well_is_not_reported_again(s
 
     def watched(fetches, targets):
         step = Step(1)
-        signatures = sess._master.session(sess._handle)._signatures
+        signatures = sess._master.session(sess.handle)._signatures
         signatures[(), fetches, targets, False].report.watch(step)
         return step.when_blocked is not None
 

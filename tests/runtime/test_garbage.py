@@ -78,7 +78,7 @@ def test_a_large_graph_is_taken_in_without_it():
 
     with tf.Session() as session:
         session._opened()
-        master = session._master.session(session._handle)
+        master = session._master.session(session.handle)
         gc.collect()
         gc.callbacks.append(note)
         try:

@@ -202,7 +202,7 @@ def test_closing_a_session_ends_its_steps(target):
     session = tf.Session(target)
     found, runs = [], threading.Thread(target=lambda: found.extend(in_threads(2, lambda n: session.run(waits))))
     runs.start()
-    until(lambda: session._handle and len(session._master.session(session._handle)._running) == 2, "two steps run")
+    until(lambda: session.handle and len(session._master.session(session.handle)._running) == 2, "two steps run")
     session.close()
     runs.join(30)
     assert [type(error) for error in found] == [errors.CancelledError] * 2
@@ -220,7 +220,7 @@ def test_ctrl_c_while_waiting_leaves_the_session_usable():
                 session.run(waits)
             helper.join()
             assert session.run(quick) == 5
-            assert session._master.session(session._handle)._running == {}
+            assert session._master.session(session.handle)._running == {}
 
 
 # -- connecting -------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_a_forgotten_session_is_closed(cluster):
     a = tf.constant(1.0)
     session = tf.Session(cluster.target)
     session.run(a)
-    master, handle, gone = session._master, session._handle, weakref.ref(session)
+    master, handle, gone = session._master, session.handle, weakref.ref(session)
     assert sessions.last_session() is session
     del session
     gc.collect()

@@ -499,7 +499,7 @@ def waits(session, op):
     thread = threading.Thread(target=run)
     thread.start()
     until(lambda: not thread.is_alive() or is_in(thread, "_wait"), "it waits, or has ended")
-    for step in list(session._master.session(session._handle)._running.values()):
+    for step in list(session._master.session(session.handle)._running.values()):
         step.cancel(errors.CancelledError(None, None, "given up"))
     thread.join(60)
     return bool(given_up)

@@ -68,7 +68,7 @@ def step():
 def test_without_a_trace_devices_are_those_asked_for(step):
     graph = viz.digraph(step[0])
     assert [graph.nodes[op]["device"] for op in ("split", "square", "there")] == ["/job:ps/task:0", "/job:worker", ""]
-    assert graph.edges["split", "there"] == {"tensor": "split:1", "kind": "data", "bytes": None}
+    assert graph.edges["split", "there"] == {"tensor": "split:1", "kind": "data", "bytes": 8}  # float32 of [2, 1]
 
 
 def test_a_trace_names_the_device_where_nothing_was_pinned(step):
@@ -91,7 +91,27 @@ def test_bytes_of_an_edge_are_those_of_its_one_tensor(step):
     size = {(a, b): size for a, b, size in graph.edges(data="bytes")}
     assert size["split", "square"] == size["square", "there"] == 24  # float32 of [2, 3]: sent; on one device
     assert size["split", "there"] == size["split", "here"] == 8  # of [2, 1]
-    assert size["both", "split"] is None and graph.nodes["split"]["bytes"] == 32
+    assert size["both", "split"] == graph.nodes["split"]["bytes"] == 32  # what is fed: as its shape says
+
+
+def test_after_a_plain_run_devices_are_those_where_it_ran_and_bytes_those_of_shapes():
+    with tf.Graph().as_default() as graph, tf.Cluster(ps=1, worker=1) as cluster, tf.Session(cluster.target) as sess:
+        there, both = unpinned()
+        rows = tf.placeholder(tf.float32, [None, 2], name="rows")
+        assert viz.digraph(there).nodes["there"]["device"] == ""
+        sess.run(there, {both: np.ones([2, 4])})
+        after = viz.digraph(there)
+        assert {device for _, device in after.nodes(data="device")} == {PS, worker()}
+        assert after.nodes["there"]["start_us"] is None and after.nodes["there"]["bytes"] == 24
+        assert after.edges["split", "square"] == {"tensor": "split:0", "kind": "transfer", "bytes": 24}
+        assert (
+            viz.digraph(rows).nodes["rows"]["bytes"] is None
+            and viz.digraph(graph.as_graph_def()).nodes["there"]["bytes"] is None
+        )
+        with tf.Session(cluster.target) as other:
+            sess.trace(there, {both: np.ones([2, 4])})
+            other.run(there, {both: np.ones([2, 4])})
+            assert viz.digraph(there).nodes["there"]["start_us"] is not None  # a trace knows more than a later run
 
 
 def test_bytes_of_an_edge_from_what_has_no_trace_are_those_sent():

@@ -249,10 +249,11 @@ def _sizes(session: BaseSession, feeds: Collection[Tensor]) -> dict[str, int | N
     """Bytes of every tensor of the graph whose shape is known, and of what stands for the feeds."""
     tensors = {t.name: t for op in session.graph.get_operations() for t in op.outputs}
     tensors |= {f"_arg_{t.name.replace(':', '_')}_{i}:0": t for i, t in enumerate(feeds)}
-    return {name: _bytes(tensor) for name, tensor in tensors.items()}
+    return {name: static_bytes(tensor) for name, tensor in tensors.items()}
 
 
-def _bytes(tensor: Tensor) -> int | None:
+def static_bytes(tensor: Tensor) -> int | None:
+    """The size that a tensor has in each step, if its shape in the graph says it."""
     count, size = tensor.shape.num_elements(), tensor.dtype.base_dtype.size
     return None if count is None or not size else int(count) * size
 

@@ -158,7 +158,13 @@ export class Picture {
 
   // The value of a colour of the theme: --bg, --fg, --soft or --edge.
   colour(name: string): string {
-    return getComputedStyle(this.svg).getPropertyValue(name).trim();
+    const value = getComputedStyle(this.svg).getPropertyValue(name).trim();
+    const card = this.svg.querySelector<SVGElement>(".card");
+    if (!/^[A-Z]/.test(value) || !card) return value;
+    card.style.fill = value; // a colour of the system, which a canvas takes for that of a light page
+    const found = getComputedStyle(card).fill;
+    card.style.fill = "";
+    return found;
   }
 
   // Call `draw` now, and again when the size or the theme changes.
