@@ -35,7 +35,7 @@ def steps_html(steps: Steps) -> Markup:
 
 
 def _of_still(kind: str, text: str) -> Markup:
-    """What is true of the picture as it was shown; where it moves, it says itself where it is, and this is hidden."""
+    """A remark on the picture as it was shown, hidden where it moves and says itself where it is."""
     return tag(kind, text, class_="dtf-of-still")
 
 

@@ -3,12 +3,12 @@
 //
 //     node open_page.mjs PAGE SHOTS STEPS [EXPECTED]      (CHROMIUM=path of the browser)
 //
-// STEPS are those of open_notebook.mjs in pictures. EXPECTED is a JSON file: for each place of the sliders, in their
+// STEPS are those of open_notebook.mjs in pictures, and its audit. EXPECTED is a JSON file: for each place of the sliders, in their
 // order, the code and the HTML that a kernel gives; `differ` are then the places where the page shows something else.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { chromium } from 'playwright-core';
-import { inPicture } from './person.mjs';
+import { audited, inPicture } from './person.mjs';
 
 const [, , file, shots, steps, expected] = process.argv;
 const name = basename(file, '.html');
@@ -19,7 +19,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [] };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], axe: [] };
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
 page.on('request', request => /^(data|blob):/.test(request.url()) || report.requests.push(request.url()));
@@ -27,12 +27,14 @@ page.on('request', request => /^(data|blob):/.test(request.url()) || report.requ
 try {
   await page.goto(`file://${file}`);
   await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
-  for (const step of JSON.parse(steps)) await act(step);
+  const isAudited = steps.includes('"audit"');
+  for (const step of JSON.parse(steps)) if (step.on) await act(step);
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
   report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
   if (expected) report.differ = await page.evaluate(compared, JSON.parse(readFileSync(expected, 'utf8')));
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
+    if (isAudited) report.axe.push(...(await audited(page, '.jp-OutputArea-output', '.dtf-folded > summary')));
     await page.screenshot({ path: `${shots}/${name}-${colorScheme}.png`, fullPage: true });
   }
   console.log(JSON.stringify(report));
