@@ -77,7 +77,7 @@ SCENES = {
         "Timeline", "Zoom, ask a gap why it is there, look for an op, add up a range.",
         "`%dtf_timeline train` or `tf.viz.timeline(step)`", TRACED, 640,
         [
-            {"on": PLOT, "do": "click", "at": [0.012, 0.12], "see": "Idle for", "rest": 2200},
+            {"on": PLOT, "do": "click", "at": [0.012, 0.18], "see": "Idle for", "rest": 2200},
             {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
             *({"on": PLOT, "do": "wheel", "by": -250, "at": [0.2, 0.3], "rest": 150} for _ in range(4)),
             {"on": PLOT, "do": "drag", "at": [0.7, 0.6], "to": [0.3, 0.6], "rest": 700},
@@ -102,7 +102,7 @@ SCENES = {
     ),
     "steps": Scene(
         "A step by hand", "Forward and back through the sets of ops that are ready at the same time.",
-        "`%dtf_step loss` or `sess.step_through(loss)`", ["import dtflab as tf", *STEPPED], 720,
+        "`%dtf_step loss` or `sess.step_through(loss)`", ["import dtflab as tf", *STEPPED], 860,
         [
             {"on": BUTTON, "do": "click", "rest": 900},
             *({"on": BUTTON, "nth": 2, "do": "click", "rest": 800} for _ in range(7)),
