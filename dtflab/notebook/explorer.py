@@ -30,12 +30,13 @@ from IPython.display import display
 
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import in_notebook
-from dtflab.notebook.export import EVERYWHERE
+from dtflab.notebook.export import EVERYWHERE, TOLD
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.picture import without_still
 from dtflab.viz.drawing.style import PROJECTOR, current
 from dtflab.viz.drawing.svg import tag
 
+TIMES_TOLD = 20  # while the pictures of all places are drawn
 _NOTHING = {"text/plain": ""}  # where widgets don't run
 
 
@@ -102,13 +103,23 @@ class Explorer:
             print(last)
         elif self._is_everywhere:
             front_end.begin()
-            display({"text/html": self._all_pictures()} | _NOTHING, raw=True)
+            self._show_everywhere()
         self.still.set()
 
-    def _all_pictures(self) -> str:
-        """The data of the front end's view `sliders`: the sliders, and the last picture of each of their places."""
+    def _show_everywhere(self) -> None:
+        """Draw the last picture of each place, saying how far it is, and show them all."""
         values = itertools.product(*(slider.values for slider in self.sliders.values()))
         places = [dict(zip(self.sliders, place, strict=True)) for place in values]
+        began, pictures = REAL.now(), []
+        shown: Any = display(_so_far(0, len(places), 0.0), raw=True, metadata=TOLD, display_id=True)
+        for done, place in enumerate(places, start=1):
+            pictures.append(without_still(self._html(place)))
+            if done * TIMES_TOLD // len(places) > (done - 1) * TIMES_TOLD // len(places):
+                shown.update(_so_far(done, len(places), REAL.now() - began), raw=True, metadata=TOLD)
+        shown.update({"text/html": self._all(places, pictures)} | _NOTHING, raw=True)
+
+    def _all(self, places: Sequence[dict[str, Any]], pictures: Sequence[str]) -> str:
+        """The data of the front end's view `sliders`: the sliders, and the picture of each of their places."""
         data = {
             "view": "sliders",
             "kernel": front_end.KERNEL,
@@ -118,7 +129,7 @@ class Explorer:
                 for name, one in self.sliders.items()
             ],
             "codes": [self._code(place) for place in places],
-            "pictures": [without_still(self._html(place)) for place in places],
+            "pictures": pictures,
         }  # fmt: skip
         written = tag("script", front_end.written(data), type="application/json", class_="dtf-data")
         return tag("div", written, class_="dtf-everywhere")
@@ -220,6 +231,10 @@ def explore(draw: Callable[..., Any], **sliders: Slider) -> Explorer:
     `draw` takes them by name, and returns anything that a notebook can show, or yields it bit by bit.
     """
     return Explorer(draw, sliders)
+
+
+def _so_far(done: int, count: int, seconds: float) -> dict[str, str]:
+    return {"text/plain": f"{done} of {count} pictures drawn, one for each place of the sliders: {seconds:.0f} s"}
 
 
 def _letters() -> str:

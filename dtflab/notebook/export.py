@@ -24,6 +24,7 @@ from dtflab.machine.console import show
 from dtflab.viz.drawing.front_end import MODULE
 
 EVERYWHERE = "DTFLAB_EVERYWHERE"  # the variable that has explorers draw the pictures of all places
+TOLD = {"dtflab": "told"}  # the metadata of a display that says how far an explorer is
 _TEMPLATES = MODULE.parent / "nbconvert"
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 Preprocessor = Callable[[Any, dict[str, Any]], tuple[Any, dict[str, Any]]]
@@ -132,7 +133,15 @@ def _run(notebook: Any, path: Path) -> None:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
-    client = NotebookClient(notebook, timeout=None, resources={"metadata": {"path": str(path.parent.resolve())}})
+    class Client(NotebookClient):
+        """A client that says in the terminal how far the kernel is."""
+
+        def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
+            if msg["content"].get("metadata") == TOLD:
+                show(f"{path}: {msg['content']['data']['text/plain']}", flush=True)
+            return super().process_message(msg, cell, cell_index)
+
+    client = Client(notebook, timeout=None, resources={"metadata": {"path": str(path.parent.resolve())}})
     try:
         client.execute(env=os.environ | {EVERYWHERE: "1"})
     except CellExecutionError as error:

@@ -35,7 +35,7 @@ def steps_html(steps: Steps) -> Markup:
 
 
 def _of_still(kind: str, text: str) -> Markup:
-    """A text about the picture as it was first shown, hidden where the picture moves and says itself where it is."""
+    """A remark on the picture as it was shown, hidden where it moves and says itself where it is."""
     return tag(kind, text, class_="dtf-of-still")
 
 

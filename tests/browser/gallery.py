@@ -1,7 +1,8 @@
 """Moving pictures of dtflab's live views, for docs/gallery.md: `python -m tests.browser.gallery [NAME ...]`.
 
 Each scene is a notebook and what a person does in it. It is run, exported and driven in Chromium; its screenshots
-become an animated WebP in docs/gallery/. A new view gets an entry in SCENES. Left out: views that need a kernel.
+become an animated WebP in docs/gallery/. A scene that needs a kernel is driven in a JupyterLab while its cells run. A
+new view gets an entry in SCENES.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from PIL import Image
 
 from dtflab.__main__ import main as dtflab
+from tests.browser.lab import jupyter_lab
 from tests.browser.test_browser import CHROMIUM, HERE, MISSING, write
-from tests.browser.test_live import PLACED, PLOT, TOWER, TRACED
-from tests.browser.test_live_records import CALLED, USED, WIRE
+from tests.browser.test_live import PANEL, PLACED, PLOT, TASK, TOWER, TRACED
+from tests.browser.test_live_records import CALLED, STUCK, USED, WIRE
 from tests.browser.test_pages import STEPPED
 from tests.house import ROOT
 
@@ -40,18 +43,41 @@ class Scene(NamedTuple):
     cells: Sequence[str]
     height: int
     steps: Sequence[Step]
+    in_lab: bool = False
 
 
 BUTTON = '[data-live="steps"] .dtf-button'
 REPLAY = '[data-live="replay"] .dtf-button'
 MEMORY = '.dtf-picture[data-live="memory"]'
 SLIDER = ".dtf-knob input"
+ACT = ".dtf-acts button:visible"
+STOP = '.dtf-button:text("Stop")'
+TRAINED = [
+    """
+import dtflab as tf
+tf.logging.set_verbosity(tf.logging.WARN)
+cluster = tf.Cluster(ps=1, worker=2)
+
+
+def work(client):
+    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+        w = tf.get_variable("w", [64, 10], initializer=tf.zeros_initializer(), use_resource=True)
+        images, labels = tf.placeholder(tf.float32, [32, 64]), tf.placeholder(tf.int64, [32])
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, tf.matmul(images, w))
+        train = tf.train.GradientDescentOptimizer(0.005).minimize(loss)
+    batches = tf.datasets.digits(seed=client.index).train
+    with tf.train.MonitoredTrainingSession(client.target, client.is_chief) as sess:
+        while not client.should_stop():
+            x, y = batches.next_batch(32)
+            client.report(sess.run([loss, train], {images: x, labels: y})[0])""",
+    'cluster.run(work, watch=tf.viz.live("loss", steps=20_000))',
+]
 SCENES = {
     "timeline": Scene(
         "Timeline", "Zoom, ask a gap why it is there, look for an op, add up a range.",
         "`%dtf_timeline train` or `tf.viz.timeline(step)`", TRACED, 640,
         [
-            {"on": PLOT, "do": "click", "at": [0.012, 0.12], "see": "Idle for", "rest": 2200},
+            {"on": PLOT, "do": "click", "at": [0.012, 0.18], "see": "Idle for", "rest": 2200},
             {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
             *({"on": PLOT, "do": "wheel", "by": -250, "at": [0.2, 0.3], "rest": 150} for _ in range(4)),
             {"on": PLOT, "do": "drag", "at": [0.7, 0.6], "to": [0.3, 0.6], "rest": 700},
@@ -76,7 +102,7 @@ SCENES = {
     ),
     "steps": Scene(
         "A step by hand", "Forward and back through the sets of ops that are ready at the same time.",
-        "`%dtf_step loss` or `sess.step_through(loss)`", ["import dtflab as tf", *STEPPED], 720,
+        "`%dtf_step loss` or `sess.step_through(loss)`", ["import dtflab as tf", *STEPPED], 860,
         [
             {"on": BUTTON, "do": "click", "rest": 900},
             *({"on": BUTTON, "nth": 2, "do": "click", "rest": 800} for _ in range(7)),
@@ -122,35 +148,87 @@ SCENES = {
             *({"on": f"{WIRE} .dtf-button", "nth": 2, "do": "click", "rest": 800} for _ in range(8)),
         ],
     ),
+    "panel": Scene(
+        "The cluster's panel", "It changes while a cell runs: pause a task, let it go on, kill it, start it again.",
+        "`%dtf_cluster --ps 1 --worker 2`", PANEL[:2], 640,
+        [
+            *({"on": ".dtf-tasks", "do": "hover", "at": [0.7, 0.95], "see": "MB/s", "rest": 300} for _ in range(9)),
+            {"on": TASK, "nth": 2, "do": "click", "see": "Pause worker:1", "rest": 700},
+            {"on": ACT, "do": "click", "see": "worker:1: paused.", "rest": 300},
+            *({"on": ACT, "do": "hover", "rest": 300} for _ in range(8)),
+            {"on": ACT, "do": "click", "rest": 300},
+            *({"on": ACT, "do": "hover", "rest": 300} for _ in range(8)),
+            {"on": ".dtf-button", "do": "click", "see": "The cell was interrupted.", "rest": 2000},
+        ],
+        in_lab=True,
+    ),
+    "live": Scene(
+        "Training, live", "Curves grow while the cell runs, with the cluster's rate; a button ends it.",
+        "`cluster.run(work, watch=tf.viz.live(\"loss\", steps=20_000))`", TRAINED, 510,
+        [
+            *({"on": STOP, "do": "hover", "rest": 300} for _ in range(16)),
+            {"on": STOP, "do": "click", "see": "stopped", "rest": 1200},
+            {"on": ".grown", "do": "hover", "see": "worker:1", "rest": 1800},
+        ],
+        in_lab=True,
+    ),
+    "deadlock": Scene(
+        "A deadlock", "Who waits for whom: two clients that wait for each other are a circle of arrows.",
+        "`%dtf_queues` or `tf.viz.waits(cluster)`", STUCK, 430, (),
+    ),
 }  # fmt: skip
 
 
 def record(name: str, scene: Scene) -> Path:
-    """Run and drive a scene; its moving picture is in docs/gallery/."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        where = _as_page(folder, name, scene)
-        shots = folder / "shots"
+    """Run and drive a scene; its moving picture, or its still if nothing is done, is in docs/gallery/."""
+    with (
+        tempfile.TemporaryDirectory() as place,
+        (_lab if scene.in_lab else _page_of)(Path(place), name, scene) as where,
+    ):
+        shots = Path(place) / "shots"
         shots.mkdir()
-        command = ["node", HERE / "record.mjs", where, shots, str(WIDTH), str(scene.height), json.dumps(scene.steps)]
+        command = [
+            "node",
+            HERE / "record.mjs",
+            where,
+            shots,
+            str(WIDTH + 60 * scene.in_lab),
+            str(scene.height),
+            json.dumps(scene.steps),
+        ]
         environment = os.environ | {"CHROMIUM": str(CHROMIUM)}
         done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, timeout=600)
         return _moving([*sorted(shots.glob("*.png"))], json.loads(done.stdout), FOLDER / f"{name}.webp")
 
 
-def _as_page(folder: Path, name: str, scene: Scene) -> Path:
-    notebook = write(folder / f"{name}.ipynb", *scene.cells) if scene.cells else folder / f"{name}.ipynb"
-    if not scene.cells:
-        notebook.write_bytes((ROOT / "notebooks" / "demos" / notebook.name).read_bytes())
+@contextlib.contextmanager
+def _lab(folder: Path, name: str, scene: Scene) -> Iterator[str]:
+    """The address of the scene's notebook in a JupyterLab that shows nothing else."""
+    notebooks, work = folder / "notebooks", folder / "work"
+    notebooks.mkdir()
+    write(notebooks / f"{name}.ipynb", *scene.cells)
+    with jupyter_lab(notebooks, work) as lab:
+        yield f"{lab.url.replace('/lab/', '/doc/')}{name}.ipynb?token={lab.token}&reset"
+
+
+@contextlib.contextmanager
+def _page_of(folder: Path, name: str, scene: Scene) -> Iterator[Path]:
+    """The scene's notebook, run and exported."""
+    notebook = folder / f"{name}.ipynb"
+    if scene.cells:
+        write(notebook, *scene.cells)
+    else:
+        shutil.copy(ROOT / "notebooks" / "demos" / notebook.name, notebook)
     with contextlib.suppress(SystemExit):
         dtflab(["export", "--html", str(notebook), "--run"])
-    return notebook.with_suffix(".html")
+    yield notebook.with_suffix(".html")
 
 
 def _moving(shots: Sequence[Path], milliseconds: Sequence[int], path: Path) -> Path:
     first, *others = [Image.open(shot).convert("RGB") for shot in shots]
     path.parent.mkdir(exist_ok=True)
-    options = {"duration": [*milliseconds], "loop": 0, "quality": 60, "method": 6, "minimize_size": True}
+    # Screens are flat and repeat: without loss they are smaller than with, and nothing of a frame is left in the next.
+    options = {"duration": [*milliseconds], "loop": 0, "lossless": True, "method": 6, "minimize_size": True}
     first.save(path, save_all=True, append_images=others, **options)
     return path
 
@@ -167,9 +245,9 @@ def page() -> str:
 
 _HEAD = """# Gallery
 
-The live views that need no kernel, each driven in a browser by `python -m tests.browser.gallery`, which also writes
-this page. All of them work with keys alone, in light and dark, in JupyterLab 4, Notebook 7 and in pages of
-`dtflab export --html`.
+The live views, each driven in a browser by `python -m tests.browser.gallery`, which also writes this page. All of them
+work with keys alone, in light and dark, in JupyterLab 4 and Notebook 7; and in pages of `dtflab export --html`, but for
+the cluster's panel and training, which need a kernel.
 """
 
 

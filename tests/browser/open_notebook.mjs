@@ -15,7 +15,7 @@
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
 import { chromium } from 'playwright-core';
-import { inPicture } from './person.mjs';
+import { audited, inPicture } from './person.mjs';
 
 const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
 const WIDTH = 1280;
@@ -52,7 +52,7 @@ try {
     await showEverything();
     const audit = steps.includes('"audit"');
     const seen = (report.themes[theme.toLowerCase()] = await page.evaluate(whatIsSeen, !audit));
-    if (audit) seen.axe = await audited();
+    if (audit) seen.axe = await audited(page, '.jp-OutputArea-output');
     await page.screenshot({ path: `${shots}/${name}-${theme.toLowerCase()}.png` });
   }
   console.log(JSON.stringify(report));
@@ -70,15 +70,6 @@ async function runAll() {
     await page.click(`button:has-text("${action}")`);
   }
   await page.waitForFunction(allCellsRan, null, { timeout: 600_000, polling: 100 });
-}
-
-async function audited() {
-  await page.addScriptTag({ path: new URL('node_modules/axe-core/axe.min.js', import.meta.url).pathname });
-  return page.evaluate(async () => {
-    const { violations } = await axe.run({ include: [['.jp-OutputArea-output']] }, { resultTypes: ['violations'] });
-    const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-    return grave.flatMap(({ id, nodes }) => nodes.map(node => `${id}: ${node.html.slice(0, 200)}: ${node.failureSummary}`));
-  });
 }
 
 async function act({ audit, slider, key, replace, by, see, on, shot, ...how }) {

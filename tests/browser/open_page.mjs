@@ -5,12 +5,13 @@
 //
 // MEDIA in the environment is what the reader's system asks for, as playwright's emulateMedia takes it; `moves` is then
 // what moves of itself, and `faint` are lines that the page swallows.
-// STEPS are those of open_notebook.mjs in pictures. EXPECTED is a JSON file: for each place of the sliders, in their
-// order, the code and the HTML that a kernel gives; `differ` are then the places where the page shows something else.
+// STEPS are those of open_notebook.mjs in pictures, and its audit. EXPECTED is a JSON file: for each place of the
+// sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the places where the page shows
+// something else.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { chromium } from 'playwright-core';
-import { inPicture } from './person.mjs';
+import { audited, inPicture } from './person.mjs';
 
 const [, , file, shots, steps, expected] = process.argv;
 const name = basename(file, '.html');
@@ -21,7 +22,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], sliders: [] };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], sliders: [], axe: [] };
 const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
@@ -31,7 +32,8 @@ try {
   await page.emulateMedia(media);
   await page.goto(`file://${file}`);
   await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
-  for (const step of JSON.parse(steps)) await act(step);
+  const isAudited = steps.includes('"audit"');
+  for (const step of JSON.parse(steps)) if (step.on) await act(step);
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
   report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
   report.buttons = await page.locator('.dtf-button').allInnerTexts();
@@ -41,6 +43,7 @@ try {
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ ...media, colorScheme });
     report.faint.push(...await page.evaluate(faint));
+    if (isAudited) report.axe.push(...(await audited(page, '.jp-OutputArea-output', '.dtf-folded > summary')));
     await page.screenshot({ path: `${shots}/${name}-${colorScheme}.png`, fullPage: true });
   }
   console.log(JSON.stringify(report));

@@ -18,3 +18,13 @@ export async function inPicture(page, element, { do: what, at = [0.5, 0.5], to, 
   }
   if (held) await page.keyboard.up(held);
 }
+
+// What axe-core finds grave in the parts of a page.
+export async function audited(page, ...parts) {
+  await page.addScriptTag({ path: new URL('node_modules/axe-core/axe.min.js', import.meta.url).pathname });
+  return page.evaluate(async parts => {
+    const { violations } = await axe.run({ include: parts.map(part => [part]) }, { resultTypes: ['violations'] });
+    const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+    return grave.flatMap(({ id, nodes }) => nodes.map(node => `${id}: ${node.html.slice(0, 200)}: ${node.failureSummary}`));
+  }, parts);
+}

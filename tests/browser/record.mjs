@@ -3,8 +3,9 @@
 //
 //     node record.mjs WHERE FOLDER WIDTH HEIGHT STEPS      (CHROMIUM=path of the browser)
 //
-// WHERE is a page's file. STEPS are those of open_notebook.mjs in pictures, each with "rest", for how long its result is
-// shown (900 ms).
+// WHERE is a page's file, or the address of a notebook in a JupyterLab: then all cells run, and only the
+// notebook is shown, without the cells above that show nothing, once the first step's element is there. STEPS are those of open_notebook.mjs in pictures, each
+// with "rest", for how long its result is shown (900 ms).
 import { chromium } from 'playwright-core';
 import { inPicture } from './person.mjs';
 
@@ -19,14 +20,16 @@ const page = await browser.newPage({ viewport: { width: Number(width), height: N
 page.setDefaultTimeout(120_000);
 const durations = [];
 let mouse = [Number(width) * 0.6, Number(height) * 0.8];
+const actions = JSON.parse(steps);
+let clip;
 try {
-  await page.goto(`file://${where}`);
-  await page.addStyleTag({ content: '.jp-Cell-inputWrapper, .jp-OutputPrompt { display: none !important; } main { padding: 0; }' });
-  await page.evaluate(drawnMouse, ARROW);
+  if (where.startsWith('http')) await runInLab();
+  else await openPage();
+  if (actions.length) await page.evaluate(drawnMouse, ARROW);
   await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
   await page.mouse.move(...mouse);
   await shoot(900);
-  for (const { rest = 900, on, nth, see, ...how } of JSON.parse(steps)) {
+  for (const { rest = 900, on, nth, see, ...how } of actions) {
     await act(page.locator(on).nth(nth ?? 0), how, see);
     await shoot(rest);
   }
@@ -35,8 +38,23 @@ try {
   await browser.close();
 }
 
+async function openPage() {
+  await page.goto(`file://${where}`);
+  await page.addStyleTag({ content: '.jp-Cell-inputWrapper, .jp-OutputPrompt { display: none !important; } main { padding: 0; }' });
+}
+
+async function runInLab() {
+  await page.goto(where, { waitUntil: 'domcontentloaded' });
+  await page.waitForSelector('#jp-main-statusbar :text("| Idle")');
+  await page.click('.lm-MenuBar-itemLabel:text-is("Run")');
+  await page.click('.lm-Menu-itemLabel:text-is("Run All Cells")');
+  await page.locator(actions[0].on).nth(actions[0].nth ?? 0).waitFor({ state: 'attached' });
+  await page.addStyleTag({ content: '.jp-cell-toolbar, .jp-CodeCell:not(:last-child, :has(.jp-OutputArea-child)) { display: none !important; }' });
+  clip = await page.locator('.jp-Notebook').boundingBox();
+}
+
 async function shoot(milliseconds) {
-  await page.screenshot({ path: `${folder}/${String(durations.length).padStart(3, '0')}.png` });
+  await page.screenshot({ path: `${folder}/${String(durations.length).padStart(3, '0')}.png`, clip });
   durations.push(milliseconds);
 }
 

@@ -1,10 +1,13 @@
-"""Every kind of output as axe-core judges it, in JupyterLab's light and dark theme."""
+"""Every kind of output as axe-core judges it, in light and dark, in JupyterLab and in an exported page."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.browser.test_browser import HERE, look, pytestmark, write  # noqa: F401 (the fixture)
+from tests.browser.test_live import PLACED, REPLAYED, TOWER, TRACED
+from tests.browser.test_live_records import CALLED, STUCK, USED
+from tests.browser.test_pages import FRESH, STEPPED, exported, visit
 from tests.house import ROOT
 
 PICTURES = [
@@ -35,6 +38,12 @@ sess.run(tf.global_variables_initializer())""",
 ]
 
 
+SLIDERS = """
+from dtflab.notebook import Slider, explore
+def load(n):
+    return tf.viz.loads("Bytes", {"now": {"/job:ps/task:0": n}})
+explore(load, n=Slider([1, 2], 1, "Look."))"""
+
 with_axe = pytest.mark.skipif(
     not (HERE / "node_modules" / "axe-core").exists(), reason="missing: axe-core (npm install --prefix tests/browser)"
 )
@@ -48,6 +57,15 @@ def test_outputs_have_no_serious_findings(look, tmp_path):  # noqa: F811
         seen = report["themes"][theme]
         assert seen["stderr"] == seen["notRun"] == seen["axe"] == []
         assert seen["svgs"] > 20 and "Stop" in " ".join(seen["buttons"])
+
+
+@with_axe
+def test_a_page_has_no_serious_findings(tmp_path):
+    cells = [*USED, "tf.reset_default_graph()", *TRACED, FRESH, *PLACED, FRESH, *STEPPED, *REPLAYED, *CALLED, *STUCK]
+    page = exported(write(tmp_path / "audited.ipynb", *cells, SLIDERS), tmp_path)
+    report = visit(page, {"audit": True}, {"on": TOWER, "do": "click", "see": "tower0 is open."})
+    views = ["memory", "allocations", "timeline", "placement", "steps", "replay", "wire", "sliders"]
+    assert report["axe"] == [] and report["live"] == views
 
 
 @with_axe

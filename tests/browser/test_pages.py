@@ -67,6 +67,7 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
         {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},
         {"on": ".counter", "do": "click", "see": "The step is over"},
+        {"on": ".counter", "do": "hover", "see": "A real executor has no sets"},  # true of each set
         {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "click", "see": "Ready next: fetch loss"},
         {"on": '[data-live="steps"] .dtf-button', "nth": 1, "do": "press", "key": "Home", "see": "Set 0 of 7"},
         {"on": '[data-live="steps"] .dtf-button', "nth": 2, "do": "click", "see": "Set 1 of 7", "shot": "one"},

@@ -23,10 +23,10 @@ def shown(monkeypatch):
     given = []
 
     class Handle:
-        def update(self, bundle, raw):
+        def update(self, bundle, raw, metadata=None):
             given.append(bundle)
 
-    def display(bundle, raw, display_id=False):
+    def display(bundle, raw, display_id=False, metadata=None):
         given.append(bundle)
         return Handle() if display_id else None
 
@@ -216,6 +216,16 @@ def test_all_pictures_are_those_that_would_be_drawn(shown):
         else:
             whole = [*load(*place)][-1].html
             assert whole.replace(re.search(r'<img [^>]*"dtf-still"[^>]*>', whole)[0], "") == html
+
+
+def test_it_says_how_far_the_pictures_of_all_places_are(shown):
+    drawn = []
+    explore(
+        drawn.append, n=Slider([*range(30)], 0, "Look."), m=Slider([0, 1], 0, "Look.")
+    ).everywhere()._ipython_display_()
+    _sliders, _picture, *said, last = [bundle["text/plain"] for bundle in shown]
+    assert [text.partition(",")[0] for text in said] == [f"{3 * i} of 60 pictures drawn" for i in range(21)]
+    assert last == "" and "dtf-everywhere" in shown[-1]["text/html"]
 
 
 def test_only_who_asks_gets_all_pictures(shown, monkeypatch):

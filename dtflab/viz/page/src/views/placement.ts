@@ -346,6 +346,7 @@ class Live {
     const state = block.isOpen ? "open" : "closed";
     const is = known?.dataset.state === state ? known : block.isOpen ? this.frame(block) : this.box(block);
     is.dataset.state = state;
+    if (is !== known) nameAsDrawn(is);
     is.style.transform = `translate(${block.x}px,${block.y}px)`;
     if (block.isOpen) {
       set(is.querySelector(".scope")!, { width: block.width, height: block.height });
@@ -530,4 +531,10 @@ function head(points: Point[], size: number): string {
   const far = Math.hypot(x - bx, y - by) || 1, dx = (x - bx) / far, dy = (y - by) / far;
   const foot = (side: number): Point => [x - size * dx + side * size * 0.5 * dy, y - size * dy - side * size * 0.5 * dx];
   return `M${[x, y]}L${foot(-1)}L${foot(1)}Z`;
+}
+
+// A button's name is what is meant, and what stands on it: who speaks to a computer says that.
+function nameAsDrawn(button: SVGGElement): void {
+  for (const text of button.querySelectorAll("text")) text.after(" "); // else they are one word
+  button.setAttribute("aria-label", `${button.getAttribute("aria-label")}; ${button.textContent.trim()}`);
 }
