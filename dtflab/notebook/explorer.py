@@ -6,7 +6,7 @@
 replaced, not a widget: so it is still there in a saved notebook, an untrusted one and on a page that nbconvert made.
 
 A page has no kernel that could draw. For its sliders, `.everywhere()` has the pictures of all places drawn and put
-into the notebook; `dtflab export --html --run` asks for that by a variable of the environment.
+into the notebook; `dtflab export --run --html` asks for that by a variable of the environment.
 
 Rules: drawing has a thread of its own, so that a slider never sticks; where values come faster than pictures, those in
 between are left out. The last value always gets its picture.

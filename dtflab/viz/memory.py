@@ -219,7 +219,7 @@ class _Band:
             y += _ROW
             until = tag(
                 "text",
-                shorten(f"for {readable(held.until)}", _LIST - 98, 11),
+                shorten(f"for {readable(held.until)}", _LIST - 104, 11),
                 x=x + 94,
                 y=y + _UNTIL,
                 class_="s11 soft",
@@ -285,7 +285,7 @@ def _digit(i: int, one: Look, x: float, y: float) -> Markup:
 
 def _words(x: float, y: float, nbytes: int, name: str) -> Iterator[Markup]:
     yield tag("text", memory_size(nbytes), x=x + 84, y=y, class_="s11 end")
-    yield tag("text", shorten(name, _LIST - 98, 11), x=x + 94, y=y, class_="s11")
+    yield tag("text", shorten(name, _LIST - 104, 11), x=x + 94, y=y, class_="s11")
 
 
 def _shade(i: int) -> float:

@@ -235,8 +235,8 @@ class _Drawing:
         blocks = [part for i in range(len(self.runs)) for part in self._block(i)]
         titles = [self._run_title(i) for i in range(len(self.runs))]
         bars = [
-            self._bars(row, y)
-            for rows, ys in zip(self.rows, self.plot["ys"], strict=True)
+            self._bars(row, y, min(self.shown, run.end))
+            for run, rows, ys in zip(self.runs, self.rows, self.plot["ys"], strict=True)
             for row, y in zip(rows, ys, strict=True)
         ]
         moving = tag("g", *self._axis(), *bars, *self._marked(marked), class_="moving")
@@ -268,10 +268,10 @@ class _Drawing:
         text = tag("text", shorten(words, self.left - 14), x=6, y=y + 14)
         return tag("g", tag("title", f"{row.kind} {row.label}"), text)
 
-    def _bars(self, row: Row, y: float) -> Markup:
+    def _bars(self, row: Row, y: float, end: float) -> Markup:
         """A row's events at their places, those under half a unit apart as one; a queue's as high as it is full."""
         colour = look(row.device).colour
-        bars = grouped((share, (self._x(a), self._x(b))) for share, a, b in _spans(row, self.shown))
+        bars = grouped((share, (self._x(a), self._x(b))) for share, a, b in _spans(row, end))
         paths = [
             tag("path", d=_boxes(spans, y + 2 + BAR * (1 - share), BAR * share), fill=colour.fill, class_=row.kind)
             for share, spans in bars.items()
@@ -305,7 +305,7 @@ def _spans(row: Row, shown: float) -> Iterator[tuple[float, float, float]]:
     if row.kind == "device":
         yield from ((1.0, k.started, min(k.ended, shown)) for _, k in row.items if k.started < shown)
     elif row.kind == "link":
-        yield from ((1.0, m.started, m.ended) for _, m in row.items if m.started < shown)
+        yield from ((1.0, m.started, min(m.ended, shown)) for _, m in row.items if m.started < shown)
     elif row.kind == "variable":
         yield from ((1.0, k.ended, k.ended) for k in row.items if k.ended <= shown)
     else:

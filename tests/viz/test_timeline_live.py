@@ -100,6 +100,11 @@ def test_the_critical_path_goes_back_over_the_slowest_worker():
     assert [event.name for event in Idle(STEP).critical_path()] == ["w", "b", "sum"]
 
 
+def test_the_critical_path_goes_on_behind_an_op_that_takes_no_time():
+    ended = STEP._replace(events=[*STEP.events, event("train", PS, 100, 100)])
+    assert [event.name for event in Idle(ended).critical_path()] == ["w", "b", "sum", "train"]
+
+
 def test_the_critical_path_stays_on_a_device_where_no_tensor_was_waited_for():
     step = trace.Trace([event("a", ZERO, 0, 10), event("b", ZERO, 10, 30), event("x", ONE, 0, 5)], [], 30.0)
     assert [event.name for event in Idle(step).critical_path()] == ["a", "b"]

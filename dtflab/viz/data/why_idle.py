@@ -17,6 +17,7 @@ from dtflab.viz.drawing.palette import look
 from dtflab.viz.drawing.units import duration
 
 _NEAR = 1.0  # microseconds between the arrival of a tensor and the op that waited for it, next to a share of the wait
+_CLOCK = 0.25  # microseconds: a time since 1970 is not known better
 _LEAST = 1 / 500  # of the step: a shorter gap is not explained
 
 
@@ -83,21 +84,24 @@ class Idle:
         if not self._trace.events:
             return []
         makers = {(event.device, event.name): event for event in self._trace.events}
-        event: Event | None = max(self._trace.events, key=_end)
+        event: Event | None = max(self._trace.events, key=lambda each: (each.end, each.start))
         path: list[Event] = []
-        while event is not None and (not path or event.start < path[-1].start):
+        seen: set[int] = set()  # ops that take no time end when they begin: none may come twice
+        while event is not None and (not path or event.start <= path[-1].start):
             path.append(event)
-            event = self._before(event, makers)
+            seen.add(id(event))
+            event = self._before(event, makers, seen)
         return path[::-1]
 
-    def _before(self, event: Event, makers: dict[tuple[str, str], Event]) -> Event | None:
+    def _before(self, event: Event, makers: dict[tuple[str, str], Event], seen: set[int]) -> Event | None:
         ended = self._ended[event.device]
-        i = bisect.bisect(ended, event.start + 0.01, key=_end) - 1
+        i = bisect.bisect(ended, event.start + _CLOCK, key=_end) - 1
+        while i >= 0 and id(ended[i]) in seen:
+            i -= 1
         here = ended[i] if i >= 0 else None
         arrived = self._arrived(event.device, here.end if here else 0.0, event.start)
-        if arrived is not None:
-            return makers.get((arrived.source, arrived.producer), here)
-        return here
+        maker = here if arrived is None else makers.get((arrived.source, arrived.producer), here)
+        return None if maker is None or id(maker) in seen else maker
 
 
 def _start(span: Event | Transfer) -> float:

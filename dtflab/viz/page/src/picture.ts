@@ -150,6 +150,12 @@ export class Picture {
     this.said.textContent = text;
   }
 
+  // Speak between the buttons and the drawing: the end of a tall drawing is outside the window.
+  speakAbove(): void {
+    this.drawing.before(this.said);
+    this.said.classList.add("above");
+  }
+
   // The value of a colour of the theme: --bg, --fg, --soft or --edge.
   colour(name: string): string {
     return getComputedStyle(this.svg).getPropertyValue(name).trim();

@@ -13,6 +13,7 @@ export function allocations(picture: Picture, data: Allocations): void {
   const blocks = [...picture.svg.querySelectorAll<SVGGElement>(".block")];
   const asked = picture.svg.querySelectorAll<SVGGElement>(".asked");
   const end = data.says.length - 1;
+  picture.speakAbove();
   const show = (at: number) => {
     blocks.forEach((block, i) => {
       const isUsed = data.blocks.first[i]! <= at && at < data.blocks.last[i]!;

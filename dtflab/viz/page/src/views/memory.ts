@@ -60,6 +60,8 @@ class Live {
   private gestures(): void {
     const { svg, picture } = this;
     svg.style.userSelect = "none"; // a drag moves the cursor
+    for (const text of svg.querySelectorAll<SVGElement>("text")) text.style.pointerEvents = "none"; // a block is below its number
+    picture.speakAbove();
     svg.addEventListener("pointerdown", (event) => {
       picture.root.focus({ preventScroll: true });
       const time = this.time(event);

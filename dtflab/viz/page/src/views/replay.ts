@@ -186,7 +186,7 @@ class Live {
     runs.forEach((run, i) =>
       run.rows.forEach((row, j) => {
         const y = plot.ys[i]![j]!;
-        parts.push(...this.bars(row, y));
+        parts.push(...this.bars(row, y, run.end));
         this.write(this.texts[number++]!, this.state(row, run.end));
       }),
     );
@@ -218,13 +218,14 @@ class Live {
     ]);
   }
 
-  private bars(row: Row, y: number): Element[] {
+  private bars(row: Row, y: number, end: number): Element[] {
     const { moments, plot } = this.data, time = (i: number) => (i < 0 ? Infinity : moments[i]!);
+    const over = (from: number) => Math.min(time(end), ...(row.dead ?? []).map(([at]) => time(at)).filter((at) => at >= time(from)));
     const last = this.x.domain()[1]!;
     const spans = row.from.map((from, i): [number, number] => {
       if (row.kind === "variable") return [time(from), time(from)];
-      if (row.kind !== "queue") return [time(from), time(row.to[i]!)];
-      return row.level[i] ? [time(from), time(row.from[i + 1] ?? -1)] : [Infinity, Infinity];
+      if (row.kind !== "queue") return [time(from), Math.min(time(row.to[i]!), over(from))];
+      return row.level[i] ? [time(from), Math.min(time(row.from[i + 1] ?? -1), time(end))] : [Infinity, Infinity];
     });
     const most = Math.max(...(row.level ?? []), 1);
     const heights = row.kind === "queue" ? [...new Set(row.level)].filter(Boolean) : [most];

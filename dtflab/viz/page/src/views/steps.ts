@@ -21,6 +21,9 @@ export function steps(picture: Picture, data: Steps): void {
   let { frames, over } = data;
   let at = frames.length - 1;
   let isAsked = false;
+  picture.speakAbove();
+  const still = picture.root.closest(".dtf-page"); // its words are those of the moment when it was drawn
+  for (const words of still?.querySelectorAll<HTMLElement>(":scope > .head, :scope > ul > li:first-child") ?? []) words.hidden = true;
 
   const show = (to: number, more = "") => {
     at = Math.max(0, Math.min(to, frames.length - 1));

@@ -622,7 +622,7 @@ class Live {
     const { bars, critical } = this.data;
     const busy = critical.reduce((sum, bar) => sum + bars.end[bar]! - bars.start[bar]!, 0);
     this.picture.say(
-      `Critical path: ${critical.length} ops compute for ${duration(busy)} of ${duration(this.data.total)}; the rest of it is waiting.`,
+      `Critical path: ${critical.length} ${critical.length === 1 ? "op computes" : "ops compute"} for ${duration(busy)} of ${duration(this.data.total)}; the rest of it is waiting.`,
     );
   }
 
