@@ -63,7 +63,7 @@ EXEMPT = {  # a file, and the text there that may stay
 }
 
 
-NOT_OURS = {".json", ".npz", ".proto", ".pyi", ".svg", ".txt", ".typed", ".xz"}  # data, and what tools write
+NOT_OURS = {".json", ".npz", ".proto", ".pyi", ".svg", ".txt", ".typed", ".webp", ".xz"}  # data, and what tools write
 FENCED = re.compile(r"^ *```.*?^ *```|<!--.*?-->|(`+)[^`]*?\1|<[^>]*>|\]\([^)]*\)", re.M | re.S)
 
 

@@ -213,7 +213,8 @@ def first_difference(original: Run, fork: Run) -> Difference | None:
     ours, theirs = ([line for line in run.lines if line.step] for run in (original, fork))
     for a, b in zip([*ours, None], [*theirs, None], strict=False):
         if a != b:
-            return Difference(min(_known(line) for line in (a, b) if line), a, b)
+            known = [_known(line) if line else run.end for line, run in ((a, original), (b, fork))]
+            return Difference(min(known), a, b)
     return None
 
 

@@ -74,9 +74,28 @@ def _shows(output: Any) -> bool:
 
 def html(notebook: Any, path: Path) -> str:
     """The page of a notebook with outputs. `path` is where it came from: its title, and the folder of its images."""
+    from jinja2 import pass_context
     from nbconvert import HTMLExporter
+    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-    exporter = HTMLExporter(template_name="dtflab", extra_template_basedirs=[str(_TEMPLATES)], embed_images=True)
+    class Renderer(IPythonRenderer):
+        def _html_embed_images(self, html: str) -> str:
+            """A tag by itself stays as it is: parsing would close `<details>` before what it folds away."""
+            return str(super()._html_embed_images(html)) if "<img" in html else html
+
+    class Exporter(HTMLExporter):
+        def default_filters(self) -> Any:
+            yield from super().default_filters()
+            yield "markdown2html", self.as_html
+
+        @pass_context
+        def as_html(self, context: Any, source: str) -> str:
+            attachments = context.get("cell", {}).get("attachments", {})
+            folder = context.get("resources", {}).get("metadata", {}).get("path", "")
+            renderer = Renderer(escape=False, attachments=attachments, embed_images=True, path=folder)
+            return str(MarkdownWithMath(renderer=renderer).render(source))
+
+    exporter = Exporter(template_name="dtflab", extra_template_basedirs=[str(_TEMPLATES)])
     resources = {"metadata": {"name": path.stem, "path": str(path.parent.resolve())}}
     text, _ = exporter.from_notebook_node(notebook, resources)
     return str(text)

@@ -9,6 +9,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
+from IPython.display import display
 
 from dtflab import viz
 from dtflab.base import errors
@@ -152,9 +153,20 @@ class DtfMagics(Magics):
 
         %dtf_memory train --feed {images: x, labels: y}
         %dtf_memory run_metadata
+
+        If the memory of a device is not enough, it draws the way to that moment; `%dtf_memory error` draws it of an
+        error that was caught.
         """
         texts, example = split(self.dtf_memory, line), self.dtf_memory.example
-        return drawn(viz.memory, self._traced(texts, example, self._fetches(texts)))
+        fetches = self._fetches(texts)
+        if isinstance(fetches, errors.ResourceExhaustedError):
+            return drawn(viz.memory, fetches)
+        try:
+            return drawn(viz.memory, self._traced(texts, example, fetches))
+        except errors.ResourceExhaustedError as error:
+            if error.exhausted is not None:
+                display(viz.memory(error))
+            raise
 
     def _traced(self, texts: dict[str, str], example: str, fetches: Any) -> Any:
         """The RunMetadata that a line names, or that of what it names, run once."""

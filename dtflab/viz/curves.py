@@ -47,6 +47,7 @@ def curve(
     title: str = "",
     log: bool = False,
     log_values: bool = False,
+    dots: bool = False,
     width: float = 7.2,
     height: float = 3.6,
 ) -> Curves:
@@ -54,7 +55,8 @@ def curve(
 
     `xlabel` and `ylabel` say what is shown, with its unit: "step", "time (ms)". The axis of values begins at 0 where
     none is negative and the largest is more than twice the smallest. With `log`, equal steps along x are equal factors;
-    with `log_values`, those along the axis of values.
+    with `log_values`, those along the axis of values. With `dots`, each point stands alone: of values that follow no
+    course, as shuffled numbers, lines would be a tangle.
     Sizes are inches of 100 pixels, those of a projector larger; on a page that is narrower, as that of a projector, the
     figure is narrower and as much lower. The figure has `.picture`, as a notebook shows it, and `.save(path)` for .svg,
     .html, .png and .pdf. ValueError for lines that can't be drawn.
@@ -69,14 +71,14 @@ def curve(
     figure.sentence = f"{figure.table[0]}. {'; '.join(_course(name, y) for name, y in lines.items())}."
     axes = figure.add_subplot()
     for i, (name, y) in enumerate(lines.items()):
-        _draw(axes, i, name, x, y)
+        _draw(axes, i, name, x, y, dots)
     _dress(axes, xlabel, ylabel, title)
     if log:
         _logarithmic(axes, x)
     elif _are_whole(x):
         axes.locator_params(axis="x", integer=True)
     _scale(axes, np.concatenate([*lines.values()]), log_values)
-    _name_ends(figure, axes, x, lines)
+    _name_ends(figure, axes, x, lines, away=30 if dots else 15)  # a key is no point
     if not title:  # it keeps room for the label on top of the axis, which the layout does not see
         figure.get_layout_engine().set(rect=(0, 0, 1, 1 - _LABEL / (_DOTS * size[1])))
     return figure  # type: ignore[no-any-return]
@@ -95,8 +97,9 @@ def _checked(xs: Any, ys: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     return x, lines
 
 
-def _draw(axes: Axes, i: int, name: str, x: Any, y: Any) -> None:
-    dashes, every = _DASHES[i % len(_DASHES)], max(1, len(x) // _MOST_MARKERS)
+def _draw(axes: Axes, i: int, name: str, x: Any, y: Any, dots: bool) -> None:
+    dashes = "none" if dots else _DASHES[i % len(_DASHES)]
+    every = 1 if dots else max(1, len(x) // _MOST_MARKERS)
     axes.plot(x, y, label=name, linestyle=dashes, linewidth=2 * _POINT, markevery=every, **_mark(i))
 
 
@@ -170,8 +173,11 @@ def _check_logarithmic(lowest: float) -> None:
         raise ValueError(f"A logarithmic axis has no place for {lowest:g}. Leave it out, or use log=False.")
 
 
-def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> None:
-    """Write each name next to the end of its line, further away where some would touch; of several, with a marker."""
+def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any], away: float) -> None:
+    """Write each name next to the end of its line, higher or lower where some would touch; of several, with a marker.
+
+    The markers stand `away` units from the ends.
+    """
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 
@@ -182,7 +188,7 @@ def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> 
     points = height_of([(x[end], lines[name][end]) for name, end in ends.items()])
     placed = _apart([float(height) for _, height in points], gap, high - gap / 2)
     heights = axes.transScale.inverted().transform([(point[0], height) for point, height in zip(points, placed)])[:, 1]
-    shifted = axes.transData + ScaledTranslation(15 / _DOTS, 0, figure.dpi_scale_trans)
+    shifted = axes.transData + ScaledTranslation(away / _DOTS, 0, figure.dpi_scale_trans)
     several = len(ends) > 1
     for i, (name, end) in enumerate(ends.items()):
         at = float(x[end]), heights[i]
@@ -191,7 +197,7 @@ def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> 
         axes.annotate(
             name,
             xy=at,
-            xytext=((22 if several else 10) * _POINT, 0),
+            xytext=((away + 7 if several else 10) * _POINT, 0),
             textcoords="offset points",
             color=INK,
             fontsize=12 * _POINT,

@@ -42,7 +42,7 @@ def estimate(found: Estimate, path: Sequence[Part] | None = None, most: int = 12
             y += 24 + len(drawn) * _ROW + _GAP
     rows += [_at(heading("Steps", "how many took how long"), y), _at(_histogram(found), y + 24)]
     size = (room(), y + 24 + _HISTOGRAM + 18)
-    return Picture(join(rows), size, "", repr(found).strip("<>"), found.tables, str(found))
+    return Picture(join(rows), size, "", repr(found).strip("<>") + ".", found.tables, str(found))
 
 
 def _path(found: Estimate) -> Sequence[Part]:

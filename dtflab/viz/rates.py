@@ -166,7 +166,10 @@ def _legend() -> tuple[tuple[Markup, str], ...]:
         (_piece("take", 0, 0, 28), "waits to take"),
         (_piece("put", 0, 0, 28), "waits to put"),
         (tag("rect", x=0, y=0, width=28, height=18, class_="whole"), "not begun, or over"),
-        (tag("rect", x=0, y=5, width=28, height=8, rx=4, style=f"fill:{BLUE.fill}"), "queue: mean level"),
+        (
+            tag("rect", x=0, y=5, width=28, height=8, rx=4, style="fill:var(--soft)"),
+            "queue: mean level, in its device's colour",
+        ),
     )
 
 

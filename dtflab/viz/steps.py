@@ -12,7 +12,7 @@ from dtflab.viz.counters import MOST, counters, frames
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Table
-from dtflab.viz.drawing.svg import Markup
+from dtflab.viz.drawing.svg import Markup, join, tag
 from dtflab.viz.drawing.tables import page
 
 NO_SETS = "A real executor has no sets: it starts each op as soon as its inputs are there."
@@ -25,11 +25,18 @@ def steps_html(steps: Steps) -> Markup:
     if 0 < len(nodes) <= MOST:
         live = _state(steps) | {"view": "steps"} | front_end.in_touch(_Answer(steps))
         front_end.begin()
-        return page(head, [live["frames"][-1]["says"], NO_SETS], [], drawing=Markup(counters(nodes, live).html))
+        stood = "" if steps.error else head.removeprefix("Step")
+        drawing = join([_of_still("p", live["frames"][-1]["says"]), Markup(counters(nodes, live).html)])
+        return page(join([head.removesuffix(stood), _of_still("span", stood)]), [NO_SETS], [], drawing=drawing)
     last = steps.records[-1] if steps.records else Record(0, [], [], [], [])
     now = last._replace(ready=steps.ready, waiting=steps.waiting)
     with together(node.device for node in nodes):
         return page(head, [*now.outlook.split("\n"), NO_SETS], _tables(last, steps.counts), unfolded=2)
+
+
+def _of_still(kind: str, text: str) -> Markup:
+    """What is true of the picture as it was shown; where it moves, it says itself where it is, and this is hidden."""
+    return tag(kind, text, class_="dtf-of-still")
 
 
 def _state(steps: Steps) -> dict[str, Any]:

@@ -32,8 +32,8 @@ def data(
     bars = [(i, event) for i, (_, _, row) in enumerate(rows) if not row.folded for event in row.events]
     waits = [(i, transfer) for i, (_, _, row) in enumerate(rows) for transfer in row.transfers]
     number = {id(event): i for i, (_, event) in enumerate(bars)}
-    lines = _Lines(graph)
-    idle = Idle(bands.trace)
+    lines, idle = _Lines(graph), Idle(bands.trace)
+    single = bands.single()  # of so many bars that most are merged, the others have their last input
     first = {one.device: i for i, (_, one, _) in reversed(list(enumerate(rows)))}
     gaps = [gap for gap in idle.gaps() if gap.device in first]
     return {
@@ -52,13 +52,14 @@ def data(
         ],
         "folds": [{"row": i, "rows": [j for j, each in enumerate(rows) if each[2] in row.folded]} for i, row in folds],
         "bars": columns(
-            ("start", "end", "row", "look", "name", "op", "kind", "part", "line", "bytes"),
+            ("start", "end", "row", "look", "name", "op", "kind", "part", "line", "bytes", "last", "had"),
             [
                 (
                     *_span(event), row, looks.of(of(event)), texts.of(readable(event.name)), texts.of(event.op),
                     _kind(event),
                     texts.of((event.part and f", part {event.part[0]} of {event.part[1]}") or ""),
                     texts.of(lines.of(event)), event.bytes,
+                    *_last_input(idle.last_input(event) if id(event) in single else None, texts),
                 )
                 for row, event in bars
             ],
@@ -93,6 +94,11 @@ class _Lines:
 
     def of(self, event: Event) -> str:
         return self._of.get((event.name, event.op), "")
+
+
+def _last_input(found: tuple[str, float] | None, texts: Numbers) -> tuple[int, float]:
+    what, since = found or ("", 0.0)
+    return texts.of(what), round(since, 3)
 
 
 def _kind(event: Event) -> int:

@@ -243,7 +243,7 @@ sess = tf.Session()
 # %dtf_placement total
 
 # %% [markdown]
-# In the picture: open a variable with a click, and click its `read`.
+# In the picture: click the `read` of a variable.
 #
 # <details><summary><b>Show why</b></summary>
 #

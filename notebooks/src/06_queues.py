@@ -344,6 +344,7 @@ tf.viz.curve(
     {"keeps 3": shuffled(3), "keeps 30": shuffled(30)},
     xlabel="place at which it came out",
     ylabel="number",
+    dots=True,
 )
 
 # %% [markdown]

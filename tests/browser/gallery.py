@@ -84,11 +84,7 @@ SCENES = {
     ),
     "what_if": Scene(
         "What if?", "Sliders over a simulated step, here in an exported page, without a kernel.",
-<<<<<<< HEAD
-        "[`demos/what_if.ipynb`](../notebooks/demos/what_if.ipynb), `dtflab export --html --run`", (), 470,
-=======
-        "[`demos/what_if.ipynb`](../notebooks/demos/what_if.ipynb), `dtflab export --run --html`", (), 360,
->>>>>>> reviewa
+        "[`demos/what_if.ipynb`](../notebooks/demos/what_if.ipynb), `dtflab export --run --html`", (), 470,
         [
             {"on": SLIDER, "nth": 1, "do": "focus", "rest": 300},
             *({"on": SLIDER, "nth": 1, "do": "press", "key": "ArrowRight", "rest": 900} for _ in range(2)),

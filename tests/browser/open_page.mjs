@@ -29,7 +29,7 @@ try {
   await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
   for (const step of JSON.parse(steps)) await act(step);
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
-  report.stills = await page.locator('.dtf-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
+  report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
   if (expected) report.differ = await page.evaluate(compared, JSON.parse(readFileSync(expected, 'utf8')));
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });

@@ -101,13 +101,19 @@ def test_a_task_is_killed_at_its_moment(three):
     at = kernels(three.run, "gradient")[4].started
     change, fork = three.fork(at, kill="worker:1")
     found = first_difference(three.run, fork)
-    assert found is not None and found.at >= at and change.words == "kill worker:1"
+    assert found is not None and at <= found.at <= fork.end and change.words == "kill worker:1"
     assert isinstance(fork.error, errors.UnavailableError) and "worker/replica:0/task:1" in fork.error.message
     assert [(line.what, line.where, line.started) for line in fork.faults] == [
         ("chaos: killed", "/job:worker/replica:0/task:1", at)
     ]
     same = [one for one in three.run.lines if one.ended < at and not one.target]
     assert [one for one in fork.lines if one.step and one.ended < at and not one.target] == same
+
+
+def test_the_end_of_a_fork_is_the_first_difference_if_nothing_else_comes_before(three):
+    fork = three.fork(0.0, kill="ps:0")[1]
+    found = first_difference(three.run, fork)
+    assert fork.end < three.run.end and found is not None and found.at <= fork.end and found.fork is None
 
 
 def test_a_message_is_lost_as_over_a_connection_that_breaks(three):

@@ -106,3 +106,11 @@ def test_without_jupyter_it_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "nbconvert", None)
     assert export.main(type("Options", (), {"html": [tmp_path / "a.ipynb"], "to": None, "run": False})) == 1
     assert "pages need nbconvert: pip install 'dtflab[lab]'" in capsys.readouterr().err
+
+
+def test_a_folded_answer_stays_folded(tmp_path):
+    (tmp_path / "x.png").write_bytes(b"an image")
+    answer = "<details><summary>Show why</summary>\n\nNobody waits.\n\n</details>\n\n<img src='x.png'>"
+    page = export.html(v4.new_notebook(cells=[v4.new_markdown_cell(answer)]), tmp_path / "a.ipynb")
+    assert re.search(r"<summary>Show why</summary>\s*<p>Nobody waits.</p>\s*</details>", page)
+    assert "x.png" not in page, "images are in the page"

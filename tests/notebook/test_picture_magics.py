@@ -6,9 +6,11 @@ import re
 
 import pytest
 from IPython.core.error import UsageError
+from IPython.utils.capture import capture_output
 
 from dtflab.base import errors
 from dtflab.cluster.master_stub import MasterStub
+from dtflab.machine.hosts import simulate_gpus
 from dtflab.viz import Picture
 from tests.notebook.cells import MODEL, cell, magic
 
@@ -176,3 +178,25 @@ def test_colours_by_phase_job_or_time(model):
     assert "update" in magic(model, "%dtf_timeline metadata --color-by phase", "p").sentence
     assert "--color-by can't be 'hue'. Choose device, job, time, phase." in cell(model, "%dtf_placement --color-by hue")
     assert "Name what to run" in cell(model, "%dtf_placement --color-by time")
+
+
+FULL = """simulate_gpus(1, memory="80MiB")
+with tf.device("/gpu:0"):
+    kept = tf.Variable(tf.ones([1 << 20]), name="kept")
+    large = tf.reduce_sum(tf.tile(kept, [8], name="large"))
+sess = tf.Session()
+sess.run(kept.initializer)
+"""
+
+
+def test_memory_draws_the_way_to_an_error(shell, monkeypatch):
+    """In place of a step that cannot be traced; the error stays one, and one that was caught is drawn, too."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    shell.user_ns["simulate_gpus"] = simulate_gpus
+    shell.run_cell(FULL).raise_error()
+    with capture_output() as shown:
+        ran = shell.run_cell("%dtf_memory large")
+    assert isinstance(ran.error_in_exec, errors.ResourceExhaustedError)
+    assert "32.0 MiB are asked for" in shown.outputs[0].data["text/html"]
+    shell.user_ns["full"] = ran.error_in_exec
+    assert "32.0 MiB are asked for" in magic(shell, "%dtf_memory full", "picture").sentence

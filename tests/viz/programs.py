@@ -90,6 +90,7 @@ def traced(nodes: list[Node], started_us: int = 1_700_000_000_000_000) -> StepSt
                 record(op.device, "RecvTensor", label, arrived, arrived + 40_000, 4000)
             ready = max(ready, sent.get((edge.tensor, op.device), arrived))
         start = max(ready, busy.get(op.device, 0))
+        inputs = ", ".join(edge.source for edge in incoming.get(op.name, ()) if edge.kind != "control")
         end[op.name] = busy[op.device] = start + cost.get(op.op, 2_000)
-        record(op.device, op.name, f"{op.name} = {op.op}()", start, end[op.name], 4000)
+        record(op.device, op.name, f"{op.name} = {op.op}({inputs})", start, end[op.name], 4000)
     return stats

@@ -12,6 +12,8 @@ from dtflab.viz.counters import MOST, counters, frames
 from dtflab.viz.drawing.palette import look
 from dtflab.viz.steps import _Answer, record_html, steps_html
 
+OF_STILL = 'class="dtf-of-still">(.*?)<'
+
 
 @pytest.fixture
 def steps():
@@ -102,7 +104,10 @@ def test_a_notebook_shows_picture_and_tables(steps):
     before = steps_html(steps)
     record = steps.next()
     after = steps_html(steps)
-    assert "Step, not begun" in before and "Step after set 1" in after and "<svg" in after
+    assert re.findall(OF_STILL, before) == [", not begun", "Ready first: feed p, feed x."]
+    assert ">Step<" in after and "<svg" in after
+    place, ran = re.findall(OF_STILL, after)  # hidden where the picture moves
+    assert place == " after set 1" and ran.startswith("Ran: ")
     assert "Counters that fell:" in after and "Counters that fell" in record_html(record)
     assert "no sets" in after and after.count("<table") == 1
 

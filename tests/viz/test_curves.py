@@ -77,6 +77,13 @@ def test_names_at_the_ends_do_not_touch():
     assert drawn == [3] * 7  # names stand away from their lines: all after a marker, also one that is at its place
 
 
+def test_dots_are_all_marked_and_have_no_line_between():
+    y = np.random.RandomState(0).permutation(50)
+    (axes,) = viz.curve(X, {"few": y, "many": y[::-1]}, "place", "number", dots=True).axes
+    assert [(line.get_linestyle(), line.get_markevery()) for line in axes.lines] == [("None", 1)] * 2
+    assert len({line.get_marker() for line in axes.lines}) == 2
+
+
 def test_names_have_a_marker_where_there_are_several():
     picture = viz.curve(X, {"a": X, "b": X * 3}, "step", "loss").picture
     assert [len(paths(picture, colour.line.lower())) for colour in OKABE_ITO[:2]] == [3, 3]

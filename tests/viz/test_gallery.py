@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -63,6 +64,19 @@ def test_every_picture_can_be_a_png(drawings, style):
     for name, draw in drawings.items():
         left = re.findall(r"var\(|@media|--\w+:", png.plain(draw().svg))
         assert not left, (name, png.plain(draw().svg)[:1500])
+
+
+def test_each_picture_says_in_a_sentence_and_in_a_table_what_it_shows(drawings):
+    bare = {}
+    for name, draw in drawings.items():
+        picture = draw()
+        said = html.unescape(re.search(r'<svg[^>]* aria-label="([^"]*)"', picture.svg)[1])
+        filled = [title for title, heads, rows in picture.tables if title and all(heads[1:]) and rows]
+        if said != picture.sentence or not re.fullmatch(r".+\d.*\.", said, re.DOTALL) or not filled:
+            bare[name] = said, filled
+        elif picture.tables_html not in picture.html:
+            bare[name] = "its tables are not in its page"
+    assert not bare
 
 
 def test_lines_stand_out_from_every_page(drawings, style):

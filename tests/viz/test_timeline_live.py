@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dtflab
 import dtflab as tf
 from dtflab.viz.bands import Bands
 from dtflab.viz.data import step_trace as trace
@@ -79,15 +80,56 @@ def test_a_bar_knows_the_line_that_made_its_op():
     assert line.partition(":")[0].endswith("test_timeline_live.py") and "squared" not in line
 
 
-def test_gaps_say_which_tensor_was_waited_for_and_what_its_sender_did():
+def test_gaps_say_which_tensor_was_waited_for_and_what_the_link_carried():
     gaps = {(gap.device, gap.start, gap.end): gap.why for gap in Idle(STEP).gaps()}
     assert gaps == {
-        (PS, 10, 95): "waited 85.0 µs for b:0 from worker:1",
-        (ZERO, 0, 40): "waited 40.0 µs for w:0 from ps:0, which was sending 2 tensors in that time",
+        (PS, 10, 95): "waited 85.0 µs for b:0 from worker:1, 80.0 µs of it until it was made",
+        (ZERO, 0, 40): "waited 40.0 µs for w:0 from ps:0, whose link carried 2 pulls",
         (ZERO, 60, 100): "nothing was left to do here",
-        (ONE, 0, 50): "waited 50.0 µs for w:0 from ps:0, which was sending 2 tensors in that time",
+        (ONE, 0, 50): "waited 50.0 µs for w:0 from ps:0, whose link carried 2 pulls",
         (ONE, 90, 100): "nothing was left to do here",
     }
+
+
+def test_a_link_carries_what_has_been_made_and_leaves_its_task():
+    """Not what was asked for and not there yet, nor a copy to a GPU of the same task."""
+    gpu = PS.replace("CPU", "GPU")
+    later = [event("late", PS, 60, 65), event("on", gpu, 50, 99)]
+    asked = [sent("late:0", PS, ONE, 0, 95), sent("w:0", PS, gpu, 0, 50)]
+    step = STEP._replace(events=STEP.events[:2] + later, transfers=[STEP.transfers[0], *asked])
+    gaps = {(gap.device, gap.end): gap.why for gap in Idle(step).gaps()}
+    assert gaps[ZERO, 40] == "waited 40.0 µs for w:0 from ps:0"
+    assert gaps[gpu, 50] == "waited 50.0 µs for w:0 from ps:0"
+
+
+def test_a_bar_has_the_input_that_was_there_last():
+    read = trace.read(traced(mlp() + mlp(task=1, prefix="b/")))
+    idle, of = Idle(read), {event.name: event for event in read.events}
+    first = of["layer1/MatMul"]
+    ends = {transfer.end for transfer in read.transfers if transfer.tensor == "layer1/weights/read"}
+    assert first.inputs == "x, layer1/weights/read" and idle.last_input(first)[0] == "layer1/weights/read from ps:0"
+    assert idle.last_input(first)[1] in ends
+    assert idle.last_input(of["layer1/Relu"]) == ("layer1/add", of["layer1/add"].end)
+    assert idle.last_input(of["x"]) is None
+
+
+def test_the_last_input_of_a_turn_is_of_the_same_turn():
+    spans = [event("a", ZERO, 0, 5), event("b", ZERO, 9, 10), event("a", ZERO, 20, 24), event("b", ZERO, 25, 30)]
+    turns = [each._replace(inputs="a") if each.name == "b" else each for each in spans]
+    idle = Idle(trace.Trace(turns, [], 30.0))
+    assert [idle.last_input(turn) for turn in turns[1::2]] == [("a", 5), ("a", 24)]
+
+
+def test_inputs_are_read_as_the_runtime_writes_them():
+    with tf.Graph().as_default(), dtflab.Cluster(ps=1, worker=1) as cluster, tf.Session(cluster.target) as sess:
+        with tf.device("/job:ps"):
+            w = tf.constant(2.0, name="w")
+        with tf.device("/job:worker"):
+            tf.add(w, tf.constant(1.0, name="one"), name="sum")
+        read = trace.read(sess.trace("sum:0"))
+    (total,) = (event for event in read.events if event.name == "sum")
+    assert total.inputs.startswith("w/to_job") and total.inputs.endswith(", one")
+    assert Idle(read).last_input(total)[0] in ("w from ps:0", "one")
 
 
 def test_a_gap_without_a_tensor_says_that_nothing_was_ready():

@@ -145,7 +145,7 @@ def difference_text(found: Difference | None) -> str:
 
 def _event(line: Happened | None) -> str:
     if line is None:
-        return "no more events"
+        return "the end of the run"
     if line.target:
         return next(text for _, text in _of_message(line))
     return f"{look(line.where).label} ends {readable(line.what)}"

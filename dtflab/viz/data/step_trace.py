@@ -23,7 +23,7 @@ _TRANSFER = re.compile(
 _ADDED = re.compile(r"^edge_\d+_|/to_job_\w+/.+/(?:send|recv)(?=:MEMCPY)")  # to the name of what is moved
 _EDGE_NUMBER = re.compile(r"^edge_\d+_")
 # TensorFlow puts what a node took of memory before its name: `[cpu 16.0MB 16.0MB] `.
-_LABEL = re.compile(r"^(?:\[\S+ [^]]*B\] )*(?P<name>\S+) = (?P<op>\w+)\(")
+_LABEL = re.compile(r"^(?:\[\S+ [^]]*B\] )*(?P<name>\S+) = (?P<op>\w+)\((?P<inputs>[^)]*)")
 _OWN_LINE = re.compile(r"(?P<device>.*/device:\w+:\d+)/(?P<line>[\w-]+)$")
 _PART = re.compile(r" part (?P<number>\d+) of (?P<count>\d+)$")
 _OWN_POOL = re.compile(r"^[CG]PU(:\d+)? (?=.*(inter|intra)-op)")
@@ -37,8 +37,8 @@ _CHAOS = "chaos"  # the row of faults
 class Event(NamedTuple):
     """A kernel that ran, or the part of one: `part` is then, say, (2, 3), the second of three.
 
-    `bytes` is the size of all its outputs, `outputs` that of each, by its number. A tensor on its way to `device` has a
-    `source`, the device that sends it.
+    `bytes` is the size of all its outputs, `outputs` that of each, by its number. `inputs` are the nodes that it takes
+    tensors from, as its label lists them. A tensor on its way to `device` has a `source`, the device that sends it.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Event(NamedTuple):
     part: tuple[int, int] | None = None
     outputs: Mapping[int, int] = MappingProxyType({})
     source: str = ""
+    inputs: str = ""
 
     @property
     def duration(self) -> float:
@@ -205,7 +206,8 @@ def _event(node: Any, device: Any, zero: float) -> Event:
         op = MOVED.get(own_line["line"], op)
     numbers = (int(part["number"]), int(part["count"])) if part else None
     name, sizes = _ADDED.sub("", node.node_name), _sizes(node)
-    return Event(name, op, where, thread, *_span(node, zero), sum(sizes.values()), numbers, sizes)
+    inputs = match["inputs"] if match else ""
+    return Event(name, op, where, thread, *_span(node, zero), sum(sizes.values()), numbers, sizes, inputs=inputs)
 
 
 def _sizes(node: Any) -> dict[int, int]:

@@ -6,11 +6,12 @@ Read from a trace alone: what ended last before an op began is what it waited fo
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dtflab.base.grouping import grouped
-from dtflab.base.text_table import plural
+from dtflab.graph.device_spec import task_name
 from dtflab.graph.node_names import readable
 from dtflab.viz.data.step_trace import Event, Trace, Transfer
 from dtflab.viz.drawing.palette import look
@@ -19,6 +20,9 @@ from dtflab.viz.drawing.units import duration
 _NEAR = 1.0  # microseconds between the arrival of a tensor and the op that waited for it, next to a share of the wait
 _CLOCK = 0.25  # microseconds: a time since 1970 is not known better
 _LEAST = 1 / 500  # of the step: a shorter gap is not explained
+_RECEIVED = re.compile(r"^edge_\d+_|/to_job_\w+/.+/recv$")  # what partitioning adds to the name of an input
+
+Span = TypeVar("Span", Event, Transfer)
 
 
 class Gap(NamedTuple):
@@ -40,9 +44,12 @@ class Idle:
         self._ended = {device: sorted(events, key=_end) for device, events in of.items()}
         arrivals = grouped((transfer.device, transfer) for transfer in trace.transfers)
         self._arrivals = {device: sorted(transfers, key=_end) for device, transfers in arrivals.items()}
-        sent = grouped((transfer.source, transfer) for transfer in trace.transfers)
-        self._asked = {device: sorted(t.start for t in transfers) for device, transfers in sent.items()}
-        self._had = {device: sorted(t.end for t in transfers) for device, transfers in sent.items()}
+        self._runs = grouped(((event.device, event.name), event) for event in sorted(trace.events, key=_end))
+        came = grouped(((transfer.device, transfer.producer), transfer) for transfer in trace.transfers)
+        self._came = {key: sorted(transfers, key=_end) for key, transfers in came.items()}
+        pulls = grouped((task_name(one.source), one) for one in trace.transfers if _is_remote(one))
+        self._set_out = {task: sorted(map(self._leaves, transfers)) for task, transfers in pulls.items()}
+        self._had = {task: sorted(map(_end, transfers)) for task, transfers in pulls.items()}
 
     def gaps(self) -> list[Gap]:
         """Every gap of at least a 500th of the step."""
@@ -62,19 +69,43 @@ class Idle:
         arrived = self._arrived(device, start, end)
         if arrived is None:
             return f"nothing was ready here before {readable(event.name)}"
-        source = look(arrived.source).label
-        pulls = bisect.bisect_left(self._asked[arrived.source], arrived.end)
-        pulls -= bisect.bisect(self._had[arrived.source], arrived.start)
-        carried = f", which was sending {plural(pulls, 'tensor')} in that time" if pulls > 1 else ""
-        waited = duration(arrived.end - max(start, arrived.start))
-        return f"waited {waited} for {readable(arrived.tensor)} from {source}{carried}"
+        begun = max(start, arrived.start)
+        text = f"waited {duration(arrived.end - begun)} for {_what(arrived)}"
+        left = self._leaves(arrived)
+        if left - begun > (arrived.end - begun) / 2:
+            return f"{text}, {duration(left - begun)} of it until it was made"
+        pulls = self._pulls(arrived, max(left, begun))
+        return f"{text}, whose link carried {pulls} pulls" if pulls > 1 else text
+
+    def _leaves(self, transfer: Transfer) -> float:
+        """When a transfer can begin: the tensor has been made, and asked for."""
+        made = _last(self._runs.get((transfer.source, transfer.producer), ()), transfer.end)
+        return transfer.start if made is None else max(transfer.start, made.end)
+
+    def _pulls(self, arrived: Transfer, left: float) -> int:
+        """How many tensors were on their way from the task of the sender to others, from then until the arrival."""
+        if not _is_remote(arrived):
+            return 0
+        task = task_name(arrived.source)
+        return bisect.bisect_left(self._set_out[task], arrived.end) - bisect.bisect(self._had[task], left)
 
     def _arrived(self, device: str, start: float, end: float) -> Transfer | None:
         """The last tensor that arrived in a gap, shortly before its end."""
-        arrivals: Sequence[Transfer] = self._arrivals.get(device, ())
-        i = bisect.bisect(arrivals, end + _NEAR, key=_end) - 1
+        last = _last(self._arrivals.get(device, ()), end + _NEAR)
         near = max(_NEAR, (end - start) / 2)
-        return arrivals[i] if i >= 0 and arrivals[i].end > max(start, end - near) else None
+        return last if last is not None and last.end > max(start, end - near) else None
+
+    def last_input(self, event: Event) -> tuple[str, float] | None:
+        """The input of an op that was there last, and since when, where the trace knows its inputs."""
+        found = []
+        for name in (_RECEIVED.sub("", each.lstrip("^")) for each in event.inputs.split(", ")):
+            came = _last(self._came.get((event.device, name), ()), event.start + _NEAR)
+            made = _last(self._runs.get((event.device, name), ()), event.start + _NEAR)
+            found += [(came.end, _what(came))] if came else [(made.end, readable(name))] if made else []
+        if not found:
+            return None
+        end, what = max(found)
+        return what, end
 
     def critical_path(self) -> list[Event]:
         """The ops from the last one back to the first, each the one that ended last before the next could begin.
@@ -83,25 +114,41 @@ class Idle:
         """
         if not self._trace.events:
             return []
-        makers = {(event.device, event.name): event for event in self._trace.events}
         event: Event | None = max(self._trace.events, key=lambda each: (each.end, each.start))
         path: list[Event] = []
         seen: set[int] = set()  # ops that take no time end when they begin: none may come twice
         while event is not None and (not path or event.start <= path[-1].start):
             path.append(event)
             seen.add(id(event))
-            event = self._before(event, makers, seen)
+            event = self._before(event, seen)
         return path[::-1]
 
-    def _before(self, event: Event, makers: dict[tuple[str, str], Event], seen: set[int]) -> Event | None:
+    def _before(self, event: Event, seen: set[int]) -> Event | None:
         ended = self._ended[event.device]
         i = bisect.bisect(ended, event.start + _CLOCK, key=_end) - 1
         while i >= 0 and id(ended[i]) in seen:
             i -= 1
         here = ended[i] if i >= 0 else None
         arrived = self._arrived(event.device, here.end if here else 0.0, event.start)
-        maker = here if arrived is None else makers.get((arrived.source, arrived.producer), here)
+        maker = here
+        if arrived is not None:
+            maker = _last(self._runs.get((arrived.source, arrived.producer), ()), arrived.end) or here
         return None if maker is None or id(maker) in seen else maker
+
+
+def _what(transfer: Transfer) -> str:
+    return f"{readable(transfer.tensor)} from {look(transfer.source).label}"
+
+
+def _is_remote(transfer: Transfer) -> bool:
+    """Whether a transfer takes the network: not within its task."""
+    return task_name(transfer.source) != task_name(transfer.device)
+
+
+def _last(spans: Sequence[Span], until: float) -> Span | None:
+    """The one of spans in order of their ends that was over last by then."""
+    i = bisect.bisect(spans, until, key=_end) - 1
+    return spans[i] if i >= 0 else None
 
 
 def _start(span: Event | Transfer) -> float:

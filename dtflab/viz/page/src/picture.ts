@@ -163,7 +163,12 @@ export class Picture {
 
   // Call `draw` now, and again when the size or the theme changes.
   redraws(draw: () => void): void {
-    const themes = new MutationObserver(() => (this.root.isConnected ? draw() : themes.disconnect()));
+    // Loading a theme, JupyterLab hides everything for a moment, and the size after that is the one before.
+    const later = (tries: number) => {
+      if (this.drawing.clientWidth) draw();
+      else if (tries) setTimeout(later, 100, tries - 1);
+    };
+    const themes = new MutationObserver(() => (this.root.isConnected ? later(50) : themes.disconnect()));
     const watched = { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] };
     new ResizeObserver(() => {
       themes.observe(document.body, watched); // again, if the page had taken the picture away

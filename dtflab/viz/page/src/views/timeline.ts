@@ -16,7 +16,7 @@ interface Timeline {
   folds: { row: number; rows: number[] }[]; // a row in which others are folded
   looks: { fill: string; line: string; ink: string; label: string }[];
   texts: string[];
-  bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "kind" | "part" | "line" | "bytes", number[]>;
+  bars: Record<"start" | "end" | "row" | "look" | "name" | "op" | "kind" | "part" | "line" | "bytes" | "last" | "had", number[]>;
   waits: Record<"start" | "end" | "row" | "look" | "tensor" | "bytes" | "maker" | "source" | "target", number[]>;
   gaps: Record<"start" | "end" | "row" | "why", number[]>;
   critical: number[]; // bars of the critical path, in their order
@@ -362,6 +362,7 @@ class Live {
     const frame = this.picture.drawing.getBoundingClientRect();
     const svg = this.picture.svg.getBoundingClientRect();
     const unit = svg.width / this.picture.svg.viewBox.baseVal.width;
+    if (!unit) return; // not on the page now
     Object.assign(this.canvas.style, {
       left: `${svg.left - frame.left + (plot.x + plot.left) * unit}px`,
       top: `${svg.top - frame.top + plot.y * unit}px`,
@@ -369,7 +370,6 @@ class Live {
       height: `${(plot.height + this.taller) * unit}px`,
     });
     const width = (right - plot.left) * unit, height = (plot.height + this.taller) * unit, dense = devicePixelRatio;
-    if (!width) return; // not on the page now
     this.canvas.width = Math.round(width * dense);
     this.canvas.height = Math.round(height * dense);
     this.zoom.extent([[0, 0], [width, height]]).translateExtent([[0, 0], [width, height]]);
@@ -611,11 +611,13 @@ class Live {
     return `${duration(end[bar]! - start[bar]!)}, from ${duration(start[bar]!)} to ${duration(end[bar]!)}`;
   }
 
-  // Why a bar began when it did: the idle time that ends there.
+  // Why a bar began when it did: the idle time that ends there, or the input that was there last.
   private before(bar: number): string {
     const { bars, gaps, texts } = this.data;
     const gap = this.byRow.gaps[this.first(bars.row[bar]!)]!.find((i) => Math.abs(gaps.end[i]! - bars.start[bar]!) < 0.02);
-    return gap === undefined ? "" : `before it ${texts[gaps.why[gap]!]}`;
+    if (gap !== undefined) return `before it ${texts[gaps.why[gap]!]}`;
+    const last = texts[bars.last[bar]!]!, waited = bars.start[bar]! - bars.had[bar]!;
+    return last && `its last input, ${last}, was there ${waited < 0.001 ? "just" : duration(waited)} before`;
   }
 
   private sayCritical(): void {
