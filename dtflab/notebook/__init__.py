@@ -5,11 +5,11 @@
 
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
 cell for one task), `chaos_cell` (a cell in which tasks fail), `replay_magic` (a run in virtual time and its forks),
-`panel` (a cluster with buttons), `cluster_live` (its tasks now), `cluster_view` (the cluster as a table), `explorer`
-(sliders above a picture), `export` (a notebook as a page), `images` (the first examples of a data set), `error_view`
-(an error that was caught), `symbols` (a tensor, a variable); their helpers `arguments` (the line of a magic),
-`completion` (Tab in such a line), `hardware` (options of %dtf_cluster), `tracebacks` (short errors), `settings`
-(`%config DtfLab.…`).
+`panel` (a cluster with buttons), `cluster_live` (its tasks now), `circle_watch` (a deadlock among them),
+`cluster_view` (the cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images`
+(the first examples of a data set), `error_view` (an error that was caught), `symbols` (a tensor, a variable); their
+helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options of %dtf_cluster),
+`tracebacks` (short errors), `settings` (`%config DtfLab.…`).
 
 Design: docs/design/notebook.md
 """

@@ -23,6 +23,7 @@ from dtflab.cluster.vitals import Held, Vitals
 from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
 from dtflab.machine.meter import LEASE_S
+from dtflab.notebook.circle_watch import LONG_S, CircleWatch
 from dtflab.notebook.cluster_view import alike, numbers, rows as rows_of, title
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.units import byte_size, memory_size
@@ -73,10 +74,13 @@ class Seen:
         self.before: Vitals | None = None
         self.shares: deque[float] = deque(maxlen=KEPT)
         self.alone_until = 0.0
+        self.waits_since: dict[str, float] = {}  # its lines on waits
 
     def is_new(self, vitals: Vitals | None) -> None:
         """Take the vital signs of now; those of a task that has restarted are the first ones."""
         self.before, self.vitals = self.vitals, vitals
+        now, waits = REAL.now(), vitals.waits if vitals else ()
+        self.waits_since = {line: self.waits_since.get(line, now) for line in waits}
         if self.before and vitals and (vitals.at < self.before.at or vitals.steps < self.before.steps):
             self.before = None
 
@@ -93,6 +97,7 @@ class Live:
         self.cluster = cluster
         self.paused: set[str] = set()  # tasks that the panel has paused
         self.at_work: dict[str, str] = {}  # what is being done to which task
+        self.circle = CircleWatch(cluster)
         self._seen: dict[str, Seen] = {}
         self._looked = -math.inf
         self._lines: list[Line] = []
@@ -108,13 +113,17 @@ class Live:
             seen.state = self._state(task, seen)
             seen.is_new(self._ask(task, seen))
         self._lines = self._all_lines()
+        self.circle.look(self._wait_long())
         return self.data(latest=1)
 
     def data(self, latest: int = KEPT) -> dict[str, Any]:
         """The data of the view `cluster` as it was found, with the `latest` busy shares."""
         with together(task.name for task in self.cluster.tasks):
             rows = [_row(line, latest) for line in folded(self._lines)]
-        return {"title": title(self.cluster), "rows": rows, "says": self._sentence(), "kept": KEPT}
+        circle = self.circle.picture
+        says = self._sentence() + " There is a circle of waits." * bool(circle)
+        drawn = circle.inline if circle else ""
+        return {"title": title(self.cluster), "rows": rows, "says": says, "kept": KEPT, "circle": drawn}
 
     @contextlib.contextmanager
     def at_work_on(self, name: str, do: str) -> Iterator[None]:
@@ -200,6 +209,12 @@ class Live:
                         task = device_spec.name_of_task(who[1], int(who[2])) if who else name
                         found.setdefault(task, []).append(short(_STEP.sub("", line)))
         return found
+
+    def _wait_long(self) -> bool:
+        """Whether something waits that may be part of a circle; in virtual time that is an error."""
+        now = REAL.now()
+        since = [each for seen in self._seen.values() for each in seen.waits_since.values()]
+        return self.cluster.world is None and any(now - each >= LONG_S for each in since)
 
     def _can(self, task: RunningTask, state: str) -> list[str]:
         """The buttons for a task in a state."""

@@ -29,6 +29,7 @@ from dtflab.machine.console import in_notebook
 from dtflab.notebook import cluster_view
 from dtflab.notebook.cluster_live import AT_WORK, EVERY_S, Live
 from dtflab.viz.drawing import front_end
+from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.svg import Markup, tag
 from dtflab.viz.drawing.ticker import Ticker
 
@@ -52,17 +53,20 @@ class Panel:
             self.ticker = Ticker(self._touch["picture"], self._state, every=EVERY_S)
             self.live.look()
             _panels.append(self)
-        self._still = _still(cluster)
+        self._broken: Picture | None = None  # the circle of waits that the last interrupt ended
+        self._still = self._still_of_now()
         self._display = display(self._bundle(), raw=True, display_id=True)
 
     @property
     def running(self) -> bool:
         return any(task.state == "running" for task in self.cluster.tasks)
 
-    def refresh(self) -> None:
+    def refresh(self, was_interrupted: bool = False) -> None:
         """Show the state of now where no front end does: the table of the output, if it has changed."""
         with self._lock:
-            found = _still(self.cluster)
+            if was_interrupted:
+                self._broken = self.live.circle.before_the_interrupt()
+            found = self._still_of_now()
             over = not self.running and self in _panels
             if over:
                 _panels.remove(self)
@@ -72,6 +76,14 @@ class Panel:
             if found != self._still or over:
                 self._still = found
                 self._display.update(self._bundle(), raw=True)
+
+    def _still_of_now(self) -> dict[str, str]:
+        """The table, and below it the circle that an interrupt has broken."""
+        text, table = cluster_view.text(self.cluster), cluster_view.table(self.cluster)
+        circle = self._broken
+        if circle is None:
+            return {"text/plain": text, "text/html": table}
+        return {"text/plain": f"{text}\n\n{circle.text}", "text/html": table + circle.html}
 
     def _bundle(self) -> dict[str, str]:
         parts = [tag("div", Markup(self._still["text/html"]), class_="dtf-drawing")]
@@ -169,11 +181,8 @@ def begin_cell(_: Any = None) -> None:
     _shown.clear()
 
 
-def refresh_all(_: Any = None) -> None:
-    """Let every panel of a running cluster look again: a cell has ended."""
+def refresh_all(result: Any = None) -> None:
+    """Let every panel of a running cluster look again: a cell has ended, with IPython's `result`."""
+    was_interrupted = isinstance(getattr(result, "error_in_exec", None), KeyboardInterrupt)
     for panel in list(_panels):
-        panel.refresh()
-
-
-def _still(cluster: Cluster) -> dict[str, str]:
-    return {"text/plain": cluster_view.text(cluster), "text/html": cluster_view.table(cluster)}
+        panel.refresh(was_interrupted)

@@ -11,7 +11,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.cluster.cluster import Cluster
-from dtflab.notebook import panel
+from dtflab.notebook import circle_watch, panel
+from dtflab.notebook.circle_watch import CircleWatch
 from dtflab.notebook.cluster_live import Live
 from dtflab.viz.drawing import front_end, ticker
 from tests.notebook.cells import MODEL, cell, live, magic, panel_of, states
@@ -175,6 +176,64 @@ sess = tf.Session(cluster.target)
 thread = threading.Thread(target=sess.run, args=(take,))
 thread.start()
 """
+
+
+@pytest.mark.parametrize("engine", ["inprocess", "process"])
+def test_a_circle_of_waits_is_drawn_while_it_lasts(shell, monkeypatch, engine):
+    shown = panel_in(shell, f"cluster = %dtf_cluster --ps 1 --worker 2 --engine {engine}")
+    page = Page(shown, monkeypatch)
+    assert page.sees(lambda says: True)["circle"] == ""
+    shell.run_cell(CROSSWISE).raise_error()
+    says = page.sees(lambda says: says["circle"])
+    assert says["says"].endswith("There is a circle of waits.")
+    assert says["circle"].startswith("<svg") and says["circle"].count('class="way ring"') == 4 + 1, "and the legend"
+    cell(shell, "raise KeyboardInterrupt")
+    for form in shown._still.values():
+        assert "images" in form and "A circle: " in form, "the still keeps it"
+    assert "Waits before the interrupt" in shown._still["text/html"]
+    shell.run_cell("with tf.Session(cluster.target) as other: other.run(put[0])").raise_error()
+    assert "circle" not in page.sees(lambda says: not says["circle"])["says"]
+    shell.run_cell("for thread in threads: thread.join()\ncluster.stop()").raise_error()
+    shown.ticker.join()
+
+
+CROSSWISE = """
+import threading
+graph = tf.get_default_graph()
+with tf.device("/job:ps/task:0"):
+    queues = [tf.FIFOQueue(1, tf.float32, [[]], shared_name=name) for name in ("images", "labels")]
+    take, put = [q.dequeue() for q in queues], [q.enqueue(0.0) for q in queues]
+
+def client(i):
+    with tf.Session(cluster.target, graph=graph) as sess:
+        sess.run(take[i])
+        sess.run(put[1 - i])
+
+threads = [threading.Thread(target=client, args=(i,), daemon=True) for i in range(2)]
+for thread in threads: thread.start()
+"""
+
+
+def test_a_circle_is_looked_for_seldom_and_by_another_thread(monkeypatch):
+    ask, asked = threading.Event(), []
+
+    class Slow(Cluster):
+        def standstill(self):
+            asked.append(threading.current_thread())
+            assert ask.wait(60)
+            return []
+
+    monkeypatch.setattr(circle_watch, "_EVERY_S", 1e9)
+    with Slow(worker=1, name="slow") as cluster:
+        watch = CircleWatch(cluster)
+        watch.look(is_long=False)
+        assert not asked, "nothing waits"
+        for _ in range(3):
+            watch.look(is_long=True)
+        ask.set()
+        watch._thread.join(60)
+        watch.look(is_long=True)
+        assert len(asked) == 1 and asked[0] is not threading.current_thread(), "and not again so soon"
 
 
 def test_an_error_of_a_button_is_said(shell, monkeypatch):

@@ -37,6 +37,7 @@ interface State {
   rows: Line[];
   says: string;
   kept: number; // how many busy shares are shown
+  circle: string; // the drawing of who waits for whom, while some wait in a circle
   note?: string;
 }
 
@@ -80,6 +81,8 @@ function live(picture: Picture, data: Data): void {
   table.append(element("caption"));
   table.caption!.textContent = "Choose a task with a click or with the arrow keys; Enter opens a line of several.";
   const body = table.createTBody();
+  const circle = element("div");
+  let drawn = "";
 
   const end = button(data.stops.label, data.stops.says, () => picture.ask({ do: "end" }));
   const stop = button("Interrupt", "Interrupt the cell that runs", () => picture.ask({ do: "interrupt" }));
@@ -129,6 +132,7 @@ function live(picture: Picture, data: Data): void {
       made.hidden = !row?.can.includes(act);
       set(made, row ? `${act[0]!.toUpperCase()}${act.slice(1)} ${row.name}` : "");
     }
+    if (drawn !== state.circle) circle.innerHTML = drawn = state.circle;
     const says = [state.says, state.note].filter(Boolean).join(" ");
     if (picture.said.textContent !== says) picture.say(says);
   };
@@ -155,7 +159,7 @@ function live(picture: Picture, data: Data): void {
     event.stopPropagation();
   });
 
-  picture.drawing.replaceChildren(heading, table);
+  picture.drawing.replaceChildren(heading, table, circle);
   picture.hears(take);
   take(data);
   keepFocus(picture, kept);
