@@ -173,7 +173,7 @@ SCENES = {
         in_lab=True,
     ),
     "deadlock": Scene(
-        "A deadlock", "A circle of arrows: two clients, each of which waits for what only the other one could do.",
+        "A deadlock", "Two clients that wait for each other are a circle of arrows.",
         "`%dtf_queues` or `tf.viz.waits(cluster)`", STUCK, 430, (),
     ),
 }  # fmt: skip
