@@ -22,6 +22,7 @@ export function steps(picture: Picture, data: Steps): void {
   let at = frames.length - 1;
   let isAsked = false;
   picture.speakAbove();
+  picture.fill();
   const still = picture.root.closest(".dtf-page"); // its words are those of the moment when it was drawn
   for (const words of still?.querySelectorAll<HTMLElement>(":scope > .head, :scope > ul > li:first-child") ?? []) words.hidden = true;
 
