@@ -61,6 +61,15 @@ export class Picture {
     return extra;
   }
 
+  // Grow with the output further than the still, all of it in scale: up to twice its size and 1,900 pixels, unless it
+  // would be higher than most of a screen.
+  fill(): void {
+    const { svg } = this;
+    const [width, height] = ["width", "height"].map((name) => parseFloat(svg.getAttribute(name)!)) as [number, number];
+    const most = Math.min(1900, 2 * width, (width * 0.65 * screen.height) / height);
+    svg.style.maxWidth = `${Math.max(most, parseFloat(svg.style.maxWidth))}px`;
+  }
+
   // A button of the bar, which is also a key.
   command(...commands: Command[]): void {
     for (const { label, key, says, run } of commands) {

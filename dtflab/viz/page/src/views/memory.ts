@@ -62,6 +62,7 @@ class Live {
     svg.style.userSelect = "none"; // a drag moves the cursor
     for (const text of svg.querySelectorAll<SVGElement>("text")) text.style.pointerEvents = "none"; // a block is below its number
     picture.speakAbove();
+    picture.fill();
     svg.addEventListener("pointerdown", (event) => {
       picture.root.focus({ preventScroll: true });
       const time = this.time(event);

@@ -17,6 +17,7 @@ interface Wire {
 export function wire(picture: Picture, data: Wire): void {
   const { svg } = picture;
   picture.speakAbove();
+  picture.fill();
   const rows = [...svg.querySelectorAll<SVGGElement>(".message")];
   const dots = svg.appendChild(document.createElementNS(svg.namespaceURI, "g") as SVGGElement);
   for (const row of rows) row.querySelector("title")?.remove(); // the card says more
