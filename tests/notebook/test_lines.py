@@ -100,7 +100,7 @@ def offered(shell, line):
         ("%dtf_cluster --gpus 2 --gpu", ["--gpu", "--gpu-memory"]),
         ("%dtf_cluster --clock ", ["real", "virtual"]),
         ("%dtf_cluster stop --name ", ["mine"]),
-        ("%dtf_smi --", ["--period", "--help"]),
+        ("%dtf_smi --", ["--period", "--live", "--help"]),
         ("%dtf_style --", ["--projector", "--default", "--help"]),
         ("%dtf_timeline --color-by ", ["device", "job", "time", "phase"]),
         ("%dtf_timeline y --", ["--feed", "--color-by", "--session", "--help"]),

@@ -234,6 +234,7 @@ def test_a_terminal_has_lines_of_text(capsys):
     with tf.viz.live("loss", steps=2) as live:
         live(1.0)
         live(0.5)
+    live._ticker.join(60)  # a busy machine may need longer than a block waits
     assert re.search(r"Loss: 2 of 2 steps in .*updates/s", capsys.readouterr().err)
 
 

@@ -183,8 +183,8 @@ def test_save(tmp_path):
     assert (tmp_path / "p.svg").read_text(encoding="utf-8") == picture.svg
     picture.save(str(tmp_path / "p.html"))
     assert picture.html in (tmp_path / "p.html").read_text(encoding="utf-8")
-    with pytest.raises(ValueError, match=r"saved as \.svg or \.html, not 'p\.png'"):
-        picture.save(tmp_path / "p.png")
+    with pytest.raises(ValueError, match=r"saved as \.svg, \.png or \.html, not 'p\.jpg'"):
+        picture.save(tmp_path / "p.jpg")
 
 
 def test_wrong_input():
