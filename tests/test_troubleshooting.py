@@ -131,6 +131,13 @@ def stopped():
         tf.Session(f"grpc://localhost:{never_accepts.getsockname()[1]}").run(tf.constant(1))
 
 
+def never_asks():
+    with tf.viz.live("loss", show=False) as live:
+        live(1.0)
+        live.stop()
+        raise AssertionError(live._status()["status"])
+
+
 def silent():
     with lab_over("link") as lab, lab.session() as sess, mock.patch.object(Connection, "ping"):
         a = tf.constant(1)
@@ -286,7 +293,7 @@ def no_session():
 
 PROGRAMS = [
     uninitialized, not_fed, other_graph, old_session, closed, twice, like_tensorflow_2, finalized, shapes, no_kernel,
-    out_of_memory, other_cards,
+    out_of_memory, other_cards, never_asks,
     nobody, no_certificates, no_token, no_worker_for_tasks, no_gpu_of_dask, stopped, silent, blocked, run_again,
     address_taken, not_in_its_cluster, named_as_at_its_start, task_gone, too_few_tasks, too_large, file_outside, port_0,
     no_shared_memory, end_of_data, nobody_fills, deadlock, no_checkpoint, disk_full, contrib, unwritten, no_question,

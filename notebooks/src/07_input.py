@@ -213,7 +213,7 @@ def take_all(sess, batch):
         return taken
 
 
-def read_all(sess):
+def read_to_the_end(sess):
     """Read until every file is exhausted."""
     try:
         while True:
@@ -228,7 +228,7 @@ with cluster, tf.Session(cluster.target, graph=reading) as sess, tf.watch() as s
     for file in files:
         sess.run(enqueue_name, {name: file})
     sess.run(close_names)
-    reader = threading.Thread(target=read_all, args=[sess], name="reader")
+    reader = threading.Thread(target=read_to_the_end, args=[sess], name="reader")
     reader.start()
     print(f"{take_all(sess, batch)} examples in {1000 * cluster.now():.1f} ms")
     reader.join()

@@ -158,7 +158,7 @@ SHOWN = {
         "StringJoin +pinned to '' +placed on /job:worker/replica:0/task:0/device:CPU:0",
     ),
     "placement/q3": (
-        "(?s)^(?!.*GPU:1)",
+        "(?s)^(?!.*placed on GPU:1)",
         "number +Square +kernels for GPU and CPU +placed on GPU:0",
         "text +AsString +kernels for CPU +placed on CPU:0",
         "text/input +Const +kernels for GPU and CPU +placed on CPU:0",

@@ -342,7 +342,8 @@ def test_the_error_of_a_variable_without_gpu_kernel():
         "DT_DOUBLE, DT_INT64, DT_UINT32]\n"
         "\n"
         "What to do: VariableV2 with int32 has no GPU kernel. Make the variable float32, pin it to /cpu:0, or let the "
-        "session choose another device: tf.ConfigProto(allow_soft_placement=True).\n"
+        "session choose another device: tf.ConfigProto(allow_soft_placement=True). This op stays in the graph, even if "
+        "you create another one: call tf.reset_default_graph(), build the graph again and open a new session.\n"
         "\t [[{{node Variable}}]]"
     )
 

@@ -204,10 +204,12 @@ def _absent(name: str, kind: str = "Variable", or_: str = "") -> ValueError:
 
 def _there_already(name: str, variable: Any) -> ValueError:
     text = f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in "
-    text += "VarScope? If its cell ran twice, begin the cell with tf.reset_default_graph()."
-    if isinstance(variable, ResourceVariable):
-        return ValueError(text)
-    return ValueError(f"{text} Originally defined at:\n\n" + "\n".join(variable.op.traceback))
+    text += "VarScope?"
+    if not isinstance(variable, ResourceVariable):
+        text += " Originally defined at:\n\n" + "\n".join(variable.op.traceback)
+    error = ValueError(text)
+    error.add_note("If its cell ran twice, begin the cell with tf.reset_default_graph().")
+    return error
 
 
 # -- the value to start with --------------------------------------------------------------------------

@@ -40,12 +40,12 @@ class Curves {
   private x: ScaleLinear<number, number> = scaleLinear();
   private spoken = -Infinity;
   private isWaiting = false;
+  private isOver = false;
 
   constructor(private readonly picture: Picture, private readonly data: Live) {
     this.plot = data.plot!;
     this.pens = data.pens!;
     picture.said.classList.add("dtf-unseen"); // the heading says it, too often for a screen reader
-    if (!data.done && picture.canAsk) this.controls();
     picture.on("arrowleft", () => this.step(-1));
     picture.on("arrowright", () => this.step(1));
     picture.on("escape", () => this.read(null));
@@ -54,7 +54,13 @@ class Curves {
     picture.hears((says: Says) => this.hear(says));
     this.take(data);
     picture.redraws(() => this.draw());
-    if (!data.done && picture.canAsk) picture.ask({ do: "all" });
+    if (!data.done) picture.onceItCanAsk(() => this.begin()); // a page may know its kernel later than its picture
+  }
+
+  private begin(): void {
+    if (this.isOver) return;
+    this.controls();
+    this.picture.ask({ do: "all" });
   }
 
   private controls(): void {
@@ -81,7 +87,10 @@ class Curves {
     }
     if (!this.take(says)) return this.picture.ask({ do: "all" });
     if (says.head) this.picture.svg.querySelector(".head")!.innerHTML = says.head;
-    if (says.done) this.stop.remove();
+    if (says.done) {
+      this.isOver = true;
+      this.stop.remove();
+    }
     if (says.status && (says.done || performance.now() - this.spoken > SPOKEN)) {
       this.spoken = performance.now();
       this.picture.say(says.status);

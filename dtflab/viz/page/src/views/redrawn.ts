@@ -10,7 +10,10 @@ interface Says {
 }
 
 export function redrawn(picture: Picture, data: Says): void {
-  if (data.done || !picture.canAsk) return;
+  if (!data.done) picture.onceItCanAsk(() => follow(picture)); // a page may know its kernel later than its picture
+}
+
+function follow(picture: Picture): void {
   // While it is on a page that is seen, it is drawn; else the kernel rests after a while.
   const beat = setInterval(() => picture.root.isConnected && !document.hidden && picture.ask({ do: "seen" }), 5000);
   picture.said.classList.add("dtf-unseen"); // what the drawing says
