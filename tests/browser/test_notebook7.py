@@ -26,7 +26,7 @@ def test_pictures_come_alive_in_notebook_7(look_at_notebook_7, tmp_path):
     fresh = "cluster.stop()\ntf.reset_default_graph()"
     report = look_at_notebook_7(
         write(tmp_path / "notebook7.ipynb", *TRACED, fresh, *PLACED, fresh, *STEPPED), "run",
-        {"on": PLOT, "do": "click", "at": [0.01, 0.12], "see": "Idle for"},
+        {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for"},
         {"on": PLOT, "do": "press", "key": "Escape"},
         {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:"},
         {"on": TOWER, "do": "click", "see": "tower0 is open.", "shot": "open"},
