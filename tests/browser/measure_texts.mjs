@@ -31,9 +31,9 @@ async function measured() {
   const svg = document.querySelector('.dtf-picture svg, .dtf-page svg');
   const frame = svg.getBoundingClientRect();
   const unit = frame.width / svg.viewBox.baseVal.width; // pixels
-  const texts = [...svg.querySelectorAll('text')].filter(text => text.textContent.trim() && text.checkVisibility());
+  const texts = [...svg.querySelectorAll('text')].filter(text => text.textContent.trim() && text.getBoundingClientRect().width);
   const boxes = texts.map(ink);
-  const rects = [...svg.querySelectorAll('rect:not(.card)')].filter(rect => rect.checkVisibility()).map(rect => rect.getBoundingClientRect());
+  const rects = [...svg.querySelectorAll('rect:not(.card)')].map(rect => rect.getBoundingClientRect());
   const words = i => texts[i].textContent;
   const pairs = boxes.flatMap((a, i) => boxes.slice(i + 1).flatMap((b, j) => (shared(a, b) > unit ? [[words(i), words(i + 1 + j)]] : [])));
   return {
