@@ -48,7 +48,9 @@ def test_messages_wait_for_each_other_on_one_direction_of_a_card(ways, second):
     with tf.Cluster(ps=1, worker=2, **HARDWARE) as cluster:
         world = cluster.clock.world
         for source, target in ways:
-            world.wires.send(0, "x", f"{source}/device:CPU:0", f"{target}/device:CPU:0", 10**8, lambda: None, lambda error: None)
+            world.wires.send(
+                0, "x", f"{source}/device:CPU:0", f"{target}/device:CPU:0", 10**8, lambda: None, lambda error: None
+            )
         world.engine.run()
         first, last = sorted(line.ended - line.started for line in cluster.log().lines)
     card_s = 10**8 / NETWORK.nic.bandwidth

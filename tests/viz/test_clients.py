@@ -36,7 +36,9 @@ def test_clients_are_grey_with_their_letters_at_all_that_they_reach():
     words = texts(picture)
     badges = {party(task).colour.fill for task in (PS, W0, W1)}
     seen = set(re.findall(r"#[0-9A-Fa-f]{6}", picture.svg.partition("</style>")[2]))
-    assert badges < seen and {colour.upper() for colour in seen - badges} <= {c.upper() for c in (GREY.fill, GREY.line, GREY.ink)} | {"#111111"}
+    assert badges < seen and {colour.upper() for colour in seen - badges} <= {
+        c.upper() for c in (GREY.fill, GREY.line, GREY.ink)
+    } | {"#111111"}
     assert [words[words.index(name) + 1] for name in ("worker:0", "worker:1", "x", "y")] == ["A, B", "C", "A", "C"]
     assert fits(picture)
 
