@@ -151,6 +151,12 @@ export class Picture {
     this.card.style.top = `${below + this.card.offsetHeight < height ? below : Math.max(0, y - this.card.offsetHeight - 12)}px`;
   }
 
+  // The same, at the pointer.
+  showAt({ clientX, clientY }: MouseEvent, lines: string[]): void {
+    const { left, top } = this.drawing.getBoundingClientRect();
+    this.show(lines, clientX - left, clientY - top);
+  }
+
   hide(): void {
     this.card.hidden = true;
   }

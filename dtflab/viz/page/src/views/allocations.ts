@@ -25,10 +25,7 @@ export function allocations(picture: Picture, data: Allocations): void {
   new Player(picture, { count: end, noun: "allocation", show, words: (at) => data.says[at]! }, end);
   blocks.forEach((block, i) => {
     block.querySelector("title")?.remove();
-    block.addEventListener("pointerenter", (event) => {
-      const box = picture.drawing.getBoundingClientRect();
-      picture.show(data.blocks.card[i]!.split("\n"), event.clientX - box.left, event.clientY - box.top);
-    });
+    block.addEventListener("pointerenter", (event) => picture.showAt(event, data.blocks.card[i]!.split("\n")));
     block.addEventListener("pointerleave", () => picture.hide());
   });
   picture.on("escape", () => picture.hide());

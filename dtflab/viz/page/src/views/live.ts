@@ -1,6 +1,6 @@
 // A training while it runs: lines that grow, the values at the pointer, a button that stops it.
 //
-// The kernel says ten times a second what is new; a page that has missed something asks for all. The axes follow the
+// The kernel says five times a second what is new; a page that has missed something asks for all. The axes follow the
 // data; what stands around the plot is the kernel's.
 
 import { scaleLinear, type ScaleLinear } from "d3-scale";

@@ -1,7 +1,7 @@
 // Memory over a step: a block lights its row of the list, a row its block; a cursor along time says what is held.
 
-import { duration } from "./timeline";
 import type { Picture } from "../picture";
+import { duration, memorySize } from "../units";
 
 interface Band {
   device: string;
@@ -75,9 +75,8 @@ class Live {
       if (event.buttons && time !== null) return this.go(time);
       const key = (event.target as Element).closest<SVGElement>("[data-block]")?.dataset.block ?? "";
       this.light(key);
-      const box = picture.drawing.getBoundingClientRect();
       const lines = key ? this.card(key, time) : [];
-      if (lines.length) picture.show(lines, event.clientX - box.left, event.clientY - box.top);
+      if (lines.length) picture.showAt(event, lines);
       else picture.hide();
     });
     svg.addEventListener("pointerleave", () => {
@@ -161,12 +160,4 @@ class Live {
     this.light("");
     this.picture.say("");
   }
-}
-
-// As memory_size of drawing/units.py: binary units, as memory has.
-function memorySize(count: number): string {
-  const units = ["B", "KiB", "MiB", "GiB"];
-  let value = count, i = 0;
-  while (value >= 1024 && i < units.length - 1) [value, i] = [value / 1024, i + 1];
-  return `${i === 0 ? value : value.toFixed(value >= 99.95 ? 0 : i === 1 ? 1 : value >= 9.995 ? 1 : 2)} ${units[i]}`;
 }

@@ -122,7 +122,7 @@ class Live {
     if (block.scope) return this.toggle(block);
     this.locked = false;
     this.light(this.bundlesOf(block), [block]);
-    this.picture.show(this.card(block), ...this.point(event));
+    this.picture.showAt(event, this.card(block));
     this.picture.card.dataset.locked = "";
     this.locked = true;
     this.picture.say(this.card(block).join(". "));
@@ -171,13 +171,13 @@ class Live {
     const block = this.under(event);
     if (block) {
       this.light(this.bundlesOf(block), [block]);
-      this.picture.show(this.card(block), ...this.point(event));
+      this.picture.showAt(event, this.card(block));
       return;
     }
     const strand = this.near(pointer(event, this.graph));
     if (!strand) return this.unlight();
     this.light(strand.bundles, strand.bundles.flatMap(({ from, to }) => [from, to]));
-    this.picture.show(this.tensors(strand.bundles.flatMap((bundle) => bundle.edges)), ...this.point(event));
+    this.picture.showAt(event, this.tensors(strand.bundles.flatMap((bundle) => bundle.edges)));
   }
 
   private clear(): void {
@@ -469,11 +469,6 @@ class Live {
   }
 
   // ---- where things are on the page ----
-
-  private point(event: MouseEvent): Point {
-    const frame = this.picture.drawing.getBoundingClientRect();
-    return [event.clientX - frame.left, event.clientY - frame.top];
-  }
 
   private place(x: number, y: number): Point {
     const at = new DOMPoint(x, y).matrixTransform(this.graph.getScreenCTM()!);

@@ -5,7 +5,7 @@
 import { scaleLinear } from "d3-scale";
 
 import { element, type Picture } from "../picture";
-import { bytes, duration } from "./timeline";
+import { bytes, duration } from "../units";
 
 interface Row {
   kind: "device" | "link" | "queue" | "variable";

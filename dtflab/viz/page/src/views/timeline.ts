@@ -6,10 +6,12 @@
 import { scaleLinear, type ScaleLinear } from "d3-scale";
 import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
+import { save } from "../perfetto";
 import { element, type Picture } from "../picture";
+import { bytes, duration } from "../units";
 
 // Bars and waits are columns of equal length; times are microseconds, texts numbers of `texts`, rows those of `rows`.
-interface Timeline {
+export interface Timeline {
   total: number;
   plot: { x: number; y: number; left: number; right: number; height: number }; // in units of the drawing
   rows: Row[];
@@ -163,7 +165,7 @@ class Live {
       { label: "−", key: "s", says: "Zoom out", run: () => this.scale(1 / 1.5) },
       { label: "Critical path", key: "c", says: "Mark the ops that made the step this long", run: () => this.toggle("critical") },
       ...(this.data.folds.length ? [{ label: "Idle rows", key: "i", says: "Open or fold the rows that are idle", run: () => this.foldAll() }] : []),
-      { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.exported() },
+      { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.export() },
     );
     picture.on("a arrowleft", () => this.pan(1));
     picture.on("d arrowright", () => this.pan(-1));
@@ -274,7 +276,7 @@ class Live {
     const hit = event && this.at(event);
     if (hit?.index === this.hovered?.index && hit?.kind === this.hovered?.kind) return;
     this.hovered = hit;
-    if (!this.chosen) hit && event ? this.picture.show(this.card(hit), ...this.point(event)) : this.picture.hide();
+    if (!this.chosen) hit && event ? this.picture.showAt(event, this.card(hit)) : this.picture.hide();
     this.canvas.style.cursor = hit && hit.kind !== "gaps" ? "pointer" : "default";
     this.draw();
   }
@@ -283,7 +285,7 @@ class Live {
     this.chosen = this.at(event);
     if (this.chosen) {
       const lines = this.card(this.chosen);
-      this.picture.show(lines, ...this.point(event));
+      this.picture.showAt(event, lines);
       this.picture.card.dataset.locked = "";
       this.picture.say(lines.join(". "));
     } else {
@@ -316,10 +318,6 @@ class Live {
 
   private time(event: MouseEvent): number {
     return Math.min(this.data.total, Math.max(0, this.x.invert(event.offsetX)));
-  }
-
-  private point(event: MouseEvent): [number, number] {
-    return [this.canvas.offsetLeft + event.offsetX, this.canvas.offsetTop + event.offsetY];
   }
 
   private at(event: MouseEvent): Hit | null {
@@ -628,6 +626,11 @@ class Live {
     );
   }
 
+  private export(): void {
+    save(this.data);
+    this.picture.say("Saved as timeline.json: open it in Perfetto (ui.perfetto.dev) or in chrome://tracing.");
+  }
+
   // Busy and idle time of each device in a range, the bytes that it received, and the ops that took longest.
   private sums(from: number, to: number): void {
     const { bars, waits, rows, texts } = this.data;
@@ -649,28 +652,7 @@ class Live {
       tableOf(["device", "ops", "busy", "idle", "received"], table),
     );
   }
-
-  private exported(): void {
-    const { bars, waits, rows, texts } = this.data;
-    const events: object[] = rows.map((row, tid) => ({ ph: "M", name: "process_name", pid: pid(rows, tid), tid, args: { name: row.device } }));
-    bars.start.forEach((ts, i) => events.push({
-      ph: "X", name: texts[bars.op[i]!], ts, dur: bars.end[i]! - ts, pid: pid(rows, bars.row[i]!), tid: bars.row[i],
-      args: { name: texts[bars.name[i]!], line: texts[bars.line[i]!] },
-    }));
-    waits.start.forEach((ts, i) => events.push({
-      ph: "X", name: "RecvTensor", ts, dur: waits.end[i]! - ts, pid: pid(rows, waits.row[i]!), tid: waits.row[i],
-      args: { tensor: texts[waits.tensor[i]!], bytes: waits.bytes[i] },
-    }));
-    const link = element("a");
-    link.href = URL.createObjectURL(new Blob([JSON.stringify({ traceEvents: events })], { type: "application/json" }));
-    link.download = "timeline.json";
-    link.click();
-    URL.revokeObjectURL(link.href);
-    this.picture.say("Saved as timeline.json: open it in Perfetto (ui.perfetto.dev) or in chrome://tracing.");
-  }
 }
-
-const pid = (rows: Row[], row: number) => rows.findIndex((each) => each.device === rows[row]!.device);
 
 // How many of the spans, which are sorted by their start, begin no later than a time.
 function after(spans: number[], start: number[], time: number): number {
@@ -702,18 +684,6 @@ function fitting(pen: CanvasRenderingContext2D, text: string, room: number): str
   if (width <= room) return text;
   const letters = Math.floor((text.length * room) / width) - 1;
   return letters < 3 ? "" : `${text.slice(0, letters)}…`;
-}
-
-export function duration(micros: number): string {
-  const [value, unit] = micros >= 1e6 ? [micros / 1e6, "s"] : micros >= 1e3 ? [micros / 1e3, "ms"] : [micros, "µs"];
-  return `${Number(value.toPrecision(4))} ${unit}`;
-}
-
-export function bytes(count: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let value = count, i = 0;
-  while (value >= 1000 && i < units.length - 1) [value, i] = [value / 1000, i + 1];
-  return `${Number(value.toPrecision(3))} ${units[i]}`;
 }
 
 function tableOf(heads: string[], rows: string[][]): HTMLTableElement {

@@ -37,8 +37,7 @@ export function wire(picture: Picture, data: Wire): void {
 
   rows.forEach((row, i) => {
     row.addEventListener("pointerenter", (event) => {
-      const box = picture.drawing.getBoundingClientRect();
-      picture.show(data.messages[i]!.card, event.clientX - box.left, event.clientY - box.top);
+      picture.showAt(event, data.messages[i]!.card);
       row.classList.add("lit");
     });
     row.addEventListener("pointerleave", () => {

@@ -1,0 +1,21 @@
+// Numbers with their units, as the cards of pictures say them.
+
+export function duration(micros: number): string {
+  const [value, unit] = micros >= 1e6 ? [micros / 1e6, "s"] : micros >= 1e3 ? [micros / 1e3, "ms"] : [micros, "µs"];
+  return `${Number(value.toPrecision(4))} ${unit}`;
+}
+
+export function bytes(count: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let value = count, i = 0;
+  while (value >= 1000 && i < units.length - 1) [value, i] = [value / 1000, i + 1];
+  return `${Number(value.toPrecision(3))} ${units[i]}`;
+}
+
+// In binary units, as memory has.
+export function memorySize(count: number): string {
+  const units = ["B", "KiB", "MiB", "GiB"];
+  let value = count, i = 0;
+  while (value >= 1024 && i < units.length - 1) [value, i] = [value / 1024, i + 1];
+  return `${i === 0 ? value : value.toFixed(value >= 99.95 ? 0 : i === 1 ? 1 : value >= 9.995 ? 1 : 2)} ${units[i]}`;
+}
