@@ -16,7 +16,7 @@ import math
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +118,7 @@ class Cluster:
         seed: int | None = None,
         **jobs: Any,
     ) -> None:
-        self._given = {name: value for name, value in locals().items() if name != "self"}
+        self._given = {name: value for name, value in locals().items() if name != "self"}  # for fresh_copy
         options = {"cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed}
         check_options(clock, engine, listen, options)
         self.engine = engine
@@ -149,6 +149,11 @@ class Cluster:
         self._members = [(job, index) for job in self.spec.jobs for index in self.spec.task_indices(job)]
         self.tasks: list[RunningTask] = []
         self.chaos: Chaos | None = None  # of the block in which it is
+        self._start_tasks(options)
+        self._begin()
+
+    def _start_tasks(self, options: Mapping[str, Any]) -> None:
+        """Start all tasks, and in virtual time the world of their hardware; if anything fails, none is left."""
         try:
             for member in self._members:
                 self.tasks.append(self._engine.start(self._setup, *member))
@@ -164,7 +169,6 @@ class Cluster:
             finally:
                 self.stop()
             raise
-        self._begin()
 
     def _await(self, tasks: Sequence[RunningTask]) -> None:
         """Return when tasks serve, which share one deadline; those of other hosts wait for their user together."""
