@@ -221,9 +221,7 @@ def test_a_panel_is_live_in_the_first_busy_cell_and_interrupts_it(look, tmp_path
     assert report["themes"]["light"]["stdout"] == ["interrupted\n", "later: running\n"]
 
 
-DEADLOCK = [
-    "import dtflab as tf\n%load_ext dtflab\ncluster = %dtf_cluster --ps 1 --worker 2",
-    """
+CROSSWISE = """
 def crosswise(client):
     with tf.device("/job:ps/task:0"):
         queues = [tf.FIFOQueue(1, [tf.float32], [[]], shared_name=name) for name in ("images", "labels")]
@@ -232,8 +230,11 @@ def crosswise(client):
     with tf.Session(client.target) as sess:
         sess.run(take)
         sess.run(put)
-
-
+"""
+DEADLOCK = [
+    "import dtflab as tf\n%load_ext dtflab\ncluster = %dtf_cluster --ps 1 --worker 2",
+    CROSSWISE,
+    """
 try:
     cluster.run(crosswise)
 except KeyboardInterrupt:
@@ -244,7 +245,7 @@ except KeyboardInterrupt:
 
 def test_a_deadlock_is_drawn_until_the_cell_is_interrupted(look, tmp_path):  # noqa: F811
     report = look(
-        write(tmp_path / "deadlock.ipynb", *DEADLOCK), "start",
+        write(tmp_path / "hung.ipynb", *DEADLOCK), "start",
         {"on": ".dtf-tasks", "do": "hover", "see": "There is a circle of waits.", "shot": "circle"},
         {"on": ".dtf-button", "nth": 0, "do": "click", "see": "later"},
         {"on": ".dtf-tasks", "do": "hover", "see": "3 of 3 tasks run."},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.browser.test_browser import complaints, look, pytestmark, write  # noqa: F401 (the fixture)
+from tests.browser.test_live import CROSSWISE
 
 USED = [
     """
@@ -80,17 +81,9 @@ def test_messages_travel_along_the_chart(look, tmp_path):  # noqa: F811
 
 
 STUCK = [
+    "import dtflab as tf\n%load_ext dtflab",
+    CROSSWISE,
     """
-import dtflab as tf
-%load_ext dtflab
-def crosswise(client):
-    with tf.device("/job:ps/task:0"):
-        queues = [tf.FIFOQueue(1, [tf.float32], [[]], shared_name=name) for name in ("images", "labels")]
-    take = queues[client.index].dequeue(name="take")
-    put = queues[1 - client.index].enqueue(0.0, name="put")
-    with tf.Session(client.target) as sess:
-        sess.run(take)
-        sess.run(put)
 with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
     try:
         virtual.run(crosswise)
