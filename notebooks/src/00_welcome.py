@@ -152,7 +152,8 @@ steps = cluster.run(work, watch=tf.viz.live("loss", steps=1200))
 # A new client, with a new session on the *other* worker, finds the trained variables where they were left: on the
 # parameter server. Variables outlive sessions. Now it meets the 400 images that no worker has seen.
 #
-# **Predict: has this session a trained model, although it never trained? How many of 100 digits will it recognize?**
+# **Predict: does this session have a trained model, although it never trained? How many of 100 digits will it
+# recognize?**
 
 # %%
 tf.reset_default_graph()
