@@ -54,7 +54,15 @@ def why_not_quick(item: pytest.Item) -> str | None:
         return min(marked)
     if {"real_tf", "eager"} & {*item.fixturenames}:
         return "TensorFlow"
-    return "processes" if _starts_processes(item.path, item.originalname, *item.fixturenames) else None
+    names = (item.originalname, *item.fixturenames)
+    files = (item.path, *_conftests(item.path.parent))
+    return "processes" if any(_starts_processes(file, *names) for file in files) else None
+
+
+@cache
+def _conftests(folder: Path) -> list[Path]:
+    """Where fixtures may come from, beside the test's own module."""
+    return [file for above in (folder, *folder.parents) if (file := above / "conftest.py").is_file()]
 
 
 @cache

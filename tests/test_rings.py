@@ -74,6 +74,18 @@ def test_a_test_that_mentions_processes_is_not_in_the_quick_ring(text, tmp_path)
     assert rings._starts_processes(path, "test") is STARTS[text]
 
 
+@pytest.mark.parametrize(("fixture", "reason"), [("one", "processes"), ("other", None)])
+def test_a_fixture_of_a_conftest_above_counts(fixture, reason, tmp_path, monkeypatch):
+    monkeypatch.setattr(rings, "HERE", tmp_path)
+    text = "import subprocess\ndef one(): subprocess.run([])\ndef other(): pass"
+    (tmp_path / "conftest.py").write_text(text)
+    (tmp_path / "deeper").mkdir()
+    path = tmp_path / "deeper" / "test_it.py"
+    path.write_text(f"def test({fixture}): pass")
+    item = SimpleNamespace(path=path, originalname="test", fixturenames=[fixture], iter_markers=list)
+    assert rings.why_not_quick(item) == reason
+
+
 # ---- records ----
 
 MODULE = '''

@@ -39,6 +39,7 @@ def weights(done: subprocess.CompletedProcess[str]) -> list[float]:
     return [float(text) for text in done.stdout.split()]
 
 
+@pytest.mark.processes
 def test_a_task_that_chooses_its_port_is_remembered_there_and_nowhere_else():
     task = ProcessTask(ClusterSpec({"worker": ["localhost:0"]}), "worker", 0, credentials=Credentials(token="t" * 32))
     try:
