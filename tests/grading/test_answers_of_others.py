@@ -16,7 +16,7 @@ STUDENTS = [("0", ""), ("0", "ada"), ("0", "grace"), ("winter", "ada"), ("2026-1
 
 
 def answers(id):
-    """The file's `RIGHT` answers, and its `WRONG` ones, each with the name of the mistake whose hint it gets: "" for none."""
+    """The `RIGHT` answers of a file; its `WRONG` ones, each with the mistake whose hint it gets, "" for none."""
     found = runpy.run_path(str(FOLDER / f"{id}.py"))
     return found["RIGHT"], found["WRONG"]
 
