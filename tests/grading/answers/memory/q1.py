@@ -64,7 +64,7 @@ def no_sharing(programs, cards, need, memory):
 
 
 def need_times_programs(programs, cards, need, memory):
-    """Without contexts, and as if all were on one card."""
+    """Counts no contexts, and takes all cards for one."""
     if programs * need > memory * cards:
         return None
     return [(str(i % cards), config(allow_growth=True)) for i in range(programs)]
