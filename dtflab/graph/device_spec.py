@@ -12,7 +12,10 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dtflab.base.suggestions import did_you_mean
+
 _SPEC_FIELDS = ("job", "replica", "task", "device_type", "device_index")
+_ATTRIBUTES = ("job", "replica", "task", "device", "cpu", "gpu")
 _SHORT_TYPES = frozenset({"CPU", "GPU", "TPU", "EPU", "CUSTOM"})  # these may be written `/cpu:0`, in any case
 
 
@@ -126,6 +129,7 @@ def _parse_request(spec: str) -> DeviceName:
             case [attribute, *_]:
                 raise ValueError(
                     f"Unknown attribute '{attribute}' is encountered while parsing the device spec: '{spec}'."
+                    f"{did_you_mean(attribute, _ATTRIBUTES)} Write it like /job:worker/task:0/gpu:0."
                 )
     replica, task = (_number(spec, field, fields.get(field)) for field in ("replica", "task"))
     return DeviceName(fields.get("job"), replica, task, *device)
