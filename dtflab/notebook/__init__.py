@@ -35,6 +35,7 @@ def load(ipython: Any) -> None:
     from dtflab.base.errors import OpError
     from dtflab.cluster.cluster import Cluster
     from dtflab.notebook import settings, tracebacks
+    from dtflab.notebook.arguments import with_a_body
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
@@ -55,6 +56,7 @@ def load(ipython: Any) -> None:
     lines = DtfMagics(ipython, clusters.clusters)
     others = (kind(ipython, lines) for kind in (StateMagics, TaskMagics, ChaosMagics, ReplayMagics))
     ipython.register_magics(clusters, lines, *others)
+    ipython.input_transformers_cleanup.insert(0, with_a_body)
     ipython.Completer.custom_matchers.append(complete)
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
     html = ipython.display_formatter.formatters["text/html"]
@@ -73,6 +75,7 @@ def unload(ipython: Any) -> None:
     from dtflab.base.errors import OpError
     from dtflab.cluster.cluster import Cluster, stop_all
     from dtflab.notebook import settings, tracebacks
+    from dtflab.notebook.arguments import with_a_body
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
@@ -90,6 +93,7 @@ def unload(ipython: Any) -> None:
     ipython.events.unregister("post_run_cell", refresh_all)
     tracebacks.unload(ipython)
     settings.unload(ipython)
+    ipython.input_transformers_cleanup.remove(with_a_body)
     ipython.Completer.custom_matchers.remove(complete)
     for name in ("ClusterMagics", "StateMagics", "ChaosMagics", "ReplayMagics"):
         ipython.magics_manager.registry.pop(name)
