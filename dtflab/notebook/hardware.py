@@ -27,6 +27,7 @@ def choices() -> dict[str, tuple[str, ...]]:
         "--clock": CLOCKS,
         "--bus": tuple(BUSES),
         "--network": tuple(NICS),
+        "--stragglers": ("lognormal(0.3)", "uniform(0.2)", "exponential(0.1)", "pareto(3)"),  # with usual sizes
     }
 
 
