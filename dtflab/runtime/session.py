@@ -27,7 +27,15 @@ from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.placement.own_placer import placer_named
 from dtflab.runtime import transport
-from dtflab.runtime.client import DeviceAttributes, checked_target, close_after, explained, interactive, warn_of_another
+from dtflab.runtime.client import (
+    DeviceAttributes,
+    checked_target,
+    close_after,
+    closed,
+    explained,
+    interactive,
+    warn_of_another,
+)
 from dtflab.runtime.steps import Steps
 from dtflab.runtime.watched_master import WatchedMaster
 
@@ -123,7 +131,7 @@ class BaseSession:
         self._check_usable()
         if self._in_steps:
             return self.step_through(fetches, feed_dict, options, run_metadata).printed()
-        feeds = checked_feeds(self._graph, feed_dict, copy=False) if feed_dict else {}
+        feeds = {} if feed_dict is None else checked_feeds(self._graph, feed_dict, copy=False)
         wanted = self._resolve(fetches, feeds)
         values: list[object] = []
         if wanted.fetch_names or wanted.target_names:
@@ -138,7 +146,7 @@ class BaseSession:
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+            raise closed()
         if not self._sent and self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
@@ -177,7 +185,7 @@ class BaseSession:
                 f"partial_run() requires empty `target_list`. Received: target_list={wanted.targets} (non-empty). "
                 "Operations run with the setup: partial_run_setup([…, operation])."
             )
-        feeds = [(t.name, value) for t, value in checked_feeds(self._graph, feed_dict or {}).items()]
+        feeds = [(t.name, value) for t, value in checked_feeds(self._graph, feed_dict).items()]
         try:
             values = self._opened().partial_run(self.handle, handle, feeds, wanted.fetch_names)
         except (errors.OpError, KeyboardInterrupt) as error:
@@ -265,7 +273,7 @@ class BaseSession:
         TensorFlow's: their parts run through unseen.
         """
         self._check_usable()
-        feeds = checked_feeds(self._graph, feed_dict or {})
+        feeds = checked_feeds(self._graph, feed_dict)
         wanted = self._resolve(fetches, feeds)
         try:
             steps = self._opened().step_through(
@@ -342,7 +350,7 @@ class Session(BaseSession):
 
     def __enter__(self) -> Session:
         if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+            raise closed()
         if self._contexts:
             raise RuntimeError("Session context managers are not re-entrant. Use `Session.as_default()` instead.")
         self._contexts = [self._graph.as_default(), self.as_default()]

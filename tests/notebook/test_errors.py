@@ -76,8 +76,15 @@ MISTAKES = {
     "y.reshape([1])": "AttributeError: 'Tensor' object has no attribute 'reshape'. Use tf.reshape(t, shape).",
     "y.shap": "AttributeError: 'Tensor' object has no attribute 'shap'",
     "__import__('numpy').sum(y)": "NotImplementedError: Cannot convert a symbolic tf.Tensor (y:0) to a numpy array.",
+    "tf.add(y, tf.constant(1))": "To convert it: tf.cast(…, tf.float32).",
+    "sess.run(y, x)": "TypeError: feed_dict must be a dictionary of tensors and their values, not <tf.Tensor 'x:0'",
+    "sess.run(y, sess.graph.get_operations()[0])": "To fetch several, give a list of them.",
+    "sess.run(y, {x: 'a'})": "The value is fed to x:0, whose dtype is float32.",
+    "sess.run(y, {x: [1.0, [2.0]]})": "The value is fed to x:0, whose dtype is float32.",
+    "tf.Session(cluster)": "Its address is its `target`: tf.Session(cluster.target).",
+    "cluster.run(3)": "TypeError: cluster.run takes a function of one client, cluster.run(work), not 3.",
     "y + old": "must be from the same graph as the other inputs. There are two graphs, as after tf.reset",
-    "sess.close(); sess.run(y)": "RuntimeError: Attempted to use a closed Session.",
+    "sess.close(); sess.run(y)": "by close(). Open a new one: sess = tf.Session(…).",
 }
 
 
