@@ -85,27 +85,27 @@ class TaskMagics(Magics):
 
     @magic
     @argument("--on", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0", values=_tasks)
-    @argument("--trace", action="store_true", help="show the timelines of its steps below")
+    @argument("--trace", action="store_true", help="show timelines of its last steps below")
     @argument(
         "--name",
         default="cluster",
-        help="the cluster: its name, or a Python name that stands for it",
+        help="the cluster's name, or the Python variable that holds it",
         values=cluster_names,
     )
     @line_cell_magic
     def dtf_run(self, line: str, cell: str) -> None:
-        """Run a cell on one task: inside of its device, with `sess`, a session with its server.
+        """Run a cell on one task: within its device, with `sess`, a session with its server.
 
         %%dtf_run --on /job:worker/task:0
-        y = tf.square(x)                 # on worker 0, for it says nothing of its own
-        sess.run(y, {x: 3.0})            # asked of worker 0's server; y.eval({x: 3.0}) is the same
+        y = tf.square(x)                 # on worker 0, since it names no other device
+        sess.run(y, {x: 3.0})            # by worker 0's server; y.eval({x: 3.0}) is the same
 
-        %%dtf_run --on /job:worker/task:0 --trace          and timelines of the steps of `sess` below, of the last 3
+        %%dtf_run --on /job:worker/task:0 --trace          with timelines of the last 3 steps of `sess` below
         %%dtf_run --on /job:ps/task:0 --name other         a cluster with another name
 
-        A semicolon at the end hides the last value. `await` works only inside of an async function.
-        What the cell assigns stays, and so does `sess`, until the next such cell. Cells of one task share a session for
-        as long as the task runs and the default graph stays. The same in plain Python:
+        A semicolon at the end hides the last value. `await` works only inside an async function.
+        What the cell assigns stays, and so does `sess`, until the next such cell. Cells of one task share a session as
+        long as the task runs and the default graph stays the same. The same in plain Python:
         with tf.device("/job:worker/task:0"), tf.Session(cluster.target_of("worker", 0)).as_default() as sess: …
         """
         args = words(self.dtf_run, line)
