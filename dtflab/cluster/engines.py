@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster import addresses
 from dtflab.cluster.attached import Attached, AwaitedTask
 from dtflab.cluster.dask_engine import Dask
@@ -213,7 +214,9 @@ ENGINES: Mapping[str, Callable[[Options], Engine]] = MappingProxyType(
 def engine_for(name: str, options: Options) -> Engine:
     """The engine of that name; ValueError for an unknown one, and for options that it does not have."""
     if name not in ENGINES:
-        raise ValueError(f"Unknown engine {name!r}: choose one of {', '.join(ENGINES)}.")
+        raise ValueError(
+            f"Unknown engine {name!r}.{did_you_mean(str(name), ENGINES)} Choose one of {', '.join(ENGINES)}."
+        )
     if name != "dask" and options.client is not None:
         raise ValueError(f"client=… is for engine='dask', not {name!r}: leave it out.")
     return ENGINES[name](options)

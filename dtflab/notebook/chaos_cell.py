@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from dtflab.cluster.chaos import chaos
 from dtflab.cluster.chaos_options import KINDS, short
@@ -52,7 +52,7 @@ class ChaosMagics(Magics):
         help="the cluster: its name, or a Python name that stands for it",
         values=cluster_names,
     )
-    @cell_magic
+    @line_cell_magic
     def dtf_chaos(self, line: str, cell: str) -> None:
         """Run a cell while tasks of the cluster fail, then show what happened.
 

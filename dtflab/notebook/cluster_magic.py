@@ -86,7 +86,11 @@ class ClusterMagics(Magics):
     )
     @argument("--cpu", help="virtual: the CPUs of each host, a name of the catalogue")
     @argument("--racks", type=int, help="virtual: in how many racks the hosts stand (default: one)")
-    @argument("--stragglers", help="virtual: how much longer steps take by chance, for example lognormal(0.3)")
+    @argument(
+        "--stragglers",
+        values=_one_of("--stragglers"),
+        help="virtual: how much longer steps take by chance, for example lognormal(0.3)",
+    )
     @argument("--seed", type=int, help="virtual: equal seeds make equal runs")
     @line_magic
     def dtf_cluster(self, line: str) -> Any:

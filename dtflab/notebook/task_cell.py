@@ -15,10 +15,11 @@ from types import CodeType
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from dtflab import viz
+from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import RunningTask
 from dtflab.graph import device_spec, scopes
@@ -91,7 +92,7 @@ class TaskMagics(Magics):
         help="the cluster: its name, or a Python name that stands for it",
         values=cluster_names,
     )
-    @cell_magic
+    @line_cell_magic
     def dtf_run(self, line: str, cell: str) -> None:
         """Run a cell on one task: inside of its device, with `sess`, a session with its server.
 
@@ -140,17 +141,18 @@ class TaskMagics(Magics):
 
 def _task(cluster: Cluster, device: str) -> RunningTask:
     """The task of a device; UsageError if it does not name one."""
+    tasks = {device_spec.plain(task.name): task for task in cluster.tasks}
     try:
         name = device_spec.parse(device)
         if name.job is None or name.task is None:
-            raise ValueError(f"{device!r} does not name a task." if device else "Name a task.")
+            raise ValueError(f"{device!r} does not name a task" if device else "Name a task")
+        wanted = f"/job:{name.job}/task:{name.task}"
+        if wanted not in tasks:
+            raise ValueError(f"{cluster.name} has no task {wanted}")
     except ValueError as error:
-        there = ", ".join(device_spec.plain(task.name) for task in cluster.tasks)
-        raise UsageError(f"{error} For example: {_EXAMPLE}. The tasks are {there}.") from None
-    try:
-        return cluster.task(name.job, name.task)
-    except ValueError as error:  # it names the tasks
-        raise UsageError(f"{error} For example: {_EXAMPLE}") from None
+        meant, there = did_you_mean(device, tasks), ", ".join(tasks)
+        raise UsageError(f"{error}.{meant} The tasks are {there}. For example: {_EXAMPLE}") from None
+    return tasks[wanted]
 
 
 def cluster_named(shell: Any, lines: DtfMagics, name: str, option: str = "--name") -> Cluster:
