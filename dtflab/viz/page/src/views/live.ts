@@ -15,13 +15,13 @@ interface Says {
   head?: string; // the heading, as SVG
   status?: string;
   svg?: string; // with what follows: another line, so another legend
+  over?: string; // the name of the x axis
   plot?: { left: number; right: number; top: number; bottom: number };
   pens?: { name: string; colour: string; dash: string }[];
 }
 
 interface Live extends Says {
   value: string;
-  over: string;
 }
 
 const SPOKEN = 10_000; // milliseconds from one sentence for a screen reader to the next
@@ -83,6 +83,7 @@ class Curves {
       this.picture.redraw(says.svg);
       this.plot = says.plot!;
       this.pens = says.pens!;
+      this.data.over = says.over!;
       this.lines.length = 0;
     }
     if (!this.take(says)) return this.picture.ask({ do: "all" });
@@ -124,7 +125,7 @@ class Curves {
     const y = scaleLinear(span(this.lines.flatMap(({ ys }) => ys), true), [bottom, top]);
     const parts = [
       text(this.data.value, left, top - 8, "soft"),
-      text(this.data.over, right, bottom + 32, "soft end"),
+      text(this.data.over!, right, bottom + 32, "soft end"),
       ...(this.lines.length ? y.ticks(5) : []).flatMap((v) => [path(`M${left} ${y(v)}H${right}`, "grid"), text(number(v), left - 6, y(v) + 4, "s11 soft end")]),
       ...(this.lines.length ? this.x.ticks((right - left) / 90) : []).map((v) => text(number(v), this.x(v), bottom + 16, "s11 soft mid")),
       path(`M${left} ${top}V${bottom}H${right}`, "axis"),
