@@ -95,7 +95,7 @@ class Panel:
     def _stops(self) -> dict[str, str]:
         """The button that ends the cluster, or looking at it: its label, and what it does."""
         is_ours = len(self.cluster.attached) < len(self.cluster.tasks)
-        word, what = ("Stop", "End all") if is_ours else ("Detach", "Stop looking at the")
+        word, what = ("Stop all", "End all") if is_ours else ("Detach", "Stop looking at the")
         return {"label": word, "says": f"{what} tasks of {self.cluster.name}"}
 
     # ---- what the page asks

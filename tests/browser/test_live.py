@@ -202,6 +202,7 @@ except KeyboardInterrupt:
     print("interrupted")""",
     "print('later:', cluster.task('worker', 1).state)",
 ]
+MEASURED = {"on": ".dtf-tasks th", "do": "measure"}
 TASK = "table.dtf-tasks tbody tr:not(.dtf-notes)"
 
 
@@ -211,13 +212,22 @@ def test_a_panel_is_live_in_the_first_busy_cell_and_interrupts_it(look, tmp_path
         {"on": ".dtf-tasks tr:nth-child(5) path", "do": "change", "see": "MB/s", "shot": "live"},
         {"on": TASK, "nth": 2, "do": "click", "see": "Pause worker:1"},
         {"on": TASK, "nth": 2, "do": "press", "key": "ArrowUp", "see": "Pause worker:0", "shot": "chosen"},
+        MEASURED,
         {"on": ".dtf-button", "nth": 0, "do": "click", "see": "later: running"},
         {"on": TASK, "nth": 2, "do": "click", "see": "The cell was interrupted."},
         {"on": ".dtf-acts button:visible", "nth": 0, "do": "click", "see": "worker:1: paused.", "shot": "paused"},
-        {"on": ".dtf-acts button:visible", "nth": 2, "do": "click", "see": "worker:1: stopped.", "shot": "killed"},
+        MEASURED,
+        {"on": ".dtf-acts button:visible", "nth": 2, "do": "click", "see": "worker:1: killed.", "shot": "killed"},
+        MEASURED,
+        {"width": 1920, "shot": "1920"},
+        MEASURED,
+        {"width": 1280, "shot": "1280"},
         {"on": ".dtf-acts button:visible", "nth": 0, "do": "click", "see": "3 of 3 tasks run."},
     )  # fmt: skip
     assert complaints(report) == []
+    busy, *later = report["measured"]
+    assert len(busy) == 7 and all(columns == busy for columns in later), "columns stay where they are"
+    assert "Stop all" in report["themes"]["light"]["buttons"]
     assert report["themes"]["light"]["stdout"] == ["interrupted\n", "later: running\n"]
 
 

@@ -93,7 +93,11 @@ def test_updates_are_counted_together_and_steps_for_each_worker():
     def seen(*whos, x=None):
         course = course_of(12, *(report(1.0, who, x) for who in whos))
         picture = curves(course, Labels("Loss", "loss", "step"), False, False, lambda data: data)
-        return summary(course, False, False).partition(",")[0], Plan(course, Labels("", "loss", "step")).data["over"], picture
+        return (
+            summary(course, False, False).partition(",")[0],
+            Plan(course, Labels("", "loss", "step")).data["over"],
+            picture,
+        )
 
     both = "/job:worker/task:0", "/job:worker/task:1"
     *words, picture = seen(*both, *both)
