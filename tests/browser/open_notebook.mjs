@@ -8,7 +8,7 @@
 // STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
 // [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), or change: wait until
-// a line is another one, or measure: note in `measured` where all such elements stand, "at" a point in shares of the element's
+// a line is another one, or measure and texts: note in `measured` where all such elements stand or what they say, "at" a point in shares of the element's
 // size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
 // names a screenshot of what was done. {"width": 1920} makes the window that wide, and `wide` then has its pictures. {"audit": true} has axe-core judge all outputs in each theme, and drawings are only counted.
 //
@@ -78,6 +78,7 @@ async function act({ audit, width, slider, key, replace, by, see, on, shot, ...h
   if (width) await page.setViewportSize({ width, height: 1400 });
   else if (how.do === 'change') await changes(on);
   else if (how.do === 'measure') measured.push(await page.locator(on).evaluateAll(placed));
+  else if (how.do === 'texts') measured.push(await page.locator(on).allTextContents());
   else if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
     await page.locator('.noUi-handle').nth(slider).focus();

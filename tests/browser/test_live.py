@@ -163,13 +163,15 @@ def work(client):
             sess.run([train, done.enqueue(1.0)])""",
     "%dtf_replay work",
 ]
+CHOICES = ".dtf-search[aria-label^='Another choice']"
 SCRUB, FORK = ".dtf-scrub", 'button:has-text("Fork here")'
 
 
 def test_a_run_is_stepped_through_and_forked(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "replay.ipynb", *REPLAYED), "run",
-        {"on": SCRUB, "do": "press", "key": "Home", "see": "Moment 0 of"},
+        {"on": SCRUB, "do": "press", "key": "Home", "see": "W S: zoom"},
+        {"on": f"{CHOICES} option", "do": "texts"},
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "shot": "middle"},
         {"on": ".dtf-drawing", "do": "press", "key": "ArrowRight", "shot": "next"},
         {"on": SCRUB, "do": "focus"},
@@ -184,6 +186,8 @@ def test_a_run_is_stepped_through_and_forked(look, tmp_path):  # noqa: F811
         {"on": SCRUB, "do": "press", "key": "End", "see": "The run ends.", "shot": "end"},
     )  # fmt: skip
     assert complaints(report) == []
+    (offered,) = report["measured"]
+    assert offered[0].startswith(("Run ", "Network of ")) and offered[-1] == "Kill worker:2", "the least drastic first"
 
 
 PANEL = [

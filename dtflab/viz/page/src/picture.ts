@@ -84,6 +84,13 @@ export class Picture {
     }
   }
 
+  // How to move in the picture, after its buttons.
+  hint(text: string): void {
+    const made = element("span", "dtf-help");
+    made.textContent = text;
+    this.bar.append(made);
+  }
+
   // Keys without a button.
   on(keys: string, run: () => void): void {
     for (const key of keys.split(" ")) this.keys.set(key, run);

@@ -7,7 +7,7 @@ import { element, type Picture } from "../picture";
 
 const HERE = 5000; // milliseconds between two words to the kernel
 const COLUMNS = { // the name of each, and the room that it has from the beginning, in widths of a digit
-  task: 13, state: 17, "steps/s": 8, "busy, last 30 s": 19, received: 10, sent: 10, memory: 20,
+  task: 13, state: 16, "steps/s": 8, "busy, last 30 s": 19, received: 10, sent: 10, memory: 17,
 };
 const HEADS = Object.keys(COLUMNS);
 const NUMBERS = new Set(["steps/s", "received", "sent"]);

@@ -55,6 +55,7 @@ class Live {
       { label: "▼", key: "arrowdown", says: "The tensor below in the list", run: () => this.next(1) },
     );
     picture.on("escape", () => this.clear());
+    picture.hint("Drag or ← →: move in time · hover or ↑ ↓: a tensor's card · P: the peak · Esc: clear");
   }
 
   private gestures(): void {
