@@ -96,9 +96,7 @@ class Live {
     search.setAttribute("aria-label", search.placeholder);
     search.addEventListener("keydown", (event) => event.key === "Enter" && this.find(search.value));
     picture.bar.append(search);
-    const help = element("span", "dtf-help");
-    help.textContent = "Click or Enter: open and close · point at a box or a line: its tensors · arrow keys: next box";
-    picture.bar.append(help);
+    picture.hint("Click or Enter: open and close · point at a box or a line: its tensors · arrow keys: next box");
   }
 
   private gestures(): void {
