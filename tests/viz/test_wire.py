@@ -116,7 +116,7 @@ def test_a_long_name_on_an_arrow_stays_between_its_columns(look):
     root = ET.fromstring(picture.svg.encode())
     columns = sorted({float(path.get("d")[1:].split()[0]) for path in root.iter(f"{SVG}path")
                       if path.get("class") == "life"})  # fmt: skip
-    long = [text for text in root.iter(f"{SVG}text") if re.search("(tensor |  )(gr.*)?…", text.text)]
+    long = [text for text in root.iter(f"{SVG}text") if re.search("(^|tensor |  )(gr.*)?…", text.text)]
     assert [text.text.partition("  ")[0] == "RecvTensor" for text in long] == [True, False]
     for text in long:
         assert columns[2] < float(text.get("x")) and float(text.get("x")) + text_width(text.text, 11) < columns[3]
