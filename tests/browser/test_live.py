@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import nbformat
+
 from tests.browser.test_browser import complaints, look, pytestmark, write  # noqa: F401 (the fixture)
+from tests.house import ROOT
 
 TRACED = [
     """
@@ -140,6 +143,26 @@ def test_curves_grow_while_the_cell_runs_and_the_button_ends_it(look, tmp_path):
     assert complaints(report) == []
     (label,) = [svg["label"] for svg in report["themes"]["light"]["svgs"]]
     assert "stopped. worker:0: loss" in label
+
+
+def small_race(path, seconds=0.2):
+    """The demo of the race with four places of its sliders and that much virtual time."""
+    notebook = nbformat.read(ROOT / "notebooks" / "demos" / "race.ipynb", as_version=4)
+    *cells, sliders = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    assert sliders.startswith("explore(") and any("SECONDS = 1.5" in cell for cell in cells)
+    few = """explore(race, workers=Slider([2, 3], 2, "More of them."), spares=Slider([0, 1], 1, "Thrown away.", "to spare"),
+        stragglers=Slider([0.3], 0.3, "How much steps vary."), network=Slider(["100Mb/s"], "100Mb/s", "The wire."))"""
+    return write(path, *(cell.replace("SECONDS = 1.5", f"SECONDS = {seconds}") for cell in cells), few)
+
+
+def test_a_race_says_what_it_computes_while_its_curves_grow(look, tmp_path):  # noqa: F811
+    report = look(
+        small_race(tmp_path / "race_at_work.ipynb", seconds=1000.0), "start",
+        {"on": ".dtf-picture", "do": "hover", "see": "async races until 1000.0 s (1 of 3)", "shot": "begins"},
+        {"on": LINE, "do": "change", "shot": "growing"},
+        {"on": '.dtf-button:text("Stop")', "do": "click", "see": "loss, 2 workers"},
+    )  # fmt: skip
+    assert complaints(report) == []
 
 
 REPLAYED = [

@@ -14,7 +14,7 @@ from dtflab.__main__ import main
 from dtflab.notebook import explorer
 from dtflab.viz.drawing.picture import without_still
 from tests.browser.test_browser import CHROMIUM, HERE, SHOTS, pytestmark, write  # noqa: F401 (the skip)
-from tests.browser.test_live import FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED
+from tests.browser.test_live import FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED, small_race
 from tests.browser.test_live_records import CALLED, WIRE
 from tests.house import ROOT
 
@@ -135,3 +135,17 @@ def test_what_if_shows_for_all_places_what_a_kernel_would(tmp_path, monkeypatch)
     )  # fmt: skip
     assert moved["live"] == ["sliders"] and moved["differ"] == []
     assert len(json.loads(wanted.read_text())) == 150
+
+
+def test_an_exported_race_has_the_curves_of_all_its_places(tmp_path):
+    workers, spares = ({"on": ".dtf-knob input", "nth": nth} for nth in (0, 1))
+    report = visit(
+        exported(small_race(tmp_path / "small_race.ipynb"), tmp_path),
+        workers | {"do": "focus", "see": "loss, 2 workers", "shot": "first"},
+        workers | {"do": "press", "key": "ArrowRight", "see": "loss, 3 workers", "shot": "moved"},
+        spares | {"do": "focus", "see": "sync, 1 to spare"},
+        spares | {"do": "press", "key": "ArrowLeft", "see": "race(workers=3, spares=0, stragglers=0.3, network='100Mb/s')"},
+        workers | {"do": "focus"},
+        workers | {"do": "press", "key": "ArrowLeft", "see": "race(workers=2, spares=0"},
+    )  # fmt: skip
+    assert report["live"] == ["sliders"]
