@@ -10,7 +10,7 @@
 // [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), or change: wait until
 // a line is another one, or measure and texts: note in `measured` where all such elements stand or what they say, "at" a point in shares of the element's
 // size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
-// names a screenshot of what was done. {"width": 1920} makes the window that wide, and `wide` then has its pictures. {"audit": true} has axe-core judge all outputs in each theme, and drawings are only counted.
+// names a screenshot of what was done. {"width": 1920} makes the window that wide. {"audit": true} has axe-core judge all outputs in each theme, and drawings are only counted.
 //
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
@@ -163,6 +163,7 @@ function whatIsSeen(describes) {
     shown: outputs.filter(output => output.checkVisibility()).map(output => output.innerText),
     buttons: all('button').map(button => button.innerText.trim()),
     svgs: describes ? outermost.map(describeSvg) : outermost.length,
+    canvases: all('canvas').filter(canvas => canvas.checkVisibility()).map(describeCanvas),
     images: shown.map(image => ({
       type: /^data:([^;,]*)/.exec(image.src)?.[1] ?? image.src,
       size: [image.clientWidth, image.clientHeight],
@@ -170,6 +171,20 @@ function whatIsSeen(describes) {
       inWindow: inWindow(image),
     })),
   };
+
+  // What is painted: how many pixels, of how many colours; and whether it has a pixel for each of the screen's.
+  function describeCanvas(canvas) {
+    const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    const painted = pixels.filter(pixel => pixel >>> 24);
+    return {
+      view: canvas.closest('[data-live]')?.dataset.live ?? '',
+      size: [canvas.clientWidth, canvas.clientHeight],
+      painted: painted.length / pixels.length,
+      colours: new Set(painted).size,
+      isSharp: canvas.width >= Math.floor(canvas.clientWidth * devicePixelRatio),
+      inWindow: inWindow(canvas),
+    };
+  }
 
   function describeSvg(svg) {
     const frame = svg.getBoundingClientRect();

@@ -45,6 +45,9 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
+    for seen in report["themes"].values():
+        (canvas,) = seen["canvases"]
+        assert canvas["view"] == "timeline" and canvas["painted"] > 0.03 and canvas["colours"] > 20
 
 
 STEPPED = [
@@ -150,7 +153,8 @@ def small_race(path, seconds=0.2):
     notebook = nbformat.read(ROOT / "notebooks" / "demos" / "race.ipynb", as_version=4)
     *cells, sliders = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     assert sliders.startswith("explore(") and any("SECONDS = 1.5" in cell for cell in cells)
-    few = """explore(race, workers=Slider([2, 3], 2, "More of them."), spares=Slider([0, 1], 1, "Thrown away.", "to spare"),
+    few = """explore(
+        race, workers=Slider([2, 3], 2, "More of them."), spares=Slider([0, 1], 1, "Thrown away.", "to spare"),
         stragglers=Slider([0.3], 0.3, "How much steps vary."), network=Slider(["100Mb/s"], "100Mb/s", "The wire."))"""
     return write(path, *(cell.replace("SECONDS = 1.5", f"SECONDS = {seconds}") for cell in cells), few)
 
