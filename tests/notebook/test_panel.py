@@ -13,7 +13,7 @@ import dtflab as tf
 from dtflab.cluster.cluster import Cluster
 from dtflab.notebook import circle_watch, panel
 from dtflab.notebook.circle_watch import CircleWatch
-from dtflab.notebook.cluster_live import Live
+from dtflab.notebook.cluster_live import LiveCluster
 from dtflab.viz.drawing import front_end, ticker
 from tests.notebook.cells import MODEL, cell, live, magic, panel_of, states
 
@@ -271,7 +271,7 @@ def test_tensorflows_servers_have_states_and_a_sentence(shell):
         is_dtflab = False
 
     with Silent(worker=2, name="silent") as cluster:
-        says = Live(cluster).look()
+        says = LiveCluster(cluster).look()
     assert "do not report what they do" in says["says"]
     assert [(row["state"], row["steps"], row["memory"]) for row in says["rows"]] == [("running", "", "CPU:0")] * 2
 

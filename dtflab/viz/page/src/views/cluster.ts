@@ -4,6 +4,7 @@
 // sends the new numbers. A button acts on the chosen line.
 
 import { element, type Picture } from "../picture";
+import { svg } from "../svg";
 
 const HERE = 5000; // milliseconds between two words to the kernel
 const COLUMNS = { // the name of each, and the room that it has from the beginning, in widths of a digit
@@ -232,12 +233,8 @@ class Row {
       toggle(row.key);
     });
     this.opener.tabIndex = -1; // Enter does the same
-    const spark = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    this.path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-    spark.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
-    spark.setAttribute("width", String(WIDTH));
-    spark.setAttribute("height", String(HEIGHT));
-    spark.setAttribute("aria-hidden", "true");
+    const spark = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, "aria-hidden": "true" });
+    this.path = svg("path");
     spark.append(this.path);
     this.cells[0]!.append(this.opener, this.badge, this.name);
     this.cells[1]!.append(this.mark);

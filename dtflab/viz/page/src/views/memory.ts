@@ -1,6 +1,7 @@
 // Memory over a step: a block lights its row of the list, a row its block; a cursor along time says what is held.
 
 import type { Picture } from "../picture";
+import { svg } from "../svg";
 import { duration, memorySize } from "../units";
 
 interface Band {
@@ -34,8 +35,7 @@ class Live {
 
   constructor(private readonly picture: Picture, private readonly data: Memory) {
     this.svg = picture.svg;
-    this.cursor = document.createElementNS(this.svg.namespaceURI, "path") as SVGElement;
-    this.cursor.setAttribute("class", "cursor");
+    this.cursor = svg("path", { class: "cursor" });
     this.svg.append(this.cursor);
     const times = data.bands.flatMap(({ tensors }) => [...tensors.start, ...tensors.end.filter((end) => end >= 0)]);
     this.moments = [...new Set([0, ...times, data.total])].sort((a, b) => a - b);

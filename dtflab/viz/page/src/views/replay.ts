@@ -5,6 +5,7 @@
 import { scaleLinear } from "d3-scale";
 
 import { element, type Picture } from "../picture";
+import { svg, text } from "../svg";
 import { bytes, duration } from "../units";
 
 interface Row {
@@ -339,27 +340,12 @@ class Live {
   }
 }
 
-const SVG = "http://www.w3.org/2000/svg";
-
 function path(d: string, kind: string, fill = ""): SVGPathElement {
-  const made = document.createElementNS(SVG, "path");
-  made.setAttribute("d", d);
-  made.setAttribute("class", kind);
-  if (fill) made.setAttribute("fill", fill);
-  return made;
-}
-
-function text(words: string, x: number, y: number, kind: string): SVGTextElement {
-  const made = document.createElementNS(SVG, "text");
-  made.textContent = words;
-  made.setAttribute("x", String(x));
-  made.setAttribute("y", String(y));
-  made.setAttribute("class", kind);
-  return made;
+  return svg("path", { d, class: kind, ...(fill && { fill }) });
 }
 
 function titled(words: string): SVGTitleElement {
-  const made = document.createElementNS(SVG, "title");
+  const made = svg("title");
   made.textContent = words;
   return made;
 }
