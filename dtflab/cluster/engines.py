@@ -128,10 +128,11 @@ class InProcessTask:
         self.name = self.server.task.name
         self.address = self.server.task.address
         self.target = self.server.target
+        self._was_killed = False
 
     @property
     def state(self) -> str:
-        return "stopped" if self.server.task.stopped else "running"
+        return "running" if not self.server.task.stopped else "killed" if self._was_killed else "stopped"
 
     def wait_ready(self, timeout: float, since: float | None = None) -> None:
         """Return at once: it serves since it was made."""
@@ -151,7 +152,10 @@ class InProcessTask:
         """End the task."""
         self.server.stop()
 
-    kill = stop
+    def kill(self) -> None:
+        """End the task, as a crash would; nothing happens if it has ended."""
+        self._was_killed |= self.state == "running"
+        self.stop()
 
     def pause(self) -> None:
         """Hold all that the task does, and all messages to and from it, until `go_on`."""

@@ -30,12 +30,11 @@ class Meter:
         self._busy = 0.0
         self._until = -math.inf
 
-    def begins(self, step_id: int) -> bool:
-        """Count a step that begins on the devices of the task, one after the other; True: it is measured."""
+    def begins(self, step_id: int) -> None:
+        """Count a step that begins on the devices of the task, one after the other."""
         if step_id != self._step:
             self._step = step_id
             self.steps += 1
-        return True
 
     def busy(self) -> float:
         """The busy seconds that were measured so far. It is measured from now on, for a while."""
