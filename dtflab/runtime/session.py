@@ -26,16 +26,8 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.placement.own_placer import placer_named
-from dtflab.runtime import transport
-from dtflab.runtime.client import (
-    DeviceAttributes,
-    checked_target,
-    close_after,
-    closed,
-    explained,
-    interactive,
-    warn_of_another,
-)
+from dtflab.runtime import client, transport
+from dtflab.runtime.client import DeviceAttributes, checked_target, close_after, explained, interactive, warn_of_another
 from dtflab.runtime.steps import Steps
 from dtflab.runtime.watched_master import WatchedMaster
 
@@ -145,8 +137,7 @@ class BaseSession:
         return wanted.rebuild(values, self, feeds)
 
     def _check_usable(self) -> None:
-        if self._closed:
-            raise closed()
+        client.check_open(self._closed)
         if not self._sent and self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
@@ -349,8 +340,7 @@ class Session(BaseSession):
     """A session that a `with` block opens and closes; inside, it and its graph are the defaults."""
 
     def __enter__(self) -> Session:
-        if self._closed:
-            raise closed()
+        client.check_open(self._closed)
         if self._contexts:
             raise RuntimeError("Session context managers are not re-entrant. Use `Session.as_default()` instead.")
         self._contexts = [self._graph.as_default(), self.as_default()]
