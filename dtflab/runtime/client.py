@@ -48,12 +48,11 @@ def checked_target(target: object, graph: object = None, config: object = None) 
     return target
 
 
-def check_open(is_closed: bool) -> None:
-    """RuntimeError for a session that is used after its end."""
-    if is_closed:
-        error = RuntimeError("Attempted to use a closed Session.")
-        error.add_note("A session ends with its `with` block or by close(). Open a new one: sess = tf.Session(…).")
-        raise error
+def closed() -> RuntimeError:
+    """The error of a session that is used after its end."""
+    error = RuntimeError("Attempted to use a closed Session.")
+    error.add_note("A session ends with its `with` block or by close(). Open a new one: sess = tf.Session(…).")
+    return error
 
 
 def merged(default: ConfigProto | None, config: ConfigProto | None, is_direct: bool) -> ConfigProto:

@@ -172,7 +172,7 @@ function whatIsSeen(describes) {
     })),
   };
 
-  // What is painted: how many pixels, of how many colours; and whether it has a pixel for each of the screen's.
+  // How many pixels are painted, in how many colours, and whether it has a pixel for each of the screen's.
   function describeCanvas(canvas) {
     const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
     const painted = pixels.filter(pixel => pixel >>> 24);
