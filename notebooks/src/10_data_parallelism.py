@@ -189,18 +189,21 @@ print("in-graph, asynchronous:", train_in_graph(in_graph_async)[1])
 #
 # ## One step, moment by moment
 #
-# Why do they wait for each other? `tf.viz.replay` runs one synchronous step again on a fresh copy of the cluster, and
-# writes down every moment of it.
+# Why do they wait for each other? In virtual time a step can be run again on a fresh copy of the cluster, and every
+# moment of it written down: that is `%dtf_replay`. Here is one synchronous step, made ready in the usual way:
 
 # %%
 cluster = tf.Cluster(ps=1, worker=WORKERS, clock="virtual", **hardware)
-with cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
-    ((inputs, train),) = in_graph_sync(cluster)
-    sess.run(tf.global_variables_initializer())
-    batches, feeds = tf.datasets.digits(seed=1).train, {}
-    for images, labels in inputs:
-        feeds[images], feeds[labels] = batches.next_batch(BATCH)
-    replayed = tf.viz.replay(train, sess, feeds, title="A synchronous step")
+tf.reset_default_graph()
+((inputs, train),) = in_graph_sync(cluster)
+sess = tf.Session(cluster.target)
+sess.run(tf.global_variables_initializer())
+batches, feeds = tf.datasets.digits(seed=1).train, {}
+for images, labels in inputs:
+    feeds[images], feeds[labels] = batches.next_batch(BATCH)
+
+# %%
+# replayed = %dtf_replay train --feed feeds
 replayed
 
 # %% [markdown]
@@ -222,7 +225,17 @@ replayed.fork(0.01, network="worker:2=0.01x")
 #
 # </details>
 #
-# In the picture, *Fork here* asks for other changes: an op that runs next, a message that is lost, a task that dies.
+# Other changes need no code. **What if a worker dies in the middle of the step? Does the mean of the other two
+# gradients still make an update?** In the first of the two pictures go to about 20 ms, press *Fork here*, and kill
+# `worker:1`.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# No. The mean belongs to one graph, and one step runs all of it: when a task is lost, the step ends at that moment,
+# with `UnavailableError`, and no variable has changed. In the second way, which follows, each worker has a step of its
+# own, so the others can go on.
+#
+# </details>
 #
 # ## A graph for each worker
 #
