@@ -440,9 +440,9 @@ tf.viz.waits(deadlock)
 #
 # In virtual time dtflab can prove that nothing will ever happen again, and says so. In real time it can't know: perhaps
 # you will come and help. There, a deadlock looks like a program that hangs, without any message. So ask the cluster
-# **who waits for what**:
+# **who waits for what**. (The next cell, folded away, lets the two programs run until they hang.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 ended = []
 
 
@@ -457,6 +457,8 @@ clients = threading.Thread(target=both)
 clients.start()
 while not ended and str(cluster.waits()).count(" waits at ") < 2:
     tf.sim.sleep(0.05)  # they still work
+
+# %%
 # %dtf_queues cluster
 
 # %% [markdown]

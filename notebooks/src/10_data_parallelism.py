@@ -57,6 +57,7 @@ def mean_loss(labels, logits):
     return tf.reduce_mean(each)
 
 
+# %% jupyter={"source_hidden": true}
 def total_loss(weights, biases):
     """The loss on all training images, computed outside virtual time."""
     logits = digits.train.images @ weights + biases
@@ -129,7 +130,7 @@ def in_graph_async(cluster):
 
 # %% [markdown]
 # The next two cells are folded away: they build one of these graphs, have its threads make 20 steps each, and return
-# the graph of a step and what came out.
+# the graph of a step and what came out. So are cells that only make a table of results.
 
 
 # %% jupyter={"source_hidden": true}
@@ -347,13 +348,7 @@ live = tf.viz.live("loss", over="virtual time (s)", title="The race")
 runs = tf.sim.race(work, ways, workers=MANY, watch=live, **hardware)
 
 
-# %%
-times = np.linspace(0, 1.2, 41)
-losses = {name: run.loss_at(times) for name, run in runs.items()}
-tf.viz.curve(times, losses, "virtual time (s)", "loss on all training images")
-
-
-# %%
+# %% jupyter={"source_hidden": true}
 def when(seconds):
     """A moment in words."""
     return f"after {seconds:.2f} s" if seconds < np.inf else "never"
@@ -471,7 +466,7 @@ alone, eight = together(workers=1, rate=0.4), together(workers=8, rate=0.4)
 both = {"one worker": alone[:, 2], "eight workers": eight[:, 2]}
 tf.viz.curve(np.arange(len(eight)), both, "update", "x when the gradient arrives")
 
-# %%
+# %% jupyter={"source_hidden": true}
 delays = [0, tf.sim.formulas.mean_staleness(8)]
 limits = [tf.sim.formulas.divergence_learning_rate(delay) for delay in delays]
 results = {
@@ -521,14 +516,7 @@ with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Cures") as l
     )
     cured |= tf.sim.race(work, cures, workers=8, watch=live, **hardware)
 
-# %%
-times, losses = np.linspace(0, 1.0, 41), {}
-for name in ("one worker", "nothing", "lower rate", "drop", "scale"):
-    loss = cured[name].loss_at(times)
-    losses[name] = np.where(loss < 6, loss, np.nan)  # leaves a gap in the line
-tf.viz.curve(times, losses, "virtual time (s)", "loss on all training images")
-
-# %%
+# %% jupyter={"source_hidden": true}
 second_half = np.linspace(0.5, 1.0, 101)
 late = {name: float(run.loss_at(second_half).mean()) for name, run in cured.items()}
 stale = {name: run.staleness for name, run in cured.items()}
@@ -543,7 +531,7 @@ results = {
 tf.viz.table({"cure": [*cured]} | results)
 
 # %% [markdown]
-# (A gap in a line: the loss was above 6. Guessing at random would give ln 10 = 2.3. The first staleness is the mean of
+# (A line at 6: the loss was higher. Guessing at random would give ln 10 = 2.3. The first staleness is the mean of
 # all gradients, also of those that were dropped: so it can be above 4 with “drop”.)
 #
 # <details><summary><b>Show why</b></summary>
@@ -584,7 +572,7 @@ with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Changes") as
     for name, (way, changed) in others.items():
         found |= tf.sim.race(work, {name: way}, workers=8, watch=live, **changed)
 
-# %%
+# %% jupyter={"source_hidden": true}
 results = {
     "updates per minute": [f"{run.steps_per_minute:,.0f}" for run in found.values()],
     "loss at the end": [f"{run.losses[-1]:.2f}" for run in found.values()],
