@@ -17,14 +17,15 @@ import importlib.util
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Container, Sequence
 from pathlib import Path
 
 from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.grading import batch, mark_sheets as sheets
-from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder
-from dtflab.grading.isolation import Limits
+from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder, teachers_files
+from dtflab.grading.isolation import Limits, can_hide, can_seclude, keep_to_itself
 from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question
@@ -33,6 +34,10 @@ from dtflab.grading.submissions import Submission, Unreadable, asked, cells, fou
 from dtflab.grading.workplace import clear_dead, workplace
 from dtflab.machine.console import show
 
+_OPEN = (
+    "This system has no user and pid namespaces: a submission can read files here, and end programs, this one, too "
+    "(docs/teacher_grading.md, What this can't prevent)."
+)
 Chosen = dict[str, list[Question]]  # by the name of a file, "" for all
 
 
@@ -74,16 +79,36 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
             _check_outputs(options)
             clear_dead()
             how = how._replace(folder=stack.enter_context(workplace()))
+            how = how._replace(hidden=_hidden(submissions, how, options))
             journal = GradingJournal(_journal(options), options.resume)
             tasks = _tasks(submissions, chosen, how, journal)
         except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
             print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
             return 2
+        if how.hidden is None:
+            show(_OPEN)
         if others:
             show(f"Left out, neither notebooks nor percent files: {_few(others)}")
         if options.resume:
             show(_resumed(journal, len(tasks)))
         return _carry_out(tasks, students, options)
+
+
+def _hidden(
+    submissions: Sequence[Submission], how: batch.Options, options: argparse.Namespace
+) -> tuple[Path, ...] | None:
+    """The files that a submission must not see: checks, marks, the class, the others. None without namespaces."""
+    folders = [*teachers_files(how.checks), *options.paths]
+    files = [options.json, options.csv, options.html, options.students, _journal(options)]
+    inside = [path for folder in folders if not can_hide(folder) for path in folder.glob("*.py")]
+    files += [*inside, *(one.path for one in submissions if not any(map(can_hide, options.paths)))]
+    hidden = (*filter(can_hide, folders), *filter(None, files))
+    assert how.folder is not None
+    with tempfile.TemporaryDirectory(dir=how.folder) as trial:
+        if can_seclude(Path(trial), hidden):
+            return hidden
+    keep_to_itself()
+    return None
 
 
 def _resumed(journal: GradingJournal, files: int) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dtflab.grading import batch
+from dtflab.grading import batch, isolation
 from dtflab.grading.catalogue import find
 from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.submissions import Submission
@@ -55,13 +55,45 @@ def results_of(one):
     return [check["message"] for question in one["questions"] for check in question["checks"]]
 
 
+# All processes that it can reach; it makes sure that these are its own, since the test's are among the others.
+KILLS_ALL = """
+import os
+pids = [name for name in os.listdir("/proc") if name.isdigit()]
+assert os.getppid() == 1 and len(pids) < 9, pids
+os.kill(1, 9)
+os.kill(os.getppid(), 9)
+for pid in pids:
+    os.kill(int(pid), 0)
+try:
+    os.kill(-1, 9)
+except ProcessLookupError:
+    print("nobody else is there")
+"""
+
+
+def test_in_namespaces_nobody_else_can_be_killed(folders, tmp_path):
+    """Neither the grader nor another submission; a file that tries it has done nothing, and has its own mark."""
+    if not isolation.can_seclude(tmp_path, []):
+        pytest.skip("this system has no user namespaces")
+    checks, _, _ = folders
+    when_asked = KILLS_ALL.replace("\n", "\n    ").rstrip()
+    asked = f"def twice(n):\n    {when_asked}\n    return 2 * n"
+    for student, cells in {"ada": [RIGHT], "bob": [KILLS_ALL, RIGHT], "cy": [asked]}.items():
+        (tmp_path / f"{student}.py").write_text(percent(*cells, ASKS))
+    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}", "--jobs=2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    marks = {one["student"]: one for one in json.loads((tmp_path / "m.json").read_text())["submissions"]}
+    assert [marks[student]["points"] for student in ("ada", "bob", "cy")] == [4, 4, 4]
+    assert marks["bob"]["output"] == "nobody else is there\n" and marks["bob"]["notes"] == []
+
+
 def test_a_file_that_kills_its_parent_costs_only_itself(folders, tmp_path):
     checks, _, _ = folders
     killer = "import os\nos.kill(os.getppid(), 9)"
     when_asked = "def twice(n):\n    os.kill(os.getppid(), 9)\n    return 2 * n"
     for student, cells in {"ada": [RIGHT], "bob": [killer, RIGHT], "cy": ["import os", when_asked]}.items():
         (tmp_path / f"{student}.py").write_text(percent(*cells, ASKS))
-    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}", "--jobs=2")
+    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}", "--jobs=2", namespaces=False)
     assert done.returncode == 1, done.stdout + done.stderr
     marks = marks_in(tmp_path / "m.json")
     assert [marks[student][0] for student in ("ada", "bob", "cy")] == [4, 0, 0]
@@ -83,7 +115,7 @@ def test_a_file_that_writes_to_the_pipes_of_its_parent_costs_only_itself(folders
     checks, _, _ = folders
     for student, cells in {"ada": [RIGHT], "bob": [FORGES, RIGHT], "cy": [RIGHT]}.items():
         (tmp_path / f"{student}.py").write_text(percent(*cells, ASKS))
-    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}")
+    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}", namespaces=False)
     assert "Traceback" not in done.stdout + done.stderr
     marks = marks_in(tmp_path / "m.json")
     assert [marks[student][0] for student in ("ada", "cy")] == [4, 4] and "bob" in marks
@@ -100,7 +132,7 @@ def test_a_file_that_kills_the_grader_costs_only_itself(jobs, folders, without_t
 
     def go_on(*more):
         options = (f"--checks={checks}", f"--json={sheet}", f"--jobs={jobs}", "--questions=numbers/q9")
-        return grade(*files, *options, *more, TMPDIR=str(temporary))
+        return grade(*files, *options, *more, namespaces=False, TMPDIR=str(temporary))
 
     first = go_on()
     assert first.returncode == -9 and not sheet.exists()
