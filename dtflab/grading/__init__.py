@@ -10,7 +10,7 @@ Then many answers at once: `submissions` (files and their cells), `isolation` (a
 is a mark), `workplace` (where they run), `journal` (marks as they come), `students` (the class), `mark_sheets` (the
 marks of all), `cli` (dtflab grade), `otter` (for another grader).
 A teacher's hidden checks: `hidden` (they run in the grader), `remote` (an answer in another process, as a check sees
-it), `answering` (the answer's side), `plain` (values as JSON).
+it), `answering` (the answer's side), `plain` (values as JSON), `hidden_marks` (their points, for nbgrader and otter).
 Helpers for checks: `device_functions` (asks where ops go), `programs` (an answer as a program of its own), `simulated`
 (a cluster in virtual time).
 

@@ -25,7 +25,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import IO, Any, NamedTuple
 
 from dtflab.grading import answering, catalogue, judge, report_pages as pages
@@ -78,11 +78,14 @@ def main(descriptor: int, calls: int) -> None:
     tell = Teller(descriptor, order.token)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     known = {question.id: question for question in catalogue.public_questions()}
+    code = _graders_code()
     asked = answering.Answering(_lines(calls), functools.partial(tell, "reply"))
     _restrict(order.memory)
     _detach()
     with _own_end():
         namespace = _run_cells(order, tell)
+        for name in _rebound():
+            tell("rebound", name)
         for id in order.questions:
             _open_streams()
             tell("judging", id)
@@ -90,6 +93,8 @@ def main(descriptor: int, calls: int) -> None:
                 _judge(known[id], namespace, order, tell)
             if id in order.hidden:
                 _answer(id, namespace, order, tell, asked)
+        if changed := _changed(code):
+            tell("changed", changed)
         tell("end")
 
 
@@ -143,12 +148,37 @@ def _open_streams() -> None:
     sys.stdout = sys.stderr = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
 
 
+_CALLED = ("grade", "check", "predict")  # what notebooks call
+
+
+def _graders_code() -> list[tuple[str, FunctionType, CodeType]]:
+    """The functions of the grader and of its checks, and the code of each."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("dtflab.grading")]
+    functions = {one for module in modules for one in vars(module).values() if isinstance(one, FunctionType)}
+    return [(f"{one.__module__}.{one.__name__}", one, one.__code__) for one in functions]
+
+
+def _changed(code: list[tuple[str, FunctionType, CodeType]]) -> str:
+    """The names of functions whose code is another one than before."""
+    return ", ".join(sorted(name for name, function, before in code if function.__code__ is not before))
+
+
+def _rebound() -> list[str]:
+    """The names of dtflab under which a submission has put something of its own."""
+    package = sys.modules["dtflab"]
+    here = os.path.dirname(os.path.abspath(package.__file__ or ""))
+    own = [(name, vars(package)[name]) for name in _CALLED if name in vars(package)]
+    return [
+        name for name, one in own if not getattr(getattr(one, "__code__", None), "co_filename", "").startswith(here)
+    ]
+
+
 def _detach() -> None:
     """Let `import dtflab.grading` give the submission modules of its own."""
     for name in [name for name in sys.modules if name.startswith("dtflab.grading")]:
         del sys.modules[name]
     package = sys.modules["dtflab"]
-    for name in ("grading", "grade", "check", "predict"):
+    for name in ("grading", *_CALLED):
         vars(package).pop(name, None)
 
 

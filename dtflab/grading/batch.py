@@ -40,6 +40,10 @@ _BUSY = (
     "The machine was too busy, and it was stopped before it had had its seconds. The student is not to blame: run "
     "it again, with --resume for it alone, when the machine has less to do."
 )
+_TOUCHED = {
+    "rebound": "It puts a function of its own in the place of dtflab.{}: without effect here, but not with nbgrader.",
+    "changed": "The grader's own code was changed while it ran: {}. Read this file before you believe its mark.",
+}
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
 
 
@@ -202,6 +206,9 @@ class _Work:
             return
         if event == "error":
             self.errors[about] = str(more)
+            return
+        if event in ("rebound", "changed"):
+            self.notes.append(_TOUCHED[event].format(str(about)[:200]))
             return
         if event == "broken":
             self.reports[about] = self._own_failure(self.questions[about], str(more))

@@ -12,10 +12,11 @@ from typing import Any
 
 from dtflab.grading import judge, watchdog
 from dtflab.grading.judge import Report, Result
+from dtflab.grading.meter import LEAST
 from dtflab.grading.questions import MOST, Check, Question
 from dtflab.grading.remote import Gone, Late, Link, NotPlain
 
-PATIENCE = 10 * MOST  # seconds on the clock for a hidden check: its answer may have a tenth of a processor
+PATIENCE = MOST / LEAST  # seconds on the clock for a hidden check: its answer may have that much of a processor
 _ROUNDS = 100_000  # so that nobody finds a short seed by trying: 50 ms for each student
 
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from dtflab.grading import seclusion, supervisor
-from dtflab.grading.meter import PROC, Meter, Process, Used, processes, ready_seconds
+from dtflab.grading.meter import PROC, Meter, Process, Used, processes, threads
 from dtflab.viz.drawing.units import memory_size
 
 _PERIOD = 0.1  # seconds between two looks at time, memory and processes
@@ -234,7 +234,7 @@ def _watched(
         looked = time.monotonic()  # on a busy machine a look takes longer than a period, and there is more to be read
         if stopped():
             return "Stopped by its caller."
-        if meter.look(looked, Used(sum(one.processor for one in found.values()), ready_seconds(found))):
+        if meter.look(looked, Used(sum(one.processor for one in found.values()), threads(found))):
             return f"Stopped after {limits.seconds:g} s: it did not come to an end."
         if late(meter.seconds):
             return "It could not be stopped."

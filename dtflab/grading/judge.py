@@ -99,13 +99,21 @@ def judge(
     clock, those of a cell by default, the answer is stopped on a busy machine, too.
     """
     seed = os.environ.get("DTFLAB_GRADE_SEED", "0") if seed is None else seed
-    student = os.environ.get("DTFLAB_STUDENT", "") if student is None else student
+    student = _student() if student is None else student
     defined = question.answer in namespace
     if defined:
         results = list(_results(question, namespace[question.answer], seed, student, CELL if wall is None else wall))
     else:
         results = [Result(check, False, unwritten=True) for check in question.checks]
     return report_on(question, results, seed, student, defined)
+
+
+def _student() -> str:
+    """The student of the environment; under nbgrader, which names none, the one in whose folder the kernel runs."""
+    named = os.environ.get("DTFLAB_STUDENT", "")
+    if not named and os.environ.get("NBGRADER_EXECUTION") == "autograde":
+        return os.path.basename(os.path.dirname(os.getcwd()))
+    return named
 
 
 def report_on(question: Question, results: list[Result], seed: str, student: str, defined: bool) -> Report:

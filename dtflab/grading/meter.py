@@ -6,7 +6,7 @@ had next to nothing, it waits, and the second counts fully, or it is starved: it
 let. Linux tells these apart: of each thread it counts for how long it was ready and did not run.
 
 Rules: a second never counts for more than one, so that many threads cost no more than one; and never for less than a
-tenth, so that every limit has an end. A program that comes to that end without having had its seconds is `starved`:
+32nd, so that every limit has an end. A program that comes to that end without having had its seconds is `starved`:
 nothing was found out about it. Where there is no /proc (macOS, Windows), a program that gets less than 3% of the
 processor seems to wait.
 """
@@ -17,7 +17,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,15 +25,22 @@ PROC = Path("/proc")
 _WHILE = 1.0  # seconds: over a shorter time, one that is not given the processor seems to wait
 _WAITS = 0.03  # of the processor: a loop that sleeps 1 ms and looks takes half of that
 _READY = 0.05  # of the time: a thread that waits and is woken now and then is ready for less
-_LEAST = 0.1
+LEAST = 1 / 32  # one of 32 programs that want the same core
 _MOST_OF_IT = 0.9
 
 
+class Threads(NamedTuple):
+    """For how long each thread was ready until it last ran, in seconds, and which threads are ready now."""
+
+    ready: Mapping[int, float] = {}
+    now: Container[int] = ()
+
+
 class Used(NamedTuple):
-    """The processor's seconds so far, and those for which each thread was ready and did not run."""
+    """The processor's seconds so far, and the threads."""
 
     processor: float = 0.0
-    ready: Mapping[int, float] = {}
+    threads: Threads = Threads()
 
 
 def counted(wall: float, processor: float, ready: float = 0.0) -> float:
@@ -58,11 +65,11 @@ class Meter:
         wall = now - self._began
         had = used.processor - self._used.processor  # had < 0: a process has ended, and took its time along
         if wall < self._while:
-            self.seconds = self._before + min(wall, max(had, _LEAST * wall))
+            self.seconds = self._before + min(wall, max(had, LEAST * wall))
         else:
-            true = counted(wall, had, _grown(self._used.ready, used.ready))
+            true = counted(wall, had, _ready(self._used.threads, used.threads, wall))
             self._had += true
-            self.seconds = self._before = self._before + max(true, _LEAST * wall)
+            self.seconds = self._before = self._before + max(true, LEAST * wall)
             self._began, self._used = now, used
         return self.seconds >= self.limit
 
@@ -76,8 +83,12 @@ class Meter:
         return max(0.01, min(self.limit - self.seconds, self._began + self._while - now))
 
 
-def _grown(before: Mapping[int, float], now: Mapping[int, float]) -> float:
-    return sum(seconds - before.get(thread, 0.0) for thread, seconds in now.items())
+def _ready(before: Threads, after: Threads, wall: float) -> float:
+    """The seconds for which threads were ready; for one that is ready now, Linux has not counted them yet."""
+    return sum(
+        wall if thread in after.now else seconds - before.ready.get(thread, 0.0)
+        for thread, seconds in after.ready.items()
+    )
 
 
 # -- the processor's clock -----------------------------------------------------------------------------------
@@ -106,22 +117,28 @@ def processes() -> dict[int, Process]:
 
 
 def used() -> Used:
-    """The use of this process and of those that it has started. The caller's thread, which looks, does not count."""
+    """The use of this process and of those that it has started."""
     ended, running = os.times(), processes()
     mine, seconds = {os.getpid()}, time.process_time() + ended.children_user + ended.children_system
     while more := {number for number, one in running.items() if one.parent in mine} - mine:
         mine |= more
         seconds += sum(running[number].processor for number in more)
-    ready = ready_seconds(mine)
-    ready.pop(threading.get_native_id(), None)
-    return Used(seconds, ready)
+    return Used(seconds, threads(mine, looks=threading.get_native_id()))
 
 
-def ready_seconds(pids: Iterable[int]) -> dict[int, float]:
-    """For how long each thread of these processes was ready and did not run; empty where that is not known."""
-    found = {}
+def threads(pids: Iterable[int], looks: int = 0) -> Threads:
+    """The threads of these processes, of which one may be the one that `looks`: that runs now, and is not ready.
+
+    (It counts like the others: while it is ready, and holds the interpreter's lock, they wait for it.) None where the
+    system does not count for how long they are ready.
+    """
+    ready, now = {}, set()
     for pid in pids:
-        for path in (PROC / str(pid) / "task").glob("*/schedstat"):
-            with contextlib.suppress(OSError, IndexError, ValueError):  # it has ended meanwhile
-                found[int(path.parent.name)] = int(path.read_text().split()[1]) / 1e9
-    return found
+        for folder in (PROC / str(pid) / "task").glob("[0-9]*"):
+            number = int(folder.name)
+            with contextlib.suppress(OSError, IndexError):  # it has ended meanwhile
+                seconds = int((folder / "schedstat").read_text().split()[1]) / 1e9
+                state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+                ready[number] = seconds
+                now |= {number} if state == "R" and number != looks else set()
+    return Threads(ready, now)

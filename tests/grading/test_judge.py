@@ -81,6 +81,20 @@ def test_numbers_follow_from_seed_student_and_check_alone(twice, monkeypatch):
     assert len({seen[0], seen[4], seen[6]}) == 3
 
 
+def test_under_nbgrader_the_student_is_the_one_in_whose_folder_the_notebook_runs(twice, monkeypatch, tmp_path):
+    seen = []
+    for student in ("ada", "bob"):
+        (tmp_path / student / "ex1").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / student / "ex1")
+        report(twice, seen.append)
+        with monkeypatch.context() as patch:
+            patch.setenv("NBGRADER_EXECUTION", "autograde")
+            assert report(twice, seen.append).student == student
+            patch.setenv("DTFLAB_STUDENT", "zoe")
+            assert report(twice, seen.append).student == "zoe"
+    assert seen[0] == seen[6] and seen[2] != seen[8] and seen[4] == seen[10]
+
+
 ERRORS = {
     "an error": (lambda n: n / 0, "raised ZeroDivisionError: division by zero"),
     "the end of the program": (lambda n: sys.exit(3), "raised SystemExit: 3"),

@@ -28,7 +28,7 @@ class Answer:
         self.looks = []
 
     def used(self):
-        return meter.Used(self.processor, {7: self.now - self.processor} if self.ready else {})
+        return meter.Used(self.processor, meter.Threads({7: self.now - self.processor} if self.ready else {}))
 
     def wait(self, seconds):
         """Passes the time in steps of 5 ms; True as soon as it has what it needs."""
@@ -89,17 +89,17 @@ def test_computing_and_then_waiting_forever(call):
 
 
 def test_every_limit_has_an_end(call):
-    assert call(answer := Answer(60, 0.04)) and answer.now == pytest.approx(40, abs=1)
+    assert call(answer := Answer(60, 0.0, ready=True)) and answer.now == pytest.approx(128, abs=1)
     assert answer.starved
     assert call(answer := Answer(60, 1 / 7), wall=25) and answer.now == pytest.approx(25) and answer.counted < 4
     assert answer.starved
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.029])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.025])
 def test_who_is_ready_and_is_not_let_does_not_wait(call, share):
     """A share of less than 3%, as with more than 33 programs on a core; without one it seems to wait."""
-    assert not call(enough := Answer(min(3.6, 30 * share), share, ready=True)) and not enough.starved
-    assert call(never := Answer(60, share, ready=True)) and never.now == pytest.approx(40, abs=1) and never.starved
+    assert not call(enough := Answer(100 * share, share, ready=True)) and not enough.starved
+    assert call(never := Answer(60, share, ready=True)) and never.now == pytest.approx(128, abs=1) and never.starved
 
 
 def test_who_has_had_its_seconds_was_not_starved(call):
@@ -117,14 +117,21 @@ def test_what_a_second_counts(wall, had, ready, counts):
 
 def test_a_process_that_ends_takes_its_time_along_and_gives_none_back():
     watch = meter.Meter(10, 0.0, meter.Used(5.0))
-    assert not watch.look(0.5, meter.Used(1.0)) and watch.seconds == pytest.approx(0.05)
+    assert not watch.look(0.5, meter.Used(1.0)) and watch.seconds == 0.5 * meter.LEAST
     assert not watch.look(1.0, meter.Used(1.0)) and watch.seconds == 1.0
     assert not watch.look(2.0, meter.Used(1.5)) and watch.seconds == 1.5
 
 
 def test_a_thread_that_began_meanwhile_counts_with_all_its_time():
-    watch = meter.Meter(10, 0.0, meter.Used(0.0, {1: 50.0}))
-    assert not watch.look(1.0, meter.Used(0.0, {1: 50.25, 2: 0.5})) and watch.seconds == 0.25
+    watch = meter.Meter(10, 0.0, meter.Used(0.0, meter.Threads({1: 50.0})))
+    assert not watch.look(1.0, meter.Used(0.0, meter.Threads({1: 50.25, 2: 0.5}))) and watch.seconds == 0.25
+
+
+def test_a_thread_that_is_ready_at_a_look_was_ready_since_the_last_one():
+    """Linux counts that only when it runs again."""
+    watch = meter.Meter(10, 0.0, meter.Used(0.0, meter.Threads({1: 50.0})))
+    assert not watch.look(1.0, meter.Used(0.0, meter.Threads({1: 50.0}, {1}))) and watch.seconds == meter.LEAST
+    assert not watch.look(2.0, meter.Used(0.0, meter.Threads({1: 50.0}))) and watch.seconds == 1 + meter.LEAST
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not count it")
@@ -137,7 +144,7 @@ def test_the_system_tells_who_was_ready():
         for child in children:
             child.stdout.readline()
         pids = [child.pid for child in children]
-        until(lambda: min(meter.ready_seconds(pids)[pid] for pid in pids) > 0.1, "both have been ready for a while")
+        until(lambda: min(meter.threads(pids).ready[pid] for pid in pids) > 0.1, "both have been ready for a while")
     finally:
         for child in children:
             child.kill()
