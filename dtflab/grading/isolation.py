@@ -35,6 +35,7 @@ from dtflab.grading.meter import PROC, Meter, Process, Used, processes, threads
 from dtflab.viz.drawing.units import memory_size
 
 _PERIOD = 0.1  # seconds between two looks at time, memory and processes
+_STOPPED = 10.0  # seconds without a look: this process was stopped (SIGSTOP, a laptop that sleeps)
 _MARK = "DTFLAB_ISOLATED"  # what it starts inherits it; a program inside of another has both marks
 _PYTHON = (sys.executable, "-I", "-S")
 _SET_DUMPABLE = 4
@@ -230,11 +231,15 @@ def _watched(
         _read(ready, _PERIOD)
         if time.monotonic() - looked < _PERIOD:
             continue
+        was_stopped = time.monotonic() - looked > _STOPPED
         found = members(process.pid, mark)
         looked = time.monotonic()  # on a busy machine a look takes longer than a period, and there is more to be read
         if stopped():
             return "Stopped by its caller."
-        if meter.look(looked, Used(sum(one.processor for one in found.values()), threads(found))):
+        used = Used(sum(one.processor for one in found.values()), threads(found))
+        if was_stopped:
+            meter.go_on(looked, used)
+        if meter.look(looked, used):
             return f"Stopped after {limits.seconds:g} s: it did not come to an end."
         if late(meter.seconds):
             return "It could not be stopped."

@@ -73,6 +73,10 @@ class Meter:
             self._began, self._used = now, used
         return self.seconds >= self.limit
 
+    def go_on(self, now: float, used: Used) -> None:
+        """Count nothing for the time since the last look: the one that looks was stopped itself."""
+        self._began, self._used = now, used
+
     @property
     def starved(self) -> bool:
         """True if it has had less than most of the seconds of its limit."""

@@ -127,6 +127,14 @@ def test_a_thread_that_began_meanwhile_counts_with_all_its_time():
     assert not watch.look(1.0, meter.Used(0.0, meter.Threads({1: 50.25, 2: 0.5}))) and watch.seconds == 0.25
 
 
+def test_the_time_in_which_the_grader_itself_was_stopped_does_not_count():
+    watch = meter.Meter(10, 0.0, meter.Used())
+    assert not watch.look(1.0, meter.Used()) and watch.seconds == 1
+    watch.go_on(901.0, meter.Used(5.0))
+    assert not watch.look(901.0, meter.Used(5.0)) and watch.seconds == 1
+    assert not watch.look(902.0, meter.Used(5.0)) and watch.seconds == 2
+
+
 def test_a_thread_that_is_ready_at_a_look_was_ready_since_the_last_one():
     """Linux counts that only when it runs again."""
     watch = meter.Meter(10, 0.0, meter.Used(0.0, meter.Threads({1: 50.0})))

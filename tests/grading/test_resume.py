@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.submissions import Submission
 from dtflab.grading.workplace import clear_dead, workplace
 from tests.cluster.two_tasks import until
-from tests.grading.classroom import ASKS, RIGHT, WRONG, grade, own_seconds, percent, sleepers
+from tests.grading.classroom import ASKS, RIGHT, WITHOUT_NAMESPACES, WRONG, grade, own_seconds, percent, sleepers
 from tests.house import ROOT
 
 SLEEPER = own_seconds(5)  # what processes that stay behind are known by
@@ -146,6 +147,37 @@ def test_a_file_that_kills_the_grader_costs_only_itself(jobs, folders, without_t
     assert marks == without_the_killer
     assert points == 0 and failed.startswith("The grading was killed twice while this file ran, the second time")
     assert sleepers(SLEEPER) == [] and list(temporary.glob("dtflab-grade-*")) == []
+
+
+STOPS_THE_GRADER = """
+import os, pathlib, signal
+above = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]
+os.kill(int(above), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="without /proc this file does not find the grader")
+def test_a_grader_that_was_stopped_goes_on_and_has_written_its_marks(folders, tmp_path):
+    checks, _, _ = folders
+    for student, cells in {"ada": [RIGHT], "bob": [STOPS_THE_GRADER, RIGHT], "cy": [RIGHT]}.items():
+        (tmp_path / f"{student}.py").write_text(percent(*cells, ASKS))
+    options = (f"--checks={checks}", f"--json={tmp_path / 'm.json'}", "--jobs=1")
+    called = [sys.executable, "-c", WITHOUT_NAMESPACES, "grade", str(tmp_path), *options]
+    with subprocess.Popen(called, cwd=ROOT, stdout=subprocess.PIPE, text=True) as grader:
+        try:
+            until(lambda: state_of(grader.pid) == "T", "the grader is stopped")
+            begun = [json.loads(line)[0] for line in (tmp_path / "m.journal").read_text().splitlines()]
+            assert begun == ["begin", "mark", "begin"], "ada's mark is on the disk"
+            grader.send_signal(signal.SIGCONT)
+            out, _ = grader.communicate(timeout=300)
+        finally:
+            grader.kill()
+    assert grader.returncode == 0, out
+    assert [mark[0] for mark in marks_in(tmp_path / "m.json").values()] == [4, 4, 4]
+
+
+def state_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_the_killer_is_tried_again_by_itself_after_all_others(tmp_path):
