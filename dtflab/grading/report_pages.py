@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dtflab.base.text_table import plural
-from dtflab.grading.judge import Report, Result
+from dtflab.grading.judge import PUBLIC_SEED, Report, Result
 from dtflab.grading.questions import Check, Question
 from dtflab.viz.drawing.svg import Markup, join, tag
 
 _WORDS = {True: ("✓", "PASS"), False: ("✗", "FAIL")}
+_AGAIN = ("?", "NOT JUDGED")
 ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5;max-width:860px"
 CELL = "text-align:left;vertical-align:top;padding:4px 16px 4px 0;white-space:normal"
 SOFT = "color:var(--jp-content-font-color2,inherit)"
@@ -31,7 +32,8 @@ def headline(report: Report) -> str:
 
 def _instance(report: Report) -> str:
     student = f", student {report.student}" if report.student else ""
-    return f"numbers drawn from seed {report.seed}{student}"
+    seed = f"seed {report.seed}" if report.seed == PUBLIC_SEED else "your teacher's seed"
+    return f"numbers drawn from {seed}{student}"
 
 
 # -- text ----------------------------------------------------------------------------------------------------
@@ -56,12 +58,16 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"  {report.next_step}"
         return
     for result in report.results:
-        yield f"  {' '.join(_WORDS[result.passed])}  {_points(result):>5}  {result.check.title}"
+        yield f"  {' '.join(_words(result))}  {_points(result):>5}  {result.check.title}"
         for note in _notes(report, result):
             yield from (f"               {line}" for line in note.splitlines())
     picture = _picture(report)
     if picture is not None:
         yield from ("", *(f"  {line}" for line in picture.text.splitlines()))
+
+
+def _words(result: Result) -> tuple[str, str]:
+    return _AGAIN if result.starved else _WORDS[result.passed]
 
 
 def _points(result: Result) -> str:
@@ -110,7 +116,7 @@ def _section(report: Report) -> Markup:
 
 
 def _row(report: Report, result: Result) -> Markup:
-    mark = badge(result.passed, " ".join(_WORDS[result.passed]))
+    mark = badge(result.passed, " ".join(_words(result)))
     lines = [tag("div", result.check.title)]
     for note in _notes(report, result):
         lines.append(_note(note))
@@ -168,12 +174,13 @@ def report_of(found: Any, question: Question) -> Report:
 
 def _result_of(found: dict[str, Any], check: Check) -> Result:
     message, mistake, hint, output = (str(found[name]) for name in ("message", "mistake", "hint", "output"))
-    seconds, unwritten, broken = float(found["seconds"]), found["unwritten"] is True, found["broken"] is True
-    passed = found["passed"] is True
-    return Result(check, passed, message, mistake, hint, None, output, seconds, unwritten, broken=broken)
+    seconds, unwritten = float(found["seconds"]), found["unwritten"] is True
+    result = Result(check, found["passed"] is True, message, mistake, hint, None, output, seconds, unwritten)
+    result.broken, result.stopped, result.starved = (found[name] is True for name in ("broken", "stopped", "starved"))
+    return result
 
 
-_SAID = "passed unwritten broken message mistake hint output".split()
+_SAID = "passed unwritten stopped starved broken message mistake hint output".split()
 
 
 def _check_data(result: Result) -> dict[str, Any]:
