@@ -282,7 +282,7 @@ def test_of_a_very_long_step_the_beginning_is_drawn_and_it_says_so(monkeypatch):
         (RunMetadata(), ValueError, "The trace is empty"),
         (step(("_SOURCE", 0, 1)), ValueError, "The trace is empty"),
         (step(("a", 0, 0), ("b", 0, 0)), ValueError, "all times of the trace are equal"),
-        ([], TypeError, "A RunMetadata or StepStats is needed, not list"),
+        ([], TypeError, "A RunMetadata or StepStats is needed, not list. Trace a step: sess.trace"),
     ],
 )
 def test_nothing_to_show_is_an_error(stats, error, message):
