@@ -50,6 +50,27 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         assert canvas["view"] == "timeline" and canvas["painted"] > 0.03 and canvas["colours"] > 20
 
 
+SHORT_THEN_LONG = [
+    """
+import dtflab as tf
+from dtflab.protos.step_stats_pb2 import StepStats
+step = StepStats()
+device = step.dev_stats.add(device="/job:worker/task:0/device:CPU:0", thread_names={0: "client"})
+for name, start, duration in [("short", 0, 1), ("long", 2, 99_000), ("last", 99_998, 2)]:
+    device.node_stats.add(node_name=name, timeline_label=f"{name} = NoOp()", all_start_micros=start,
+                          all_end_rel_micros=duration)
+tf.viz.timeline(step)""",
+]
+
+
+def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_path):  # noqa: F811
+    report = look(write(tmp_path / "long.ipynb", *SHORT_THEN_LONG), "run")
+    assert complaints(report) == []
+    for seen in report["themes"].values():
+        (canvas,) = seen["canvases"]
+        assert canvas["painted"] > 0.2, "the bar of 99 ms is missing"
+
+
 STEPPED = [
     """
 import dtflab as tf

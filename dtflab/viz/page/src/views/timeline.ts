@@ -433,8 +433,9 @@ class Live {
       pen.fillStyle = this.data.looks[look[span]!]!.fill;
       if (right < 0) i++;
       else if (right - left < 1.01) {
-        pen.fillRect(left, y, 1, height); // stands for all that begin within its pixel
-        i = Math.max(i + 1, dims ? i + 1 : after(spans, start, start[span]! + pixel));
+        pen.fillRect(left, y, 1, height); // stands for all that begin within its pixel and are as short
+        const isHere = (other: number) => start[other]! <= start[span]! + pixel && end[other]! - start[other]! < 1.01 * pixel;
+        do i++; while (!dims && i < spans.length && isHere(spans[i]!));
       } else {
         if (kind === "waits") this.drawWait(pen, span, left, y, right - left, height, unit);
         else this.drawBar(pen, span, left, y, right - left - (right - left > 4 ? 1 : 0), height);
