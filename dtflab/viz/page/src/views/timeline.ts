@@ -254,13 +254,21 @@ class Live {
   private goToFound(): void {
     const start = ({ kind, index }: Hit) => this.data[kind].start[index]!;
     const all = (["bars", "waits"] as const).flatMap((kind) => [...this.found[kind]].map((index): Hit => ({ kind, index })));
-    all.sort((a, b) => start(a) - start(b));
+    all.sort((a, b) => Number(this.isMeant(b)) - Number(this.isMeant(a)) || start(a) - start(b));
     const last = all.findIndex(({ kind, index }) => kind === this.chosen?.kind && index === this.chosen.index);
     const next = all[(last + 1) % all.length];
     if (!next) return;
     this.chosen = next;
     this.showSpan(start(next), this.data[next.kind].end[next.index]!);
     this.picture.say(`${(last + 1) % all.length + 1} of ${all.length}: ${this.card(this.chosen).join(". ")}`);
+  }
+
+  // Whether an op is of the type that is searched for, or has that name, and not only a part of it: these come first.
+  private isMeant({ kind, index }: Hit): boolean {
+    if (kind !== "bars") return false;
+    const { bars, texts } = this.data;
+    const name = texts[bars.name[index]!]!, wanted = this.search.value.trim().toLowerCase();
+    return [texts[bars.op[index]!]!, name, name.slice(name.lastIndexOf("/") + 1)].some((each) => each.toLowerCase() === wanted);
   }
 
   // A span with some of its surroundings.
