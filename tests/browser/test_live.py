@@ -50,6 +50,33 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         assert canvas["view"] == "timeline" and canvas["painted"] > 0.03 and canvas["colours"] > 20
 
 
+SHORT_THEN_LONG = [
+    """
+import dtflab as tf
+from dtflab.protos.step_stats_pb2 import StepStats
+step = StepStats()
+device = step.dev_stats.add(device="/job:worker/task:0/device:CPU:0", thread_names={0: "client"})
+for name, start, duration in [("longest", 0, 1), ("long", 2, 99_000), ("last", 99_998, 2)]:
+    device.node_stats.add(node_name=name, timeline_label=f"{name} = NoOp()", all_start_micros=start,
+                          all_end_rel_micros=duration)
+tf.viz.timeline(step)""",
+]
+
+
+def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "long.ipynb", *SHORT_THEN_LONG), "run",
+        {"on": ".dtf-search", "do": "type", "by": "long", "see": "2 bars and 0 tensors"},
+        {"on": ".dtf-search", "do": "press", "key": "Enter", "see": "1 of 2: long = NoOp"},
+        {"on": ".dtf-search", "do": "press", "key": "Escape"},
+        {"on": PLOT, "do": "press", "key": "f"},
+    )  # fmt: skip
+    assert complaints(report) == []
+    for seen in report["themes"].values():
+        (canvas,) = seen["canvases"]
+        assert canvas["painted"] > 0.2, "the bar of 99 ms is missing"
+
+
 STEPPED = [
     """
 import dtflab as tf
@@ -241,6 +268,7 @@ def test_a_panel_is_live_in_the_first_busy_cell_and_interrupts_it(look, tmp_path
     report = look(
         write(tmp_path / "panel.ipynb", *PANEL), "start",
         {"on": ".dtf-tasks tr:nth-child(5) path", "do": "change", "see": "MB/s", "shot": "live"},
+        {"on": ".dtf-help", "do": "hover", "see": "Click a task: pause, stop, kill or restart it"},
         {"on": TASK, "nth": 2, "do": "click", "see": "Pause worker:1"},
         {"on": TASK, "nth": 2, "do": "press", "key": "ArrowUp", "see": "Pause worker:0", "shot": "chosen"},
         MEASURED,

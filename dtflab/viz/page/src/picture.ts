@@ -96,10 +96,11 @@ export class Picture {
   }
 
   // How to move in the picture, after its buttons.
-  hint(text: string): void {
+  hint(text: string): HTMLElement {
     const made = element("span", "dtf-help");
     made.textContent = text;
     this.bar.append(made);
+    return made;
   }
 
   // Keys without a button.

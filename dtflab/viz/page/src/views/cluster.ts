@@ -99,6 +99,7 @@ function live(picture: Picture, data: Data): void {
   group.setAttribute("role", "group");
   group.append(...acts.map(({ made }) => made));
   picture.bar.append(stop, end, group);
+  const help = picture.hint("Click a task: pause, stop, kill or restart it");
 
   const shown = () => state.rows.filter((row) => !row.within || open.has(row.within));
 
@@ -136,6 +137,7 @@ function live(picture: Picture, data: Data): void {
       if (cell.offsetWidth) cell.style.minWidth = `${cell.offsetWidth}px`;
     }
     const row = rows.find((each) => each.key === kept.chosen);
+    help.hidden = row !== undefined;
     for (const { act, made } of acts) {
       made.hidden = !row?.can.includes(act);
       set(made, row ? `${act[0]!.toUpperCase()}${act.slice(1)} ${row.name}` : "");
