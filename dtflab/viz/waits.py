@@ -8,9 +8,12 @@ serves.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import text_table
 from dtflab.cluster.cluster import Cluster, at_target
 from dtflab.runtime import standstill
@@ -22,13 +25,15 @@ from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, Look, together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, number, shorten, tag
+from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, number, shorten, tag, text_width
+from dtflab.viz.layout.around import Around
 from dtflab.viz.layout.layered import Box, Cluster as Frame, layout
 from dtflab.viz.layout.shapes import Point, Rect
 from dtflab.viz.participants import party
 
 _WIDE, _HIGH, _ROW = 184.0, 42.0, 104.0  # a box; from one row of a circle to the next
 _LEAST = 180.0  # width of a column of boxes with the gap next to it
+_MOST = 8  # boxes at a side of a circle: with more, they are told in words
 _ARC, _BULGE = 34.0, 22.0  # how far an arrow leaves the circle's boxes, above and at the side
 _GAP = 26.0  # between parts that do not hang together
 
@@ -113,12 +118,12 @@ class _Ring:
         circle = _turned(part)
         right = -(-len(circle) // 2)
         ring = [column for column in ([circle[0], *reversed(circle[right + 1 :])], circle[1 : right + 1]) if column]
-        before = _hanging(part, ring[0])
-        after = [key for key in part.waiters if key not in circle and key not in before]
-        columns = [column for column in (before, *ring, after) if column]
+        before, after = _hanging(part, ring[0]), _hanging(part, ring[1] if len(ring) > 1 else ())
+        aside = [list(itertools.chain(*hanging.values())) for hanging in (before, after)]
+        columns = [column for column in (aside[0], *ring, aside[1]) if column]
         self.listed: list[str] = []
-        if width < _LEAST * len(columns):  # then in words
-            columns, self.listed, before, after = ring, [*before, *after], [], []
+        if width < _LEAST * len(columns) or max(map(len, aside)) > _MOST:  # then in words
+            columns, self.listed, before, after = ring, [*aside[0], *aside[1]], {}, {}
         self.wide = min(_WIDE, (width - 46.0 * (len(columns) - 1)) / len(columns))
         self.step = min(380.0, (width - self.wide) / max(1, len(columns) - 1))
         rows = {
@@ -126,62 +131,58 @@ class _Ring:
             for column in ring
             for j, key in enumerate(column)
         }
-        rows |= self._aside(before, rows) | self._aside(after, rows)
+        rows |= _aside(before, rows) | _aside(after, rows)
+        top = min(rows.values())
         self.places = {
-            key: Rect(i * self.step, _ARC + 14 + rows[key] * _ROW, self.wide, _HIGH)
+            key: Rect(i * self.step, _ARC + 14 + (rows[key] - top) * _ROW, self.wide, _HIGH)
             for i, column in enumerate(columns)
             for key in column
         }
-        self.height = 2 * _ARC + 34 + max(rows.values()) * _ROW + _HIGH - 14
-
-    def _aside(self, column: Sequence[str], rows: Mapping[str, float]) -> dict[str, float]:
-        """The row of each that hangs on the circle: that of what it waits for, or the next that is free."""
-        first = {
-            key: next((rows.get(a.target, 0.0) for a in self.part.arrows if a.source == key), 0.0) for key in column
-        }
-        found: dict[str, float] = {}
-        for key in sorted(column, key=lambda key: first[key]):
-            found[key] = max([first[key], *(row + 1 for row in found.values())])
-        return found
+        self.height = 2 * _ARC + 34 + (max(rows.values()) - top) * _ROW + _HIGH - 14
 
     def draw(self) -> tuple[Markup, float]:
         """The drawing, and how high it is."""
         circle = self.part.circle
         pairs = {(circle[i - 1], key) for i, key in enumerate(circle)}
-        lines = [
-            self._arc(arrow) if (arrow.source, arrow.target) in pairs else _straight(arrow, self.places)
-            for arrow in self.part.arrows
-            if arrow.source in self.places
-        ]
+        shown = [arrow for arrow in self.part.arrows if {arrow.source, arrow.target} <= self.places.keys()]
+        ring = [arrow for arrow in shown if (arrow.source, arrow.target) in pairs]
+        others = [arrow for arrow in shown if arrow not in ring]
+        told = grouped((arrow.source, arrow.what) for arrow in others)
+        pieces = [self._arc(arrow) for arrow in ring]
+        pieces += [_note(self.places[key], dict.fromkeys(whats)) for key, whats in told.items()]
+        around = Around(self.places, [place for piece in pieces for place in piece.places], self.width)
+        others.sort(key=lambda a: math.dist(_middle(self.places[a.source]), _middle(self.places[a.target])))
+        lines = [_line(around.way(arrow.source, arrow.target)) for arrow in others]
         boxes = [_box(self.part.waiters[key], place) for key, place in self.places.items()]
         words = list(self._words())
-        return join([*lines, *boxes, *words]), self.height + marks.LINE * len(words)
+        drawn = join([*lines, *(piece.drawing for piece in pieces), *boxes, *words])
+        return drawn, self.height + marks.LINE * len(words)
 
     def _words(self) -> Iterator[Markup]:
         """Lines about what hangs on the circle, where there is no room for boxes next to it."""
-        listed = [arrow for arrow in self.part.arrows if arrow.source in self.listed]
+        listed = [arrow for arrow in self.part.arrows if {arrow.source, arrow.target} & {*self.listed}]
         for i, arrow in enumerate(listed):
             who, whom = self.part.waiters[arrow.source], self.part.waiters[arrow.target]
             text = f"{who.name} ({who.about}) waits for {whom.name}: {arrow.what}"
             yield tag("text", shorten(text, self.width, 11), x=0, y=self.height + marks.LINE * i + 8, class_="s11")
 
-    def _arc(self, arrow: Arrow) -> Markup:
+    def _arc(self, arrow: Arrow) -> _Piece:
         """An arrow of the circle: over the boxes at its top and bottom, outside of them at its sides."""
         a, b = self.places[arrow.source], self.places[arrow.target]
         (ax, ay), (bx, by) = _middle(a), _middle(b)
         half = _HIGH / 2
         if a == b:  # it waits for itself
-            bend, at = (a.right + 60, ay), {"x": a.right + 38, "y": ay + 4, "class_": "s11 halo"}
+            bend, at = (a.right + 60, ay), (a.right + 38, ay + 4, "")
             return _drawn(arrow, (a.right, ay - 12), bend, (a.right, ay + 12), at, 160.0)
         if a.x == b.x:  # at a side
             out = 1 if by > ay else -1
             bend = (ax + _BULGE * out, (ay + by) / 2)
-            at = {"x": ax + (_BULGE / 2 - 8) * out, "y": bend[1] + 4, "class_": "s11 halo" + " end" * (out > 0)}
+            at = ax + (_BULGE / 2 - 8) * out, bend[1] + 4, "end" * (out > 0)
             return _drawn(arrow, (ax, ay + half * out), bend, (bx, by - half * out), at, self.step / 2 - 14)
         up = -1 if bx > ax else 1
         bend = (ax + bx) / 2, (min(ay, by) if up < 0 else max(ay, by)) + (half + _ARC) * up
         middle = (ay + by) / 4 + half / 2 * up + bend[1] / 2
-        at = {"x": bend[0], "y": middle + (-6 if up < 0 else 15), "class_": "s11 halo mid"}
+        at = bend[0], middle + (-6 if up < 0 else 15), "mid"
         return _drawn(arrow, (ax, ay + half * up), bend, (bx, by + half * up), at, self.step)
 
 
@@ -193,37 +194,78 @@ def _turned(part: _Part) -> list[str]:
     return max(turns, key=lambda turn: sum(key in hangs for key in turn[1 : -(-count // 2) + 1]))
 
 
-def _hanging(part: _Part, column: Sequence[str]) -> list[str]:
-    """The waiters outside of the circle whose arrows lead to one of its columns only."""
-    targets = [(arrow.source, arrow.target) for arrow in part.arrows if arrow.source not in part.circle]
-    return [
-        key
-        for key in part.waiters
-        if key not in part.circle
-        and (mine := [target for source, target in targets if source == key])
-        and all(target in column for target in mine)
-    ]
+def _hanging(part: _Part, column: Sequence[str]) -> dict[str, list[str]]:
+    """All that hang on each box of a column of the circle: those that wait for it, for these, and so on.
+
+    Whoever doesn't wait for the circle hangs on who waits for it.
+    """
+    waiting = grouped((arrow.target, arrow.source) for arrow in part.arrows)
+    waited_for = grouped((arrow.source, arrow.target) for arrow in part.arrows)
+    seen, hangs = list(part.circle), {key: list[str]() for key in part.waiters}
+    for near in (waiting, waited_for):
+        for key in seen:  # it grows
+            new = [other for other in dict.fromkeys(near.get(key, ())) if other not in seen]
+            hangs[key] += new
+            seen += new
+    return {key: list(_below(key, hangs)) for key in column}
 
 
-def _drawn(arrow: Arrow, start: Point, bend: Point, end: Point, at: Mapping[str, object], space: float) -> Markup:
+def _below(key: str, hangs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for other in hangs[key]:
+        yield other
+        yield from _below(other, hangs)
+
+
+def _aside(hanging: Mapping[str, Sequence[str]], rows: Mapping[str, float]) -> dict[str, float]:
+    """The rows of those that hang on a column: from the row of their box on, toward the nearer end of the column."""
+    middle = sum(rows[key] for key in hanging) / max(1, len(hanging))
+    up = [key for key in hanging if rows[key] < middle]
+    found: dict[str, float] = {}
+    for keys, way in ((up, -1), (hanging.keys() - up, 1)):
+        free = -math.inf
+        for key in sorted(keys, key=lambda key: way * rows[key]):
+            for other in hanging[key]:
+                here = max(free, way * rows[key])
+                found[other], free = way * here, here + 1
+    return found
+
+
+class _Piece(NamedTuple):
+    """A piece of the drawing, and the places on which no line should run."""
+
+    drawing: Markup
+    places: Sequence[Rect]
+
+
+def _drawn(arrow: Arrow, start: Point, bend: Point, end: Point, at: tuple[float, float, str], space: float) -> _Piece:
     path = (
         f"M{number(start[0])} {number(start[1])}Q{number(bend[0])} {number(bend[1])} {number(end[0])} {number(end[1])}"
     )
     head = tag("path", d=arrow_head(end, bend, 9), class_="head")
-    label = tag("text", shorten(arrow.what, space, 11), **at)
-    return tag("g", tag("path", d=path, class_="way ring"), head, label)
+    label = _label(shorten(arrow.what, space, 11), *at)
+    xs, ys = zip(start, [(a + 2 * b + c) / 4 for a, b, c in zip(start, bend, end)], end)
+    curve = Rect(min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys))
+    return _Piece(tag("g", tag("path", d=path, class_="way ring"), head, label.drawing), [curve, *label.places])
+
+
+def _note(box: Rect, whats: Iterable[str]) -> _Piece:
+    """Words below a box, which say what it waits for; lines leave the box at their right."""
+    text = shorten(f"for {', '.join(whats)}", box.width * 0.8, 11)
+    return _label(text, box.x + 2, box.bottom + 14, "soft")
+
+
+def _label(text: str, x: float, y: float, class_: str) -> _Piece:
+    wide = text_width(text, 11)
+    left = x - {"end": wide, "mid": wide / 2}.get(class_, 0.0)
+    return _Piece(tag("text", text, x=x, y=y, class_=f"s11 halo {class_}".rstrip()), [Rect(left, y - 10, wide, 13)])
+
+
+def _line(points: Sequence[Point]) -> Markup:
+    head = tag("path", d=arrow_head(points[-1], points[-2], 8), class_="head")
+    return tag("g", tag("path", d=line_path(points, 6), class_="way"), head)
 
 
 # -- what is in no circle -------------------------------------------------------------------------------------------
-
-
-def _straight(arrow: Arrow, places: Mapping[str, Rect]) -> Markup:
-    """An arrow from the border of a box to that of another, its words above the box that it comes from."""
-    a, b = places[arrow.source], places[arrow.target]
-    start, end = _border(a, _middle(b)), _border(b, _middle(a))
-    what = tag("text", shorten(f"for {arrow.what}", a.width, 11), x=a.x + 2, y=a.bottom + 14, class_="s11 soft halo")
-    head = tag("path", d=arrow_head(end, start, 8), class_="head")
-    return tag("g", tag("path", d=line_path([start, end]), class_="way"), head, what)
 
 
 def _chain(part: _Part, width: float) -> tuple[Markup, float]:
@@ -270,14 +312,6 @@ def _look(waiter: Waiter) -> Look:
 
 def _middle(r: Rect) -> Point:
     return r.x + r.width / 2, r.y + r.height / 2
-
-
-def _border(r: Rect, toward: Point) -> Point:
-    """Where the line from the middle of a box to a point leaves the box."""
-    x, y = _middle(r)
-    dx, dy = toward[0] - x, toward[1] - y
-    share = min(r.width / 2 / abs(dx) if dx else 1e9, r.height / 2 / abs(dy) if dy else 1e9)
-    return x + dx * share, y + dy * share
 
 
 def _sample(class_: str) -> Markup:

@@ -77,7 +77,7 @@ def test_the_picture_marks_the_circle_and_draws_beside_it_what_hangs_on_it():
 
 
 def in_threads(third=False):
-    """Two threads of one session, each with `enqueue(dequeue())` by way of a worker; a third takes what the first does."""
+    """Two threads of one session, each with `enqueue(dequeue())` by way of a worker; a third just takes."""
     here, steps = program(W0, [1, 2, 3], "take:left take:right"), [(1, "left", W0), (2, "right", W1), (3, "left", W0)]
     uses = [Uses("a", "put", HERE, "localhost", "right", True), Uses("b", "put", HERE, "localhost", "left", True)]
     facts = [here._replace(uses=(*here.uses, *uses))]
@@ -88,10 +88,11 @@ def in_threads(third=False):
 
 
 def test_threads_of_one_session_are_told_apart_by_their_ops():
-    assert sentences(waits_for(in_threads())) == [
+    (said,) = sentences(waits_for(in_threads()))
+    assert said == (
         "A circle: client of worker:0 (take_left1) waits until b puts into left, "
         "client of worker:0 (take_right2) until a puts into right. None of them can move by itself."
-    ]
+    )
 
 
 def three(offset=0, masters=(W0, W1, W2)):
