@@ -29,7 +29,7 @@ PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 VARIABLES, _, REST = PAGE.partition("\n## Commands\n")
 COMMANDS, _, MAGICS = REST.partition("\n## Magics\n")
 NAME = re.compile(r"(?:DTFLAB|TF|GRPC|OPENBLAS|CUDA_VISIBLE)(?:_[A-Z0-9]+)+")
-OTHERS = {"PATH", "MAKECMDGOALS"}  # the shell's and make's
+OTHERS = {"PATH", "MAKECMDGOALS", "NBGRADER_EXECUTION"}  # the shell's, make's and nbgrader's
 
 
 # ---- environment variables ----

@@ -7,7 +7,8 @@ of them, and a teacher's own checks), `judge` (an answer's report), `watchdog` (
 solution).
 Then many answers at once: `submissions` (files and their cells), `isolation` (a process with limits), `supervisor`
 (between grader and program), `attempt` (what runs in it), `batch` (attempts until there is a mark), `workplace` (where
-they run), `journal` (marks as they come), `students` (the class), `mark_sheets` (the marks of all), `cli` (dtflab
+they run), `journal` (marks as they come), `students` (the class), `answer_cells` (an answer's code),
+`class_figures` (what a class lost), `mark_sheets` (the marks of all), `marks_page` (the same, as a page), `cli` (dtflab
 grade), `otter` (for another grader).
 Helpers for checks: `device_functions` (asks where ops go), `programs` (an answer as a program of its own), `simulated`
 (a cluster in virtual time).

@@ -33,26 +33,33 @@ _BY_A_VALUE = (
     *(OverflowError, MemoryError, RecursionError, StopIteration),
 )
 _DEAF = "Not tried, because the answer could not be stopped."
+_ENDLESS = "Not tried, because an earlier check had to be stopped."
 _LATE = f"Not tried, because the answer has used up its {MOST:g} s."
 _BUSY = (
     f"Stopped, because a question has {CELL:g} s on the clock in a notebook: other programs have the processor, or the "
     "answer itself waits for something. Try again when the machine has less to do."
 )
+NOT_TRIED = (_DEAF, _ENDLESS, _LATE, _BUSY)
 
 
 @dataclass
 class Result:
-    """How one check went. `message` says what was seen and expected; `hint` which mistake that looks like."""
+    """How one check went.
+
+    `message` says what was seen and expected; `hint` which mistake that looks like, and `cure` what to do about it.
+    """
 
     check: Check
     passed: bool
     message: str = ""
     mistake: str = ""  # its name
     hint: str = ""
+    cure: str = ""
     picture: Any = None
     output: str = ""
     seconds: float = 0.0
     unwritten: bool = False  # it is the exercise as shipped
+    stopped: bool = False  # the answer did not come to an end
     left_running: bool = False  # the answer could not be stopped
     broken: bool = False  # the check has failed, not the answer
 
@@ -116,7 +123,16 @@ def _results(question: Question, answer: Any, seed: str, student: str, wall: flo
         result, used = _run(question, timed, answer, seed, student, end - REAL.now())
         yield result
         left -= used
-        why = _DEAF if result.left_running else _LATE if left <= 0 else _BUSY if REAL.now() >= end else ""
+        why = _why_no_more(result, left, REAL.now() >= end)
+
+
+def _why_no_more(result: Result, left: float, late: bool) -> str:
+    """The reason to end the grade after this result, with `left` seconds; empty to go on."""
+    if result.left_running:
+        return _DEAF
+    if late:
+        return _BUSY
+    return _ENDLESS if result.stopped else _LATE if left <= 0 else ""
 
 
 def _next_step(question: Question, defined: bool) -> str:
@@ -145,13 +161,14 @@ def _result(question: Question, check: Check, outcome: watchdog.Outcome) -> Resu
         endless = f"Stopped after {check.seconds:.3g} s: {question.answer} does not come to an end."
         text = endless if outcome.seconds >= check.seconds else _BUSY
         deaf = " It did not react, and goes on in the background: restart the kernel."
-        return Result(check, False, text + deaf * outcome.left_running, left_running=outcome.left_running)
+        text += deaf * outcome.left_running
+        return Result(check, False, text, stopped=True, left_running=outcome.left_running)
     if error is None:
         return Result(check, True, picture=outcome.value)
     if isinstance(error, Wrong):
         found = question.diagnosis(error.evidence) if error.evidence is not None else None
-        name, hint = (found.name, found.text) if found else ("", "")
-        return Result(check, False, str(error), name, hint, error.picture)
+        name, hint, cure = (found.name, found.diagnosis, found.cure) if found else ("", "", "")
+        return Result(check, False, str(error), name, hint, cure, error.picture)
     if _fails_itself(check, error):
         message = f"The check has failed, not {question.answer}: the teacher has to mend it. {line_of(error)}"
         return Result(check, False, message, broken=True)

@@ -27,11 +27,11 @@ def exported(path, folder):
     return folder / f"{path.stem}.html"
 
 
-def visit(page, *steps, expected=None, media=None):
+def visit(page, *steps, expected=None, media=None, width=1280):
     """Report what open_page.mjs sees in a page. Nothing else was asked for, and the browser has no complaint."""
     SHOTS.mkdir(exist_ok=True)
     command = ["node", HERE / "open_page.mjs", page, SHOTS, json.dumps(steps), *filter(None, [expected])]
-    env = os.environ | {"CHROMIUM": CHROMIUM, "MEDIA": json.dumps(media or {})}
+    env = os.environ | {"CHROMIUM": CHROMIUM, "MEDIA": json.dumps(media or {}), "WIDTH": str(width)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=1000)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
