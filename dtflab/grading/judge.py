@@ -132,7 +132,7 @@ def _why_no_more(result: Result, left: float, late: bool) -> str:
         return _DEAF
     if late:
         return _BUSY
-    return _ENDLESS if result.stopped else _LATE if left <= 0 else ""
+    return _LATE if left <= 0 else _ENDLESS if result.stopped else ""
 
 
 def _next_step(question: Question, defined: bool) -> str:
