@@ -85,6 +85,13 @@ def test_what_may_follow_from_a_known_mistake_is_no_mistake_of_its_own():
     assert [made.name for made in Class("ex1", [one]).made()] == ["counts_elements"]
 
 
+def test_the_commonest_mistake_comes_first_and_an_unknown_one_last():
+    files = [file("a", [KINDS]), file("b", [KINDS]), file("c", [KINDS])]
+    for number, name in enumerate(("counts_elements", "round_robin", "round_robin")):
+        files.append(file(f"d{number}", [TYPES], mistake=name))
+    assert [made.name for made in Class("ex1", files).made()] == ["round_robin", "counts_elements", UNKNOWN]
+
+
 def test_many_points_are_drawn_in_bars_of_several():
     one = file("ada")
     one.reports *= 9
