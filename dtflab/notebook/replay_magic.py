@@ -25,8 +25,10 @@ class ReplayMagics(Magics):
     @magic
     @argument("what", nargs="*", help="a function of a client, as for cluster.run; or what one step fetches")
     @argument("--feed", help="feed_dict for that step, a Python expression")
-    @argument("--session", help="its session, a Python expression; else the default or the newest one")
-    @argument("--cluster", help="the cluster of a function, by its name (cluster)", values=cluster_names)
+    @argument("--session", help="its session, a Python expression (default: the default session, or the newest one)")
+    @argument(
+        "--cluster", help="the name of the cluster that runs the function (default: cluster)", values=cluster_names
+    )
     @no_var_expand
     @line_magic
     def dtf_replay(self, line: str) -> Picture:

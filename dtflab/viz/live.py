@@ -51,7 +51,8 @@ def live(
     With a name, the curves of what the block reports: `live(value, worker=0)`. `steps` is how many reports all workers
     make together, from which the time left follows; `over` names the x axis. The picture has a button that stops the
     training: ask `live.should_stop()`, or use `live.hook(loss)` in a MonitoredSession; `cluster.run(work, watch=live)`
-    opens the block itself, and its clients report by `client.report(loss)`.
+    opens the block itself, and its clients report by `client.report(loss)`. `live.remark("sync, 2 of 3")` stands in the
+    heading until the next one.
 
     With a function, the picture that it returns, five times a second at most: `tf.viz.live(lambda:
     tf.viz.queues_now(cluster))`. With `show=False` the object itself is the picture, to be shown elsewhere.
@@ -209,6 +210,10 @@ class Live(_Shown):
         except (TypeError, ValueError):
             raise TypeError(_NUMBERS.format(self._labels.value, value)) from None
 
+    def remark(self, text: str) -> None:
+        """Say in the heading what is being computed, until the next remark or the end of the block."""
+        self._labels = self._labels._replace(remark=text)
+
     def should_stop(self) -> bool:
         """True once somebody has pressed *Stop*: end the loop."""
         self._is_asked = True
@@ -278,8 +283,9 @@ class Live(_Shown):
     def _status(self) -> dict[str, str]:
         unheard = self._stopping and not self._is_asked and not self._is_over
         words = ": the program does not ask live.should_stop(); interrupt the kernel instead" if unheard else ""
-        status = summary(self._course, self._is_over, self._stopping, self._labels.over) + words
-        return {"status": status, "head": heading(self._labels.title, status)}
+        labels = self._labels
+        status = summary(self._course, self._is_over, self._stopping, labels.over, labels.remark) + words
+        return {"status": status, "head": heading(labels.title, status)}
 
 
 class _Hook(SessionRunHook):

@@ -234,4 +234,4 @@ for _ in range(2):
 # Then write a cluster of your own, in the exercise [exercises/ex00_welcome](../exercises/ex00_welcome.ipynb): its
 # workers count together, in one variable.
 #
-# The cluster runs until you press *Stop* in its panel, run `%dtf_cluster stop`, or shut down the kernel.
+# The cluster runs until you press *Stop all* in its panel, run `%dtf_cluster stop`, or shut down the kernel.

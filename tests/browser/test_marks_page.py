@@ -55,9 +55,9 @@ def test_a_class_is_read_on_every_screen(page, width):
     report = visit(
         page,
         {"audit": "main"},
+        {"width": width},
         {"on": ".mistake summary", "do": "press", "key": "Tab", "see": "One example"},
         {"on": ".mistake summary", "do": "focus", "see": "One example"},
         {"on": ".mistake summary", "do": "press", "key": "Enter", "see": "The whole report", "shot": "example"},
-        width=width,
     )
     assert report["axe"] == report["faint"] == [] and report["over"] <= 0

@@ -176,9 +176,7 @@ class Live {
     search.addEventListener("input", () => this.find(search.value));
     search.addEventListener("keydown", (event) => event.key === "Enter" && this.goToFound());
     picture.bar.append(search);
-    const help = element("span", "dtf-help");
-    help.textContent = "Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums · click: keep the card";
-    picture.bar.append(help);
+    picture.hint("Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums · click: keep the card");
   }
 
   private gestures(): void {
