@@ -33,7 +33,7 @@ _BY_A_VALUE = (
     *(OverflowError, MemoryError, RecursionError, StopIteration),
 )
 _DEAF = "Not tried, because the answer could not be stopped."
-_ENDLESS = "Not tried, because an earlier check had to be stopped."
+_ENDLESS = "Not tried, because the answer did not come to an end in the check before."
 _LATE = f"Not tried, because the answer has used up its {MOST:g} s."
 _BUSY = (
     f"Stopped, because a question has {CELL:g} s on the clock in a notebook: other programs have the processor, or the "
