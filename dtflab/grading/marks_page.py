@@ -174,9 +174,9 @@ def _row(number: int, one: Graded) -> Markup:
     note = tag("div", f"Not graded: {one.failed}", class_="failed") if one.failed else _first(one)
     who, where = (
         tag("td", _link(number, one), class_="name"),
-        tag("td", _name(one.submission.assignment), class_="name"),
+        tag("td", _name(one.submission.assignment), class_="where"),
     )
-    return tag("tr", who, where, tag("td", points_of(one), class_="number"), tag("td", note))
+    return tag("tr", who, where, tag("td", points_of(one), class_="number"), tag("td", note, class_="remark"))
 
 
 def _first(one: Graded) -> str:
