@@ -17,7 +17,7 @@ from dtflab.grading.batch import SHIPPED, Graded
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import Check, Question
 
-ENDLESS, UNKNOWN = "never ends", "no known mistake"
+ABSENT, ENDLESS, UNKNOWN = "no answer to judge", "never ends", "no known mistake"
 _BARS = 21  # at most, in a histogram
 
 
@@ -134,8 +134,10 @@ def classes(all_graded: Sequence[Graded]) -> list[Class]:
 
 def _mistakes(report: Report) -> dict[str, Result]:
     """The mistakes of an answer, by name, each with the first check that shows it."""
+    if report.as_shipped:  # in a file that is not: its cell failed, or another question is answered
+        return {ABSENT: report.results[0]}
     known = {mistake.name for mistake in report.question.mistakes}
-    failed = [result for result in report.results if not result.passed and not result.unwritten]
+    failed = [result for result in report.results if not result.passed]
     found = {result.mistake: result for result in reversed(failed) if result.mistake in known}
     if found or not failed:
         return found

@@ -152,7 +152,8 @@ def _mistake(made: Made, of: int, number: int) -> Markup:
     title = tag("h4", made.name.replace("_", " "), count)
     example = made.example
     whose = tag("a", "The whole report", href=f"#file-{number}")
-    parts = [tag("p", example.result.message or "The check has no message."), *_code(example.code), tag("p", whose)]
+    seen = example.result.message or example.report.next_step or "The check has no message."
+    parts = [tag("p", seen), *_code(example.code), tag("p", whose)]
     shown = tag("details", tag("summary", "One example"), *parts)
     return tag("div", title, tag("p", made.text) if made.text else "", shown, class_="mistake")
 

@@ -126,7 +126,10 @@ def test_an_endless_answer_ends_the_grade(twice):
 
     first, second = report(twice, stuck).results
     assert not first.passed and first.message == "Stopped after 1 s: twice does not come to an end."
-    assert second.message == "Not tried, because the answer did not come to an end in the check before." and len(calls) == 1
+    assert (
+        second.message == "Not tried, because the answer did not come to an end in the check before."
+        and len(calls) == 1
+    )
 
 
 def test_in_a_notebook_a_question_also_has_a_limit_by_the_clock(twice, monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 from dtflab.grading import answer_cells, batch, report_pages as pages
 from dtflab.grading.batch import SHIPPED, Graded
 from dtflab.grading.catalogue import find
-from dtflab.grading.class_figures import ENDLESS, UNKNOWN, Class, classes
+from dtflab.grading.class_figures import ABSENT, ENDLESS, UNKNOWN, Class, classes
 from dtflab.grading.judge import Report, Result, judge
 from dtflab.grading.marks_page import html
 from dtflab.grading.students import NOTHING
@@ -83,6 +83,13 @@ def test_what_may_follow_from_a_known_mistake_is_no_mistake_of_its_own():
     report.results[2] = result(Q1.checks[2], passed=False, mistake="counts_elements", hint="Elements.")
     one = Graded(Submission(Path("x.py"), "ada", "ex1", ""), [report])
     assert [made.name for made in Class("ex1", [one]).made()] == ["counts_elements"]
+
+
+def test_an_answer_whose_cell_failed_is_no_answer_to_judge():
+    one = file("ada", [check.name for check in Q1.checks], message="", unwritten=True)
+    one.reports[0].next_step = "balance_by_bytes does not exist."
+    (made,) = Class("ex1", [one]).made()
+    assert made.name == ABSENT and "<p>balance_by_bytes does not exist.</p>" in html([one, file("bob")])
 
 
 def test_the_commonest_mistake_comes_first_and_an_unknown_one_last():
