@@ -31,7 +31,7 @@ class Meter:
         self._until = -math.inf
 
     def counts(self, step_id: int) -> bool:
-        """Whether it is on; then a step that begins on the devices of the task, one after the other, is counted."""
+        """Count a step that begins on the devices of the task, one after the other, if it is on; True if it is."""
         if self.is_on and step_id != self._step:
             self._step = step_id
             self.steps += 1

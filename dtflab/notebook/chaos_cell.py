@@ -62,10 +62,11 @@ class ChaosMagics(Magics):
 
         %%dtf_chaos --kill worker:1@2.5s=1s --drop RecvTensor:0.1 --partition "ps|worker:2" --stop worker:0=3s --seed 7
 
-        Write ps:0 for a task, ps for a whole job, ps,worker:1 for several. A fault begins at once, before the fifth
-        session.run of the cell (@step5), or 2.5 s after the cell began (@2.5s; virtual seconds in virtual time).
-        It ends with the cell, or after a given time (=3s); without one, a killed task stays dead. The timeline of a
-        step that the cell traces shows the faults. The same in plain Python:
+        Write ps:0 for a task, ps for a whole job, ps,worker:1 for several. A fault begins at once,
+        before the fifth session.run of the cell (@step5), or 2.5 s after the cell began (@2.5s; virtual
+        seconds in virtual time). It ends with the cell, or after a given time (=3s); without one, a
+        killed task stays dead. The timeline of a step that the cell traces shows the faults. The same
+        in plain Python:
         with dtflab.chaos(cluster, kill="worker:1@step5", slow="ps:0=4x") as happened: …
         """
         args = words(self.dtf_chaos, line)

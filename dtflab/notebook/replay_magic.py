@@ -37,9 +37,10 @@ class ReplayMagics(Magics):
         %dtf_replay train --feed {images: x, labels: y}    one step, with the variables as they are now
         %dtf_replay work --cluster cluster                 cluster.run(work), from the beginning
 
-        It runs on a copy of the cluster: nothing of yours changes. The cluster must have clock="virtual". In the
-        picture, arrow keys step, and Fork here computes the run again with another choice from that moment on: another
-        ready op goes next, a message is lost, a task is killed, a link is faster. The same in plain Python:
+        It runs on a copy of the cluster: nothing of yours changes. The cluster must have
+        clock="virtual". In the picture, arrow keys step, and Fork here computes the run again with
+        another choice from that moment on: another ready op goes next, a message is lost, a task is
+        killed, a link is faster. The same in plain Python:
         run = tf.viz.replay(work, cluster); run.fork(0.05, kill="worker:1")
         """
         texts, lines = split(self.dtf_replay, line), self.lines

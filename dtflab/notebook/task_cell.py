@@ -100,12 +100,12 @@ class TaskMagics(Magics):
         y = tf.square(x)                 # on worker 0, since it names no other device
         sess.run(y, {x: 3.0})            # by worker 0's server; y.eval({x: 3.0}) is the same
 
-        %%dtf_run --on /job:worker/task:0 --trace          with timelines of the last 3 steps of `sess` below
-        %%dtf_run --on /job:ps/task:0 --name other         a cluster with another name
+        %%dtf_run --on /job:worker/task:0 --trace    with timelines of the last 3 steps of `sess` below
+        %%dtf_run --on /job:ps/task:0 --name other     a cluster with another name
 
         A semicolon at the end hides the last value. `await` works only inside an async function.
-        What the cell assigns stays, and so does `sess`, until the next such cell. Cells of one task share a session as
-        long as the task runs and the default graph stays the same. The same in plain Python:
+        What the cell assigns stays, and so does `sess`, until the next such cell. Cells of one task
+        share a session as long as the task runs and the default graph stays the same. In plain Python:
         with tf.device("/job:worker/task:0"), tf.Session(cluster.target_of("worker", 0)).as_default() as sess: …
         """
         args = words(self.dtf_run, line)

@@ -48,8 +48,7 @@ def summary(course: Course, done: bool, stopped: bool, over: str = "step", remar
         return f"{over} {_number(max((line.newest[0] for line in course.lines.values()), default=0.0))}{end}"
     of = f" of {course.steps:,}" if course.steps is not None and course.count <= course.steps else ""
     updates = f"{course.count:,}{of} {'update' if course.count == 1 and not of else 'updates'}"
-    by = f" by {len(course.lines)} workers" if len(course.lines) > 1 and all(map(_is_task, course.lines)) else ""
-    parts = [f"{updates}{by}" + (f" in {_time(course.seconds)}" if done else "")]
+    parts = [updates + (f" in {_time(course.seconds)}" if done else "")]
     rate = course.mean_rate if done else course.rate
     parts += [f"{rate:,.{0 if rate >= 9.95 else 1}f} updates/s"] if rate else []
     total, most, known = course.stale

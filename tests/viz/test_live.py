@@ -101,11 +101,11 @@ def test_updates_are_counted_together_and_steps_for_each_worker():
 
     both = "/job:worker/task:0", "/job:worker/task:1"
     *words, picture = seen(*both, *both)
-    assert words == ["4 of 12 updates by 2 workers", "steps of each worker"]
+    assert words == ["4 of 12 updates", "steps of each worker"]
     assert ">steps of each worker<" in picture.svg and picture.tables[1][1] == ("", "steps of each worker", "loss")
     assert seen(both[0])[:2] == ("1 of 12 updates", "step")
     assert seen("sync", "async")[:2] == ("2 of 12 updates", "steps of each line")
-    assert seen(*both, x=7.0)[:2] == ("2 of 12 updates by 2 workers", "step"), "the global step, as they said"
+    assert seen(*both, x=7.0)[:2] == ("2 of 12 updates", "step"), "the global step, as they said"
 
 
 def test_the_speed_is_that_of_the_last_seconds():
@@ -171,7 +171,7 @@ def test_a_page_gets_each_point_once_and_the_last_state(page):
             live(5.0 + i, worker=1)
     lines, last = until(page, lambda says: says["done"])
     assert lines == [([0, 1, 2], [0.0, 1.0, 2.0]), ([0, 1, 2], [5.0, 6.0, 7.0])]
-    assert "6 of 6 updates by 2 workers in" in last["status"] and page.empty()
+    assert "6 of 6 updates in" in last["status"] and page.empty()
 
 
 def test_news_of_a_line_that_was_thinned_are_all_its_points(page):
@@ -227,7 +227,7 @@ def test_clients_of_a_run_report_and_are_stopped(page):
         assert cluster.run(work, watch=live) == [0, 1]
         assert cluster.run(lambda client: client.report(1.0) or client.should_stop()) == [False, False]
     assert sorted(live._course.lines) == ["/job:worker/task:0", "/job:worker/task:1"]
-    assert "2 of 4 updates by 2 workers" in live.picture.sentence and "staleness 1.0" in live.picture.sentence
+    assert "2 of 4 updates" in live.picture.sentence and "staleness 1.0" in live.picture.sentence
 
 
 def test_reports_take_no_virtual_time(page):
