@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import secrets
 import shutil
@@ -24,25 +23,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtflab.grading import answer_cells, attempt, isolation, report_pages as pages
+from dtflab.grading import answer_cells, attempt, hidden, isolation, judge, report_pages as pages
+from dtflab.grading.grade import SECRET
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import MOST, Question
+from dtflab.grading.remote import Gone, Link
 from dtflab.grading.score import Score
 from dtflab.grading.submissions import Submission
-from dtflab.machine.clock import REAL
+from dtflab.machine.clock import REAL, Thread
 
 ATTEMPTS = 4
 _NOTES = 8  # sentences about a file
 SHIPPED = "As shipped: no answer is written in it."
 _STUB = "NotImplementedError"  # the error of a cell that calls a stub
+_BUSY = (
+    "The machine was too busy, and it was stopped before it had had its seconds. The student is not to blame: run "
+    "it again, with --resume for it alone, when the machine has less to do."
+)
+_TOUCHED = {
+    "rebound": "It puts a function of its own in the place of dtflab.{}: without effect here, but not with nbgrader.",
+    "changed": "The grader's own code was changed while it ran: {}. Read this file before you believe its mark.",
+}
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
-_SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a submission
 
 
 class Options(NamedTuple):
     """How submissions are graded: limits of a file, all attempts together; the teacher's checks and seed.
 
-    `folder` is where they run, None for the system's folder of temporary files.
+    `folder` is where they run, None for the system's folder of temporary files. `hidden` is what they must not see,
+    None where the system has no namespaces for that.
     """
 
     limits: isolation.Limits = isolation.Limits()
@@ -50,6 +59,7 @@ class Options(NamedTuple):
     checks: str = ""
     seed: str = "0"
     folder: Path | None = None
+    hidden: tuple[Path, ...] | None = None
 
 
 @dataclass
@@ -65,7 +75,7 @@ class Graded:
     answers: dict[str, str] = field(default_factory=dict)  # the code of each, by the question's id
     counts: bool = True  # not another file of the same student
     handed_in: bool = True
-    was_run: bool = True  # else there was no process for it: another time it may have one
+    was_run: bool = True  # else there was no process for it, or no processor: another time it may have one
 
     @property
     def score(self) -> Score:
@@ -136,11 +146,15 @@ class _Work:
         self.notes: list[str] = []
         self.output = ""
         self.done = False
+        self.starved = False  # it was stopped on a busy machine
         self.unwatched = ""  # what to say of a file that rid itself of the process that watches it
         self._left = options.limits.seconds  # as `meter` counts them
         self._used = 0.0  # by the attempt that runs
         self._token = secrets.token_hex(16)
         self._now: tuple[str, Any, float] = ("", None, 0.0)  # what was said last, and after how many seconds
+        self._public: dict[str, Report] = {}  # on questions whose hidden checks still have to be asked
+        self._link = Link(lambda text: None)
+        self._asking: list[Thread] = []
 
     @property
     def late(self) -> bool:
@@ -159,12 +173,15 @@ class _Work:
                 environment=_environment(folder, self.submission.student),
                 given=json.dumps(self._order()._asdict()),
                 heard=self._hear,
+                talk=self._talk,
+                hidden=self.options.hidden,
                 stopped=stopped,
                 late=self._is_deaf,
             )
         finally:
+            self._hang_up()
             shutil.rmtree(folder, ignore_errors=True)
-        self.output = ended.output
+        self.output, self.starved = ended.output, ended.starved
         self._left -= ended.seconds
         if ended.unwatched:
             self.unwatched = ended.error
@@ -173,9 +190,10 @@ class _Work:
 
     def _order(self) -> attempt.Order:
         left = [id for id in self.questions if id not in self.reports]
+        secret = {id: one.answer for id, one in self.questions.items() if any(check.hidden for check in one.checks)}
         how, student = self.options, self.submission.student
-        limits = how.cell_seconds, how.limits.memory
-        return attempt.Order(self._token, self.code, self.skip, left, how.checks, how.seed, student, *limits)
+        seed, limits = hidden.seed_for(how.seed, student), (how.cell_seconds, how.limits.memory)
+        return attempt.Order(self._token, self.code, self.skip, left, secret, seed, student, *limits)
 
     def _hear(self, line: str) -> None:
         """A line from the process. Without the token, or of another form, it is the submission's own: nothing."""
@@ -190,25 +208,62 @@ class _Work:
             self.code[about - 1]  # there is such a cell
         if event == "judging":
             self.questions[about]
+        if event == "reply":
+            self._link.hear({**about, "seconds": float(about["seconds"])})
+            self._now = (*self._now[:2], self._used)
+            return
         if event == "error":
             self.errors[about] = str(more)
             return
+        if event in ("rebound", "changed"):
+            self.notes.append(_TOUCHED[event].format(str(about)[:200]))
+            return
         if event == "broken":
-            question = self.questions[about]
-            message = f"The grader has failed, not {question.answer}: the check must be fixed. {more}"
-            self.reports[about] = _lost(question, message, broken=True)
+            self.reports[about] = self._own_failure(self.questions[about], str(more))
         if event == "report":
             question = self.questions[about["id"]]
-            self.reports[question.id] = pages.report_of(about, question)
+            self._public[question.id] = report = pages.report_of(about, question.part(hidden=False))
+            if len(report.results) == len(question.checks):
+                self.reports[question.id] = report
+            event, about = "judging", question.id
+        if event == "hidden":
+            self._asking.append(REAL.spawn(self._ask, self.questions[about], more, name="dtflab-hidden"))
         self.done = event == "end"
         self._now = (event, about, self._used)
+
+    def _talk(self, say: Callable[[str], None]) -> None:
+        self._link = Link(say)
+
+    def _ask(self, question: Question, answer: Any) -> None:
+        """Judge hidden checks, on a thread: the answer's replies are heard on the one that watches its process."""
+        public, how = self._public.get(question.id), self.options
+        try:
+            done = hidden.report(question, public, answer, self._link, how.seed, self.submission.student)
+        except Gone:
+            return
+        except Exception as error:
+            done = self._own_failure(question, judge.line_of(error))
+        self.reports.setdefault(question.id, done)
+        self._link.end()
+
+    def _hang_up(self) -> None:
+        """End the wait for replies: the process has ended."""
+        self._link.hear(None)
+        for thread in self._asking:
+            thread.join()
+        self._asking.clear()
+
+    def _own_failure(self, question: Question, line: str) -> Report:
+        message = f"The grader has failed, not {question.answer}: the check must be fixed. {line}"
+        return _lost(question, message, broken=True)
 
     def _is_deaf(self, seconds: float) -> bool:
         """Whether the cell or the question of now should have stopped by itself long ago."""
         self._used = seconds
         event, _, since = self._now
-        most = {"cell": self.options.cell_seconds + attempt.GRACE, "judging": MOST + _MORE}.get(event, math.inf)
-        return seconds - since > most
+        judging = event == "judging" or (event == "hidden" and self._link.asks)
+        most = self.options.cell_seconds + attempt.GRACE if event == "cell" else MOST + _MORE
+        return (event == "cell" or judging) and seconds - since > most
 
     def _blame(self, error: str) -> None:
         """Find the cell or question that ended the process, and leave it out of the next attempt."""
@@ -218,7 +273,7 @@ class _Work:
                 error = f"It did not end within {self.options.cell_seconds:g} s, and could not be stopped."
             self.skip.append(about)
             self.notes.append(f"Cell {about} was left out. {error}")
-        elif event == "judging":
+        elif event in ("judging", "hidden") and about not in self.reports:
             question = self.questions[about]
             self.reports[about] = _lost(question, f"{question.answer} ended the process that judged it. {error}")
         else:
@@ -226,7 +281,12 @@ class _Work:
 
     def graded(self, took: float) -> Graded:
         missing = [id for id in self.questions if id not in self.reports]
-        over = f"All its cells and answers together have {self.options.limits.seconds:g} s, and these were over."
+        starved = self.starved or any(result.starved for report in self.reports.values() for result in report.results)
+        over = (
+            _BUSY
+            if self.starved
+            else f"All its cells and answers together have {self.options.limits.seconds:g} s, and these were over."
+        )
         why = over if self.late else f"{ATTEMPTS} attempts came to no end."
         message = f"Not judged. {why}"
         reports = [self.reports.get(id) or _lost(question, message) for id, question in self.questions.items()]
@@ -236,9 +296,13 @@ class _Work:
         errors = [f"Cell {number}: {error}" for number, error in told.items()]
         notes = [*untouched, *dict.fromkeys(self.notes), *errors]
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
-        failed = " ".join([*([why] if missing else []), *_broken(reports)])
+        failed = " ".join(
+            [*([why] if missing else []), *([_BUSY] if starved and not missing else []), *_broken(reports)]
+        )
         answers = written(self.code, list(self.questions.values()))
-        return Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took, answers)
+        graded = Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took, answers)
+        graded.was_run = not starved  # it may be again, with --resume
+        return graded
 
     def _is_shipped(self, reports: Sequence[Report]) -> bool:
         """Whether each answer is still the stub. A cell that crashed or hung is a student's own work."""
@@ -273,7 +337,7 @@ def _broken(reports: Sequence[Report]) -> list[str]:
 
 def _environment(folder: Path, student: str) -> dict[str, str]:
     """This process's environment without secrets; a submission's files in its home go with the folder."""
-    kept = {name: value for name, value in os.environ.items() if name not in _SECRET}
+    kept = {name: value for name, value in os.environ.items() if name not in SECRET}
     homes = dict.fromkeys(("HOME", "TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR", "XDG_CACHE_HOME"), str(folder))
     registry = {"DTFLAB_REGISTRY": str(folder / "registry"), "DTFLAB_STUDENT": student}
     return {**kept, **homes, **registry, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}

@@ -21,6 +21,7 @@ from dtflab.grading.questions import Question
 from dtflab.grading.score import Score
 from dtflab.machine.console import in_notebook, show
 
+SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a submission
 _given: dict[str, int] = {}  # hints that each question has given
 _shown: dict[str, dict[str, Any]] = {}  # for each question that was tried: the first try that showed a mistake
 _LATER = "If your next try shows the same mistake, the report says how to fix it."
@@ -41,9 +42,10 @@ def grade(id: str, answer: Any = _NOT_GIVEN, *, hint: bool = False) -> Any:
     has under the question's name for it, or `answer`. Nothing that the answer does is raised; LookupError lists the
     questions if none has that id.
 
-    The numbers in a question follow from the environment's DTFLAB_GRADE_SEED (a text, default 0), which a teacher may
-    keep secret, and DTFLAB_STUDENT (default empty).
+    The numbers in a question follow from the environment's DTFLAB_STUDENT (default empty) and, outside of notebooks,
+    DTFLAB_GRADE_SEED (a text, default 0), which a teacher may keep secret.
     """
+    _refuse_secrets()
     question = find(id)
     if hint:
         return next_hint(question)
@@ -58,6 +60,7 @@ def check(id: str, name: str = "", answer: Any = _NOT_GIVEN) -> bool:
     For the doctests of otter-grader, and for scripts. The answer is found as `grade` finds it; LookupError lists the
     questions or the checks if none has that name.
     """
+    _refuse_secrets()
     question = find(id)
     if name:
         question = question.only(name)
@@ -67,6 +70,16 @@ def check(id: str, name: str = "", answer: Any = _NOT_GIVEN) -> bool:
     if score < score.max:
         show(score.text)
     return score == score.max
+
+
+def _refuse_secrets() -> None:
+    """Raise RuntimeError in a notebook in which everybody's code could read a teacher's checks and seed."""
+    for name in SECRET:
+        if in_notebook() and os.environ.get(name):
+            raise RuntimeError(
+                f"{name} is set in this notebook's environment, where the code that is graded can read it. Unset it. "
+                "Hidden checks and a seed of your own are for the command: dtflab grade FOLDER --checks DIR"
+            )
 
 
 def grade_all(questions: list[Question], namespace: Mapping[str, Any]) -> Score:
@@ -118,6 +131,7 @@ def chosen(text: str, every: bool, namespace: Mapping[str, Any]) -> list[Questio
 
     LookupError says what to name if there are none.
     """
+    _refuse_secrets()
     if text and every:
         raise LookupError(f"{text}, or all questions? Name one, or say --all: not both")
     questions = all_questions()

@@ -39,6 +39,7 @@ _SENTENCE = re.compile(r"(?<=[.!?]) ")
 Judge = Callable[[Any, Random], Any]
 Shows = Callable[[Any], bool]
 _questions: dict[str, Question] = {}
+_teachers: list[bool] = []  # not empty while a teacher's own checks are loaded
 
 
 class Wrong(Exception):
@@ -58,6 +59,7 @@ class Check(NamedTuple):
     points: int
     judge: Judge
     seconds: float
+    hidden: bool = False  # a teacher's own: it is judged outside of the process that runs the answer
 
 
 class Mistake(NamedTuple):
@@ -110,7 +112,7 @@ class Question:
         def add(judge: Judge) -> Judge:
             if points < 1 or not 0 < seconds <= MOST:
                 raise ValueError(f"{self.id}: at least 1 point and at most {MOST:g} s, not {points} and {seconds:g}.")
-            self.checks.append(Check(judge.__name__, title, points, judge, seconds))
+            self.checks.append(Check(judge.__name__, title, points, judge, seconds, bool(_teachers)))
             return judge
 
         return add
@@ -135,12 +137,19 @@ class Question:
 
     def only(self, name: str) -> Question:
         """The question with the check of that name alone; LookupError lists the names."""
-        part = Question(self.id, self.title, self.answer, self.hints)
-        part.checks = [check for check in self.checks if check.name == name]
-        part.mistakes = self.mistakes
-        if not part.checks:
+        checks = [check for check in self.checks if check.name == name]
+        if not checks:
             names = ", ".join(check.name for check in self.checks)
             raise LookupError(f"{self.id} has no check {name!r}. It has: {names}")
+        return self._with(checks)
+
+    def part(self, *, hidden: bool) -> Question:
+        """The question with its hidden checks alone, or with the others."""
+        return self._with([check for check in self.checks if check.hidden is hidden])
+
+    def _with(self, checks: list[Check]) -> Question:
+        part = Question(self.id, self.title, self.answer, self.hints)
+        part.checks, part.mistakes = checks, self.mistakes
         return part
 
     def diagnosis(self, evidence: Any) -> Mistake | None:
@@ -168,9 +177,13 @@ def from_toml(module: str) -> Question:
 
 
 @contextlib.contextmanager
-def all_or_nothing() -> Iterator[None]:
-    """Take back what was registered inside if it ends with an error: a second try must not find half of it."""
+def teachers_own() -> Iterator[None]:
+    """Take checks that are registered inside for hidden ones, and all of it back if it ends with an error.
+
+    A second try must not find half of it.
+    """
     before = [(q, [*q.checks], [*q.mistakes], [*q.choices]) for q in _questions.values()]
+    _teachers.append(True)
     try:
         yield
     except BaseException:
@@ -179,6 +192,8 @@ def all_or_nothing() -> Iterator[None]:
             question.checks, question.mistakes, question.choices = checks, mistakes, choices
             _questions[question.id] = question
         raise
+    finally:
+        _teachers.pop()
 
 
 def registered() -> list[Question]:

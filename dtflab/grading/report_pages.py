@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base.text_table import plural
-from dtflab.grading.judge import NOT_TRIED, Report, Result
+from dtflab.grading.judge import NOT_TRIED, PUBLIC_SEED, Report, Result
 from dtflab.grading.questions import Check, Question
 from dtflab.viz.drawing.svg import Markup, join, tag
 
 _WORDS = {True: ("✓", "PASS"), False: ("✗", "FAIL")}
+_AGAIN = ("?", "NOT JUDGED")
 ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5;max-width:860px"
 CELL = "text-align:left;vertical-align:top;padding:4px 16px 4px 0;white-space:normal"
 SOFT = "color:var(--jp-content-font-color2,inherit)"
@@ -34,7 +35,8 @@ def headline(report: Report) -> str:
 
 def _instance(report: Report) -> str:
     student = f", student {report.student}" if report.student else ""
-    return f"numbers drawn from seed {report.seed}{student}"
+    seed = f"seed {report.seed}" if report.seed == PUBLIC_SEED else "your teacher's seed"
+    return f"numbers drawn from {seed}{student}"
 
 
 # -- text ----------------------------------------------------------------------------------------------------
@@ -59,12 +61,16 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"  {report.next_step}"
         return
     for result in report.results:
-        yield f"  {' '.join(_WORDS[result.passed])}  {_points(result):>5}  {result.check.title}"
+        yield f"  {' '.join(_words(result))}  {_points(result):>5}  {result.check.title}"
         for note in _notes(report, result):
             yield from (f"               {line}" for line in note.splitlines())
     picture = _picture(report)
     if picture is not None:
         yield from ("", *(f"  {line}" for line in picture.text.splitlines()))
+
+
+def _words(result: Result) -> tuple[str, str]:
+    return _AGAIN if result.starved else _WORDS[result.passed]
 
 
 def _points(result: Result) -> str:
@@ -131,7 +137,7 @@ def drawn(report: Report) -> Markup:
 
 
 def _row(report: Report, result: Result) -> Markup:
-    mark = badge(result.passed, " ".join(_WORDS[result.passed]))
+    mark = badge(result.passed, " ".join(_words(result)))
     lines = [tag("div", result.check.title)]
     for note in _notes(report, result):
         lines.append(_note(note))
@@ -216,11 +222,12 @@ def report_of(found: Any, question: Question) -> Report:
 
 def _result_of(found: dict[str, Any], check: Check) -> Result:
     message, mistake, hint, cure, output = (str(found[name]) for name in _SAID)
-    passed, unwritten, stopped, broken = (found[name] is True for name in _FACTS)
+    passed, unwritten, stopped, starved, broken = (found[name] is True for name in _FACTS)
     return Result(
         *(check, passed, message, mistake, hint, cure, _still(found.get("picture")), output, float(found["seconds"])),
         unwritten=unwritten,
         stopped=stopped,
+        starved=starved,
         broken=broken,
     )
 
@@ -234,7 +241,7 @@ def _still(found: Any) -> Still | None:
 
 
 _SAID = ("message", "mistake", "hint", "cure", "output")
-_FACTS = ("passed", "unwritten", "stopped", "broken")
+_FACTS = ("passed", "unwritten", "stopped", "starved", "broken")
 
 
 def _check_data(result: Result) -> dict[str, Any]:

@@ -133,7 +133,7 @@ tf.viz.table(settings | {"accuracy": [f"{one:.3f}" for one in found], "place": p
 # an *ensemble*. Its members make different mistakes, so together they should make fewer.
 #
 # First as one big graph, with each member on its own device, and one client that runs it: *in-graph replication*. The
-# variables need not be moved or loaded: they still are where they were trained, in their containers.
+# variables need not be moved or loaded: they are still where they were trained, in their containers.
 #
 # **Predict: is the ensemble better than its best member?**
 
