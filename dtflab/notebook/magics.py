@@ -14,11 +14,13 @@ from IPython.display import display
 from dtflab import viz
 from dtflab.base import errors
 from dtflab.base.nest import leaves
+from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import choices, grade
 from dtflab.grading.catalogue import all_questions
 from dtflab.graph import default_stacks, scopes
 from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.machine.smi import Smi, smi
 from dtflab.notebook.arguments import argument, check, magic, split, words
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
@@ -387,7 +389,13 @@ class DtfMagics(Magics):
             if not isinstance(error, UsageError):
                 raise
             unknown = words[[one is None for one in found].index(True)]
-            raise UsageError(f"{error} And {unknown!r} is not an op or tensor of the graph.") from None
+            meant = did_you_mean(unknown, [*self._fetchable(), *(op.name for op in graph.get_operations())])
+            raise UsageError(f"{error} And {unknown!r} is not an op or tensor of the graph.{meant}") from None
+
+    def _fetchable(self) -> list[str]:
+        """The user's names for ops and tensors."""
+        shell: Any = self.shell
+        return [name for name, value in shell.user_ns.items() if isinstance(value, Operation | Tensor)]
 
     def _named(self, word: str, graph: Graph) -> Any:
         """The value of a word in Python, if it can be fetched, else the op or tensor of that name; None for neither."""

@@ -22,7 +22,7 @@ from dtflab.viz.drawing.style import MARGIN, room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration
 from dtflab.viz.layout.shapes import Point
-from dtflab.viz.participants import in_line, is_task, party
+from dtflab.viz.participants import in_line, is_task, party, watched
 
 MOST_ROWS = 60  # of arrows; the tables know more
 _MOST_TABLE_ROWS = 1000
@@ -42,6 +42,7 @@ def wire(seen: Watch | Sequence[Call], step: int | None = None, *, width: float 
     the beginning and the end of that step are drawn. ValueError if there was no such step, or no call at all. More than
     60 arrows are not drawn; the picture then says how many are left out, and its tables count them all.
     """
+    seen = seen if isinstance(seen, list | tuple) else watched(seen)
     calls = sorted(seen.calls if isinstance(seen, Watch) else seen, key=lambda call: (call.at, call.turn))
     if not calls:
         raise ValueError("Nothing was called while this was watched. Run something in the block: with tf.watch() as …")

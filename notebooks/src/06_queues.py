@@ -297,11 +297,8 @@ tf.reset_default_graph()
 queue = tf.RandomShuffleQueue(
     50, min_after_dequeue=10, dtypes=[tf.float32], shapes=[[]], seed=1
 )
-put, batch, size = (
-    queue.enqueue_many([np.arange(1.0, 23.0)]),
-    queue.dequeue_many(5),
-    queue.size(),
-)
+put = queue.enqueue_many([np.arange(1.0, 23.0)])
+batch, size = queue.dequeue_many(5), queue.size()
 sess = tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=1000))
 sess.run(put)
 try:

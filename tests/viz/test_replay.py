@@ -92,7 +92,10 @@ def test_a_message_that_only_arrives_later_is_not_said_to_stand_in_its_own_place
     fork = picture.fork(0.0, network="ps:0=0.01x")
     before, after = fork.difference.original, fork.difference.fork
     assert before.started == after.started and before.ended < after.ended
-    assert f"is over at {duration(1e6 * after.ended)} in place of {duration(1e6 * before.ended)}." in fork.sentence
+    assert (
+        f"begins alike, but ends at {duration(1e6 * after.ended)}, not at {duration(1e6 * before.ended)}."
+        in fork.sentence
+    )
 
 
 def test_a_page_may_ask_for_forks(picture):

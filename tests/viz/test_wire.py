@@ -166,3 +166,11 @@ def test_a_pushed_tensor_says_so_in_its_sentence():
     pushed = call(0.0, "RecvTensor", PS, W0, 1.0, 100, f"{W0};1;{PS};edge_1_w;0:0")._replace(pushed=True)
     (message,) = live(tf.viz.wire([pushed]))["messages"]
     assert message["says"] == "At 0, worker:0 pushes to ps:0: w, 100 B."
+
+
+@pytest.mark.parametrize("draw", [tf.viz.wire, tf.viz.clients])
+def test_what_was_not_watched_gets_the_way_to_watch_it(draw):
+    with pytest.raises(
+        TypeError, match=r"needed, not Tensor: run something in the block `with tf\.watch\(\) as seen:`"
+    ):
+        draw(tf.constant(1.0))

@@ -142,7 +142,7 @@ def difference_text(found: Difference | None) -> str:
     before, after = (_event(line) for line in (found.original, found.fork))
     if before == after and found.original and found.fork:  # it begins alike
         ends = [duration(1e6 * line.ended) for line in (found.original, found.fork)]
-        return f"“{before}” is over at {ends[1]} in place of {ends[0]}"
+        return f"“{before}” begins alike, but ends at {ends[1]}, not at {ends[0]}"
     return f"in place of “{before}” there is “{after}”"
 
 
