@@ -59,7 +59,7 @@ def test_each_mistake_loses_marks_and_gets_its_own_hint(question, name, seed, st
     score = mark(question, wrong_answers(question)[name])
     assert score < score.max
     assert {result.mistake for result in score.reports[0].results} - {""} == {name}, score.text
-    (text,) = {mistake.text for mistake in question.mistakes if mistake.name == name}
+    (text,) = {mistake.diagnosis for mistake in question.mistakes if mistake.name == name}
     assert score.text.count(text) == score.html.count(score_html(text)) == 1
 
 
@@ -134,6 +134,8 @@ def test_of_all_mutants_nearly_all_lose_marks(tallies, record_property):
 def test_each_mistake_says_something_that_no_other_one_says(question):
     texts = [mistake.text for mistake in question.mistakes]
     assert all(texts) and len(set(texts)) == len(texts)
+    first = [mistake.diagnosis for mistake in question.mistakes]
+    assert len(set(first)) == len(first), "the cure comes later"
 
 
 def test_a_mistake_says_its_text_or_the_docstring_of_its_function():
