@@ -10,7 +10,7 @@ Then many answers at once: `submissions` (files and their cells), `isolation` (a
 they run), `journal` (marks as they come), `students` (the class), `mark_sheets` (the marks of all), `cli` (dtflab
 grade), `otter` (for another grader).
 Helpers for checks: `device_functions` (asks where ops go), `programs` (an answer as a program of its own), `simulated`
-(a cluster in virtual time).
+(a cluster in virtual time), `unaided` (an answer that may not open a session).
 
 The names in __all__ are what a teacher's own checks use (docs/teacher_grading.md).
 
