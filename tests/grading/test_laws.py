@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import math
 import re
+import sys
 
 import pytest
 
@@ -59,13 +62,37 @@ def test_an_answer_that_gives_none_gets_nothing(question):
 
 
 @EACH
+def test_no_function_of_the_module_is_an_answer(question):
+    """Nor is a method of one of its classes. A student can import all of them."""
+    module = sys.modules[question.checks[0].judge.__module__]
+    own = [one for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__]
+    methods = [one for kind in own if isinstance(kind, type) for one in vars(kind).values()]
+    found = [one.__func__ if isinstance(one, staticmethod | classmethod) else one for one in (*own, *methods)]
+    functions = [one for one in found if callable(one) and _takes_as_many(one, question)]
+    assert [one for one in functions if _is_right(question, one)] == []
+
+
+def _takes_as_many(function, question):
+    """Whether it takes the arguments of an answer, as the catalogued wrong ones do."""
+    (some, *_) = wrong_answers(question).values()
+    with contextlib.suppress(TypeError, ValueError):
+        inspect.signature(function).bind(*inspect.signature(some).parameters)
+        return True
+    return False
+
+
+def _is_right(question, answer):
+    return judge(question, {question.answer: answer}, "0", "", wall=math.inf).points == question.points
+
+
+@EACH
 def test_three_mistakes_or_more_are_catalogued_and_each_has_a_wrong_answer(question):
     assert len(question.mistakes) >= 3
     assert set(wrong_answers(question)) == {mistake.name for mistake in question.mistakes}
 
 
 @pytest.mark.parametrize("question, name, mistake", WRONG, ids=[f"{question.id}-{name}" for question, name, _ in WRONG])
-def test_a_wrong_answer_loses_as_many_marks_whoever_gives_it_and_gets_the_hint_that_fits(question, name, mistake):
+def test_a_wrong_answer_loses_as_many_marks_for_everyone_and_gets_the_hint_that_fits(question, name, mistake):
     """As many for each seed and student. Where no mistake is catalogued that explains it, it gets no hint."""
     reports = [
         judge(question, {question.answer: all_wrong_answers(question)[name]}, *one, wall=math.inf) for one in SEEDS

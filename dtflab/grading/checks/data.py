@@ -445,7 +445,7 @@ def loses_when_too_few(seen: Seen) -> bool:
 
 @q2.mistake()
 def gives_zero(seen: Seen) -> bool:
-    """With too few gradients, take gave zeros: an optimizer would take that for a step. It gives None."""
+    """Zeros came while there were too few gradients: an optimizer would take that for a step. take gives None then."""
     return seen.follows(GivesZero)
 
 

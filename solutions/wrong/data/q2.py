@@ -141,7 +141,7 @@ def gives_a_sum_of_absolute_values():
 
 
 def takes_whatever_there_is():
-    """With too few gradients, it gives the mean of those."""
+    """The mean of those that are there, even if they are too few."""
     return rule(enough=lambda kept, required: kept > 0)
 
 
