@@ -146,20 +146,29 @@ def run(
 @contextlib.contextmanager
 def _secluded(folder: Path, hidden: Sequence[Path]) -> Iterator[IO[bytes]]:
     """An order for `seclusion`, as an open file."""
+    covered = [path for path in (*_own_places(), os.path.realpath(folder.parent)) if os.path.isdir(path)]
     with tempfile.TemporaryDirectory(prefix="dtflab-own-", dir=folder.parent) as own, tempfile.TemporaryFile() as order:
-        for name in (*map(str, range(len(seclusion.PLACES) + 1)), "nothing"):
+        for name in (*map(str, range(len(covered))), "nothing"):
             Path(own, name).mkdir(mode=0o555 if name == "nothing" else 0o700)
-        covered = [str(path.resolve()) for path in hidden]
-        place = seclusion.Place(str(folder.resolve()), own, _needed(), covered)
+        unseen = [str(path.resolve()) for path in hidden]
+        place = seclusion.Place(str(folder.resolve()), covered, own, _needed(), unseen)
         order.write(json.dumps(place._asdict()).encode())
         order.seek(0)
         yield order
 
 
+def _own_places() -> list[str]:
+    """Where programs write, and the user's home: a program has empty ones of its own."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    return ["/tmp", "/var/tmp", "/dev/shm", *([home] if home != "/" else [])]
+
+
 def _needed() -> list[str]:
     """The files and folders without which no program runs."""
-    paths = {os.path.abspath(path) for path in (*sys.path, sys.prefix, sys.base_prefix, sys.executable) if path}
-    return sorted(paths | {os.path.realpath(path) for path in paths})
+    here = str(Path(__file__).parents[2])
+    named = filter(os.path.exists, (*sys.path, here, sys.prefix, sys.base_prefix, sys.executable))
+    paths = {found for path in named for found in (os.path.abspath(path), os.path.realpath(path))}
+    return sorted(paths - {*_own_places()})
 
 
 def can_hide(path: Path) -> bool:
@@ -179,7 +188,7 @@ def can_seclude(folder: Path, hidden: Sequence[Path]) -> bool:
     if sys.platform != "linux":
         return False
     try:
-        return not run([*_PYTHON, "-c", ""], Limits(seconds=60), folder, hidden=hidden).error
+        return not run([sys.executable, "-c", "import dtflab"], Limits(seconds=60), folder, hidden=hidden).error
     except OSError:
         return False
 
