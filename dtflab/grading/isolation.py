@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import json
 import os
 import secrets
@@ -24,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import FileIO
@@ -126,8 +126,9 @@ def run(
         )
         calls.close()  # so that a write fails when the program has ended
         assert process.stdout is not None
+        saying = _Saying(say)
         if talk:
-            talk(functools.partial(_say, say))
+            talk(saying.line)
         with process.stdout as stdout:
             ready.register(stdout, selectors.EVENT_READ, kept.write)
             ready.register(reads, selectors.EVENT_READ, said.write)
@@ -135,6 +136,7 @@ def run(
                 error = _watched(process, ready, limits, mark, meter, stopped, late)
             finally:
                 _kill(process, mark)
+                saying.end()
             _drain(ready)
     if not error and process.returncode == supervisor.NOT_STARTED:
         raise OSError(f"it was not started: {kept.text.strip().rpartition(chr(10))[2][:200]}")
@@ -200,12 +202,23 @@ def _pipe() -> Iterator[tuple[FileIO, FileIO]]:
         yield output, given
 
 
-def _say(pipe: FileIO, text: str) -> None:
-    """Write a line. A program that has ended does not read it."""
-    left = memoryview(f"{text}\n".encode())
-    with contextlib.suppress(BrokenPipeError):
-        while left:
-            left = left[pipe.write(left) :]
+class _Saying:
+    """Writes lines to a program, on whichever thread. One that has ended does not read them."""
+
+    def __init__(self, pipe: FileIO) -> None:
+        self._pipe, self._writing = pipe, threading.Lock()
+
+    def line(self, text: str) -> None:
+        """Write a line, unless the end has come."""
+        left = memoryview(f"{text}\n".encode())
+        with self._writing, contextlib.suppress(BrokenPipeError):
+            while left and not self._pipe.closed:
+                left = left[self._pipe.write(left) :]
+
+    def end(self) -> None:
+        """Close the pipe, when nobody writes to it."""
+        with self._writing:
+            self._pipe.close()
 
 
 class _Lines:

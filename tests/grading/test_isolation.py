@@ -33,6 +33,14 @@ def test_a_program_ends_by_itself(tmp_path):
     assert (ended.error, ended.output, heard) == ("", "hello\n", ["one", "two"])
 
 
+def test_its_caller_may_say_lines_to_it_until_it_has_ended(tmp_path):
+    lines = []
+    code = "import os, sys; print(open(int(sys.argv[2])).readline())"
+    ended = run(code, tmp_path, heard=print, talk=lambda say: (lines.append(say), say("hello")))
+    assert (ended.error, ended.output) == ("", "hello\n\n")
+    lines[0]("nobody reads this, and nothing happens")
+
+
 EATER = "import time; x = b'x' * 200_000_000; time.sleep(99)"
 
 LIMITS = {
