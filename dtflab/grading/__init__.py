@@ -12,7 +12,7 @@ marks of all), `cli` (dtflab grade), `otter` (for another grader).
 A teacher's hidden checks: `hidden` (they run in the grader), `remote` (an answer in another process, as a check sees
 it), `answering` (the answer's side), `plain` (values as JSON), `hidden_marks` (their points, for nbgrader and otter).
 Helpers for checks: `device_functions` (asks where ops go), `programs` (an answer as a program of its own), `simulated`
-(a cluster in virtual time).
+(a cluster in virtual time), `unaided` (an answer that may run nothing).
 
 The names in __all__ are what a teacher's own checks use (docs/teacher_grading.md).
 

@@ -85,12 +85,17 @@ class Asked(NamedTuple):
 
 @record
 class Seen(NamedTuple):
-    """The devices that a function gave to a model's ops. `carried`: an older function's ops count, too."""
+    """The devices that a function gave to a model's ops. `carried`: an older function's ops count, too.
+
+    `others` are those of other models, which the same answer was asked about for the same check.
+    """
 
     variables: Sequence[Variable]
     ps_tasks: int
+    worker: str
     asked: Sequence[Asked]
     carried: bool = False
+    others: Sequence[Seen] = ()
 
     @property
     def choices(self) -> list[int | None]:
@@ -118,7 +123,7 @@ def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: s
             value = get_variable(f"v{i}", one.shape, one.dtype, zeros_initializer(), use_resource=one.resource)
             add(value, value) if one.dtype == dtypes.float32 else None
         add(placeholder(dtypes.float32, name="x"), 1.0)
-    return Seen(variables, ps_tasks, asked)
+    return Seen(variables, ps_tasks, worker, asked)
 
 
 def _named(op: Any, device: Any, ps_tasks: int, worker: str) -> DeviceName:
