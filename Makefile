@@ -9,7 +9,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be 
 # Jupyter's own list, and what builds the lessons. A link, or File > Open from Path, still opens these.
 HIDDEN := ['__pycache__', '*.pyc', '*.pyo', '.DS_Store', '*~', 'src', 'build.py', 'gallery.py', 'wheel.py']
 
-.PHONY: help lab quick test record test-numeric test-gpu fuzz soak lint types bench bench-gpu notebooks gallery protos format clean
+.PHONY: help lab quick test record test-numeric test-gpu fuzz soak soak-grade lint types bench bench-gpu notebooks gallery protos format clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ fuzz: .venv/.test ## mutated messages and files, 110,000, to all that reads some
 
 soak: .venv/.test ## ten minutes of training while tasks and clients fail; ARGS="--seconds 60 --seed 1"
 	$(BIN)/python -m tests.soak $(ARGS)
+
+soak-grade: .venv/.test ## grade 1,000 submissions, some of them hostile, 45 minutes; ARGS="--files 60 --jobs 4"
+	$(BIN)/python -m tests.grading.soak $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff format --check

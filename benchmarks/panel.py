@@ -23,7 +23,7 @@ import dtflab as tf
 from benchmarks.__main__ import machine
 from benchmarks.measured import Report, add_write, load
 from dtflab.cluster.process import ProcessTask
-from dtflab.notebook.cluster_live import EVERY_S, Live
+from dtflab.notebook.cluster_live import EVERY_S, LiveCluster
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.ticker import Ticker
 
@@ -60,7 +60,7 @@ def measured(engine: str, workers: int, seconds: float) -> list[list[float]]:
     front_end._widgets.append(Page())
     with tf.Graph().as_default(), tf.Cluster(ps=1, worker=workers, engine=engine) as cluster:
         step = _training(cluster)
-        ticker = Ticker("1", Live(cluster).look, every=EVERY_S)
+        ticker = Ticker("1", LiveCluster(cluster).look, every=EVERY_S)
         processes = [task.pid for task in cluster.tasks if isinstance(task, ProcessTask)]
         found: dict[bool, list[float]] = {False: [], True: []}
         for i in range(2 * max(1, round(seconds / BATCH_S / 2))):

@@ -2,7 +2,8 @@
 
     python notebooks/build.py                  notebooks/*.ipynb from notebooks/src, exercises/*.ipynb from solutions
     python notebooks/build.py --check          compare only; exit status 1 and the names of what is stale
-    python notebooks/build.py --nbgrader DIR   DIR/source/EXERCISE, with the solution: for generate_assignment
+    python notebooks/build.py --nbgrader DIR   DIR/source/EXERCISE, with the solution: for generate_assignment;
+                                               --checks FOLDER reserves the points of a teacher's hidden checks
 
 `# %% [markdown]` opens a text cell, `# %%` a code cell, `# %x` is a magic. From solutions, the exercises are made by
 `dtflab.grading.sources`. The rule: the same source gives the same bytes. jupytext invents new cell ids each time, so
@@ -20,7 +21,10 @@ from typing import Any
 import jupytext
 import nbformat
 
+from dtflab.grading.catalogue import find, load_folder
+from dtflab.grading.hidden_marks import task_cell
 from dtflab.grading.sources import cell_metadata, student_version, without_letters
+from dtflab.grading.submissions import asked
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -73,16 +77,32 @@ def built() -> Iterator[tuple[Path, str]]:
         yield ROOT / "exercises" / f"{source.stem}.ipynb", text_of(exercise(source))
 
 
-def write_nbgrader(folder: Path) -> None:
-    """An assignment for each exercise, as nbgrader's instructors keep them: it cuts out solutions, but no letters."""
+def write_nbgrader(folder: Path, checks: Path | None = None) -> None:
+    """An assignment for each exercise, as nbgrader's instructors keep them: it cuts out solutions, but no letters.
+
+    For questions to which `checks` adds some, a cell at the end reserves their points.
+    """
+    if checks is not None:
+        load_folder(checks)
     for source in sorted((ROOT / "solutions").glob("ex*.py")):
         document = exercise(source, solved=True)
         for cell in _code(document):
             cell.source = without_letters(cell.source)
+        document.cells += _reserved(document)
         path = folder / "source" / source.stem / f"{source.stem}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text_of(document), encoding="utf-8")
         print(f"{path}: written")
+
+
+def _reserved(document: Any) -> list[Any]:
+    """A cell for each question of a notebook that has hidden checks."""
+    found = []
+    for question in map(find, asked([cell.source for cell in _code(document)])):
+        if question.part(hidden=True).checks:
+            text, metadata = task_cell(question)
+            found.append(nbformat.v4.new_markdown_cell(text, metadata=metadata, id=metadata["nbgrader"]["grade_id"]))
+    return found
 
 
 def write(check: bool) -> bool:
@@ -104,9 +124,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build the notebooks and exercises from their Python sources")
     parser.add_argument("--check", action="store_true", help="compare only")
     parser.add_argument("--nbgrader", metavar="DIR", type=Path, help="write the solved exercises as nbgrader's source")
+    parser.add_argument("--checks", metavar="FOLDER", type=Path, help="with --nbgrader: your own checks")
     args = parser.parse_args()
     if args.nbgrader is not None:
-        write_nbgrader(args.nbgrader)
+        write_nbgrader(args.nbgrader, args.checks)
         return 0
     return write(args.check)
 

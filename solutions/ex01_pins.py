@@ -77,7 +77,7 @@ for node in sess.placed_nodes():
 # - `master` is a task: `"/job:worker/replica:0/task:1"`.
 #
 # `tf.DeviceSpec.from_string(text)` takes both kinds of names apart: it has `.job`, `.task`, `.device_type` and
-# `.device_index`, each None if it isn't said.
+# `.device_index`, each None if it isn't said. Your function opens no session: that would be the library's own placer.
 
 
 # %%

@@ -86,6 +86,8 @@ show(sess, update.op)
 # - `"sent_to"`: your prediction, a list: the devices that the variable's value is sent to in a step that computes all
 #   doubles, each as often as it is sent there;
 # - `"updated_on"`: your prediction: the device where `update` runs.
+#
+# A prediction comes before the run: your function opens no session.
 
 
 # %%

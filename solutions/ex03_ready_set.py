@@ -4,8 +4,12 @@
 # **The executor gets a graph. Which ops can it start at once, and which ones when those are done?**
 #
 # Each op has a *counter*: the number of edges that come in. An op whose counter is 0 is *ready*. When an op is done,
-# each edge that leaves it lowers the counter at its other end by 1. This is all that decides when an op runs; you will
-# now write it yourself.
+# each edge that leaves it lowers the counter at its other end by 1. This is all that decides when an op may run; you
+# will now write it yourself.
+#
+# To see it, we let the ops that are ready run as one *set*, and look again when all of them are done. That is an order
+# of explanation. A real executor has no sets: it starts each op as soon as its own counter is 0, so a chain of quick
+# ops overtakes a slow op that was ready before.
 
 # %%
 import dtflab
@@ -35,13 +39,14 @@ for op in graph.get_operations():
 # ## Your task
 #
 # Write `ready_order(ops)`. `ops` is a list of all ops of a graph, in any order. It returns a list of lists of names:
-# first the ops that are ready when the step begins, then those that are ready when all of these are done, and so on.
-# The order inside a list does not matter. There are no loops in the graph.
+# first the ops that are ready when the step begins, then those that become ready when all of these are done, and so on.
+# The order inside a list does not matter. There are no loops in the graph. Find the sets from the edges: your function
+# opens no session (`session.step_through` would find them for you, as you will see below).
 
 
 # %%
 def ready_order(ops):
-    """The names of ops that are ready together: a list per set, in the order in which the sets run."""
+    """The names of ops that are ready together: a list per set, if each set waits for the one before."""
     ### BEGIN SOLUTION
     counter = dict.fromkeys(ops, 0)
     after = {op: [] for op in ops}  # where the edges of an op lead to
@@ -64,8 +69,9 @@ def ready_order(ops):
 # %% [markdown]
 # ## How good is it?
 #
-# Your sets are compared with those of the real executor, on graphs that you have not seen.
-# `%dtf_grade parallel/q3 --hint` in a cell of your own gives a hint, a bigger one each time.
+# Steps through graphs that you have not seen show which ops are ready, and your sets are compared with these. Where
+# they differ, a picture shows the graph at that moment, each op with its counter. `%dtf_grade parallel/q3 --hint` in a
+# cell of your own gives a hint, a bigger one each time.
 
 # %%
 dtflab.grade("parallel/q3")
@@ -73,8 +79,8 @@ dtflab.grade("parallel/q3")
 # %% [markdown]
 # ## See it at work
 #
-# The executor can be stopped after each set. Are these the sets that you expect? Its counters are there, too. (If the
-# cell does not end, your function does not: *Kernel → Interrupt Kernel*.)
+# A step can be stopped each time that all ready ops have run. Are these the sets that you expect? The counters are
+# there, too. (If the cell does not end, your function does not: *Kernel → Interrupt Kernel*.)
 
 # %%
 with tf.Session(graph=graph) as sess:

@@ -55,7 +55,8 @@ sess = tf.Session(cluster.target)
 #
 # - `op.inputs` are the tensors that an op reads; `tensor.op` is the op that makes one. `op.control_inputs` are ops that
 #   it waits for without reading anything;
-# - `op.device` is the full name of the device: `/job:worker/replica:0/task:0/device:GPU:1`.
+# - `op.device` is the full name of the device: `/job:worker/replica:0/task:0/device:GPU:1`;
+# - all that you need can be read from the graph: your function opens no session.
 
 
 # %%

@@ -61,7 +61,7 @@ def why_not_quick(item: pytest.Item) -> str | None:
 
 @cache
 def _conftests(folder: Path) -> list[Path]:
-    """Where fixtures may come from, beside the test's own module."""
+    """Where fixtures may come from, apart from the test's own module."""
     return [file for above in (folder, *folder.parents) if (file := above / "conftest.py").is_file()]
 
 

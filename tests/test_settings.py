@@ -22,6 +22,7 @@ from dtflab.notebook.state_magics import StateMagics
 from dtflab.notebook.task_cell import TaskMagics
 from tests import house
 from tests.fuzz import __main__ as fuzz
+from tests.grading import soak as grading_soak
 from tests.house import ROOT
 from tests.soak import __main__ as soak
 
@@ -157,6 +158,7 @@ COMMAND = {
     "python -m benchmarks.scaling": scaling.main,
     "python -m tests.fuzz": fuzz.main,
     "python -m tests.soak": soak.main,
+    "python -m tests.grading.soak": grading_soak.main,
     "python docs/faults.py": script("docs/faults.py"),
     "python notebooks/build.py": script("notebooks/build.py"),
     "python notebooks/gallery.py": script("notebooks/gallery.py"),

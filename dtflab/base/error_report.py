@@ -88,7 +88,7 @@ def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not _MACHINERY.search(f.filename)]
     first = next((i for i, f in enumerate(frames) if f.filename.startswith(_LIBRARY)), len(frames))
     called = [f for f in frames[first:] if not (f.filename.startswith(_LIBRARY) or _is_installed(f.filename))]
-    return frames[:first] + [f for f in called if f.line]  # what is compiled shows no line
+    return [f for f in frames[:first] if not _is_installed(f.filename)] + [f for f in called if f.line]  # not compiled
 
 
 def _is_installed(filename: str) -> bool:

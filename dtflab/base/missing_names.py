@@ -9,19 +9,30 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
+from dtflab.base.suggestions import near
+
 _NEAR = 0.75  # of 1: how alike two names must be
+_SESSION = "a session, as in sess.run(y): there is no eager execution"
 _INSTEAD = {
     "tf.contrib": (
         "the same without tf.contrib, where it has become part of TensorFlow: tf.nn.rnn_cell and tf.nn.static_rnn for "
         "contrib.rnn, tf.lookup.StaticVocabularyTable for the index tables of contrib.lookup; and for contrib.seq2seq "
         "dtflab.attention, for regularizers of contrib.layers dtflab.regularizers"
     ),
+    "tf.GradientTape": "tf.gradients(loss, variables), or the compute_gradients of an optimizer",
+    "tf.Module": "tf.variable_scope, and a class or function of your own",
+    "tf.TensorSpec": "tf.placeholder",
+    "tf.autograph": "tf.cond and tf.while_loop",
+    "tf.compat.v2": "tf.compat.v1, which is tf itself",
+    "tf.config": "tf.ConfigProto, the config of a session",
     "tf.distribute": "tf.train.replica_device_setter, tf.train.SyncReplicasOptimizer or tf.train.AllReduceOptimizer",
-    "tf.enable_eager_execution": "a session: sess.run(...); there is no eager execution",
+    "tf.enable_eager_execution": _SESSION,
+    "tf.enable_v2_behavior": _SESSION,
     "tf.estimator": "tf.train.MonitoredTrainingSession, and your own function that builds the model",
     "tf.feature_column": "tf.lookup, tf.one_hot and tf.nn.embedding_lookup",
-    "tf.function": "the graph itself: what you call outside of it builds it",
+    "tf.function": "plain functions: each op that they call is added to the graph, and a session runs it",
     "tf.keras": "tf.layers, tf.losses and tf.train's optimizers",
+    "tf.optimizers": "tf.train.GradientDescentOptimizer, tf.train.AdamOptimizer and the others of tf.train",
     "tf.ragged": "tf.SparseTensor, or a dense tensor that is padded",
     "tf.op_scope": "tf.name_scope",
     # Names of TensorFlow 0.x.
@@ -56,7 +67,7 @@ def instead_of(path: str) -> str:
 @cache
 def tf1_names() -> frozenset[str]:
     """`tf.nn.conv2d` and all other public names of TF1, and their namespaces."""
-    from importlib.resources import files  # only after a mistake, as `difflib`
+    from importlib.resources import files  # only after a mistake
 
     return frozenset((files(__package__) / "tf1_names.txt").read_text(encoding="utf-8").split())
 
@@ -67,8 +78,9 @@ def missing(namespace: str, name: str, there: Iterable[str]) -> AttributeError:
         return AttributeError(f"module {namespace!r} has no attribute {name!r}")
     path = f"{namespace}.{name}"
     said = f"TensorFlow 1 has {path}, dtflab does not (yet)." if path in tf1_names() else f"There is no {path}."
-    near = _near(name, [n for n in there if not n.startswith("_")])
-    hint = f" The nearest here: {', '.join(near)}." if near else ""
+    names = [n for n in there if not n.startswith("_")]
+    alike = near(name, names, 3, _NEAR) or [n for n in names if n.startswith(name)][:3]
+    hint = f" The nearest here: {', '.join(alike)}." if alike else ""
     return AttributeError(said + (instead_of(path) or hint))
 
 
@@ -79,11 +91,3 @@ def missing_in(namespace: str, there: Iterable[str]) -> Callable[[str], Any]:
         raise missing(namespace, name, there)
 
     return module_getattr
-
-
-def _near(name: str, there: list[str]) -> list[str]:
-    """The names in `there` that resemble `name`, whatever the case of letters, the most similar first."""
-    import difflib
-
-    alike = difflib.get_close_matches(name.lower(), {n.lower() for n in there}, n=3, cutoff=_NEAR)
-    return [n for found in alike for n in there if n.lower() == found]

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def near(word: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """At most `most` of the known words, which resemble this one, the most similar first."""
+def near(word: str, known: Iterable[str], most: int = 1, alike: float = 0.6) -> list[str]:
+    """At most `most` of the known words that resemble this one in any case of letters, the most similar first.
+
+    `alike`, up to 1, is how similar they must be.
+    """
     import difflib  # only after a mistake
 
-    return difflib.get_close_matches(word, list(known), n=most, cutoff=0.6)
+    known = list(known)
+    found = difflib.get_close_matches(word.lower(), {one.lower() for one in known}, n=most, cutoff=alike)
+    return [one for lower in found for one in known if one.lower() == lower][:most]
 
 
 def did_you_mean(word: str, known: Iterable[str], most: int = 1) -> str:

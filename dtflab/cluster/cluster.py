@@ -229,6 +229,8 @@ class Cluster:
         With `watch=tf.viz.live("loss")` a picture shows what they say by `client.report(loss)` while they run; its
         button makes `client.should_stop()` true.
         """
+        if not callable(worker_fn):
+            raise TypeError(f"cluster.run takes a function of one client, cluster.run(work), not {worker_fn!r}.")
         return Clients(self, worker_fn, job, watch).run(grace)
 
     def allocate(

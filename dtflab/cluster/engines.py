@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster import addresses
 from dtflab.cluster.attached import Attached, AwaitedTask
 from dtflab.cluster.dask_engine import Dask
@@ -127,10 +128,11 @@ class InProcessTask:
         self.name = self.server.task.name
         self.address = self.server.task.address
         self.target = self.server.target
+        self._was_killed = False
 
     @property
     def state(self) -> str:
-        return "stopped" if self.server.task.stopped else "running"
+        return "running" if not self.server.task.stopped else "killed" if self._was_killed else "stopped"
 
     def wait_ready(self, timeout: float, since: float | None = None) -> None:
         """Return at once: it serves since it was made."""
@@ -150,7 +152,10 @@ class InProcessTask:
         """End the task."""
         self.server.stop()
 
-    kill = stop
+    def kill(self) -> None:
+        """End the task, as a crash would; nothing happens if it has ended."""
+        self._was_killed |= self.state == "running"
+        self.stop()
 
     def pause(self) -> None:
         """Hold all that the task does, and all messages to and from it, until `go_on`."""
@@ -213,7 +218,9 @@ ENGINES: Mapping[str, Callable[[Options], Engine]] = MappingProxyType(
 def engine_for(name: str, options: Options) -> Engine:
     """The engine of that name; ValueError for an unknown one, and for options that it does not have."""
     if name not in ENGINES:
-        raise ValueError(f"Unknown engine {name!r}: choose one of {', '.join(ENGINES)}.")
+        raise ValueError(
+            f"Unknown engine {name!r}.{did_you_mean(str(name), ENGINES)} Choose one of {', '.join(ENGINES)}."
+        )
     if name != "dask" and options.client is not None:
         raise ValueError(f"client=… is for engine='dask', not {name!r}: leave it out.")
     return ENGINES[name](options)

@@ -104,6 +104,16 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+def _ending(status: int) -> str:
+    """How a process has ended, in words; a negative status is the number of a signal."""
+    if status == 0:
+        return "stopped"  # its standard input was closed
+    if status > 0:
+        return f"failed, exit status {status}"
+    name = signal.Signals(-status).name
+    return "killed" if name == "SIGKILL" else f"ended by {name}"
+
+
 class ProcessTask:
     """A task in a process of its own, whose environment is this one's with `environment` on it (None takes away).
 
@@ -226,7 +236,8 @@ class ProcessTask:
 
     @property
     def state(self) -> str:
-        return "running" if self._process.poll() is None else f"ended ({self._process.returncode})"
+        status = self._process.poll()
+        return "running" if status is None else _ending(status)
 
     def devices(self) -> list[Any]:
         """DeviceAttributes of its devices, asked over the wire once; none if it has ended.

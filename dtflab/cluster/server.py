@@ -108,8 +108,9 @@ class Server:
         address = self.task.address = self._serve(wanted, address) if binds else with_port(address)
         if self._listen and not binds:
             say(
-                f"{self.task.name}: {address} is a name in this process (nothing listens there). Pass insecure=True or "
-                "credentials=… to bind it, so that other machines can join; docs/security.md says what that gives away."
+                f"{self.task.name}: {address} is a name in this process.\n"
+                "  Nothing listens there. So that other machines can join, pass credentials=… or insecure=True;\n"
+                "  docs/security.md says what that gives away."
             )
         try:
             inprocess.publish(address, self.task)

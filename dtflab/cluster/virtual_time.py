@@ -8,6 +8,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+from dtflab.base.suggestions import did_you_mean
 from dtflab.hardware.catalogue import add_hardware, gpu
 from dtflab.hardware.catalogue_gpus import GPUS
 from dtflab.hardware.machines import Machines, machines_for
@@ -17,14 +18,15 @@ from dtflab.machine.registry import HostCards
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.world import World
 
+CLOCKS = ("real", "virtual")
 OPTIONS = ("network", "bus", "cpu", "racks", "stragglers", "seed")  # of a Cluster, which real time has no use for
 
 
 def check_options(clock: str, engine: str, listen: bool, options: Mapping[str, Any]) -> None:
     """ValueError for what does not go together."""
     given = [name for name in OPTIONS if options[name] is not None]
-    if clock not in ("real", "virtual"):
-        raise ValueError(f"clock={clock!r}? Choose 'real' or 'virtual'.")
+    if clock not in CLOCKS:
+        raise ValueError(f"clock can't be {clock!r}.{did_you_mean(str(clock), CLOCKS)} Choose 'real' or 'virtual'.")
     if clock == "real" and given:
         raise ValueError(f"{given[0]}=… describes simulated hardware or randomness: add clock='virtual'.")
     if clock == "virtual" and (engine != "inprocess" or listen):

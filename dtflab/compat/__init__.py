@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.graph.tensor_shape import dimension_at_index, dimension_value
 
 __all__ = ["as_bytes", "as_str", "as_str_any", "as_text", "dimension_at_index", "dimension_value", "path_to_str"]
 
 v1 = sys.modules["dtflab"]  # one module with two names
+__getattr__ = _missing_in("tf.compat", globals())
 
 integral_types = (numbers.Integral, np.integer)
 real_types = (numbers.Real, np.integer, np.floating)

@@ -7,7 +7,10 @@ The rule: one seed gives one order of batches, on every machine; only `read_data
 Design: docs/design/data.md
 """
 
+from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.datasets.dataset import Dataset, Datasets
 from dtflab.datasets.digits import digits
 
 __all__ = ["digits", "Dataset", "Datasets"]
+
+__getattr__ = _missing_in("tf.datasets", __all__)

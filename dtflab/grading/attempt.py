@@ -1,7 +1,8 @@
 """The process of a submission: runs its cells in order, then the checks of its answers. `python -m …attempt`.
 
 The order comes as JSON on standard input, what happens goes as lines of JSON to a pipe: which cell runs, its error,
-which question is judged, its report, or that the grader failed. A cell that fails or takes too long does not keep later
+which question is judged, its report, or that the grader failed. Hidden checks run in the grader: their calls come by a
+second pipe, and go to the answer (`answering`). A cell that fails or takes too long does not keep later
 ones from running; one that can't be stopped takes the process down, and the caller makes another attempt without it
 (`batch.py`).
 
@@ -14,6 +15,7 @@ memory, or at a library below the checks, can earn any mark.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -23,15 +25,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple
+from types import CodeType, FrameType, FunctionType
+from typing import IO, Any, NamedTuple
 
-from dtflab.grading import catalogue, judge, report_pages as pages
-from dtflab.grading.catalogue import all_questions
-from dtflab.grading.meter import Meter, processor_seconds
+from dtflab.grading import answering, catalogue, judge, report_pages as pages
+from dtflab.grading.meter import Meter, used
 from dtflab.grading.questions import Question
 from dtflab.machine.clock import REAL, Event
 
+STOPPED = "stopped after"  # what is said of a cell that took too long begins with it
 GRACE = 3.0  # seconds that a cell has to react when its time is up; then the caller ends the process
 _FILE = 256 * 2**20  # bytes of the largest file that a submission may write
 # A cell that only grades is skipped: the questions are asked here.
@@ -45,7 +47,7 @@ class Order(NamedTuple):
     cells: list[str]
     skip: list[int]
     questions: list[str]
-    checks: str
+    hidden: dict[str, str]  # questions that also have hidden checks, or only such, and the names of their answers
     seed: str
     student: str
     cell_seconds: float
@@ -71,30 +73,51 @@ class Teller:
             pipe.write(line.encode())
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: int, calls: int) -> None:
     """Run the order that standard input holds."""
     order = Order(**json.load(sys.stdin))
     tell = Teller(descriptor, order.token)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    questions = _questions(order)
+    known = {question.id: question for question in catalogue.public_questions()}
+    code = _graders_code()
+    asked = answering.Answering(_lines(calls), functools.partial(tell, "reply"))
     _restrict(order.memory)
     _detach()
     with _own_end():
         namespace = _run_cells(order, tell)
-        for question in questions:
+        for name in _rebound():
+            tell("rebound", name)
+        for id in order.questions:
             _open_streams()
-            tell("judging", question.id)
-            _judge(question, namespace, order, tell)
+            tell("judging", id)
+            if id in known:
+                _judge(known[id], namespace, order, tell)
+            if id in order.hidden:
+                _answer(id, namespace, order, tell, asked)
+        if changed := _changed(code):
+            tell("changed", changed)
         tell("end")
+
+
+def _lines(descriptor: int) -> IO[str]:
+    os.set_inheritable(descriptor, False)
+    return open(descriptor, encoding="utf-8")
+
+
+def _answer(id: str, namespace: dict[str, Any], order: Order, tell: Teller, asked: answering.Answering) -> None:
+    """Let hidden checks ask the answer, if there is one."""
+    name = order.hidden[id]
+    tell("hidden", id, asked.kept(namespace[name]) if name in namespace else None)
+    asked.serve()
 
 
 def _judge(question: Question, namespace: dict[str, Any], order: Order, tell: Teller) -> None:
     """Send the report, or the grader's own failure, which costs other questions nothing."""
     try:
         report = judge.judge(question, namespace, order.seed, order.student, wall=math.inf)
-        tell("report", pages.data(report))
+        tell("report", pages.sent(report))
     except Exception as error:
-        if not judge.is_own(error, order.checks):
+        if not judge.is_own(error):
             raise
         tell("broken", question.id, judge.line_of(error))
 
@@ -108,14 +131,6 @@ def _own_end() -> Iterator[None]:
         print(f"{type(error).__name__}: {error}", flush=True)
         os._exit(1)
     os._exit(0)
-
-
-def _questions(order: Order) -> list[Question]:
-    known = {question.id: question for question in all_questions()}
-    if order.checks:
-        catalogue.load_folder(Path(order.checks))
-        known = {question.id: question for question in all_questions()}
-    return [known[id] for id in order.questions]
 
 
 def _restrict(memory: int) -> None:
@@ -134,12 +149,37 @@ def _open_streams() -> None:
     sys.stdout = sys.stderr = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
 
 
+_CALLED = ("grade", "check", "predict")  # what notebooks call
+
+
+def _graders_code() -> list[tuple[str, FunctionType, CodeType]]:
+    """The functions of the grader and of its checks, and the code of each."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("dtflab.grading")]
+    functions = {one for module in modules for one in vars(module).values() if isinstance(one, FunctionType)}
+    return [(f"{one.__module__}.{one.__name__}", one, one.__code__) for one in functions]
+
+
+def _changed(code: list[tuple[str, FunctionType, CodeType]]) -> str:
+    """The names of functions whose code is another one than before."""
+    return ", ".join(sorted(name for name, function, before in code if function.__code__ is not before))
+
+
+def _rebound() -> list[str]:
+    """The names of dtflab under which a submission has put something of its own."""
+    package = sys.modules["dtflab"]
+    here = os.path.dirname(os.path.abspath(package.__file__ or ""))
+    own = [(name, vars(package)[name]) for name in _CALLED if name in vars(package)]
+    return [
+        name for name, one in own if not getattr(getattr(one, "__code__", None), "co_filename", "").startswith(here)
+    ]
+
+
 def _detach() -> None:
     """Let `import dtflab.grading` give the submission modules of its own."""
     for name in [name for name in sys.modules if name.startswith("dtflab.grading")]:
         del sys.modules[name]
     package = sys.modules["dtflab"]
-    for name in ("grading", "grade", "check", "predict"):
+    for name in ("grading", *_CALLED):
         vars(package).pop(name, None)
 
 
@@ -191,7 +231,7 @@ def _run_cell(shell: Any, cell: str, seconds: float) -> str:
     except TimeUp as late:  # it came while the cell was being left
         error = late
     if isinstance(error, TimeUp):
-        return f"stopped after {seconds:g} s"
+        return f"{STOPPED} {seconds:g} s"
     return _described(error)[:500].rstrip(": ") if error is not None else ""
 
 
@@ -215,9 +255,9 @@ def _limited(seconds: float) -> Iterator[None]:
 
 def _remind(ident: int, seconds: float, done: Event) -> None:
     """Send SIGALRM to a thread when its seconds are over."""
-    meter = Meter(seconds, REAL.now(), processor_seconds())
+    meter = Meter(seconds, REAL.now(), used())
     while not done.wait(meter.pause(REAL.now())):
-        if meter.look(REAL.now(), processor_seconds()):
+        if meter.look(REAL.now(), used()):
             signal.pthread_kill(ident, signal.SIGALRM)
             done.wait(GRACE / 5)
 
@@ -230,4 +270,4 @@ def _described(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

@@ -11,38 +11,47 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
-import re
 import secrets
 import shutil
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtflab.grading import attempt, isolation, report_pages as pages
+from dtflab.grading import answer_cells, attempt, hidden, isolation, judge, report_pages as pages
+from dtflab.grading.grade import SECRET
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import MOST, Question
+from dtflab.grading.remote import Gone, Link
 from dtflab.grading.score import Score
 from dtflab.grading.submissions import Submission
-from dtflab.machine.clock import REAL
+from dtflab.machine.clock import REAL, Thread
 
 ATTEMPTS = 4
 _NOTES = 8  # sentences about a file
-_SHIPPED = "As shipped: no answer is written in it."
+SHIPPED = "As shipped: no answer is written in it."
+_STUB = "NotImplementedError"  # the error of a cell that calls a stub
+_BUSY = (
+    "The machine was too busy, and it was stopped before it had had its seconds. The student is not to blame: run "
+    "it again, with --resume for it alone, when the machine has less to do."
+)
+_TOUCHED = {
+    "rebound": "It puts a function of its own in the place of dtflab.{}: without effect here, but not with nbgrader.",
+    "changed": "The grader's own code was changed while it ran: {}. Read this file before you believe its mark.",
+}
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
-_SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a submission
 
 
 class Options(NamedTuple):
     """How submissions are graded: limits of a file, all attempts together; the teacher's checks and seed.
 
-    `folder` is where they run, None for the system's folder of temporary files.
+    `folder` is where they run, None for the system's folder of temporary files. `hidden` is what they must not see,
+    None where the system has no namespaces for that.
     """
 
     limits: isolation.Limits = isolation.Limits()
@@ -50,6 +59,7 @@ class Options(NamedTuple):
     checks: str = ""
     seed: str = "0"
     folder: Path | None = None
+    hidden: tuple[Path, ...] | None = None
 
 
 @dataclass
@@ -62,18 +72,25 @@ class Graded:
     failed: str = ""
     output: str = ""
     seconds: float = 0.0
+    answers: dict[str, str] = field(default_factory=dict)  # the code of each, by the question's id
     counts: bool = True  # not another file of the same student
     handed_in: bool = True
-    was_run: bool = True  # else there was no process for it: another time it may have one
+    was_run: bool = True  # else there was no process for it, or no processor: another time it may have one
 
     @property
     def score(self) -> Score:
         return Score(self.reports)
 
 
-def none(submission: Submission, questions: Sequence[Question], why: str) -> Graded:
+def none(submission: Submission, questions: Sequence[Question], why: str, code: Sequence[str] = ()) -> Graded:
     """No points for a file that can't be graded."""
-    return Graded(submission, [_lost(question, "Not judged: see above.") for question in questions], failed=why)
+    lost = [_lost(question, "Not judged: see above.") for question in questions]
+    return Graded(submission, lost, failed=why, answers=written(code, questions))
+
+
+def written(code: Sequence[str], questions: Sequence[Question]) -> dict[str, str]:
+    """The code of the answers in a file, by the questions' ids."""
+    return {question.id: answer_cells.shown(code, question.answer) for question in questions}
 
 
 def _lost(question: Question, why: str, broken: bool = False) -> Report:
@@ -101,14 +118,15 @@ def grade(
         try:
             work.go_on(stopped)
         except OSError as error:  # no process, no room: the next file may fare better
-            not_run = none(submission, questions, f"It could not be run: {error}.")
+            not_run = none(submission, questions, f"It could not be run: {error}.", code)
             not_run.was_run = False
             return not_run
         except Exception as error:  # a defect of the grader costs one file its points, not all
             traceback.print_exc()
-            return none(submission, questions, f"The grader failed: {type(error).__name__}: {error}. Please report it.")
+            why = f"The grader failed: {type(error).__name__}: {error}. Please report it."
+            return none(submission, questions, why, code)
         if work.unwatched:
-            return none(submission, questions, f"{work.unwatched} None of its answers counts.")
+            return none(submission, questions, f"{work.unwatched} None of its answers counts.", code)
         if work.done or work.late or stopped():
             break
     return work.graded(time.monotonic() - began)
@@ -128,11 +146,15 @@ class _Work:
         self.notes: list[str] = []
         self.output = ""
         self.done = False
+        self.starved = False  # it was stopped on a busy machine
         self.unwatched = ""  # what to say of a file that rid itself of the process that watches it
         self._left = options.limits.seconds  # as `meter` counts them
         self._used = 0.0  # by the attempt that runs
         self._token = secrets.token_hex(16)
         self._now: tuple[str, Any, float] = ("", None, 0.0)  # what was said last, and after how many seconds
+        self._public: dict[str, Report] = {}  # on questions whose hidden checks still have to be asked
+        self._link = Link(lambda text: None)
+        self._asking: list[Thread] = []
 
     @property
     def late(self) -> bool:
@@ -151,12 +173,15 @@ class _Work:
                 environment=_environment(folder, self.submission.student),
                 given=json.dumps(self._order()._asdict()),
                 heard=self._hear,
+                talk=self._talk,
+                hidden=self.options.hidden,
                 stopped=stopped,
                 late=self._is_deaf,
             )
         finally:
+            self._hang_up()
             shutil.rmtree(folder, ignore_errors=True)
-        self.output = ended.output
+        self.output, self.starved = ended.output, ended.starved
         self._left -= ended.seconds
         if ended.unwatched:
             self.unwatched = ended.error
@@ -165,9 +190,10 @@ class _Work:
 
     def _order(self) -> attempt.Order:
         left = [id for id in self.questions if id not in self.reports]
+        secret = {id: one.answer for id, one in self.questions.items() if any(check.hidden for check in one.checks)}
         how, student = self.options, self.submission.student
-        limits = how.cell_seconds, how.limits.memory
-        return attempt.Order(self._token, self.code, self.skip, left, how.checks, how.seed, student, *limits)
+        seed, limits = hidden.seed_for(how.seed, student), (how.cell_seconds, how.limits.memory)
+        return attempt.Order(self._token, self.code, self.skip, left, secret, seed, student, *limits)
 
     def _hear(self, line: str) -> None:
         """A line from the process. Without the token, or of another form, it is the submission's own: nothing."""
@@ -182,25 +208,62 @@ class _Work:
             self.code[about - 1]  # there is such a cell
         if event == "judging":
             self.questions[about]
+        if event == "reply":
+            self._link.hear({**about, "seconds": float(about["seconds"])})
+            self._now = (*self._now[:2], self._used)
+            return
         if event == "error":
             self.errors[about] = str(more)
             return
+        if event in ("rebound", "changed"):
+            self.notes.append(_TOUCHED[event].format(str(about)[:200]))
+            return
         if event == "broken":
-            question = self.questions[about]
-            message = f"The grader has failed, not {question.answer}: the check must be fixed. {more}"
-            self.reports[about] = _lost(question, message, broken=True)
+            self.reports[about] = self._own_failure(self.questions[about], str(more))
         if event == "report":
             question = self.questions[about["id"]]
-            self.reports[question.id] = pages.report_of(about, question)
+            self._public[question.id] = report = pages.report_of(about, question.part(hidden=False))
+            if len(report.results) == len(question.checks):
+                self.reports[question.id] = report
+            event, about = "judging", question.id
+        if event == "hidden":
+            self._asking.append(REAL.spawn(self._ask, self.questions[about], more, name="dtflab-hidden"))
         self.done = event == "end"
         self._now = (event, about, self._used)
+
+    def _talk(self, say: Callable[[str], None]) -> None:
+        self._link = Link(say)
+
+    def _ask(self, question: Question, answer: Any) -> None:
+        """Judge hidden checks, on a thread: the answer's replies are heard on the one that watches its process."""
+        public, how = self._public.get(question.id), self.options
+        try:
+            done = hidden.report(question, public, answer, self._link, how.seed, self.submission.student)
+        except Gone:
+            return
+        except Exception as error:
+            done = self._own_failure(question, judge.line_of(error))
+        self.reports.setdefault(question.id, done)
+        self._link.end()
+
+    def _hang_up(self) -> None:
+        """End the wait for replies: the process has ended."""
+        self._link.hear(None)
+        for thread in self._asking:
+            thread.join()
+        self._asking.clear()
+
+    def _own_failure(self, question: Question, line: str) -> Report:
+        message = f"The grader has failed, not {question.answer}: the check must be fixed. {line}"
+        return _lost(question, message, broken=True)
 
     def _is_deaf(self, seconds: float) -> bool:
         """Whether the cell or the question of now should have stopped by itself long ago."""
         self._used = seconds
         event, _, since = self._now
-        most = {"cell": self.options.cell_seconds + attempt.GRACE, "judging": MOST + _MORE}.get(event, math.inf)
-        return seconds - since > most
+        judging = event == "judging" or (event == "hidden" and self._link.asks)
+        most = self.options.cell_seconds + attempt.GRACE if event == "cell" else MOST + _MORE
+        return (event == "cell" or judging) and seconds - since > most
 
     def _blame(self, error: str) -> None:
         """Find the cell or question that ended the process, and leave it out of the next attempt."""
@@ -210,7 +273,7 @@ class _Work:
                 error = f"It did not end within {self.options.cell_seconds:g} s, and could not be stopped."
             self.skip.append(about)
             self.notes.append(f"Cell {about} was left out. {error}")
-        elif event == "judging":
+        elif event in ("judging", "hidden") and about not in self.reports:
             question = self.questions[about]
             self.reports[about] = _lost(question, f"{question.answer} ended the process that judged it. {error}")
         else:
@@ -218,22 +281,48 @@ class _Work:
 
     def graded(self, took: float) -> Graded:
         missing = [id for id in self.questions if id not in self.reports]
-        over = f"All its cells and answers together have {self.options.limits.seconds:g} s, and these were over."
+        starved = self.starved or any(result.starved for report in self.reports.values() for result in report.results)
+        over = (
+            _BUSY
+            if self.starved
+            else f"All its cells and answers together have {self.options.limits.seconds:g} s, and these were over."
+        )
         why = over if self.late else f"{ATTEMPTS} attempts came to no end."
         message = f"Not judged. {why}"
         reports = [self.reports.get(id) or _lost(question, message) for id, question in self.questions.items()]
-        untouched = [_SHIPPED] if all(report.as_shipped for report in reports) and not self._is_written() else []
-        errors = [f"Cell {number}: {error}" for number, error in sorted(self.errors.items())]
+        is_shipped = self._is_shipped(reports)
+        untouched = [SHIPPED] if is_shipped else list(self._absent(reports))
+        told = {number: error for number, error in sorted(self.errors.items()) if not (is_shipped and error == _STUB)}
+        errors = [f"Cell {number}: {error}" for number, error in told.items()]
         notes = [*untouched, *dict.fromkeys(self.notes), *errors]
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
-        failed = " ".join([*([why] if missing else []), *_broken(reports)])
-        return Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took)
+        failed = " ".join(
+            [*([why] if missing else []), *([_BUSY] if starved and not missing else []), *_broken(reports)]
+        )
+        answers = written(self.code, list(self.questions.values()))
+        graded = Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took, answers)
+        graded.was_run = not starved  # it may be again, with --resume
+        return graded
 
-    def _is_written(self) -> bool:
-        """Whether a cell defines an answer in words of its own, even if Python can't read them."""
-        names = "|".join(re.escape(question.answer) for question in self.questions.values())
-        begins = re.compile(rf"^(?:def ({names})\b|({names})\s*=)", re.MULTILINE)
-        return any(begins.search(cell) and "raise NotImplementedError" not in cell for cell in self.code)
+    def _is_shipped(self, reports: Sequence[Report]) -> bool:
+        """Whether each answer is still the stub. A cell that crashed or hung is a student's own work."""
+        if self.skip or any(error.startswith(attempt.STOPPED) for error in self.errors.values()):
+            return False
+        return all(report.as_shipped and self._is_stub(report.question.answer) for report in reports)
+
+    def _is_stub(self, name: str) -> bool:
+        number = answer_cells.cell_of(self.code, name)
+        return number > 0 and answer_cells.is_stub(self.code[number - 1], name)
+
+    def _absent(self, reports: Sequence[Report]) -> Iterator[str]:
+        """Notes on answers that no cell defines. Of one whose cell failed, the next step says so."""
+        for report in reports:
+            name = report.question.answer
+            number = answer_cells.cell_of(self.code, name)
+            if report.as_shipped and not number:
+                yield f"No cell defines {name}."
+            elif report.as_shipped and (number in self.skip or number in self.errors):
+                report.next_step = f"{name} does not exist: cell {number}, which should define it, failed (see above)."
 
 
 def _broken(reports: Sequence[Report]) -> list[str]:
@@ -248,7 +337,7 @@ def _broken(reports: Sequence[Report]) -> list[str]:
 
 def _environment(folder: Path, student: str) -> dict[str, str]:
     """This process's environment without secrets; a submission's files in its home go with the folder."""
-    kept = {name: value for name, value in os.environ.items() if name not in _SECRET}
+    kept = {name: value for name, value in os.environ.items() if name not in SECRET}
     homes = dict.fromkeys(("HOME", "TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR", "XDG_CACHE_HOME"), str(folder))
     registry = {"DTFLAB_REGISTRY": str(folder / "registry"), "DTFLAB_STUDENT": student}
     return {**kept, **homes, **registry, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dtflab.base.suggestions import did_you_mean
-from dtflab.grading.questions import Question, all_or_nothing, registered
+from dtflab.grading.questions import Question, registered, teachers_own
 
 GROUP = "dtflab.checks"
 _loaded: set[str] = set()
@@ -40,6 +40,20 @@ def all_questions() -> list[Question]:
     _load_package()
     _load_hidden()
     return registered()
+
+
+def public_questions() -> list[Question]:
+    """The package's own questions alone, by id: what the process of a submission has."""
+    _load_package()
+    return registered()
+
+
+def teachers_files(folder: str) -> list[Path]:
+    """Where the teacher's own checks are: the folder, and installed packages."""
+    modules = {entry.module.partition(".")[0] for entry in _installed()}
+    specs = [spec for name in modules if (spec := importlib.util.find_spec(name)) is not None]
+    packages = [path for spec in specs for path in spec.submodule_search_locations or [spec.origin or ""]]
+    return [Path(path) for path in (*packages, folder) if path]
 
 
 def find(text: Any, namespace: Container[str] = ()) -> Question:
@@ -102,7 +116,7 @@ def _load(name: str, load: Callable[[], Any]) -> None:
     _load_package()
     _loading.append(name)
     try:
-        with all_or_nothing():
+        with teachers_own():
             load()
     except (Exception, SystemExit) as error:
         raise ChecksError(f"{name} can't be loaded: {type(error).__name__}: {error}") from error

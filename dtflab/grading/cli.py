@@ -17,14 +17,15 @@ import importlib.util
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Container, Sequence
 from pathlib import Path
 
 from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
-from dtflab.grading import batch, mark_sheets as sheets
-from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder
-from dtflab.grading.isolation import Limits
+from dtflab.grading import batch, hidden_marks, mark_sheets as sheets, marks_page
+from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder, teachers_files
+from dtflab.grading.isolation import Limits, can_hide, can_seclude, keep_to_itself
 from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question
@@ -33,6 +34,10 @@ from dtflab.grading.submissions import Submission, Unreadable, asked, cells, fou
 from dtflab.grading.workplace import clear_dead, workplace
 from dtflab.machine.console import show
 
+_OPEN = (
+    "This system has no user and pid namespaces: a submission can read files here, and end programs, this one, too "
+    "(docs/teacher_grading.md, What this can't prevent)."
+)
 Chosen = dict[str, list[Question]]  # by the name of a file, "" for all
 
 
@@ -47,6 +52,8 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
     add("--questions", nargs="+", metavar="ID|NAME=ID,ID", help="what is judged, in all files or in those of that name")
     add("--checks", type=Path, metavar="FOLDER", help="your own checks (default: DTFLAB_CHECKS of the environment)")
     add("--student", help="whose a single file is (default: from its folder or its name)")
+    add("--gradebook", metavar="FILE|URL", help="nbgrader's gradebook.db: the points of hidden checks are added to it")
+    add("--otter-results", type=Path, metavar="FILE", help="results.json of otter run: the same, for a single file")
     add("--students", type=Path, metavar="FILE", help="the class: a name or id per line, or a CSV with a column id")
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="files at a time (default: %(default)s)")
     add("--timeout", type=float, default=120.0, help="seconds for a file, all attempts together (default: 120)")
@@ -71,19 +78,39 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
             how, chosen = _options(options), _chosen(options.questions or ())
             submissions, others = _submissions(options, exercises, chosen)
             students = _students(options)
-            _check_outputs(options)
+            _check_outputs(options, submissions)
             clear_dead()
             how = how._replace(folder=stack.enter_context(workplace()))
+            how = how._replace(hidden=_hidden(submissions, how, options))
             journal = GradingJournal(_journal(options), options.resume)
             tasks = _tasks(submissions, chosen, how, journal)
         except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
             print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
             return 2
+        if how.hidden is None:
+            show(_OPEN)
         if others:
             show(f"Left out, neither notebooks nor percent files: {_few(others)}")
         if options.resume:
             show(_resumed(journal, len(tasks)))
         return _carry_out(tasks, students, options)
+
+
+def _hidden(
+    submissions: Sequence[Submission], how: batch.Options, options: argparse.Namespace
+) -> tuple[Path, ...] | None:
+    """The files that a submission must not see: checks, marks, the class, the others. None without namespaces."""
+    folders = [*teachers_files(how.checks), *options.paths]
+    files = [options.json, options.csv, options.html, options.students, _journal(options)]
+    inside = [path for folder in folders if not can_hide(folder) for path in folder.glob("*.py")]
+    files += [*inside, *(one.path for one in submissions if not any(map(can_hide, options.paths)))]
+    hidden = (*filter(can_hide, folders), *filter(None, files))
+    assert how.folder is not None
+    with tempfile.TemporaryDirectory(dir=how.folder) as trial:
+        if can_seclude(Path(trial), hidden):
+            return hidden
+    keep_to_itself()
+    return None
 
 
 def _resumed(journal: GradingJournal, files: int) -> str:
@@ -115,7 +142,19 @@ def _carry_out(tasks: Sequence[batch.Task], students: Sequence[str], options: ar
             show(f"Interrupted: {plural(len(tasks) - len(graded), 'file')} not graded", flush=True)
     finally:  # also where there is nobody to read it
         written = _write(graded, options)
-    return status or int(not written)
+    return status or int(not (written and _add_hidden(graded, options)))
+
+
+def _add_hidden(graded: Sequence[batch.Graded], options: argparse.Namespace) -> bool:
+    """Add the points of hidden checks to another grader's book; whether all of them are in it."""
+    if options.otter_results is not None:
+        hidden_marks.to_otter(graded, options.otter_results)
+    if options.gradebook is None:
+        return True
+    missing = hidden_marks.to_gradebook(graded, options.gradebook)
+    for sentence in missing:
+        print(f"dtflab grade: {sentence}", file=sys.stderr)
+    return not missing
 
 
 def _submissions(
@@ -232,10 +271,14 @@ class _Progress:
             show("\r\033[K", end="", flush=True)
 
 
-def _check_outputs(options: argparse.Namespace) -> None:
+def _check_outputs(options: argparse.Namespace, submissions: Sequence[Submission]) -> None:
     """Before the grading, which may take an hour: Misuse if a file can't be written. It is not made yet."""
     if options.resume and _journal(options) is None:
         raise Misuse("--resume needs the files of marks, next to which the journal is: name --csv, --json or --html")
+    if options.gradebook is not None and importlib.util.find_spec("nbgrader") is None:
+        raise Misuse("--gradebook needs nbgrader in the same environment: pip install nbgrader")
+    if options.otter_results is not None and (len(submissions) > 1 or not options.otter_results.is_file()):
+        raise Misuse("--otter-results is for one notebook, and names the results.json that `otter run` has written")
     for path in filter(None, (options.json, options.csv, options.html, _journal(options))):
         folder = path.absolute().parent
         if not folder.is_dir():
@@ -255,7 +298,7 @@ def _journal(options: argparse.Namespace) -> Path | None:
 def _write(graded: Sequence[batch.Graded], options: argparse.Namespace) -> bool:
     """Whether every file could be written; of one that could not, a sentence says so, and the others are."""
     done = True
-    for path, content in ((options.json, _json), (options.csv, sheets.csv_text), (options.html, sheets.html)):
+    for path, content in ((options.json, _json), (options.csv, sheets.csv_text), (options.html, marks_page.html)):
         try:
             if path is not None:
                 path.write_text(content(graded), encoding="utf-8", errors="replace")

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from dtflab.grading.plain import record
 from dtflab.grading.questions import Wrong
+from dtflab.grading.remote import run_there
 from dtflab.graph import dtypes
 from dtflab.graph.device_spec import DeviceName, DeviceSpec, parse
 from dtflab.graph.graph import Graph
@@ -21,9 +23,11 @@ from dtflab.ops.math.functions import add
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
 
+record(DeviceName)
 VARIABLE_OPS = ("Variable", "VariableV2", "VarHandleOp")
 
 
+@record
 class Variable(NamedTuple):
     """A variable of a model, as the checks know it without asking TensorFlow's attributes."""
 
@@ -54,6 +58,7 @@ def mixed_types(random: Random) -> list[Variable]:
     return [Variable((random.randrange(50, 200), 64)), *rest, Variable((), dtypes.int32)]
 
 
+@record
 class Asked(NamedTuple):
     """An op that the answer was asked about, and the device that it named."""
 
@@ -78,13 +83,19 @@ class Asked(NamedTuple):
         return self.device.task if self.device.job == "ps" else None
 
 
+@record
 class Seen(NamedTuple):
-    """The devices that a function gave to a model's ops. `carried`: an older function's ops count, too."""
+    """The devices that a function gave to a model's ops. `carried`: an older function's ops count, too.
+
+    `others` are those of other models, which the same answer was asked about for the same check.
+    """
 
     variables: Sequence[Variable]
     ps_tasks: int
+    worker: str
     asked: Sequence[Asked]
     carried: bool = False
+    others: Sequence[Seen] = ()
 
     @property
     def choices(self) -> list[int | None]:
@@ -92,6 +103,7 @@ class Seen(NamedTuple):
         return [one.ps for one in self.asked if one.variable]
 
 
+@run_there
 def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: str) -> Seen:
     """Make a graph of the variables under a device function, and note what it says of each op.
 
@@ -111,7 +123,7 @@ def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: s
             value = get_variable(f"v{i}", one.shape, one.dtype, zeros_initializer(), use_resource=one.resource)
             add(value, value) if one.dtype == dtypes.float32 else None
         add(placeholder(dtypes.float32, name="x"), 1.0)
-    return Seen(variables, ps_tasks, asked)
+    return Seen(variables, ps_tasks, worker, asked)
 
 
 def _named(op: Any, device: Any, ps_tasks: int, worker: str) -> DeviceName:

@@ -4,7 +4,7 @@ It is spawned, never forked, by a supervisor that leads a session: the parent th
 and when the caller is killed, so is the program. What belongs to it is everything of that session, and whatever
 left the session but still has its mark in the environment; all of that is measured, and killed at the end. What it
 prints is read to the end and kept up to a limit, so that it neither fills memory nor waits for a reader. A second pipe
-is for what it has to say to its caller.
+is for what it has to say to its caller, a third for what the caller says to it.
 
 Rule: a limit that is passed is a sentence, not an exception. Where there is no /proc (macOS), memory and processes are
 not measured, seconds are those on the wall, and only the process group is killed. Left out: the network, and files that
@@ -14,6 +14,9 @@ the user may read.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
+import json
 import os
 import secrets
 import selectors
@@ -23,16 +26,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import FileIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
-from dtflab.grading import supervisor
-from dtflab.grading.meter import PROC, Meter, Process, processes
+from dtflab.grading import seclusion, supervisor
+from dtflab.grading.meter import PROC, Meter, Process, Used, processes, threads
 from dtflab.viz.drawing.units import memory_size
 
 _PERIOD = 0.1  # seconds between two looks at time, memory and processes
+_STOPPED = 10.0  # seconds without a look: this process was stopped (SIGSTOP, a laptop that sleeps)
 _MARK = "DTFLAB_ISOLATED"  # what it starts inherits it; a program inside of another has both marks
-_SUPERVISOR = (sys.executable, "-I", "-S", supervisor.__file__)
+_PYTHON = (sys.executable, "-I", "-S")
+_SET_DUMPABLE = 4
 _MOST_HEARD = 16 * 2**20  # bytes that a program may say to its caller
 
 
@@ -48,13 +54,15 @@ class Limits(NamedTuple):
 class Ended(NamedTuple):
     """The end of an attempt: `error` says what went wrong, empty after status 0; its output; its seconds that count.
 
-    `unwatched`: it killed its supervisor, so what it did since then depends on how fast that was noticed.
+    `unwatched`: it killed its supervisor, so what it did since then depends on how fast that was noticed. `starved`: it
+    was stopped on a machine that was too busy to give it its seconds.
     """
 
     error: str
     output: str
     seconds: float
     unwatched: bool = False
+    starved: bool = False
 
 
 class _Kept:
@@ -83,33 +91,43 @@ def run(
     environment: Mapping[str, str] | None = None,
     given: str = "",
     heard: Callable[[str], None] | None = None,
+    talk: Callable[[Callable[[str], None]], None] | None = None,
+    hidden: Sequence[Path] | None = None,
     stopped: Callable[[], bool] = lambda: False,
     late: Callable[[float], bool] = lambda seconds: False,
 ) -> Ended:
     """Run `command` in `folder`, with `given` as its standard input, until it ends or passes a limit.
 
     With `heard`, the number of a file descriptor is added to the command; each line that is written there is handed to
-    `heard`. When `stopped` gets true, or `late` of the seconds that count so far, or an exception comes by, the program
-    is killed. Needs Linux or macOS. OSError if it can't be started.
+    `heard`. With `talk`, too, there is another one to read from; `talk` gets what writes a line there. With `hidden`,
+    it runs in namespaces of its own (`seclusion`), and does not see these files. When `stopped` gets true, or `late`
+    of the seconds that count so far, or an exception comes by, the program is killed. Needs Linux or macOS. OSError if
+    it can't be started.
     """
-    mark, meter = secrets.token_hex(8), Meter(limits.seconds, time.monotonic(), 0.0)
+    mark, meter = secrets.token_hex(8), Meter(limits.seconds, time.monotonic(), Used())
     kept, said = _Kept(limits.output), _Lines(heard)
     with contextlib.ExitStack() as stack:
         stdin, ready = stack.enter_context(tempfile.TemporaryFile()), stack.enter_context(selectors.DefaultSelector())
-        (reads, writes), (lifeline, _) = (stack.enter_context(_pipe()) for _ in range(2))
+        (reads, writes), (lifeline, _), (calls, say) = (stack.enter_context(_pipe()) for _ in range(3))
+        descriptors = [str(one.fileno()) for one, asked in ((writes, heard), (calls, talk)) if asked]
         stdin.write(given.encode("utf-8"))
         stdin.seek(0)
+        secluded = stack.enter_context(_secluded(folder, hidden)) if hidden is not None else None
+        around = [*_PYTHON, seclusion.__file__, str(secluded.fileno())] if secluded else []
         process = subprocess.Popen(
-            [*_SUPERVISOR, str(lifeline), *command, *([str(writes)] if heard else [])],
+            [*_PYTHON, supervisor.__file__, str(lifeline.fileno()), *around, *command, *descriptors],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
             env={**(os.environ if environment is None else environment), _MARK: f"{os.environ.get(_MARK, '')} {mark}"},
-            pass_fds=(lifeline, writes),
+            pass_fds=[one.fileno() for one in (lifeline, writes, calls, secluded) if one],
             start_new_session=True,
         )
+        calls.close()  # so that a write fails when the program has ended
         assert process.stdout is not None
+        if talk:
+            talk(functools.partial(_say, say))
         with process.stdout as stdout:
             ready.register(stdout, selectors.EVENT_READ, kept.write)
             ready.register(reads, selectors.EVENT_READ, said.write)
@@ -121,17 +139,64 @@ def run(
     if not error and process.returncode == supervisor.NOT_STARTED:
         raise OSError(f"it was not started: {kept.text.strip().rpartition(chr(10))[2][:200]}")
     unwatched = not error and process.returncode < 0
-    return Ended(error or _exit_error(process.returncode), kept.text, meter.seconds, unwatched)
+    starved = bool(error) and meter.seconds >= limits.seconds and meter.starved
+    return Ended(error or _exit_error(process.returncode), kept.text, meter.seconds, unwatched, starved)
 
 
 @contextlib.contextmanager
-def _pipe() -> Iterator[tuple[int, int]]:
-    reads, writes = os.pipe()
+def _secluded(folder: Path, hidden: Sequence[Path]) -> Iterator[IO[bytes]]:
+    """An order for `seclusion`, as an open file."""
+    with tempfile.TemporaryDirectory(prefix="dtflab-own-", dir=folder.parent) as own, tempfile.TemporaryFile() as order:
+        for name in (*map(str, range(len(seclusion.PLACES) + 1)), "nothing"):
+            Path(own, name).mkdir(mode=0o555 if name == "nothing" else 0o700)
+        covered = [str(path.resolve()) for path in hidden]
+        place = seclusion.Place(str(folder.resolve()), own, _needed(), covered)
+        order.write(json.dumps(place._asdict()).encode())
+        order.seek(0)
+        yield order
+
+
+def _needed() -> list[str]:
+    """The files and folders without which no program runs."""
+    paths = {os.path.abspath(path) for path in (*sys.path, sys.prefix, sys.base_prefix, sys.executable) if path}
+    return sorted(paths | {os.path.realpath(path) for path in paths})
+
+
+def can_hide(path: Path) -> bool:
+    """Whether nothing that a program needs is in a folder."""
+    inside = f"{path.resolve()}/"
+    return not any(f"{one}/".startswith(inside) for one in (*_needed(), os.path.realpath(tempfile.gettempdir())))
+
+
+def keep_to_itself() -> None:
+    """Let no other program of this user read this one's environment and memory. (Root's can.)"""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def can_seclude(folder: Path, hidden: Sequence[Path]) -> bool:
+    """Whether this system lets a program have namespaces of its own."""
+    if sys.platform != "linux":
+        return False
     try:
-        yield reads, writes
-    finally:
-        os.close(reads)
-        os.close(writes)
+        return not run([*_PYTHON, "-c", ""], Limits(seconds=60), folder, hidden=hidden).error
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _pipe() -> Iterator[tuple[FileIO, FileIO]]:
+    reads, writes = os.pipe()
+    with FileIO(reads, "r") as output, FileIO(writes, "w") as given:
+        yield output, given
+
+
+def _say(pipe: FileIO, text: str) -> None:
+    """Write a line. A program that has ended does not read it."""
+    left = memoryview(f"{text}\n".encode())
+    with contextlib.suppress(BrokenPipeError):
+        while left:
+            left = left[pipe.write(left) :]
 
 
 class _Lines:
@@ -166,10 +231,15 @@ def _watched(
         _read(ready, _PERIOD)
         if time.monotonic() - looked < _PERIOD:
             continue
-        looked, found = time.monotonic(), members(process.pid, mark)
+        was_stopped = time.monotonic() - looked > _STOPPED
+        found = members(process.pid, mark)
+        looked = time.monotonic()  # on a busy machine a look takes longer than a period, and there is more to be read
         if stopped():
             return "Stopped by its caller."
-        if meter.look(looked, sum(one.processor for one in found.values())):
+        used = Used(sum(one.processor for one in found.values()), threads(found))
+        if was_stopped:
+            meter.go_on(looked, used)
+        if meter.look(looked, used):
             return f"Stopped after {limits.seconds:g} s: it did not come to an end."
         if late(meter.seconds):
             return "It could not be stopped."
@@ -214,8 +284,12 @@ def _exit_error(code: int) -> str:
 
 
 def members(session: int, mark: str) -> dict[int, Process]:
-    """Processes of a session, or with a mark in their environment, that have not ended."""
-    return {pid: one for pid, one in processes().items() if one.session == session or _is_marked(pid, mark)}
+    """Processes of a session, or with a mark in their environment, that have not ended, and their descendants."""
+    every = processes()
+    found = {pid: one for pid, one in every.items() if one.session == session or _is_marked(pid, mark)}
+    while more := {pid: one for pid, one in every.items() if one.parent in found and pid not in found}:
+        found |= more
+    return found
 
 
 def end_marked(mark: str) -> None:

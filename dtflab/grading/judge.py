@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -32,27 +32,36 @@ _BY_A_VALUE = (
     *(AssertionError, TypeError, AttributeError, LookupError, ValueError),
     *(OverflowError, MemoryError, RecursionError, StopIteration),
 )
+PUBLIC_SEED = "0"  # in a notebook the numbers are drawn from it; any other seed is secret
 _DEAF = "Not tried, because the answer could not be stopped."
+_ENDLESS = "Not tried, because the answer did not come to an end in the check before."
 _LATE = f"Not tried, because the answer has used up its {MOST:g} s."
-_BUSY = (
-    f"Stopped, because a question has {CELL:g} s on the clock in a notebook: other programs have the processor, or the "
-    "answer itself waits for something. Try again when the machine has less to do."
+BUSY = (
+    "Not judged, run it again: other programs had the processor, and the answer was stopped before it had had its "
+    "seconds. The answer is not to blame."
 )
+NOT_TRIED = (_DEAF, _ENDLESS, _LATE, BUSY)
 
 
 @dataclass
 class Result:
-    """How one check went. `message` says what was seen and expected; `hint` which mistake that looks like."""
+    """How one check went.
+
+    `message` says what was seen and expected; `hint` which mistake that looks like, and `cure` what to do about it.
+    """
 
     check: Check
     passed: bool
     message: str = ""
     mistake: str = ""  # its name
     hint: str = ""
+    cure: str = ""
     picture: Any = None
     output: str = ""
     seconds: float = 0.0
     unwritten: bool = False  # it is the exercise as shipped
+    stopped: bool = False  # the answer did not come to an end
+    starved: bool = False  # and had not had its seconds: nothing was found out about it
     left_running: bool = False  # the answer could not be stopped
     broken: bool = False  # the check has failed, not the answer
 
@@ -95,14 +104,28 @@ def judge(
     clock, those of a cell by default, the answer is stopped on a busy machine, too.
     """
     seed = os.environ.get("DTFLAB_GRADE_SEED", "0") if seed is None else seed
-    student = os.environ.get("DTFLAB_STUDENT", "") if student is None else student
-    if question.answer in namespace:
+    student = _student() if student is None else student
+    defined = question.answer in namespace
+    if defined:
         results = list(_results(question, namespace[question.answer], seed, student, CELL if wall is None else wall))
     else:
         results = [Result(check, False, unwritten=True) for check in question.checks]
+    return report_on(question, results, seed, student, defined)
+
+
+def _student() -> str:
+    """The student of the environment; under nbgrader, which names none, the one in whose folder the kernel runs."""
+    named = os.environ.get("DTFLAB_STUDENT", "")
+    if not named and os.environ.get("NBGRADER_EXECUTION") == "autograde":
+        return os.path.basename(os.path.dirname(os.getcwd()))
+    return named
+
+
+def report_on(question: Question, results: list[Result], seed: str, student: str, defined: bool) -> Report:
+    """The report of these results; what to do next if there is no answer yet."""
     report = Report(question, results, seed, student, versions=_versions())
     if report.as_shipped:
-        report.next_step = _next_step(question, question.answer in namespace)
+        report.next_step = _next_step(question, defined)
     return report
 
 
@@ -110,13 +133,22 @@ def _results(question: Question, answer: Any, seed: str, student: str, wall: flo
     left, end, why = MOST, REAL.now() + wall, ""
     for check in question.checks:
         if why:
-            yield Result(check, False, why)
+            yield Result(check, False, why, starved=why == BUSY)
             continue
         timed = check._replace(seconds=min(check.seconds, left))
         result, used = _run(question, timed, answer, seed, student, end - REAL.now())
         yield result
         left -= used
-        why = _DEAF if result.left_running else _LATE if left <= 0 else _BUSY if REAL.now() >= end else ""
+        why = after([result]) or (_LATE if left <= 0 else BUSY if REAL.now() >= end else "")
+
+
+def after(results: Sequence[Result]) -> str:
+    """Why no other check is tried after these; empty if the next one is."""
+    if any(result.left_running for result in results):
+        return _DEAF
+    if any(result.starved for result in results):
+        return BUSY
+    return _ENDLESS if any(result.stopped for result in results) else ""
 
 
 def _next_step(question: Question, defined: bool) -> str:
@@ -134,28 +166,30 @@ def _run(question: Question, check: Check, answer: Any, seed: str, student: str,
     began = time.perf_counter()
     with captured() as kept:
         outcome = watchdog.call(functools.partial(check.judge, answer, random), check.seconds, wall)
-    result = _result(question, check, outcome)
+    result = result_of(question, check, outcome)
     result.output, result.seconds = kept.text, time.perf_counter() - began
     return result, outcome.seconds
 
 
-def _result(question: Question, check: Check, outcome: watchdog.Outcome) -> Result:
+def result_of(question: Question, check: Check, outcome: watchdog.Outcome) -> Result:
+    """The result of a check that ended like this."""
     error = outcome.error
     if outcome.stopped:
         endless = f"Stopped after {check.seconds:.3g} s: {question.answer} does not come to an end."
-        text = endless if outcome.seconds >= check.seconds else _BUSY
-        deaf = " It did not react, and goes on in the background: restart the kernel."
-        return Result(check, False, text + deaf * outcome.left_running, left_running=outcome.left_running)
+        deaf = " It did not react, and goes on in the background: restart the kernel." * outcome.left_running
+        result = Result(check, False, (BUSY if outcome.starved else endless) + deaf, stopped=True)
+        result.starved, result.left_running = outcome.starved, outcome.left_running
+        return result
     if error is None:
         return Result(check, True, picture=outcome.value)
     if isinstance(error, Wrong):
         found = question.diagnosis(error.evidence) if error.evidence is not None else None
-        name, hint = (found.name, found.text) if found else ("", "")
-        return Result(check, False, str(error), name, hint, error.picture)
+        name, hint, cure = (found.name, found.diagnosis, found.cure) if found else ("", "", "")
+        return Result(check, False, str(error), name, hint, cure, error.picture)
     if _fails_itself(check, error):
         message = f"The check has failed, not {question.answer}: the teacher has to mend it. {line_of(error)}"
         return Result(check, False, message, broken=True)
-    return Result(check, False, _raised(error, _file(check)), unwritten=_is_stub(error))
+    return Result(check, False, raised(error, _file(check)), unwritten=_is_stub(error))
 
 
 def _fails_itself(check: Check, error: BaseException) -> bool:
@@ -169,10 +203,9 @@ def _file(check: Check) -> str:
     return code.co_filename if code is not None else ""
 
 
-def is_own(error: BaseException, checks: str = "") -> bool:
-    """Whether the grader's own line raised it, or one of a teacher's folder of checks; not one of a submission."""
-    own = (*_LIBRARIES, checks) if checks else _LIBRARIES
-    return traceback.extract_tb(error.__traceback__)[-1].filename.startswith(own)
+def is_own(error: BaseException) -> bool:
+    """Whether the grader's own line raised it, not one of a submission."""
+    return traceback.extract_tb(error.__traceback__)[-1].filename.startswith(_LIBRARIES)
 
 
 def line_of(error: BaseException) -> str:
@@ -187,8 +220,10 @@ def _is_stub(error: BaseException) -> bool:
     return isinstance(error, NotImplementedError) and not str(error)
 
 
-def _raised(error: BaseException, check: str) -> str:
+def raised(error: BaseException, check: str = "") -> str:
     """An error of the answer, and its line; `check` is the file in which a line is the check's."""
+    if told := getattr(error, "told", ""):  # by the process in which it was raised
+        return str(told)
     text = _kind_and_gist(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
     if not frames:

@@ -16,11 +16,14 @@ from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from dtflab.grading.meter import Meter, processor_seconds
+from dtflab.grading.meter import Meter, used
+from dtflab.grading.plain import record
 from dtflab.grading.questions import Wrong
+from dtflab.grading.remote import run_there
 from dtflab.machine.clock import REAL
 
 
+@record
 class Ended(NamedTuple):
     """How a process ended: its status, what it printed, and what it wrote to stderr."""
 
@@ -29,6 +32,7 @@ class Ended(NamedTuple):
     errors: str
 
 
+@run_there
 def program_of(function: Any) -> str:
     """A program that calls the function with its command line, and prints what that returns.
 
@@ -70,13 +74,14 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
+@run_there
 def run_side_by_side(program: str, command_lines: Sequence[Sequence[str]], seconds: float) -> list[Ended]:
     """Run a program once for each command line, all at the same time. Wrong for what does not end in time."""
     path = os.pathsep.join(filter(None, sys.path))
     with contextlib.ExitStack() as stack:
         commands = [[sys.executable, "-c", program, *line] for line in command_lines]
         running = [stack.enter_context(_process(command, path)) for command in commands]
-        meter = Meter(seconds, REAL.now(), processor_seconds())
+        meter = Meter(seconds, REAL.now(), used())
         return [_ended(process, meter) for process in running]
 
 
@@ -86,7 +91,7 @@ def _ended(process: subprocess.Popen[str], meter: Meter) -> Ended:
             output, errors = process.communicate(timeout=meter.pause(REAL.now()))
             return Ended(process.returncode, output, errors)
         except subprocess.TimeoutExpired:
-            if meter.look(REAL.now(), processor_seconds()):
+            if meter.look(REAL.now(), used()):
                 raise Wrong(f"A process of the program has not ended after {meter.limit:g} s.") from None
 
 

@@ -15,6 +15,8 @@ the evidence gives the hint.
 
 Some questions have sentences to choose from before a run, `q.choice("A", …)`: `choices` answers that, without points.
 
+The first sentence about a mistake names it, the others are the cure: a student's report has those later (`grade`).
+
 Rule: an id is `topic/name`, and the questions of a topic stand in `checks/topic.py`, large ones in a `topic_….py` of
 their own: nothing of it is in the notebook, which may be renamed, copied and cut. A file of the same name that ends in
 `.toml` has the title, the hints and the choices; what is said of a mistake is the docstring of its function.
@@ -23,6 +25,7 @@ their own: nothing of it is in the notebook, which may be renamed, copied and cu
 from __future__ import annotations
 
 import contextlib
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -32,9 +35,11 @@ from typing import Any, NamedTuple
 LIMIT = 4.0  # seconds for a check, as `meter` counts them
 MOST = 20.0  # seconds for all checks of a question, hidden ones too
 CELL = 25.0  # seconds on the clock for them in a cell of a notebook, to which nbgrader gives 30
+_SENTENCE = re.compile(r"(?<=[.!?]) ")
 Judge = Callable[[Any, Random], Any]
 Shows = Callable[[Any], bool]
 _questions: dict[str, Question] = {}
+_teachers: list[bool] = []  # not empty while a teacher's own checks are loaded
 
 
 class Wrong(Exception):
@@ -54,6 +59,7 @@ class Check(NamedTuple):
     points: int
     judge: Judge
     seconds: float
+    hidden: bool = False  # a teacher's own: it is judged outside of the process that runs the answer
 
 
 class Mistake(NamedTuple):
@@ -62,6 +68,16 @@ class Mistake(NamedTuple):
     name: str
     text: str
     shows: Shows
+
+    @property
+    def diagnosis(self) -> str:
+        """The first sentence: what was done."""
+        return _SENTENCE.split(self.text, maxsplit=1)[0]
+
+    @property
+    def cure(self) -> str:
+        """The other sentences: how to fix it. Empty if there are none."""
+        return self.text[len(self.diagnosis) :].strip()
 
 
 class Choice(NamedTuple):
@@ -96,7 +112,7 @@ class Question:
         def add(judge: Judge) -> Judge:
             if points < 1 or not 0 < seconds <= MOST:
                 raise ValueError(f"{self.id}: at least 1 point and at most {MOST:g} s, not {points} and {seconds:g}.")
-            self.checks.append(Check(judge.__name__, title, points, judge, seconds))
+            self.checks.append(Check(judge.__name__, title, points, judge, seconds, bool(_teachers)))
             return judge
 
         return add
@@ -121,12 +137,19 @@ class Question:
 
     def only(self, name: str) -> Question:
         """The question with the check of that name alone; LookupError lists the names."""
-        part = Question(self.id, self.title, self.answer, self.hints)
-        part.checks = [check for check in self.checks if check.name == name]
-        part.mistakes = self.mistakes
-        if not part.checks:
+        checks = [check for check in self.checks if check.name == name]
+        if not checks:
             names = ", ".join(check.name for check in self.checks)
             raise LookupError(f"{self.id} has no check {name!r}. It has: {names}")
+        return self._with(checks)
+
+    def part(self, *, hidden: bool) -> Question:
+        """The question with its hidden checks alone, or with the others."""
+        return self._with([check for check in self.checks if check.hidden is hidden])
+
+    def _with(self, checks: list[Check]) -> Question:
+        part = Question(self.id, self.title, self.answer, self.hints)
+        part.checks, part.mistakes = checks, self.mistakes
         return part
 
     def diagnosis(self, evidence: Any) -> Mistake | None:
@@ -154,9 +177,13 @@ def from_toml(module: str) -> Question:
 
 
 @contextlib.contextmanager
-def all_or_nothing() -> Iterator[None]:
-    """Take back what was registered inside if it ends with an error: a second try must not find half of it."""
+def teachers_own() -> Iterator[None]:
+    """Take checks that are registered inside for hidden ones, and all of it back if it ends with an error.
+
+    A second try must not find half of it.
+    """
     before = [(q, [*q.checks], [*q.mistakes], [*q.choices]) for q in _questions.values()]
+    _teachers.append(True)
     try:
         yield
     except BaseException:
@@ -165,6 +192,8 @@ def all_or_nothing() -> Iterator[None]:
             question.checks, question.mistakes, question.choices = checks, mistakes, choices
             _questions[question.id] = question
         raise
+    finally:
+        _teachers.pop()
 
 
 def registered() -> list[Question]:

@@ -68,7 +68,7 @@ def cell_metadata(cells: list[str]) -> list[dict[str, Any]]:
             if not answers or id in asked or _last_line(cell) != f'dtflab.grade("{id}")':
                 raise SourceError(f"{id}: it needs a solution before it, is asked once, and ends its cell")
             name = id.replace("/", "-")
-            found[i] = _nbgrader(name, grade=True, points=find(id).points)
+            found[i] = _nbgrader(name, grade=True, points=find(id).part(hidden=False).points)
             for part, answer in enumerate(answers):
                 found[answer] = _nbgrader(f"{name}-answer{part or ''}", grade=False)
             answers, asked = [], [*asked, id]

@@ -21,6 +21,7 @@ of its files ask, so that a deleted cell loses its points, and an added one chan
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -33,6 +34,7 @@ _ASKS = re.compile(r"""\.grade\(\s*["']([\w/]+)["']|^\s*%dtf_grade\s+(\w+/\w+)""
 _CELL = re.compile(r"^# %%(?:[ \t](.*))?$")
 _MAGIC = re.compile(r"^# ?((?:[\w, ]+ = )?%{1,2}[a-zA-Z].*)$")
 _COPY = re.compile(r"^(?:Copy of |Kopie von )+(?=.)|(?<=.)(?:-Copy\d+| - (?:Copy|Kopie)| copy(?: \d+)?| ?\(\d+\))+$")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CONFLICT = re.compile(r"^[<>]{7} .*$", re.MULTILINE)
 _UTF_16 = "It is in UTF-16, and notebooks are in UTF-8. Save it in Jupyter again, or as UTF-8 in your editor."
 _FOREIGN = {  # by the first bytes of a file
@@ -77,12 +79,28 @@ def found(paths: Iterable[Path], exercises: Container[str] = ()) -> tuple[list[S
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"there is no {path}")
-        if path.is_file():
+        if not path.is_dir():
             taken.append(_submission(path, path.parent, exercises))
             continue
-        for file in sorted(file for file in path.rglob("*") if file.is_file() and not _aside(file, path)):
+        for file in sorted(file for file in path.rglob("*") if _is_handed_in(file) and not _aside(file, path)):
             taken.append(_submission(file, path, exercises)) if _is_one(file) else left.append(file)
     return taken, left
+
+
+def _is_handed_in(file: Path) -> bool:
+    """True for a file, and for anything else with the name of a notebook: its row says why it is not graded."""
+    return file.is_file() or (_kind(file) in _SUFFIXES and bool(_no_file(file)))
+
+
+def _no_file(path: Path) -> str:
+    """Why nothing can be read from a path; empty for a file."""
+    if path.is_file():
+        return ""
+    if path.is_dir():
+        return f"It is a folder, although its name ends in {path.suffix}. Hand in the notebook that is in it."
+    if path.is_symlink() and not path.exists():
+        return f"It is a link to {os.readlink(path)}, which is not there. Hand in the file itself."
+    return "It is not a file, but a pipe or a device. Hand in the file itself."
 
 
 def _aside(file: Path, folder: Path) -> bool:
@@ -121,11 +139,12 @@ def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submissi
 def same(name: str) -> str:
     """A name with its letters in one form, for comparisons: macOS writes `ü` of a folder's name as two characters.
 
-    Bytes that are not UTF-8, as in an archive from an old Windows, are spelled: `\\xeb`. (They could not be drawn
-    otherwise.)
+    Bytes that are not UTF-8, as in an archive from an old Windows, and line breaks are spelled: `\\xeb`, `\\n`. (They
+    could not be drawn otherwise.)
     """
     spelled = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return unicodedata.normalize("NFC", spelled)
+    shown = _CONTROL.sub(lambda found: repr(found[0])[1:-1], spelled)
+    return unicodedata.normalize("NFC", shown)
 
 
 def _whose(names: Sequence[str], folder: Path, exercises: Container[str]) -> tuple[str, str]:
@@ -143,7 +162,7 @@ def _timestamp(file: Path) -> str:
     note = file.parent / "timestamp.txt"
     if note.is_file():
         return _text(note).strip()[:40]
-    return datetime.fromtimestamp(file.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(file.lstat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def in_parts(
@@ -174,6 +193,12 @@ def in_parts(
 
 def cells(file: Path) -> list[str]:
     """The code cells of a notebook or of a file in percent format; Unreadable says why there are none."""
+    if no_file := _no_file(file):
+        raise Unreadable(no_file)
+    if _CONTROL.search(str(file)):
+        raise Unreadable(
+            "Its name has a line break or another control character in it. Rename it, and hand it in again."
+        )
     if _kind(file) not in _SUFFIXES:
         raise Unreadable(f"It is not a notebook: its name ends in {file.suffix or 'nothing'!r}, not in .ipynb or .py.")
     if file.stat().st_size > _MOST:

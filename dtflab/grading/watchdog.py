@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from dtflab.grading.meter import Meter, processor_seconds
+from dtflab.grading.meter import Meter, used
 from dtflab.machine.clock import REAL, Event, Thread
 from dtflab.virtual.clock import VirtualClock
 
@@ -41,6 +41,7 @@ class Outcome:
         self.seconds = 0.0  # that counted, as `meter` says
         self.over = False  # its thread is about to end
         self.left_running = False  # did not react to being stopped
+        self.starved = False  # it was stopped before it had had its seconds
 
 
 def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) -> Outcome:
@@ -65,7 +66,7 @@ def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) ->
     thread = REAL.spawn(run, name="dtflab-answer")
     try:
         begun.wait()  # on a busy machine a thread may be late: its seconds count from here on
-        outcome.seconds = _wait(done, seconds, wall)
+        outcome.seconds, outcome.starved = _wait(done, seconds, wall)
     finally:
         if not done.is_set():
             outcome.stopped = True
@@ -73,16 +74,16 @@ def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) ->
     return outcome
 
 
-def _wait(done: Event, seconds: float, wall: float) -> float:
-    """Wait until the call is done or its time is up; the seconds that counted."""
+def _wait(done: Event, seconds: float, wall: float) -> tuple[float, bool]:
+    """Wait until the call is done or its time is up; the seconds that counted, and whether they were too few."""
     began = REAL.now()
-    meter = Meter(seconds, began, processor_seconds())
+    meter = Meter(seconds, began, used())
     # Not join(): interrupted by Ctrl-C, Python 3.11 takes the thread for ended.
     while not done.wait(min(meter.pause(now := REAL.now()), max(0.0, began + wall - now))):
-        if meter.look(now := REAL.now(), processor_seconds()) or now - began >= wall:
-            return meter.seconds
-    meter.look(REAL.now(), processor_seconds())
-    return meter.seconds
+        if meter.look(now := REAL.now(), used()) or now - began >= wall:
+            return meter.seconds, meter.starved
+    meter.look(REAL.now(), used())
+    return meter.seconds, False
 
 
 def _stop(ident: int, thread: Thread, done: Event, leaving: threading.Lock) -> bool:

@@ -7,7 +7,7 @@ Types and shapes: `dtypes` (of elements), `tensor_shape` (static shapes), `node_
 graph), `static_value` (values known before the step), `indexed_slices` (a gradient as some of its rows).
 Values: `convert` (anything to a Tensor), `nested_values` (Python's to arrays), `array_value` (a constant's array),
 `tensor_proto` (values as messages), `attr_value` (attributes as messages), `feeds` (what run is given), `fetches` (what
-run gives).
+run gives), `valueless` (errors of a program that takes a tensor for its value).
 What stands around a new operation: `scopes` (the default graph's), `default_stacks` (of graphs and sessions),
 `device_stack` (blocks of devices), `device_spec` (names of devices), `random_seed` (the two seeds of an op),
 `graph_keys` (names of collections).

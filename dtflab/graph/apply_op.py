@@ -159,7 +159,10 @@ def _type_error(
     if arg.type is not None:
         return TypeError(f"{prefix} expected type of {arg.type.name}.")
     if arg.type_attr in inferred_from:
-        return TypeError(f"{prefix} type {wanted.name} of argument '{inferred_from[arg.type_attr]}'.")
+        differs = TypeError(f"{prefix} type {wanted.name} of argument '{inferred_from[arg.type_attr]}'.")
+        if "string" not in (observed, wanted.name):
+            differs.add_note(f"To convert it: tf.cast(…, tf.{wanted.name}).")
+        return differs
     return TypeError(
         f"Expected {wanted.name} passed to parameter '{arg.name}' of op '{op_def.name}', "
         f"got {value!r} of type '{type(value).__name__}' instead. Error: {error}"

@@ -12,7 +12,10 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dtflab.base.suggestions import did_you_mean
+
 _SPEC_FIELDS = ("job", "replica", "task", "device_type", "device_index")
+_ATTRIBUTES = ("job", "replica", "task", "device", "cpu", "gpu")
 _SHORT_TYPES = frozenset({"CPU", "GPU", "TPU", "EPU", "CUSTOM"})  # these may be written `/cpu:0`, in any case
 
 
@@ -124,11 +127,15 @@ def _parse_request(spec: str) -> DeviceName:
             case [kind, *index] if kind.upper() in _SHORT_TYPES and len(index) < 2:
                 device = _device(spec, device, kind.upper(), index[0] if index else "*")
             case [attribute, *_]:
-                raise ValueError(
-                    f"Unknown attribute '{attribute}' is encountered while parsing the device spec: '{spec}'."
-                )
+                raise _unknown(attribute, spec)
     replica, task = (_number(spec, field, fields.get(field)) for field in ("replica", "task"))
     return DeviceName(fields.get("job"), replica, task, *device)
+
+
+def _unknown(attribute: str, spec: str) -> ValueError:
+    error = ValueError(f"Unknown attribute '{attribute}' is encountered while parsing the device spec: '{spec}'.")
+    error.add_note(f"Write a device like /job:worker/task:0/gpu:0.{did_you_mean(attribute, _ATTRIBUTES)}")
+    return error
 
 
 def _device(spec: str, earlier: tuple[str | None, int | None], kind: str, index: str) -> tuple[str | None, int | None]:

@@ -18,7 +18,7 @@ from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.array_value import as_array
 from dtflab.graph.nested_values import leaves
-from dtflab.graph.operation import Tensor
+from dtflab.graph.operation import Operation, Tensor
 
 if TYPE_CHECKING:
     from dtflab.graph.graph import Graph
@@ -58,7 +58,10 @@ def checked_feeds(graph: Graph, feed_dict: object, copy: bool = True) -> dict[Te
     Without `copy`, an array may be the client's own if nothing keeps it beyond the step.
     """
     if not isinstance(feed_dict, dict):
-        raise TypeError(f"feed_dict must be a dictionary of tensors and their values, not {feed_dict!r}.")
+        if not isinstance(feed_dict, Tensor) and not feed_dict:
+            return {}
+        several = " To fetch several, give a list of them." if isinstance(feed_dict, Tensor | Operation) else ""
+        raise TypeError(f"feed_dict must be a dictionary of tensors and their values, not {feed_dict!r}.{several}")
     feeds: dict[Tensor, object] = {}
     for key, value in feed_dict.items():
         for element, part in _pairs(key, value):
@@ -116,7 +119,11 @@ def _array(tensor: Tensor, value: Any, copy: bool) -> Any:
             f"lists, numpy ndarrays. For reference, the tensor object was {value} which was passed to the feed with "
             f"key {tensor.name}."
         )
-    array = _converted(tensor.dtype.base_dtype, value, copy)
+    try:
+        array = _converted(tensor.dtype.base_dtype, value, copy)
+    except (TypeError, ValueError) as error:  # NumPy's, which knows no tensor
+        error.add_note(f"The value is fed to {tensor.name}, whose dtype is {tensor.dtype.name}.")
+        raise
     if not tensor.shape.admits(array.shape):
         raise ValueError(
             f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has shape {tensor.shape}"

@@ -10,31 +10,24 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import Dimension
+from dtflab.graph.valueless import Valueless
 
 _INTEGERS = (numbers.Integral, np.integer, Dimension)
 _REALS = (numbers.Real, np.integer, np.floating)
 _NUMBERS = (numbers.Complex, np.number)
 
 
-class Symbolic:
-    """Base of Tensor: what has a value only inside a session, and so can't be an element of an array."""
+class Symbolic(Valueless):
+    """Base of Tensor: what can't be an element of an array."""
 
     __slots__ = ()
-
-    @property
-    def numpy(self) -> NoReturn:
-        """Missing, as in TensorFlow 1; the AttributeError says how to get the value."""
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute 'numpy'. Its value exists only inside a session: run it "
-            "with `session.run(t)`."
-        )
 
 
 def to_array(values: Any, dtype: DType | None, shape: Any = None) -> np.ndarray[Any, Any]:

@@ -21,6 +21,7 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.nested_values import Symbolic
 from dtflab.graph.node import Node, line_text
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.graph.valueless import IN_A_SESSION
 
 if TYPE_CHECKING:
     from dtflab.graph.graph import Graph
@@ -151,10 +152,7 @@ class Tensor(Symbolic):
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array. "
-            "Its value exists only inside a session: run it with `session.run(t)`."
-        )
+        raise NotImplementedError(f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array. {IN_A_SESSION}")
 
     @staticmethod
     def override_operator(operator: str, function: Callable[..., Any]) -> None:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from dtflab.base.suggestions import did_you_mean
 from dtflab.hardware.catalogue_cpus import CPUS
 from dtflab.hardware.catalogue_gpus import GPUS
 from dtflab.hardware.catalogue_links import BUSES, NICS, RACKS, SWITCHES
@@ -155,7 +156,8 @@ def _named(kind: str, known: Mapping[str, _Part], name: Any) -> _Part:
     for part in known.values():
         if _plain(part.name) == wanted:
             return part
-    raise ValueError(f"Unknown {kind} {name!r}. Choose one of {', '.join(known)}, or give a part of your own.")
+    meant = did_you_mean(str(name), known)
+    raise ValueError(f"Unknown {kind} {name!r}.{meant} Choose one of {', '.join(known)}, or give a part of your own.")
 
 
 def _plain(name: str) -> str:

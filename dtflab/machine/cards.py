@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from dtflab.base.suggestions import did_you_mean
+
 MIB = 1 << 20
 GIB = 1 << 30
 
@@ -98,7 +100,8 @@ def model(name: str) -> CardModel:
     """The model of that full or short name, in any case; ValueError lists all of them."""
     if (found := _find(name)) is not None:
         return found
-    raise ValueError(f"No GPU model {name!r} is known. Choose one of {', '.join(m.short[0] for m in MODELS)}.")
+    known = [m.short[0] for m in MODELS]
+    raise ValueError(f"No GPU model {name!r} is known.{did_you_mean(name, known)} Choose one of {', '.join(known)}.")
 
 
 def is_known(name: str) -> bool:

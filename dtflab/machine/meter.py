@@ -3,7 +3,7 @@
 Stands for nothing in TensorFlow, whose servers do not say how busy they are.
 
 Rule: nobody measures unless somebody asks. Each question keeps the meter on for `LEASE_S` seconds; while it is off, all
-that a step pays for it is one look at `is_on` per partition.
+that a step pays for it is one call per partition.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Meter:
         self._busy = 0.0
         self._until = -math.inf
 
-    def begins(self, step_id: int) -> bool:
-        """Count a step that begins on the devices of the task, one after the other; True: it is measured."""
-        if step_id != self._step:
+    def counts(self, step_id: int) -> bool:
+        """Count a step that begins on the devices of the task, one after the other, if it is on; True if it is."""
+        if self.is_on and step_id != self._step:
             self._step = step_id
             self.steps += 1
-        return True
+        return self.is_on
 
     def busy(self) -> float:
         """The busy seconds that were measured so far. It is measured from now on, for a while."""

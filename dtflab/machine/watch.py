@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Self
 
 from dtflab.base import tf_logging
 from dtflab.base.events import HEARD, PROCESS, Call, QueueEvent, Use
@@ -39,7 +40,7 @@ class Watch:
     def on_use(self, use: Use) -> None:
         self.uses[use] = None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         if self._is_open:
             raise RuntimeError("This watch is under way. To watch twice at once, open another one: tf.watch().")
         self._is_open = True

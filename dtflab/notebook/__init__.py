@@ -7,9 +7,9 @@ Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (varia
 cell for one task), `chaos_cell` (a cell in which tasks fail), `replay_magic` (a run in virtual time and its forks),
 `panel` (a cluster with buttons), `cluster_live` (its tasks now), `circle_watch` (a deadlock among them),
 `cluster_view` (the cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images`
-(the first examples of a data set), `error_view` (an error that was caught), `symbols` (a tensor, a variable); their
-helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options of %dtf_cluster),
-`tracebacks` (short errors), `settings` (`%config DtfLab.…`).
+(the first examples of a data set), `error_view` (an error that was caught), `symbols` (a tensor or variable, shown
+or printed); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options of
+%dtf_cluster), `tracebacks` (short errors), `settings` (`%config DtfLab.…`).
 
 Design: docs/design/notebook.md
 """
@@ -34,7 +34,8 @@ def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
     from dtflab.base.errors import OpError
     from dtflab.cluster.cluster import Cluster
-    from dtflab.notebook import settings, tracebacks
+    from dtflab.notebook import settings, symbols, tracebacks
+    from dtflab.notebook.arguments import with_a_body
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
@@ -44,7 +45,6 @@ def load(ipython: Any) -> None:
     from dtflab.notebook.panel import begin_cell, refresh_all, show
     from dtflab.notebook.replay_magic import ReplayMagics
     from dtflab.notebook.state_magics import StateMagics
-    from dtflab.notebook.symbols import symbol_html
     from dtflab.notebook.task_cell import TaskMagics
     from dtflab.viz.steps import record_html, steps_html
 
@@ -55,16 +55,18 @@ def load(ipython: Any) -> None:
     lines = DtfMagics(ipython, clusters.clusters)
     others = (kind(ipython, lines) for kind in (StateMagics, TaskMagics, ChaosMagics, ReplayMagics))
     ipython.register_magics(clusters, lines, *others)
+    ipython.input_transformers_cleanup.insert(0, with_a_body)
     ipython.Completer.custom_matchers.append(complete)
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
     html = ipython.display_formatter.formatters["text/html"]
-    forms = dataset_html, steps_html, record_html, symbol_html, symbol_html
+    forms = dataset_html, steps_html, record_html, symbols.symbol_html, symbols.symbol_html
     for kind, form in zip((_DATASET, *_STEPS, *_SYMBOLS), forms, strict=True):
         html.for_type_by_name(*kind, form)
     html.for_type(OpError, error_html)
     ipython.display_formatter.formatters["text/plain"].for_type(OpError, error_text)
     ipython.events.register("pre_run_cell", begin_cell)
     ipython.events.register("post_run_cell", refresh_all)
+    symbols.load(ipython)
     tracebacks.load(ipython)
 
 
@@ -72,7 +74,8 @@ def unload(ipython: Any) -> None:
     """Stop all clusters and the step under way of this kernel, and take the magics away."""
     from dtflab.base.errors import OpError
     from dtflab.cluster.cluster import Cluster, stop_all
-    from dtflab.notebook import settings, tracebacks
+    from dtflab.notebook import settings, symbols, tracebacks
+    from dtflab.notebook.arguments import with_a_body
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
@@ -88,8 +91,10 @@ def unload(ipython: Any) -> None:
     refresh_all()
     ipython.events.unregister("pre_run_cell", begin_cell)
     ipython.events.unregister("post_run_cell", refresh_all)
+    symbols.unload(ipython)
     tracebacks.unload(ipython)
     settings.unload(ipython)
+    ipython.input_transformers_cleanup.remove(with_a_body)
     ipython.Completer.custom_matchers.remove(complete)
     for name in ("ClusterMagics", "StateMagics", "ChaosMagics", "ReplayMagics"):
         ipython.magics_manager.registry.pop(name)

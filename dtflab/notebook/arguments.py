@@ -57,9 +57,23 @@ def magic(function: Any) -> Any:
         if any(name == "help" for name, _, _ in _options(line)):
             print(parsed.__doc__)
             return None
+        if sign == "%%" and not "".join(cell).strip():
+            name = f"%%{function.__name__}"
+            raise UsageError(
+                f"{name} runs the lines below it in its cell, and there are none. For example: {parsed.example}"
+            )
         return parsed(self, line, *cell)
 
     return run
+
+
+def with_a_body(lines: list[str]) -> list[str]:
+    """A cell that is only the line of a magic, with an empty line below: IPython asks no magic without one.
+
+    One of IPython's transformers of input: the magic itself answers `%%dtf_run --help`, or says what is missing.
+    """
+    written = [line for line in lines if line.strip()]
+    return [*written, "\n"] if len(written) == 1 and written[0].startswith("%%dtf_") else lines
 
 
 def words(magic: Any, line: str) -> argparse.Namespace:

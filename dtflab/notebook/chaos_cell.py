@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from dtflab.cluster.chaos import chaos
 from dtflab.cluster.chaos_options import KINDS, short
@@ -40,19 +40,19 @@ class ChaosMagics(Magics):
         self.lines = lines
 
     @magic
-    @_fault("kill", "worker:1@step5", "end a task, as a crash would; with =2s it is started again 2 s later")
-    @_fault("stop", "worker:0=3s", "let a task stand still")
-    @_fault("slow", "ps:0=4x", "what a task computes takes several times as long")
+    @_fault("kill", "worker:1@step5", "end a task as a crash would; =2s starts it again 2 s later")
+    @_fault("stop", "worker:0=3s", "freeze a task")
+    @_fault("slow", "ps:0=4x", "make a task compute several times slower")
     @_fault("drop", "RecvTensor:0.1", "lose calls of a method between tasks, with this probability")
-    @_fault("partition", "ps|worker:2", "let nothing cross between groups of tasks; quote the |")
-    @argument("--seed", type=int, default=0, help="from which it is drawn which calls are lost (default: 0)")
+    @_fault("partition", "ps|worker:2", "lose all calls between groups of tasks; put them in quotes")
+    @argument("--seed", type=int, default=0, help="the seed that decides which calls are lost (default: 0)")
     @argument(
         "--name",
         default="cluster",
-        help="the cluster: its name, or a Python name that stands for it",
+        help="the cluster's name, or the Python variable that holds it",
         values=cluster_names,
     )
-    @cell_magic
+    @line_cell_magic
     def dtf_chaos(self, line: str, cell: str) -> None:
         """Run a cell while tasks of the cluster fail, then show what happened.
 
@@ -62,10 +62,11 @@ class ChaosMagics(Magics):
 
         %%dtf_chaos --kill worker:1@2.5s=1s --drop RecvTensor:0.1 --partition "ps|worker:2" --stop worker:0=3s --seed 7
 
-        A task is ps:0, a whole job ps, several ps,worker:1. A fault begins at once, before the fifth session.run of the
-        cell (@step5), or 2.5 s after it has begun (@2.5s, in virtual time virtual seconds). It ends with the cell, or
-        after the seconds that it says (=3s); a task that was killed stays dead without these. A step that is traced in
-        the cell has the faults in its timeline. The same in plain Python:
+        Write ps:0 for a task, ps for a whole job, ps,worker:1 for several. A fault begins at once,
+        before the fifth session.run of the cell (@step5), or 2.5 s after the cell began (@2.5s; virtual
+        seconds in virtual time). It ends with the cell, or after a given time (=3s); without one, a
+        killed task stays dead. The timeline of a step that the cell traces shows the faults. The same
+        in plain Python:
         with dtflab.chaos(cluster, kill="worker:1@step5", slow="ps:0=4x") as happened: …
         """
         args = words(self.dtf_chaos, line)

@@ -90,7 +90,7 @@ class Seen:
             yield self.before, self.vitals, self.vitals.at - self.before.at
 
 
-class Live:
+class LiveCluster:
     """A cluster as a live panel shows it; each `look` asks all its tasks."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -46,48 +46,54 @@ class ClusterMagics(Magics):
         help="start (default), attach, status, stop or restart",
         values=lambda _: _VERBS,
     )
-    @argument("addresses", nargs="*", help="attach: where tasks run already, as host:2222,host:2223")
+    @argument("addresses", nargs="*", help="attach: addresses of running tasks, such as host:2222,host:2223")
     @argument("--ps", type=int, default=0, help="number of parameter servers")
     @argument("--worker", type=int, default=0, help="number of workers")
     @argument("--job", action="append", default=[], metavar="NAME=N", help="any other job, NAME=N; may be repeated")
     @argument(
         "--engine",
         default="inprocess",
-        help="inprocess (default), process, tensorflow, dask",
+        help="where tasks run: inprocess (default), process, tensorflow or dask",
         values=lambda _: _ENGINES,
     )
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
-    @argument("--no-token", action="store_true", help="process: answer all programs of this machine, TensorFlow's too")
-    @argument("--credentials", metavar="FOLDER", help="start, attach: TLS certificates, a token, or both")
-    @argument("--client", help="dask: the name of your distributed.Client (default: the one that Dask has)")
-    @argument("--allow-files", metavar="DIR", help="dask: a folder that all hosts see; tasks open no other files")
-    @argument("--insecure", action="store_true", help="dask: tasks on other machines listen in plain text")
+    @argument("--no-token", action="store_true", help="process: accept any program on this machine, also TensorFlow's")
+    @argument("--credentials", metavar="FOLDER", help="start, attach: where TLS certificates, a token or both are")
+    @argument("--client", help="dask: the name of your distributed.Client (default: Dask's default client)")
+    @argument("--allow-files", metavar="DIR", help="dask: a folder that all hosts share; tasks open no other files")
+    @argument("--insecure", action="store_true", help="dask: let tasks on other machines listen without encryption")
     @argument(
         "--name",
         default="cluster",
-        help="the cluster's name; starting it again replaces it",
+        help="the cluster's name; a new cluster with this name replaces it",
         values=lambda magics: list(magics.clusters),
     )
     @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks see all of them")
     @argument("--gpu", help="their model, for example K40 (default: GRID K520)", values=_one_of("--gpu"))
     @argument("--gpu-memory", help="memory of each, for example 4GiB (default: what the model has)")
-    @argument("--visible", action="append", default=[], metavar="JOB=GPUS", help="for example ps=0; may be repeated")
+    @argument(
+        "--visible",
+        action="append",
+        default=[],
+        metavar="JOB=GPUS",
+        help="which GPUs a job sees, as ps=0; may be repeated",
+    )
     @argument(
         "--clock",
         default="real",
-        help="real (default) or virtual: durations are those of the hardware below",
+        help="real (default), or virtual: durations come from the hardware below",
         values=_one_of("--clock"),
     )
+    @argument("--network", help="virtual: the network between hosts (default: 10Gb/s)", values=_one_of("--network"))
+    @argument("--bus", help="virtual: the bus between a host's GPUs (default: pcie3)", values=_one_of("--bus"))
+    @argument("--cpu", help="virtual: the CPUs of each host, a name from the catalogue")
+    @argument("--racks", type=int, help="virtual: the number of racks for the hosts (default: 1)")
     @argument(
-        "--network", help="virtual: what connects the hosts, for example 10Gb/s (default)", values=_one_of("--network")
+        "--stragglers",
+        values=_one_of("--stragglers"),
+        help="virtual: how random slowness is distributed, for example lognormal(0.3)",
     )
-    @argument(
-        "--bus", help="virtual: what connects a host's GPUs, for example pcie3 (default)", values=_one_of("--bus")
-    )
-    @argument("--cpu", help="virtual: the CPUs of each host, a name of the catalogue")
-    @argument("--racks", type=int, help="virtual: in how many racks the hosts stand (default: one)")
-    @argument("--stragglers", help="virtual: how much longer steps take by chance, for example lognormal(0.3)")
-    @argument("--seed", type=int, help="virtual: equal seeds make equal runs")
+    @argument("--seed", type=int, help="virtual: runs with the same seed are identical")
     @line_magic
     def dtf_cluster(self, line: str) -> Any:
         """Start a cluster, or attach to one, and show it; start, attach, status and restart return the Cluster.
@@ -99,10 +105,10 @@ class ClusterMagics(Magics):
         %dtf_cluster --worker 4 --engine dask        on the workers of the Dask cluster of your distributed.Client
         %dtf_cluster --ps 1 --worker 2 --gpus 2 --gpu K40 --gpu-memory 4GiB    two simulated GPUs for each worker
         %dtf_cluster --ps 1 --worker 50 --clock virtual --gpu K40 --network 10Gb/s --seed 1    in virtual time
-        %dtf_cluster attach host:2222                tasks that run already; one address of dtflab's tasks is enough
+        %dtf_cluster attach host:2222                running tasks; one address of dtflab's tasks is enough
         %dtf_cluster status                          show it again
         %dtf_cluster restart                         the same tasks at the same addresses, without their variables
-        %dtf_cluster stop                            end all its tasks; attached ones run on
+        %dtf_cluster stop                            end all its tasks; attached ones keep running
         """
         args = words(self.dtf_cluster, line)
         check("The verb", args.verb, _VERBS, _EXAMPLE)

@@ -1,6 +1,7 @@
 """Completion of a line with a magic of dtflab: its own options, values where they are known, and nothing else.
 
-Also behind `name = %magic`. Where a line holds Python, the names of the notebook.
+Also behind `name = %magic`. Where a line holds Python, the names of the notebook; behind `%config DtfLab.style = ` the
+values of that setting.
 
 Rule: all that is offered comes from the magic's parser, so no list of options is kept twice.
 """
@@ -17,15 +18,19 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from IPython.core.magic import MAGIC_NO_VAR_EXPAND_ATTR
 
 from dtflab.base.suggestions import near
-from dtflab.notebook import arguments
+from dtflab.notebook import arguments, settings
 
 _LINE = re.compile(r"\s*(?:[^%=]+=\s*)?(?P<sign>%%?)(?P<magic>dtf_\w+)\s(?P<line>.*)")
+_SETTING = re.compile(r"\s*%config\s+DtfLab\.(?P<name>\w+)\s*=\s*(?P<begin>\S*)")
 _NAME = re.compile(r"(?<![\w.\"'])(?!\d)\w*$")  # what is typed of a name, not of an attribute
 
 
 @context_matcher()
 def complete(context: CompletionContext) -> SimpleMatcherResult:
     """IPython's matcher of these lines; what it offers stands alone."""
+    if setting := _SETTING.fullmatch(context.text_until_cursor):
+        begin, values = setting["begin"], settings.values(setting["name"])
+        return _alone([each for each in values if each.strip("'").startswith(begin.strip("\"'"))] or values, begin)
     found = _LINE.fullmatch(context.text_until_cursor)
     magic = found and get_ipython().find_magic(found["magic"], "cell" if found["sign"] == "%%" else "line")
     if found is None or not hasattr(magic, "parser"):
@@ -34,6 +39,11 @@ def complete(context: CompletionContext) -> SimpleMatcherResult:
     fitting = _offered(magic, [one for one in done if one], word)
     if not fitting and getattr(magic, MAGIC_NO_VAR_EXPAND_ATTR, False) and (name := _NAME.search(word)):
         word, fitting = name[0], _names(name[0])
+    return _alone(fitting, word)
+
+
+def _alone(fitting: Sequence[str], word: str) -> SimpleMatcherResult:
+    """These completions of `word`, and nobody else's."""
     completions = [SimpleCompletion(text=each, type="magic") for each in fitting]
     return SimpleMatcherResult(completions=completions, matched_fragment=word, suppress=True, ordered=True)
 

@@ -96,9 +96,11 @@ class Explorer:
         if in_notebook():
             self._show_sliders()
         self._picture = last = None  # shown again, it begins again
+        self._tell("drawing …")
         for last in self._pictures(self.values):  # here and now: a run without a front end has a picture, too
             if in_notebook():
                 self._show(last)
+        self._tell("")
         if not in_notebook():
             print(last)
         elif self._is_everywhere:

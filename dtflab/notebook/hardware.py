@@ -10,7 +10,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from dtflab.cluster.virtual_time import OPTIONS, check_options
+from dtflab.cluster.virtual_time import CLOCKS, OPTIONS, check_options
 from dtflab.hardware import catalogue
 from dtflab.hardware.catalogue_links import BUSES, NICS
 from dtflab.machine.cards import MODELS
@@ -24,9 +24,10 @@ def choices() -> dict[str, tuple[str, ...]]:
     """The values that an option may take, including the user's own hardware as far as it has been added."""
     return {
         "--gpu": tuple(model.short[0] for model in MODELS),
-        "--clock": ("real", "virtual"),
+        "--clock": CLOCKS,
         "--bus": tuple(BUSES),
         "--network": tuple(NICS),
+        "--stragglers": ("lognormal(0.3)", "uniform(0.2)", "exponential(0.1)", "pareto(3)"),  # with usual sizes
     }
 
 

@@ -14,11 +14,13 @@ from IPython.display import display
 from dtflab import viz
 from dtflab.base import errors
 from dtflab.base.nest import leaves
+from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import choices, grade
 from dtflab.grading.catalogue import all_questions
 from dtflab.graph import default_stacks, scopes
 from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.machine.smi import Smi, smi
 from dtflab.notebook.arguments import argument, check, magic, split, words
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
@@ -33,10 +35,14 @@ from dtflab.viz.live import Redrawn
 
 # Arguments that several magics have.
 _TRACED = argument(
-    "fetches", nargs="*", help="what to run once, traced: Python, or names of ops and tensors; or a RunMetadata"
+    "fetches",
+    nargs="*",
+    help="what to run once and trace: Python, or names of ops and tensors; or the RunMetadata of a traced run",
 )
 _FEED = argument("--feed", help="feed_dict for that run, a Python expression")
-_SESSION = argument("--session", help="the session, a Python expression; else the default or the newest one")
+_SESSION = argument(
+    "--session", help="the session, a Python expression (default: the default session, or the newest one)"
+)
 _COLOR_BY = argument(
     "--color-by",
     help="device (default), job, time (how long each op takes) or phase of training",
@@ -63,9 +69,16 @@ class DtfMagics(Magics):
 
     @magic
     @argument(
-        "--period", type=float, default=0.0, help="seconds in which to measure GPU-Util; else since the last look"
+        "--period",
+        type=float,
+        default=0.0,
+        help="measure GPU-Util over this many seconds (default: since the last call)",
     )
-    @argument("--live", action="store_true", help="draw the cards while other cells run, for as long as they are seen")
+    @argument(
+        "--live",
+        action="store_true",
+        help="keep drawing the cards while other cells run, as long as they are on the screen",
+    )
     @line_magic
     def dtf_smi(self, line: str) -> Smi | Redrawn:
         """Show all GPUs of this machine's processes, simulated or real, and the programs that hold their memory.
@@ -83,11 +96,17 @@ class DtfMagics(Magics):
         return smi(period)
 
     @magic
-    @argument("fetches", nargs="*", help="what to draw, and all that it needs: Python or names; all ops if none")
-    @argument("--feed", help="feed_dict, a Python expression: run once, to ask a master in another process")
-    @argument("--scope", help="a name scope: only what is in it")
     @argument(
-        "--max-boxes", help="begin with about that many boxes, closed scopes among them; else with a page of them"
+        "fetches", nargs="*", help="what to draw, with all that it needs: Python or names (default: the whole graph)"
+    )
+    @argument(
+        "--feed",
+        help="feed_dict, a Python expression: for --color-by time, or to ask a TensorFlow server where ops are",
+    )
+    @argument("--scope", help="draw only what is in this name scope")
+    @argument(
+        "--max-boxes",
+        help="start with about this many boxes, counting closed scopes (default: as many as fit on a page)",
     )
     @_COLOR_BY
     @_SESSION
@@ -154,7 +173,7 @@ class DtfMagics(Magics):
         %dtf_memory train --feed {images: x, labels: y}
         %dtf_memory run_metadata
 
-        If the memory of a device is not enough, it draws the way to that moment; `%dtf_memory error` draws it of an
+        If a device runs out of memory, the picture shows how that came about; `%dtf_memory error` draws it for an
         error that was caught.
         """
         texts, example = split(self.dtf_memory, line), self.dtf_memory.example
@@ -186,8 +205,8 @@ class DtfMagics(Magics):
             raise
 
     @magic
-    @argument("--projector", action="store_true", help="16 pt text, lines of 3 px, no thin grey")
-    @argument("--default", action="store_true", help="as for one reader")
+    @argument("--projector", action="store_true", help="for a room: 16 pt text, 3 px lines, no thin grey")
+    @argument("--default", action="store_true", help="for one reader")
     @line_magic
     def dtf_style(self, line: str) -> None:
         """Choose how all pictures from now on are drawn.
@@ -207,18 +226,18 @@ class DtfMagics(Magics):
         "question",
         nargs="?",
         default="",
-        help="placement/q1, or q1; else those whose answers are in the notebook",
+        help="placement/q1, or just q1 (default: the questions that the notebook answers)",
         values=lambda _: [question.id for question in all_questions()],
     )
-    @argument("--all", action="store_true", help="every question of the course")
-    @argument("--hint", action="store_true", help="a hint in place of the mark; each time the next one")
+    @argument("--all", action="store_true", help="grade every question of the course")
+    @argument("--hint", action="store_true", help="show a hint in place of the mark, the next one each time")
     @line_magic
     def dtf_grade(self, line: str) -> Any:
         """Grade answers of the notebook, or ask for a hint.
 
-        %dtf_grade                   the questions whose answers, functions, you have written in the notebook
+        %dtf_grade                   the questions whose functions you have written in the notebook
         %dtf_grade placement/q1      one question; q1 if that is enough
-        %dtf_grade q1 --hint         a hint for it, a bigger one each time
+        %dtf_grade q1 --hint         a hint for it, a bigger one each time; the last one needs a try
         %dtf_grade --all             every question
 
         The same in plain Python: dtflab.grade("placement/q1").
@@ -237,13 +256,13 @@ class DtfMagics(Magics):
     @magic
     @argument(
         "question",
-        help="placement/q3: one that has letters to choose from",
+        help="a question with letters to choose from, such as placement/q3",
         values=lambda _: [question.id for question in choices.with_choices()],
     )
-    @argument("letters", nargs="*", help="those that are right, as CE, c e or C,E")
+    @argument("letters", nargs="*", help="the letters of all right sentences: CE, c e or C,E")
     @line_magic
     def dtf_predict(self, line: str) -> choices.Prediction:
-        """Choose before a run, and see what is right; there are no points for it.
+        """Predict the answer before a run, and see what is right; it earns no points.
 
         %dtf_predict placement/q3 CE      the letters of all right sentences
 
@@ -277,14 +296,17 @@ class DtfMagics(Magics):
     @magic
     @argument("fetches", nargs="*", help="what to run: Python, or names of ops and tensors")
     @argument("--feed", help="feed_dict for that run, a Python expression")
-    @argument("--cluster", help="whose shape to take, a Python expression; else as the graph's devices say")
+    @argument(
+        "--cluster",
+        help="a cluster with the tasks to use, a Python expression (default: those that the graph's devices name)",
+    )
     @no_var_expand
     @line_magic
     def dtf_conformance(self, line: str) -> Conformance:
         """Run something once on dtflab and on TensorFlow's servers, and show both side by side.
 
         %dtf_conformance train --feed {images: x, labels: y}
-        %dtf_conformance loss --cluster cluster     of a cluster with that many tasks; of --engine tensorflow: on it
+        %dtf_conformance loss --cluster cluster     with the tasks of a cluster; on it if it has --engine tensorflow
         """
         texts, example = split(self.dtf_conformance, line), self.dtf_conformance.example
         fetches, cluster = self._fetches(texts), self._value(texts.get("cluster", ""))
@@ -295,7 +317,11 @@ class DtfMagics(Magics):
         return conformance(fetches, self._feed(texts), cluster=cluster)
 
     @magic
-    @argument("fetches", nargs="*", help="what to fetch: a Python expression; a new step begins. Without: the next set")
+    @argument(
+        "fetches",
+        nargs="*",
+        help="what to fetch, a Python expression: begin a step (without it: run the next set of the current step)",
+    )
     @argument("--feed", help="feed_dict for that step, a Python expression")
     @_SESSION
     @argument("--all", action="store_true", help="run all that is left, and return the values")
@@ -363,7 +389,13 @@ class DtfMagics(Magics):
             if not isinstance(error, UsageError):
                 raise
             unknown = words[[one is None for one in found].index(True)]
-            raise UsageError(f"{error} And {unknown!r} is not an op or tensor of the graph.") from None
+            meant = did_you_mean(unknown, [*self._fetchable(), *(op.name for op in graph.get_operations())])
+            raise UsageError(f"{error} And {unknown!r} is not an op or tensor of the graph.{meant}") from None
+
+    def _fetchable(self) -> list[str]:
+        """The user's names for ops and tensors."""
+        shell: Any = self.shell
+        return [name for name, value in shell.user_ns.items() if isinstance(value, Operation | Tensor)]
 
     def _named(self, word: str, graph: Graph) -> Any:
         """The value of a word in Python, if it can be fetched, else the op or tensor of that name; None for neither."""

@@ -27,7 +27,7 @@ from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import in_notebook
 from dtflab.notebook import cluster_view
-from dtflab.notebook.cluster_live import AT_WORK, EVERY_S, Live
+from dtflab.notebook.cluster_live import AT_WORK, EVERY_S, LiveCluster
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.svg import Markup, tag
@@ -42,7 +42,7 @@ class Panel:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.live = Live(cluster)
+        self.live = LiveCluster(cluster)
         self.ticker: Ticker | None = None
         self._touch: dict[str, str] = {}
         self._note = ""  # what a button did, or why it could not
@@ -95,7 +95,7 @@ class Panel:
     def _stops(self) -> dict[str, str]:
         """The button that ends the cluster, or looking at it: its label, and what it does."""
         is_ours = len(self.cluster.attached) < len(self.cluster.tasks)
-        word, what = ("Stop", "End all") if is_ours else ("Detach", "Stop looking at the")
+        word, what = ("Stop all", "End all") if is_ours else ("Detach", "Stop looking at the")
         return {"label": word, "says": f"{what} tasks of {self.cluster.name}"}
 
     # ---- what the page asks

@@ -25,8 +25,10 @@ class ReplayMagics(Magics):
     @magic
     @argument("what", nargs="*", help="a function of a client, as for cluster.run; or what one step fetches")
     @argument("--feed", help="feed_dict for that step, a Python expression")
-    @argument("--session", help="its session, a Python expression; else the default or the newest one")
-    @argument("--cluster", help="the cluster of a function, by its name (cluster)", values=cluster_names)
+    @argument("--session", help="its session, a Python expression (default: the default session, or the newest one)")
+    @argument(
+        "--cluster", help="the name of the cluster that runs the function (default: cluster)", values=cluster_names
+    )
     @no_var_expand
     @line_magic
     def dtf_replay(self, line: str) -> Picture:
@@ -35,9 +37,10 @@ class ReplayMagics(Magics):
         %dtf_replay train --feed {images: x, labels: y}    one step, with the variables as they are now
         %dtf_replay work --cluster cluster                 cluster.run(work), from the beginning
 
-        It runs on a copy of the cluster: nothing of yours changes. The cluster must have clock="virtual". In the
-        picture, arrow keys step, and Fork here computes the run again with another choice from that moment on: another
-        ready op goes next, a message is lost, a task is killed, a link is faster. The same in plain Python:
+        It runs on a copy of the cluster: nothing of yours changes. The cluster must have
+        clock="virtual". In the picture, arrow keys step, and Fork here computes the run again with
+        another choice from that moment on: another ready op goes next, a message is lost, a task is
+        killed, a link is faster. The same in plain Python:
         run = tf.viz.replay(work, cluster); run.fork(0.05, kill="worker:1")
         """
         texts, lines = split(self.dtf_replay, line), self.lines

@@ -75,8 +75,16 @@ def unload(shell: Any) -> None:
     shell.configurables[:] = [each for each in shell.configurables if not isinstance(each, DtfLab)]
 
 
+def values(name: str) -> list[str]:
+    """The values of a setting, as Python writes them; none for an unknown setting."""
+    setting = DtfLab.class_traits(config=True).get(name)
+    return [repr(value) for value in setting._values] if isinstance(setting, _Setting) else []
+
+
 def _check(config: Config) -> None:
     known: dict[str, Any] = DtfLab.class_traits(config=True)
+    if wrong := [section for section in config if section.lower().startswith("dtf") and section != DtfLab.__name__]:
+        raise UsageError(f"There is no {wrong[0]!r} to configure. Did you mean {DtfLab.__name__}?")
     for name, value in config.get(DtfLab.__name__, {}).items():
         if name not in known:
             raise UsageError(f"DtfLab has no setting {name!r}.{did_you_mean(name, known)} It has {', '.join(known)}.")

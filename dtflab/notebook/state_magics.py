@@ -21,7 +21,7 @@ from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.live import Redrawn
 
-_HELD = argument("held", nargs="?", help="a cluster or a session, a Python expression; else the default or the newest")
+_HELD = argument("held", nargs="?", help="a cluster or session, a Python expression (default: the newest session)")
 
 
 @magics_class
@@ -48,9 +48,11 @@ class StateMagics(Magics):
     @argument(
         "held",
         nargs="?",
-        help="a cluster or session, what a tf.watch() saw, or a deadlock's error; else the newest session",
+        help="a cluster or session, what a tf.watch() saw, or a deadlock's error (default: the newest session)",
     )
-    @argument("--live", action="store_true", help="draw them again while other cells run, for as long as they are seen")
+    @argument(
+        "--live", action="store_true", help="keep drawing them while other cells run, as long as they are on the screen"
+    )
     @no_var_expand
     @line_magic
     def dtf_queues(self, line: str) -> Picture | Redrawn:
@@ -74,10 +76,10 @@ class StateMagics(Magics):
         return drawn(viz.queues_now, held)
 
     @magic
-    @argument("fetches", nargs="*", help="what to run once, watched: Python, or names; or what a tf.watch() saw")
+    @argument("fetches", nargs="*", help="what to run once and watch: Python, or names; or what a tf.watch() saw")
     @argument("--feed", help="feed_dict for that run, a Python expression")
-    @argument("--step", help="of what was watched, only the step of this number, from 1; -1 is the last")
-    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @argument("--step", help="of a watch: only the step with this number, from 1; -1 is the last")
+    @argument("--session", help="the session, a Python expression (default: the default session, or the newest one)")
     @no_var_expand
     @line_magic
     def dtf_wire(self, line: str) -> Picture:
@@ -100,10 +102,12 @@ class StateMagics(Magics):
         return drawn(viz.wire, seen)
 
     @magic
-    @argument("log", nargs="?", help="a StalenessLog or an optimizer, a Python expression; else that of the cluster")
+    @argument(
+        "log", nargs="?", help="a StalenessLog or an optimizer, a Python expression (default: the log on the cluster)"
+    )
     @argument("--name", help="the name of its StalenessOptimizer (default: staleness)")
     @argument("--where", help="the device of its global step (default: /job:ps/task:0)")
-    @argument("--session", help="the session whose cluster is asked; else the default or the newest one")
+    @argument("--session", help="the session whose cluster is asked (default: the default session, or the newest one)")
     @no_var_expand
     @line_magic
     def dtf_staleness(self, line: str) -> Picture:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+import re
 from collections import deque
 from types import CodeType
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from dtflab import viz
+from dtflab.base.suggestions import did_you_mean
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import RunningTask
 from dtflab.graph import device_spec, scopes
@@ -28,6 +30,7 @@ from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import Session, open_sessions
 
 _EXAMPLE = "%%dtf_run --on /job:worker/task:0"
+_SHORT = re.compile(r"^(\w+):(\d+)$")  # worker:0, as pictures write it
 _MOST_TRACES = 3  # timelines below a cell
 
 
@@ -83,31 +86,32 @@ class TaskMagics(Magics):
         self._sessions: dict[str, tuple[RunningTask, TaskSession]] = {}
 
     @magic
-    @argument("--on", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0", values=_tasks)
-    @argument("--trace", action="store_true", help="show the timelines of its steps below")
+    @argument("--on", default="", help="a task: worker:0 or /job:worker/task:0", values=_tasks)
+    @argument("--trace", action="store_true", help="show timelines of its last steps below")
     @argument(
         "--name",
         default="cluster",
-        help="the cluster: its name, or a Python name that stands for it",
+        help="the cluster's name, or the Python variable that holds it",
         values=cluster_names,
     )
-    @cell_magic
+    @line_cell_magic
     def dtf_run(self, line: str, cell: str) -> None:
-        """Run a cell on one task: inside of its device, with `sess`, a session with its server.
+        """Run a cell on one task: within its device, with `sess`, a session with its server.
 
         %%dtf_run --on /job:worker/task:0
-        y = tf.square(x)                 # on worker 0, for it says nothing of its own
-        sess.run(y, {x: 3.0})            # asked of worker 0's server; y.eval({x: 3.0}) is the same
+        y = tf.square(x)                 # on worker 0, since it names no other device
+        sess.run(y, {x: 3.0})            # by worker 0's server; y.eval({x: 3.0}) is the same
 
-        %%dtf_run --on /job:worker/task:0 --trace          and timelines of the steps of `sess` below, of the last 3
-        %%dtf_run --on /job:ps/task:0 --name other         a cluster with another name
+        %%dtf_run --on /job:worker/task:0 --trace    with timelines of the last 3 steps of `sess` below
+        %%dtf_run --on /job:ps/task:0 --name other     a cluster with another name
 
-        A semicolon at the end hides the last value. `await` works only inside of an async function.
-        What the cell assigns stays, and so does `sess`, until the next such cell. Cells of one task share a session for
-        as long as the task runs and the default graph stays. The same in plain Python:
+        A semicolon at the end hides the last value. `await` works only inside an async function.
+        What the cell assigns stays, and so does `sess`, until the next such cell. Cells of one task
+        share a session as long as the task runs and the default graph stays the same. In plain Python:
         with tf.device("/job:worker/task:0"), tf.Session(cluster.target_of("worker", 0)).as_default() as sess: …
         """
         args = words(self.dtf_run, line)
+        args.on = _SHORT.sub(r"/job:\1/task:\2", args.on)
         session = self._session(cluster_named(self.shell, self.lines, args.name), args.on)
         session.begin(args.trace)
         shell: Any = self.shell
@@ -140,17 +144,18 @@ class TaskMagics(Magics):
 
 def _task(cluster: Cluster, device: str) -> RunningTask:
     """The task of a device; UsageError if it does not name one."""
+    tasks = {device_spec.plain(task.name): task for task in cluster.tasks}
     try:
         name = device_spec.parse(device)
         if name.job is None or name.task is None:
-            raise ValueError(f"{device!r} does not name a task." if device else "Name a task.")
+            raise ValueError(f"{device!r} does not name a task" if device else "Name a task")
+        wanted = f"/job:{name.job}/task:{name.task}"
+        if wanted not in tasks:
+            raise ValueError(f"{cluster.name} has no task {wanted}")
     except ValueError as error:
-        there = ", ".join(device_spec.plain(task.name) for task in cluster.tasks)
-        raise UsageError(f"{error} For example: {_EXAMPLE}. The tasks are {there}.") from None
-    try:
-        return cluster.task(name.job, name.task)
-    except ValueError as error:  # it names the tasks
-        raise UsageError(f"{error} For example: {_EXAMPLE}") from None
+        meant, there = did_you_mean(device, tasks), ", ".join(tasks)
+        raise UsageError(f"{error}.{meant} The tasks are {there}. For example: {_EXAMPLE}") from None
+    return tasks[wanted]
 
 
 def cluster_named(shell: Any, lines: DtfMagics, name: str, option: str = "--name") -> Cluster:

@@ -6,10 +6,16 @@ IPython lets one extension look at the errors of cells before it shows them.
 from __future__ import annotations
 
 import functools
+import re
 from types import TracebackType
 from typing import Any
 
+from IPython.core.error import UsageError
+
 from dtflab.base import error_report
+from dtflab.base.suggestions import did_you_mean, near
+
+_NO_MAGIC = re.compile(r"magic(?: function)? `%%?(dtf_\w+)` not found\.$")
 
 
 def load(shell: Any) -> None:
@@ -25,6 +31,19 @@ def unload(shell: Any) -> None:
 def _show(
     shell: Any, kind: type[BaseException], error: Any, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
+    _suggest(shell, error)
     if not hasattr(error, "_render_traceback_") and error_report.is_ours(error):
         error._render_traceback_ = functools.partial(error_report.render, error)
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
+
+
+def _suggest(shell: Any, error: BaseException) -> None:
+    """Add what was meant to the error of an attribute or magic of ours that is not there: `cluster.targt`."""
+    if isinstance(error, AttributeError) and error.name and type(error.obj).__module__.startswith("dtflab."):
+        names = [name for name in dir(error.obj) if not name.startswith("_") and str(error).endswith(f"'{error.name}'")]
+        if meant := did_you_mean(error.name, names).strip():
+            error.add_note(meant)
+    elif isinstance(error, UsageError) and (wrong := _NO_MAGIC.search(str(error))):
+        there = shell.magics_manager.lsmagic()
+        for name in near(wrong[1], [name for kind in there.values() for name in kind]):
+            error.args = (f"{error} Did you mean {'%%' if name in there['cell'] else '%'}{name}?",)

@@ -41,8 +41,18 @@ def checked_target(target: object, graph: object = None, config: object = None) 
     if isinstance(target, bytes):
         return target.decode()
     if not isinstance(target, str):
-        raise TypeError(f'Argument `target` must be a string, but got "{type(target).__name__}"')
+        error = TypeError(f'Argument `target` must be a string, but got "{type(target).__name__}"')
+        if hasattr(target, "target"):  # a Cluster or Server
+            error.add_note("Its address is its `target`: tf.Session(cluster.target).")
+        raise error
     return target
+
+
+def closed() -> RuntimeError:
+    """The error of a session that is used after its end."""
+    error = RuntimeError("Attempted to use a closed Session.")
+    error.add_note("A session ends with its `with` block or by close(). Open a new one: sess = tf.Session(…).")
+    return error
 
 
 def merged(default: ConfigProto | None, config: ConfigProto | None, is_direct: bool) -> ConfigProto:

@@ -186,7 +186,7 @@ class Executor:
         """Put the sources of this partition into the step's queue."""
         if self.steps_until_costs:
             self._grow()
-        is_metered = self.device.meter.is_on and self.device.meter.begins(step.step_id)
+        is_metered = self.device.meter.counts(step.step_id)
         root = (MeteredIteration if is_metered else Iteration)(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
         step.multiplies |= self.multiplies

@@ -26,8 +26,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.placement.own_placer import placer_named
-from dtflab.runtime import transport
-from dtflab.runtime.client import DeviceAttributes, checked_target, close_after, explained, interactive, warn_of_another
+from dtflab.runtime import client, transport
 from dtflab.runtime.steps import Steps
 from dtflab.runtime.watched_master import WatchedMaster
 
@@ -77,7 +76,7 @@ class BaseSession:
         for; a cluster of this process and DTFLAB_CREDENTIALS have theirs.
         Raises NotFoundError for an unknown kind of target, TypeError for arguments of another type.
         """
-        target = checked_target(target, graph, config)
+        target = client.checked_target(target, graph, config)
         self._graph = graph if graph is not None else scopes.get_default_graph()
         self._target = target
         self.config = config
@@ -123,7 +122,7 @@ class BaseSession:
         self._check_usable()
         if self._in_steps:
             return self.step_through(fetches, feed_dict, options, run_metadata).printed()
-        feeds = checked_feeds(self._graph, feed_dict, copy=False) if feed_dict else {}
+        feeds = {} if feed_dict is None else checked_feeds(self._graph, feed_dict, copy=False)
         wanted = self._resolve(fetches, feeds)
         values: list[object] = []
         if wanted.fetch_names or wanted.target_names:
@@ -133,12 +132,12 @@ class BaseSession:
                     self.handle, fed, wanted.fetch_names, wanted.target_names, options, run_metadata
                 )
             except (errors.OpError, KeyboardInterrupt) as error:
-                raise explained(error, self._graph) from None
+                raise client.explained(error, self._graph) from None
         return wanted.rebuild(values, self, feeds)
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+            raise client.closed()
         if not self._sent and self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
@@ -166,7 +165,7 @@ class BaseSession:
         try:
             return self._opened().partial_run_setup(self.handle, fed, wanted.fetch_names, wanted.target_names)
         except (errors.OpError, KeyboardInterrupt) as error:
-            raise explained(error, self._graph) from None
+            raise client.explained(error, self._graph) from None
 
     def partial_run(self, handle: str, fetches: object, feed_dict: object = None) -> Any:
         """Go on with the step of `handle`: feed some of its tensors, fetch others; each once."""
@@ -177,11 +176,11 @@ class BaseSession:
                 f"partial_run() requires empty `target_list`. Received: target_list={wanted.targets} (non-empty). "
                 "Operations run with the setup: partial_run_setup([…, operation])."
             )
-        feeds = [(t.name, value) for t, value in checked_feeds(self._graph, feed_dict or {}).items()]
+        feeds = [(t.name, value) for t, value in checked_feeds(self._graph, feed_dict).items()]
         try:
             values = self._opened().partial_run(self.handle, handle, feeds, wanted.fetch_names)
         except (errors.OpError, KeyboardInterrupt) as error:
-            raise explained(error, self._graph) from None
+            raise client.explained(error, self._graph) from None
         return wanted.rebuild(values, self)
 
     def make_callable(
@@ -265,7 +264,7 @@ class BaseSession:
         TensorFlow's: their parts run through unseen.
         """
         self._check_usable()
-        feeds = checked_feeds(self._graph, feed_dict or {})
+        feeds = checked_feeds(self._graph, feed_dict)
         wanted = self._resolve(fetches, feeds)
         try:
             steps = self._opened().step_through(
@@ -276,10 +275,10 @@ class BaseSession:
                 options,
                 run_metadata,
                 rebuild=lambda values: wanted.rebuild(values, self, feeds),
-                explain=lambda error: explained(error, self._graph),
+                explain=lambda error: client.explained(error, self._graph),
             )
         except (errors.OpError, KeyboardInterrupt) as error:
-            raise explained(error, self._graph) from None
+            raise client.explained(error, self._graph) from None
         if steps.unseen:
             from dtflab.machine.console import say
 
@@ -315,9 +314,9 @@ class BaseSession:
         """The devices of the session's tasks in this process; NotImplementedError if its master is in another one."""
         return self.master_session().local_devices()
 
-    def list_devices(self) -> list[DeviceAttributes]:
+    def list_devices(self) -> list[client.DeviceAttributes]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation. It places nothing."""
-        return [DeviceAttributes.of(message) for message in self._opened(empty=True).list_devices(self.handle)]
+        return [client.DeviceAttributes.of(message) for message in self._opened(empty=True).list_devices(self.handle)]
 
     def close(self) -> None:
         """Release the session. Variables on a cluster stay; those of a local session go with it."""
@@ -342,7 +341,7 @@ class Session(BaseSession):
 
     def __enter__(self) -> Session:
         if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+            raise client.closed()
         if self._contexts:
             raise RuntimeError("Session context managers are not re-entrant. Use `Session.as_default()` instead.")
         self._contexts = [self._graph.as_default(), self.as_default()]
@@ -355,7 +354,7 @@ class Session(BaseSession):
     ) -> None:
         while self._contexts:
             self._contexts.pop().__exit__(kind, error, traceback)
-        close_after(error, self.close)
+        client.close_after(error, self.close)
 
     @staticmethod
     def reset(
@@ -368,7 +367,7 @@ class Session(BaseSession):
 
         Without names it is the default one, with all variables and queues that no `tf.container` put elsewhere.
         """
-        target = checked_target(target)
+        target = client.checked_target(target)
         transport.connection_to(target)(target, config, credentials).reset(list(containers or ()))
 
 
@@ -386,9 +385,9 @@ class InteractiveSession(BaseSession):
         step_through: bool = False,
         credentials: Credentials | None = None,
     ) -> None:
-        warn_of_another(InteractiveSession)
+        client.warn_of_another(InteractiveSession)
         super().__init__(target, graph, config, step_through=step_through, credentials=credentials)
-        self.config = interactive(config)
+        self.config = client.interactive(config)
         self._contexts = [self._graph.as_default(), self.as_default()][graph is None :]
         for context in self._contexts:
             context.__enter__()

@@ -25,6 +25,7 @@ stand).
 Design: docs/design/viz.md
 """
 
+from dtflab.base.missing_names import missing_in as _missing_in
 from dtflab.viz.busy import busy
 from dtflab.viz.card_history import card_history
 from dtflab.viz.cards import cards
@@ -86,3 +87,5 @@ __all__ = [
     "palette",
     "Picture",
 ]
+
+__getattr__ = _missing_in("tf.viz", __all__)

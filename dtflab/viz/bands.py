@@ -22,7 +22,7 @@ from dtflab.viz.drawing.palette import Look, in_order, look, natural
 from dtflab.viz.drawing.svg import shorten, text_width
 
 ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.0
-IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5
+IDLE_ROOM, LABEL_GAP, LEAST_BAR = 78.0, 12.0, 1.5
 LEAST_WIDTH = 400.0
 MOST_RECEIVING = 16  # rows of a device for what it received
 MANY_RECEIVED, MOST_RECEIVED = 500, 200  # transfers of a step; of more than the one about the other are drawn

@@ -23,7 +23,7 @@ from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width, wrapped
 from dtflab.viz.layout.shapes import Point
-from dtflab.viz.participants import client_label, is_task, own_letters, party
+from dtflab.viz.participants import client_label, is_task, own_letters, party, watched
 
 _MOST_EMPTY = 4  # tasks that hold nothing; more are one box
 MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn
@@ -57,7 +57,7 @@ def clients(seen: Watch, *, width: float | None = None, title: str = "Clients an
     ValueError if no client did anything. Of many clients, tasks and things the first are drawn, those that do the same
     as one; the picture says what is left out, and its table has all.
     """
-    system = _System(seen)
+    system = _System(watched(seen))
     if not system.sessions:
         raise ValueError("No client asked for anything while this was watched. Run a session in the block.")
     with together(system.tasks):

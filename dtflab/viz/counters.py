@@ -22,8 +22,8 @@ from dtflab.viz.layout.layered import Box, Cluster, Layout, Rect, layout
 MOST, HEIGHT, LABEL_ROOM = 48, 26.0, 150.0  # nodes; of a box, for its name
 
 _MARKS = {"done": "✓", "dead": "✗", "ready": "0", "asked": "…", "waits": "n"}  # in a node's badge
-_MEANINGS = {"done": "has run", "dead": "does not run", "ready": "runs in the next set",
-             "asked": "its value will come from elsewhere", "waits": "for that many inputs"}  # fmt: skip
+_MEANINGS = {"done": "has run", "dead": "dead: does not run", "ready": "ready: runs next",
+             "asked": "asked of another device", "waits": "waits for n inputs"}  # fmt: skip
 BADGE = 22.0
 
 
@@ -48,8 +48,8 @@ def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -
         boxes = tuple(Box(node.name, _width(node), HEIGHT) for node in nodes)
         plan = layout(Cluster("step", boxes, 0), edges, room(), turns=any("_grad/" in name for name in names))
         width = max(plan.width, 500.0)
-        samples = [(_sample(state), f"{state}: {meaning}") for state, meaning in _MEANINGS.items()]
-        legend, height = marks.line_legend(samples, width, 0)
+        samples = [(_sample(state), meaning) for state, meaning in _MEANINGS.items()]
+        legend, height = marks.line_legend(samples, width, 0, size=11)
         drawing = join([legend, tag("g", _lines(plan), _boxes(nodes, plan), transform=f"translate(0 {height + 8:g})")])
         rows = [[look(n.device).label, readable(n.name), n.state, n.waits_for] for n in nodes]
         heads = ("device", "node", "state", "waits for")
@@ -100,8 +100,9 @@ def _mark(state: str, count: int) -> str:
 
 
 def _sample(state: str) -> Markup:
-    box = {"x": 1, "y": 1, "width": 26, "height": 16, "rx": 4}
-    mark = tag("text", _MARKS[state], x=14, y=13, class_="s11 mid counter")
+    """A box smaller than those of the nodes, which are what there is to see."""
+    box = {"x": 5, "y": 2, "width": 23, "height": 14, "rx": 3}
+    mark = tag("text", _MARKS[state], x=16.5, y=13, class_="s11 mid counter")
     return tag("g", tag("rect", class_="box", **box), mark, class_=f"node {state}")
 
 

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, SupportsFloat, SupportsIndex, overload
 
+from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import in_notebook, say
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -51,7 +52,8 @@ def live(
     With a name, the curves of what the block reports: `live(value, worker=0)`. `steps` is how many reports all workers
     make together, from which the time left follows; `over` names the x axis. The picture has a button that stops the
     training: ask `live.should_stop()`, or use `live.hook(loss)` in a MonitoredSession; `cluster.run(work, watch=live)`
-    opens the block itself, and its clients report by `client.report(loss)`.
+    opens the block itself, and its clients report by `client.report(loss)`. `live.remark("sync, 2 of 3")` stands in the
+    heading until the next one.
 
     With a function, the picture that it returns, five times a second at most: `tf.viz.live(lambda:
     tf.viz.queues_now(cluster))`. With `show=False` the object itself is the picture, to be shown elsewhere.
@@ -209,6 +211,10 @@ class Live(_Shown):
         except (TypeError, ValueError):
             raise TypeError(_NUMBERS.format(self._labels.value, value)) from None
 
+    def remark(self, text: str) -> None:
+        """Say in the heading what is being computed, until the next remark or the end of the block."""
+        self._labels = self._labels._replace(remark=text)
+
     def should_stop(self) -> bool:
         """True once somebody has pressed *Stop*: end the loop."""
         self._is_asked = True
@@ -219,9 +225,14 @@ class Live(_Shown):
         self._stopping = True
 
     def hook(
-        self, value: Any, worker: SupportsIndex | str = 0, *, step: Any = None, staleness: Any = None
+        self, value: Any, worker: SupportsIndex | str | None = None, *, step: Any = None, staleness: Any = None
     ) -> SessionRunHook:
-        """A hook for a MonitoredSession that reports tensors of each run, and ends the training at *Stop*."""
+        """A hook for a MonitoredSession that reports tensors of each run, and ends the training at *Stop*.
+
+        Without `worker` it is the task on which the program puts `value`, else worker 0.
+        """
+        if worker is None:
+            worker = _task_of(value)
         return _Hook(self, worker, {"value": value, "step": step, "staleness": staleness})
 
     @property
@@ -278,8 +289,9 @@ class Live(_Shown):
     def _status(self) -> dict[str, str]:
         unheard = self._stopping and not self._is_asked and not self._is_over
         words = ": the program does not ask live.should_stop(); interrupt the kernel instead" if unheard else ""
-        status = summary(self._course, self._is_over, self._stopping, self._labels.over) + words
-        return {"status": status, "head": heading(self._labels.title, status)}
+        labels = self._labels
+        status = summary(self._course, self._is_over, self._stopping, labels.over, labels.remark) + words
+        return {"status": status, "head": heading(labels.title, status)}
 
 
 class _Hook(SessionRunHook):
@@ -312,6 +324,12 @@ def _finite(value: SupportsFloat, name: str) -> float:
 @functools.cache
 def _task(worker: int) -> str:
     return f"/job:worker/task:{worker}"
+
+
+def _task_of(tensor: Any) -> str:
+    """The task that a tensor's device names."""
+    device = device_spec.parse(getattr(tensor, "device", ""))
+    return _task(0) if device.job is None or device.task is None else f"/job:{device.job}/task:{device.task}"
 
 
 def _taken(reports: deque[Report]) -> Iterator[Report]:

@@ -27,11 +27,12 @@ _MOST_ROWS = 40  # of a line, in the table
 
 
 class Labels(NamedTuple):
-    """The words of a picture: its title, and what its axes show."""
+    """The words of a picture: its title, what its axes show, and what is being computed now."""
 
     title: str
     value: str
     over: str
+    remark: str = ""
 
 
 class _Pen(NamedTuple):
@@ -40,13 +41,14 @@ class _Pen(NamedTuple):
     dash: str
 
 
-def summary(course: Course, done: bool, stopped: bool, over: str = "step") -> str:
+def summary(course: Course, done: bool, stopped: bool, over: str = "step", remark: str = "") -> str:
     """How far the training is, how fast it goes, and what is left; over another axis, how far along that."""
-    end = (", stopped" if done else ", stopping …") if stopped else ""
+    end = (", stopped" if done else ", stopping …") if stopped else f": {remark}" if remark and not done else ""
     if over != "step":
         return f"{over} {_number(max((line.newest[0] for line in course.lines.values()), default=0.0))}{end}"
     of = f" of {course.steps:,}" if course.steps is not None and course.count <= course.steps else ""
-    parts = [f"step {course.count:,}{of}" if not done else f"{course.count:,}{of} steps in {_time(course.seconds)}"]
+    updates = f"{course.count:,}{of} {'update' if course.count == 1 and not of else 'updates'}"
+    parts = [updates + (f" in {_time(course.seconds)}" if done else "")]
     rate = course.mean_rate if done else course.rate
     parts += [f"{rate:,.{0 if rate >= 9.95 else 1}f} updates/s"] if rate else []
     total, most, known = course.stale
@@ -54,6 +56,13 @@ def summary(course: Course, done: bool, stopped: bool, over: str = "step") -> st
     if not done:
         parts += [f"{_time(course.left)} left"] if course.left is not None else []
     return ", ".join(parts) + end
+
+
+def axis(course: Course, over: str) -> str:
+    """The name of the x axis. Updates are counted over all workers; where each counts its own steps, it says so."""
+    if over != "step" or len(course.lines) < 2 or not course.is_counted:
+        return over
+    return f"steps of each {'worker' if all(map(_is_task, course.lines)) else 'line'}"
 
 
 def _time(seconds: float) -> str:
@@ -69,7 +78,9 @@ def sentence(course: Course, labels: Labels, done: bool, stopped: bool) -> str:
         + (f", one of {line.every} points is drawn" if line.every > 1 else "")
         for who, line in in_order(course)
     )
-    return f"{labels.title}: {summary(course, done, stopped, labels.over)}." + (f" {lines}." if lines else "")
+    return f"{labels.title}: {summary(course, done, stopped, labels.over, labels.remark)}." + (
+        f" {lines}." if lines else ""
+    )
 
 
 def in_order(course: Course) -> list[tuple[str, Line]]:
@@ -83,14 +94,14 @@ def curves(
 ) -> Picture:
     """Picture the course; `live` makes the data of the live picture of what it has in common with the still."""
     plan = Plan(course, labels)
-    head = heading(labels.title, summary(course, done, stopped, labels.over))
+    head = heading(labels.title, summary(course, done, stopped, labels.over, labels.remark))
     drawing = join([tag("g", head, class_="head"), plan.legend, tag("g", *plan.still(), class_="still")])
     rows = [
         [_name(who), line.count, _number(line.ys[0]), _number(line.lowest), _number(line.newest[1])]
         for who, line in in_order(course)
     ]
     heads = ("", "steps", f"first {labels.value}", "lowest", "newest")
-    tables: list[Table] = [(labels.title, heads, rows), _points(course, labels)]
+    tables: list[Table] = [(labels.title, heads, rows), _points(course, plan.labels)]
     says = sentence(course, labels, done, stopped)
     text = f"{says}\n{text_table(heads, rows)}" if rows else says
     return Picture(drawing, (room(), plan.height), rules("curves"), says, tables, text, live=live(plan.data))
@@ -108,7 +119,7 @@ class Plan:
     """Where the parts of the picture stand."""
 
     def __init__(self, course: Course, labels: Labels) -> None:
-        self.labels, self.lines = labels, in_order(course)
+        self.labels, self.lines = labels._replace(over=axis(course, labels.over)), in_order(course)
         self.pens = [_pen(i, who) for i, (who, _) in enumerate(self.lines)]
         self.legend, height = marks.line_legend([(_sample(pen), pen.name) for pen in self.pens], room(), _HEAD)
         self.top = _HEAD + max(height, marks.LEGEND_ROW) + 22

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from dtflab.graph.device_spec import task_name
+from dtflab.machine.watch import Watch
 from dtflab.viz.drawing.palette import GREY, Look, look, natural
 
 _CLIENT_OF = re.compile(r"^client /job:(\w+)/task:(\d+)$")  # as `cluster.run` calls its threads
 _QUEUE_RUNNER = re.compile(r"^QueueRunnerThread-(?P<queue>.*)-(?P<op>[^-]*)$")
+
+
+def watched(seen: Any) -> Watch:
+    """What is given, if it is a watch; TypeError that says how to get one if not."""
+    if not isinstance(seen, Watch):
+        kind = type(seen).__name__
+        raise TypeError(
+            f"What a watch saw is needed, not {kind}: run something in the block `with tf.watch() as seen:`."
+        )
+    return seen
 
 
 def is_task(name: str) -> bool:

@@ -15,15 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base.grouping import grouped
-from dtflab.base.nest import leaves
 from dtflab.base.text_table import plural, text_table
-from dtflab.graph.graph import Graph
 from dtflab.graph.node_names import readable
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import placement_live
 from dtflab.viz.colouring import Colouring, colouring, of_ops
 from dtflab.viz.data.graph_ops import Edge, Op, edges_of, graph_of, ops_of
-from dtflab.viz.data.story import placement_of
+from dtflab.viz.data.story import asked
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import Look, in_order, look, together
 from dtflab.viz.drawing.picture import Picture, Table
@@ -37,7 +35,8 @@ from dtflab.viz.scopes import Block, blocks
 LABEL_ROOM, LEAST_BOX = 104.0, 56.0
 MOST_BADGES = 3
 MOST_REASONS = 12  # in the text
-PAGES = (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10)  # boxes to try, until the drawing fits
+FEW, OUTLINE = 40, 12  # ops of a graph that is opened as far as a page allows; boxes of a larger one
+PAGES = (FEW, 35, 31, 28, 25, 22, 18, 14, 10)  # boxes to try, until the drawing fits
 PAGE_HEIGHT = 960.0
 LEAST_WIDTH = 700.0  # the legend's
 
@@ -61,16 +60,17 @@ def placement(
     `reasons` to why they are there (`session.placement_reasons()`); what the placer returns has them already. Pass a
     session instead of both to see where it put all ops, those without a device too. A master in another process does
     not report that, so dtflab's rules place them. ValueError if the session has another graph. Name
-    scopes are opened down to about `max_boxes` boxes, without it to as many as fit on a page; closed ones say how many
-    ops they hold; `scope="rnn/while"` draws only what is in that one.
+    scopes are opened down to about `max_boxes` boxes; closed ones say how many ops they hold, and open by click in a
+    notebook. Without `max_boxes` a graph of 40 ops or fewer is opened as far as a page allows, and a larger one begins
+    as an outline of 12 boxes. `scope="rnn/while"` draws only what is in that one.
 
     `color_by` is "device", "job", "time" (how long each op took, in the traced `step`, a RunMetadata) or "phase" of the
     training (input, forward, loss, backward, update: as `phases(graph)` finds them, or as `phases` says).
     """
     if max_boxes is not None and max_boxes < 1:
-        raise ValueError(f"max_boxes must be at least 1, not {max_boxes}. Leave it out to fill a page.")
+        raise ValueError(f"max_boxes must be at least 1, not {max_boxes}. Leave it out for a readable number.")
     session = placement if isinstance(placement, BaseSession) else None
-    graph, placement = _asked(graph, placement)
+    graph, placement = asked(graph, placement)
     way = colouring(color_by, graph_of(graph) if session is None else session.graph, step, phases)
     why = getattr(placement, "reasons", {}) if reasons is None else reasons
     ops = [op._replace(why=why.get(op.name, "")) for op in ops_of(graph, placement)]
@@ -81,24 +81,11 @@ def placement(
     page = room(width)
     with together(op.device for op in ops):
         coloured = _Coloured(ops, way, of_ops(way, ops), page)
-        view = _on_a_page(coloured) if max_boxes is None else _View(coloured, _blocks(coloured, max_boxes))
+        most = OUTLINE if max_boxes is None and len(ops) > FEW else max_boxes
+        view = _on_a_page(coloured) if most is None else _View(coloured, _blocks(coloured, most))
         drawing, size, top = view.draw(title)
         live = functools.partial(placement_live.data, view, view.root, top)
         return Picture(drawing, size, rules("placement"), _sentence(view), _tables(view), _text(view), live=live)
-
-
-def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:
-    """The graph to draw and the devices of its ops; a session says where it has them."""
-    if where is None or isinstance(where, Mapping):
-        return graph, where
-    if not isinstance(where, BaseSession):
-        wrong = type(where).__name__
-        raise TypeError(f"placement must be a dict from op names to devices, or a session, not of type {wrong}.")
-    graph = where.graph if graph is None else graph
-    graphs = [part if isinstance(part, Graph) else getattr(part, "graph", where.graph) for part in leaves(graph)]
-    if any(other is not where.graph for other in graphs):
-        raise ValueError("The session has another graph. Draw its own: viz.placement(sess.graph, sess).")
-    return graph, placement_of(where)
 
 
 class _Coloured(NamedTuple):

@@ -22,7 +22,7 @@ from dtflab.viz.drawing.style import MARGIN, room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration
 from dtflab.viz.layout.shapes import Point
-from dtflab.viz.participants import in_line, is_task, party
+from dtflab.viz.participants import in_line, is_task, party, watched
 
 MOST_ROWS = 60  # of arrows; the tables know more
 _MOST_TABLE_ROWS = 1000
@@ -42,6 +42,7 @@ def wire(seen: Watch | Sequence[Call], step: int | None = None, *, width: float 
     the beginning and the end of that step are drawn. ValueError if there was no such step, or no call at all. More than
     60 arrows are not drawn; the picture then says how many are left out, and its tables count them all.
     """
+    seen = seen if isinstance(seen, list | tuple) else watched(seen)
     calls = sorted(seen.calls if isinstance(seen, Watch) else seen, key=lambda call: (call.at, call.turn))
     if not calls:
         raise ValueError("Nothing was called while this was watched. Run something in the block: with tf.watch() as …")
@@ -266,14 +267,30 @@ class _Chart:
         size = f"  {byte_size(nbytes)}" if nbytes else ""
         about = ", ".join(tensors) or ("" if many or row.answer else subject(call))
         before = f"{'pushed' if call.pushed else call.method}{many}{'  ' * bool(about)}"
-        if row.answer and not call.pushed:
-            before = "" if about else f"{call.method} ended{many}"
-            before, size = (f"{call.error}: {before}", "") if call.error else (before, size)
+        if row.answer and call.error:
+            before, size = f"{call.error}: {'' if about else f'{call.method} ended{many}'}", ""
+        elif row.answer and about:
+            before, way = "pushed " if call.pushed else f"tensor{'s' * (times > 1)} ", f": {_way(row)}"
+            if text_width(before + about + way + size, 11) <= space:
+                about += way
+            elif not call.pushed and text_width(before + size, 11) + 4 * _LEAST_NAME > space:
+                before = ""  # the name needs the room
+        elif row.answer and not call.pushed:
+            before = f"{call.method} ended{many}"
         return f"{before}{shorten(about, max(_LEAST_NAME, space - text_width(before + size, 11)), 11)}{size}"
 
     def _tooltip(self, row: _Arrow) -> str:
-        lines = [f"{_kind(c)} {subject(c)}, {party(c.source).label} → {party(c.target).label}" for c in row.calls[:8]]
+        lines = [f"{_kind(c)} {subject(c)}, {_way(row, c)}" for c in row.calls[:8]]
         return "\n".join([*lines, *(["…"] if len(row.calls) > 8 else [])])
+
+
+def _way(row: _Arrow, *calls: Call) -> str:
+    """From where to where an arrow goes, or some of its calls: ps:0, ps:1 → worker:0."""
+    callers, called = (
+        ", ".join(dict.fromkeys(party(name).label for name in names))
+        for names in zip(*((call.source, call.target) for call in calls or row.calls), strict=True)
+    )
+    return f"{called} → {callers}" if row.answer else f"{callers} → {called}"
 
 
 def _kind(call: Call) -> str:
@@ -295,7 +312,7 @@ def _sample(line: str, class_: str, tip: Point, back: Point) -> Markup:
 _WORK = tag("rect", x=10, y=0, width=8, height=18, class_="work", style="fill:var(--soft);stroke:var(--soft)")
 _LEGEND = (
     (_sample("M0 9H22", "call", (28, 9), (0, 9)), "a call"),
-    (_sample("M6 9H28", "call answer", (0, 9), (28, 9)), "its answer: a tensor and its bytes"),
+    (_sample("M6 9H28", "call answer", (0, 9), (28, 9)), "its answer: what travels, from where to where, its bytes"),
     (_WORK, "a master at work on a step"),
 )
 
@@ -318,6 +335,9 @@ def _says(row: _Arrow, start: float) -> str:
         text = f"{source} asks {target}: {what}{size}"
     elif call.pushed:
         text = f"{target} pushes to {source}:{about}{more}{size}"
+    elif names and not call.error and call.method == "RecvTensor":
+        several, took = len({each.target for each in row.calls}) > 1, duration(max(0.0, call.ended - call.at) * 1e6)
+        text = f"{target} send{'' if several else 's'}{about}{more} to {source}{size}, {took} after the request"
     else:
         took = duration(max(0.0, call.ended - call.at) * 1e6)
         text = f"{target} answers {source} after {took}: {f'{call.error}, ' if call.error else ''}{what}{size}"
@@ -328,11 +348,11 @@ def _card(row: _Arrow, start: float) -> list[str]:
     """The card of an arrow: method, tensor, bytes and times of its first calls."""
     lines = [_label_of(row)]
     for call in row.calls[:_MOST_NAMES]:
-        way = f"{party(call.source).label} → {party(call.target).label}"
         size = f", {byte_size(call.nbytes)}" if call.nbytes else ""
         times = f"{_moment(call.at, start)} to {_moment(call.ended, start)}"
         lines.append(
-            f"{_kind(call)} {subject(call)}\n  {way}{size}, {times}" + (f", {call.error}" if call.error else "")
+            f"{_kind(call)} {subject(call)}\n  {_way(row, call)}{size}, {times}"
+            + (f", {call.error}" if call.error else "")
         )
     return [*lines, *([f"… {len(row.calls) - _MOST_NAMES} more"] if len(row.calls) > _MOST_NAMES else [])]
 

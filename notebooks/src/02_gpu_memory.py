@@ -383,12 +383,13 @@ tf.viz.memory(full)
 # TensorFlow also writes a report of its allocator to its log, some fifty lines for experts. Its end is for everybody:
 
 # %%
-print("\n".join(full.report.splitlines()[-11:]))
+for line in full.report.splitlines()[-11:]:
+    print(textwrap.fill(line, 50))
 
 # %% [markdown]
-# `Limit` is all that this program may have, `InUse` what its tensors have, `MaxInUse` the most so far. The last line
-# is a map of the memory, from its first byte to its last: `*` is in use, `x` is given away but not needed, `_` is
-# free.
+# `Limit` is all that this program may have, `InUse` what its tensors have, `MaxInUse` the most so far. The last two
+# lines are a map of the memory, from its first byte to its last: `*` is in use, `x` is given away but not needed, `_`
+# is free.
 #
 # What helps, in this order: a smaller batch; fewer tensors at the same time (lesson 03 does it with one line);
 # float16 in place of float32; a part of the net on another card (lesson 09); a larger card.

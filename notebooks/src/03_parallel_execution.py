@@ -106,10 +106,8 @@ tf.viz.table({"set": sets, "of A to F, it ran": ran, "counters that fell": fell}
 result = six_ops(1200)
 config = tf.ConfigProto(inter_op_parallelism_threads=2, intra_op_parallelism_threads=3)
 sess = tf.Session(config=config)
-for _ in range(2):
-    sess.run(
-        result
-    )  # in these runs it learns which ops take long enough to be worth a thread
+for _ in range(2):  # these runs find out which ops take long enough for a thread
+    sess.run(result)
 # %dtf_timeline result
 
 # %% [markdown]

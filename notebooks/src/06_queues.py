@@ -8,6 +8,7 @@
 # anyone can take one out at the other. It is how programs hand over work without waiting for each other all the time.
 
 # %%
+import textwrap
 import threading
 
 import numpy as np
@@ -271,7 +272,8 @@ for what in (pair, put):
     try:
         print(sess.run(what))
     except (tf.errors.OutOfRangeError, tf.errors.CancelledError) as error:
-        print(f"{type(error).__name__}: {error.message.splitlines()[0]}")
+        said = f"{type(error).__name__}: {error.message.splitlines()[0]}"
+        print(textwrap.fill(said, 95))
 print("left:", sess.run(size))
 
 # %% [markdown]
@@ -295,11 +297,8 @@ tf.reset_default_graph()
 queue = tf.RandomShuffleQueue(
     50, min_after_dequeue=10, dtypes=[tf.float32], shapes=[[]], seed=1
 )
-put, batch, size = (
-    queue.enqueue_many([np.arange(1.0, 23.0)]),
-    queue.dequeue_many(5),
-    queue.size(),
-)
+put = queue.enqueue_many([np.arange(1.0, 23.0)])
+batch, size = queue.dequeue_many(5), queue.size()
 sess = tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=1000))
 sess.run(put)
 try:
@@ -438,9 +437,9 @@ tf.viz.waits(deadlock)
 #
 # In virtual time dtflab can prove that nothing will ever happen again, and says so. In real time it can't know: perhaps
 # you will come and help. There, a deadlock looks like a program that hangs, without any message. So ask the cluster
-# **who waits for what**:
+# **who waits for what**. (The next cell, folded away, lets the two programs run until they hang.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 ended = []
 
 
@@ -455,6 +454,8 @@ clients = threading.Thread(target=both)
 clients.start()
 while not ended and str(cluster.waits()).count(" waits at ") < 2:
     tf.sim.sleep(0.05)  # they still work
+
+# %%
 # %dtf_queues cluster
 
 # %% [markdown]
@@ -479,7 +480,8 @@ with tf.Graph().as_default(), tf.Session(cluster.target) as sess, tf.device(task
     for queue in (images, labels):
         sess.run(queue.close(cancel_pending_enqueues=True))
 clients.join(60)
-print(f"ended with {type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}")
+said = f"{type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}"
+print(textwrap.fill(f"ended with {said}", 95))
 
 # %% [markdown]
 # <details><summary><b>Show why</b></summary>

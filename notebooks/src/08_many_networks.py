@@ -133,7 +133,7 @@ tf.viz.table(settings | {"accuracy": [f"{one:.3f}" for one in found], "place": p
 # an *ensemble*. Its members make different mistakes, so together they should make fewer.
 #
 # First as one big graph, with each member on its own device, and one client that runs it: *in-graph replication*. The
-# variables need not be moved or loaded: they still are where they were trained, in their containers.
+# variables need not be moved or loaded: they are still where they were trained, in their containers.
 #
 # **Predict: is the ensemble better than its best member?**
 
@@ -230,7 +230,8 @@ def ask(client):
 
 
 # %% [markdown]
-# And one decides, with the answers that come within its limit:
+# And one decides, with the answers that come within its limit. (The cell after it is folded away: `run_ensemble` starts
+# all clients, each in its role.)
 
 
 # %%
@@ -259,7 +260,7 @@ def decide(client, limit=None):
     return rows
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def run_ensemble(limit=None):
     """All clients at once: three members, one that asks, one that decides."""
     tf.Session.reset(
@@ -279,6 +280,7 @@ def summary(rows):
     return f"{np.median(ms):5.1f} ms per query, {answered}, {right.mean():.0%} right"
 
 
+# %%
 with tf.watch() as seen:
     rows = run_ensemble()
 print(summary(rows))
@@ -346,7 +348,7 @@ def copy(name, values, client):
 
 # %% [markdown]
 # What all share is on the task `shared`: a queue of queries, and the number of the version that answers them. Here are
-# the programs of a replica and of the visitors:
+# the programs of a replica and of the visitors. `serve`, which starts them and measures, is folded away.
 
 
 # %%
@@ -400,7 +402,7 @@ def replica(client, versions):
             return rows
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def serve(replicas, count=150, per_second=300, versions=(1,), meanwhile=None):
     """For each query the milliseconds until it was answered, and its replica's row."""
     target = cluster.target_of("shared")
@@ -478,9 +480,9 @@ tf.viz.busy(
 # their own. When all replicas have them, one variable changes from 1 to 2, and each replica looks at it before each
 # query. No query is lost, and none is answered by a half-loaded network.
 #
-# **Predict: will there be a moment without answers?**
+# **Predict: will there be a moment without answers?** (The training of version 2 is folded away.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 with tf.Graph().as_default():  # version 2: more steps, from where version 1 ended
     images = tf.placeholder(tf.float32, [None, 64])
     labels = tf.placeholder(tf.int64, [None])
@@ -508,6 +510,7 @@ def deploy(client):
         sess.run(switch)
 
 
+# %%
 waits, rows = serve(4, count=300, versions=(1, 2), meanwhile=deploy)
 number, version, when, right = rows.T
 asked = when - waits / 1000
@@ -532,10 +535,11 @@ tf.viz.curve(number, {"version": version}, "query", "version that answered", hei
 #
 # </details>
 #
-# Once nobody uses version 1 any more, its container can be emptied on each worker, and its memory is free:
+# Once nobody uses version 1 any more, its container can be emptied on each worker, and its memory is free.
+# (`held`, folded away, counts bytes.)
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 from collections import Counter
 
 
@@ -548,6 +552,7 @@ def held():
     return found
 
 
+# %%
 before = held()
 tf.Session.reset(cluster.target_of("worker", 0), ["v1"])
 after, names = held(), sorted(before)

@@ -167,6 +167,7 @@ sliced = run(by_units, 2, inputs)
 computed = 4 * inputs.size * LAYERS  # bytes: 4 for each number
 
 
+# %% jupyter={"source_hidden": true}
 def compared(ways, computed):
     """A table of runs: how long a step takes, and what goes from GPU to GPU."""
     times = [f"{it.ms:.2f} ms" for it in ways.values()]
@@ -176,6 +177,7 @@ def compared(ways, computed):
     return tf.viz.table({"cut": [*ways]} | columns)
 
 
+# %%
 ways = {"not at all": one, "between the layers": halves, "through the layers": sliced}
 compared(ways, computed)
 

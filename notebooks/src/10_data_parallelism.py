@@ -9,7 +9,7 @@
 # waits, but when a gradient arrives, others may have moved the variables meanwhile.
 #
 # Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of GPUs and their
-# network. So 30 GPUs fit on a laptop, and each race ends the same way every time.
+# network. So sixteen GPUs fit on a laptop, and each race ends the same way every time.
 
 # %%
 import dataclasses
@@ -19,7 +19,7 @@ import numpy as np
 import dtflab as tf
 
 # %load_ext dtflab
-tf.logging.set_verbosity(tf.logging.WARN)  # 30 workers log a lot
+tf.logging.set_verbosity(tf.logging.WARN)  # sixteen workers log a lot
 
 # %% [markdown]
 # ## The hardware and the model
@@ -57,6 +57,7 @@ def mean_loss(labels, logits):
     return tf.reduce_mean(each)
 
 
+# %% jupyter={"source_hidden": true}
 def total_loss(weights, biases):
     """The loss on all training images, computed outside virtual time."""
     logits = digits.train.images @ weights + biases
@@ -129,7 +130,7 @@ def in_graph_async(cluster):
 
 # %% [markdown]
 # The next two cells are folded away: they build one of these graphs, have its threads make 20 steps each, and return
-# the graph of a step and what came out.
+# the graph of a step and what came out. So are cells that only make a table of results.
 
 
 # %% jupyter={"source_hidden": true}
@@ -189,18 +190,21 @@ print("in-graph, asynchronous:", train_in_graph(in_graph_async)[1])
 #
 # ## One step, moment by moment
 #
-# Why do they wait for each other? `tf.viz.replay` runs one synchronous step again on a fresh copy of the cluster, and
-# writes down every moment of it.
+# Why do they wait for each other? In virtual time a step can be run again on a fresh copy of the cluster, and every
+# moment of it written down: that is `%dtf_replay`. Here is one synchronous step, made ready in the usual way:
 
 # %%
 cluster = tf.Cluster(ps=1, worker=WORKERS, clock="virtual", **hardware)
-with cluster, tf.Graph().as_default(), tf.Session(cluster.target) as sess:
-    ((inputs, train),) = in_graph_sync(cluster)
-    sess.run(tf.global_variables_initializer())
-    batches, feeds = tf.datasets.digits(seed=1).train, {}
-    for images, labels in inputs:
-        feeds[images], feeds[labels] = batches.next_batch(BATCH)
-    replayed = tf.viz.replay(train, sess, feeds, title="A synchronous step")
+tf.reset_default_graph()
+((inputs, train),) = in_graph_sync(cluster)
+sess = tf.Session(cluster.target)
+sess.run(tf.global_variables_initializer())
+batches, feeds = tf.datasets.digits(seed=1).train, {}
+for images, labels in inputs:
+    feeds[images], feeds[labels] = batches.next_batch(BATCH)
+
+# %%
+# replayed = %dtf_replay train --feed feeds
 replayed
 
 # %% [markdown]
@@ -222,7 +226,17 @@ replayed.fork(0.01, network="worker:2=0.01x")
 #
 # </details>
 #
-# In the picture, *Fork here* asks for other changes: an op that runs next, a message that is lost, a task that dies.
+# Other changes need no code. **What if a worker dies in the middle of the step? Does the mean of the other two
+# gradients still make an update?** In the first of the two pictures go to about 20 ms, press *Fork here*, and kill
+# `worker:1`.
+#
+# <details><summary><b>Show why</b></summary>
+#
+# No. The mean belongs to one graph, and one step runs all of it: when a task is lost, the step ends at that moment,
+# with `UnavailableError`, and no variable has changed. In the second way, which follows, each worker has a step of its
+# own, so the others can go on.
+#
+# </details>
 #
 # ## A graph for each worker
 #
@@ -316,31 +330,25 @@ tf.viz.table({"between-graph": [*runs]} | results)
 #
 # ## A race
 #
-# Now thirty workers. Three ways to train: asynchronously; synchronously; and synchronously with *spare* replicas:
-# thirty compute, but each update takes the first 27 gradients and throws the last three away.
+# Now sixteen workers. Three ways to train: asynchronously; synchronously; and synchronously with *spare* replicas:
+# sixteen compute, but each update takes the first 14 gradients and throws the last two away.
 #
 # **Predict: which way makes the most updates per minute? Which reaches a loss of 0.25 first?**
 #
-# (This takes some seconds: thirty workers really compute.)
+# (This takes some seconds: sixteen workers really compute.)
 
 # %%
-MANY = 30
+MANY = 16
 ways = {
-    "async": Way(rate=0.005),
+    "async": Way(rate=0.01),
     "sync": Way(rate=2.0, aggregate=MANY),
-    "sync + 3 spares": Way(rate=2.0, aggregate=MANY - 3),
+    "sync + 2 spares": Way(rate=2.0, aggregate=MANY - 2),
 }
 live = tf.viz.live("loss", over="virtual time (s)", title="The race")
 runs = tf.sim.race(work, ways, workers=MANY, watch=live, **hardware)
 
 
-# %%
-times = np.linspace(0, 1.2, 41)
-losses = {name: run.loss_at(times) for name, run in runs.items()}
-tf.viz.curve(times, losses, "virtual time (s)", "loss on all training images")
-
-
-# %%
+# %% jupyter={"source_hidden": true}
 def when(seconds):
     """A moment in words."""
     return f"after {seconds:.2f} s" if seconds < np.inf else "never"
@@ -357,15 +365,15 @@ tf.viz.table({"way": [*runs]} | results)
 # <details><summary><b>Show why</b></summary>
 #
 # Asynchronous training makes by far the most updates, and comes last. Waiting for all is better; waiting for the first
-# 27 of 30 is best. That is what Chen and others found in 2016 (“Revisiting Distributed Synchronous SGD”), with 50 to
+# 14 of 16 is best. That is what Chen and others found in 2016 (“Revisiting Distributed Synchronous SGD”), with 50 to
 # 200 GPUs. Each way has the learning rate that served it best among those that we tried.
 #
 # </details>
 #
 # ## Why are spares faster?
 #
-# A synchronous update waits for the slowest worker. Among 30 there is nearly always a straggler; the 27th of them is
-# far less late. What the last three computed was wasted (the crosses in the picture): that is the price.
+# A synchronous update waits for the slowest worker. Among 16 there is nearly always a straggler; the 14th of them is
+# far less late. What the last two computed was wasted (the crosses in the picture): that is the price.
 
 # %%
 tf.viz.staleness(spare.staleness, title="Staleness with spares")
@@ -392,7 +400,7 @@ tf.viz.curve(pulls[0][0], kilobytes, "virtual time (s)", "kB pulled in 20 ms")
 #
 # ## Why is the busiest way the slowest?
 #
-# **Predict: while a worker computes a gradient, each of the 29 others finishes one. How stale is a gradient, then?**
+# **Predict: while a worker computes a gradient, each of the 15 others finishes one. How stale is a gradient, then?**
 
 # %%
 tf.viz.staleness(free.staleness, title="Staleness of asynchronous training")
@@ -400,7 +408,7 @@ tf.viz.staleness(free.staleness, title="Staleness of asynchronous training")
 # %% [markdown]
 # <details><summary><b>Show why</b></summary>
 #
-# Most gradients are some 29 updates old when they arrive. They say which way was down *before* 29 others moved the
+# Most gradients are some 15 updates old when they arrive. They say which way was down *before* 15 others moved the
 # variables.
 #
 # </details>
@@ -458,7 +466,7 @@ alone, eight = together(workers=1, rate=0.4), together(workers=8, rate=0.4)
 both = {"one worker": alone[:, 2], "eight workers": eight[:, 2]}
 tf.viz.curve(np.arange(len(eight)), both, "update", "x when the gradient arrives")
 
-# %%
+# %% jupyter={"source_hidden": true}
 delays = [0, tf.sim.formulas.mean_staleness(8)]
 limits = [tf.sim.formulas.divergence_learning_rate(delay) for delay in delays]
 results = {
@@ -508,14 +516,7 @@ with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Cures") as l
     )
     cured |= tf.sim.race(work, cures, workers=8, watch=live, **hardware)
 
-# %%
-times, losses = np.linspace(0, 1.0, 41), {}
-for name in ("one worker", "nothing", "lower rate", "drop", "scale"):
-    loss = cured[name].loss_at(times)
-    losses[name] = np.where(loss < 6, loss, np.nan)  # leaves a gap in the line
-tf.viz.curve(times, losses, "virtual time (s)", "loss on all training images")
-
-# %%
+# %% jupyter={"source_hidden": true}
 second_half = np.linspace(0.5, 1.0, 101)
 late = {name: float(run.loss_at(second_half).mean()) for name, run in cured.items()}
 stale = {name: run.staleness for name, run in cured.items()}
@@ -530,7 +531,7 @@ results = {
 tf.viz.table({"cure": [*cured]} | results)
 
 # %% [markdown]
-# (A gap in a line: the loss was above 6. Guessing at random would give ln 10 = 2.3. The first staleness is the mean of
+# (A line at 6: the loss was higher. Guessing at random would give ln 10 = 2.3. The first staleness is the mean of
 # all gradients, also of those that were dropped: so it can be above 4 with “drop”.)
 #
 # <details><summary><b>Show why</b></summary>
@@ -543,44 +544,48 @@ tf.viz.table({"cure": [*cured]} | results)
 #
 # ## What it depends on
 #
-# It is not a law that synchronous training with spares wins. We change one thing at a time in the race of the thirty:
-# how much steps vary, and the momentum.
+# It is not a law that synchronous training with spares wins. We change one thing at a time, now with eight workers, of
+# which one may be spare: how much their steps vary, and the momentum.
 #
-# **Predict: what are spares good for if all steps take nearly the same time? And if now and then one takes very long?**
-# (Again some seconds.)
+# **Predict: what is a spare good for if all steps take nearly the same time? And if now and then one takes very long?**
+
 
 # %%
+def vary(stragglers):
+    """The hardware, with steps that vary in this way."""
+    return hardware | {"stragglers": stragglers}
+
+
+all_8 = Way(rate=1.0, aggregate=8, seconds=0.8)
+spare_1 = dataclasses.replace(all_8, aggregate=7)
 even, heavy = tf.sim.lognormal(0.05), tf.sim.pareto(2.0)
 others = {
-    "steps hardly vary, all": (ways["sync"], {"stragglers": even}),
-    "steps hardly vary, spares": (ways["sync + 3 spares"], {"stragglers": even}),
-    "heavy tail, all": (ways["sync"], {"stragglers": heavy}),
-    "heavy tail, spares": (ways["sync + 3 spares"], {"stragglers": heavy}),
-    "no momentum, async": (Way(rate=0.1, momentum=0.0), {}),
-    "no momentum, all": (Way(rate=2.0, momentum=0.0, aggregate=MANY), {}),
-    "no momentum, spares": (Way(rate=2.0, momentum=0.0, aggregate=MANY - 3), {}),
+    "steps hardly vary, all": (all_8, vary(even)),
+    "steps hardly vary, a spare": (spare_1, vary(even)),
+    "heavy tail, all": (all_8, vary(heavy)),
+    "heavy tail, a spare": (spare_1, vary(heavy)),
+    "no momentum, all": (Way(1.5, aggregate=8, momentum=0.0, seconds=0.8), hardware),
+    "no momentum, async": (Way(0.2, momentum=0.0, seconds=0.8), hardware),
 }
 found = {}
 with tf.viz.live("loss, 6 at most", over="virtual time (s)", title="Changes") as live:
     for name, (way, changed) in others.items():
-        changed = hardware | changed
-        found |= tf.sim.race(work, {name: way}, workers=MANY, watch=live, **changed)
+        found |= tf.sim.race(work, {name: way}, workers=8, watch=live, **changed)
 
-# %%
+# %% jupyter={"source_hidden": true}
 results = {
     "updates per minute": [f"{run.steps_per_minute:,.0f}" for run in found.values()],
-    "loss 0.25": [when(run.reaches(0.25)) for run in found.values()],
-    "at the end": [f"{run.losses[-1]:.2f}" for run in found.values()],
+    "loss at the end": [f"{run.losses[-1]:.2f}" for run in found.values()],
 }
 tf.viz.table({"what is different": [*found]} | results)
 
 # %% [markdown]
 # <details><summary><b>Show why</b></summary>
 #
-# - **Stragglers.** If steps hardly vary, spares gain nothing: the runs that wait for all finish first. With a *heavy
-#   tail*, where a few steps take very long, waiting for 27 makes nearly twice as many updates as waiting for all.
+# - **Stragglers.** If steps hardly vary, a spare gains little: a tenth more updates, each from fewer gradients. With a
+#   *heavy tail*, where a few steps take very long, it makes three times as many updates as waiting for all.
 # - **Momentum.** Staleness acts like a momentum of its own, and the two add up. Without any, asynchronous training is
-#   no longer the last: it ends lowest, spares are second, and waiting for all comes last.
+#   no longer the last: it is ahead of the workers that wait for all.
 #
 # </details>
 #
@@ -597,7 +602,7 @@ tf.viz.table({"what is different": [*found]} | results)
 #
 # And try this here:
 #
-# - With 30 workers, which number of spares is best?
+# - With 16 workers, which number of spares is best?
 # - In the race, give asynchronous training a rate of 0.02, and of 0.002. Which of the two is wilder, which is slower?
 #
 # ## What you can do now

@@ -718,10 +718,12 @@ shown = [
     if "ResNet" not in claim.name and "one host" not in claim.name
 ]
 speedup = {claim.name: claim.predicted("10Gb/s").speedup for claim in shown}
-for claim in shown:
-    print(
-        f"{claim.name:26} published {claim.published:>8} ×   estimated {speedup[claim.name]:4.0f} ×   {claim.assumed}"
-    )
+tf.viz.table({
+    "network": [claim.name for claim in shown],
+    "published": [f"{claim.published} ×" for claim in shown],
+    "estimated": [f"{times:.0f} ×" for times in speedup.values()],
+    "assumed": [claim.assumed for claim in shown],
+})  # fmt: skip
 
 # %%
 assert (

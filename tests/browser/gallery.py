@@ -92,9 +92,9 @@ def work(client):
 SCENES = {
     "timeline": Scene(
         "Timeline", "Zoom, ask a gap why it is there, look for an op, add up a range.",
-        "`%dtf_timeline train` or `tf.viz.timeline(step)`", STEP, 760,
+        "`%dtf_timeline train` or `tf.viz.timeline(step)`", STEP, 840,
         [
-            {"on": PLOT, "do": "click", "at": [0.012, 0.18], "see": "Idle for", "rest": 2200},
+            {"on": PLOT, "do": "click", "at": [0.2, 0.745], "see": "Idle for", "rest": 2200},
             {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
             *({"on": PLOT, "do": "wheel", "by": -250, "at": [0.2, 0.3], "rest": 150} for _ in range(4)),
             {"on": PLOT, "do": "drag", "at": [0.7, 0.6], "to": [0.3, 0.6], "rest": 700},

@@ -8,9 +8,9 @@
 // STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
 // [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), or change: wait until
-// a line is another one, "at" a point in shares of the element's
+// a line is another one, or measure and texts: note in `measured` where all such elements stand or what they say, "at" a point in shares of the element's
 // size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
-// names a screenshot of what was done. {"audit": true} has axe-core judge all outputs in each theme, and drawings are only counted.
+// names a screenshot of what was done. {"width": 1920} makes the window that wide. {"audit": true} has axe-core judge all outputs in each theme, and drawings are only counted.
 //
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
@@ -29,6 +29,7 @@ const browser = await chromium.launch({
 });
 const page = await browser.newPage({ viewport: { width: WIDTH, height: 1400 } });
 page.setDefaultTimeout(300_000); // the machine may be busy
+const measured = [];
 const noise = []; // what the browser's console and network complain about
 await page.addInitScript(() => {
   window.lowest = selector => Math.max(...[...document.querySelectorAll(selector)].map(e => e.getBoundingClientRect().bottom));
@@ -45,7 +46,7 @@ try {
   else if (action !== 'look') await runAll();
   for (const step of JSON.parse(steps)) await act(step);
   if (action === 'start') await page.waitForFunction(allCellsRan, null, { timeout: 600_000, polling: 100 });
-  const report = { seconds: (Date.now() - started) / 1000, noise, themes: {} };
+  const report = { seconds: (Date.now() - started) / 1000, noise, measured, themes: {} };
   for (const theme of ['Light', 'Dark']) {
     await menu('Settings', 'Theme', `JupyterLab ${theme}`);
     await page.waitForSelector(`body[data-jp-theme-light="${theme === 'Light'}"]`, { state: 'attached' });
@@ -72,9 +73,12 @@ async function runAll() {
   await page.waitForFunction(allCellsRan, null, { timeout: 600_000, polling: 100 });
 }
 
-async function act({ audit, slider, key, replace, by, see, on, shot, ...how }) {
+async function act({ audit, width, slider, key, replace, by, see, on, shot, ...how }) {
   if (audit) return;
-  if (how.do === 'change') await changes(on);
+  if (width) await page.setViewportSize({ width, height: 1400 });
+  else if (how.do === 'change') await changes(on);
+  else if (how.do === 'measure') measured.push(await page.locator(on).evaluateAll(placed));
+  else if (how.do === 'texts') measured.push(await page.locator(on).allTextContents());
   else if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
     await page.locator('.noUi-handle').nth(slider).focus();
@@ -119,6 +123,11 @@ async function showEverything() {
 
 // ---- the rest runs in the page ----
 
+// Where elements stand within what holds them: left, top, width.
+function placed(elements) {
+  return elements.map(element => [element.offsetLeft, element.offsetTop, element.offsetWidth]);
+}
+
 // True when every code cell has its number, or when nothing has been running for two seconds: an error stops the rest.
 function allCellsRan() {
   const prompts = [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')].map(p => p.textContent);
@@ -154,6 +163,7 @@ function whatIsSeen(describes) {
     shown: outputs.filter(output => output.checkVisibility()).map(output => output.innerText),
     buttons: all('button').map(button => button.innerText.trim()),
     svgs: describes ? outermost.map(describeSvg) : outermost.length,
+    canvases: all('canvas').filter(canvas => canvas.checkVisibility()).map(describeCanvas),
     images: shown.map(image => ({
       type: /^data:([^;,]*)/.exec(image.src)?.[1] ?? image.src,
       size: [image.clientWidth, image.clientHeight],
@@ -161,6 +171,20 @@ function whatIsSeen(describes) {
       inWindow: inWindow(image),
     })),
   };
+
+  // How many pixels are painted, in how many colours, and whether it has a pixel for each of the screen's.
+  function describeCanvas(canvas) {
+    const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    const painted = pixels.filter(pixel => pixel >>> 24);
+    return {
+      view: canvas.closest('[data-live]')?.dataset.live ?? '',
+      size: [canvas.clientWidth, canvas.clientHeight],
+      painted: painted.length / pixels.length,
+      colours: new Set(painted).size,
+      isSharp: canvas.width >= Math.floor(canvas.clientWidth * devicePixelRatio),
+      inWindow: inWindow(canvas),
+    };
+  }
 
   function describeSvg(svg) {
     const frame = svg.getBoundingClientRect();

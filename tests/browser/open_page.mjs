@@ -4,9 +4,11 @@
 //     node open_page.mjs PAGE SHOTS STEPS [EXPECTED]      (CHROMIUM=path of the browser)
 //
 // MEDIA in the environment is what the reader's system asks for, as playwright's emulateMedia takes it; `moves` is then
-// what moves of itself, and `faint` are lines that the page swallows.
-// STEPS are those of open_notebook.mjs in pictures, and its audit. EXPECTED is a JSON file: for each place of the
-// sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the places where the page shows
+// what moves of itself, `faint` are lines that the page swallows, and `over` are the pixels by which it is wider than the
+// window.
+// STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, and
+// {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are then. EXPECTED is a JSON
+// file: for each place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the places where the page shows
 // something else.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -22,7 +24,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], sliders: [], axe: [] };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], sliders: [], axe: [], wide: {}, over: 0 };
 const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
@@ -32,18 +34,20 @@ try {
   await page.emulateMedia(media);
   await page.goto(`file://${file}`);
   await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
-  const isAudited = steps.includes('"audit"');
-  for (const step of JSON.parse(steps)) if (step.on) await act(step);
+  const audit = JSON.parse(steps).find(step => step.audit)?.audit;
+  const parts = audit === true ? ['.jp-OutputArea-output', '.dtf-folded > summary'] : [audit];
+  for (const step of JSON.parse(steps)) if (step.on || step.width) await act(step);
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
   report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
   report.buttons = await page.locator('.dtf-button').allInnerTexts();
   report.sliders = await page.locator('.dtf-slider').evaluateAll(all => all.map(one => one.value));
   report.moves = await page.evaluate(moves);
+  report.over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   if (expected) report.differ = await page.evaluate(compared, JSON.parse(readFileSync(expected, 'utf8')));
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ ...media, colorScheme });
     report.faint.push(...await page.evaluate(faint));
-    if (isAudited) report.axe.push(...(await audited(page, '.jp-OutputArea-output', '.dtf-folded > summary')));
+    if (audit) report.axe.push(...(await audited(page, ...parts)));
     await page.screenshot({ path: `${shots}/${name}-${colorScheme}.png`, fullPage: true });
   }
   console.log(JSON.stringify(report));
@@ -54,8 +58,12 @@ try {
   await browser.close();
 }
 
-async function act({ on, nth, see, shot, ...how }) {
-  await inPicture(page, page.locator(on).nth(nth ?? 0), how);
+async function act({ on, nth, width, see, shot, ...how }) {
+  if (on) await inPicture(page, page.locator(on).nth(nth ?? 0), how);
+  if (width) {
+    await page.setViewportSize({ width, height: 1000 });
+    report.wide[width] = await page.evaluate(sizes);
+  }
   await page.waitForFunction(text => document.body.innerText.includes(text), see ?? '');
   if (shot) await page.screenshot({ path: `${shots}/${name}-${shot}.png` });
 }
@@ -79,6 +87,19 @@ function compared(places) {
     if (shown !== wanted.innerHTML || document.querySelector('.dtf-sliders-of-page code').textContent !== code) differ.push(code);
   });
   return differ;
+}
+
+// Of each live picture: the room that it has, its size, and the sizes of its smallest and largest text, in pixels.
+async function sizes() {
+  for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);
+  return [...document.querySelectorAll('[data-live]:has(.dtf-drawing > svg)')].map(root => {
+    const drawing = root.querySelector('.dtf-drawing'), svg = drawing.querySelector(':scope > svg');
+    const texts = [...svg.querySelectorAll('text')].filter(text => text.checkVisibility() && text.textContent);
+    const heights = texts.map(text => parseFloat(getComputedStyle(text).fontSize) * Math.abs(text.getScreenCTM().d));
+    const { width, height } = svg.getBoundingClientRect();
+    return { view: root.dataset.live, room: drawing.clientWidth, needs: drawing.scrollWidth, width, height,
+      texts: [Math.min(...heights), Math.max(...heights)] };
+  });
 }
 
 // How many animations run, and pictures that are drawn differently two frames later.

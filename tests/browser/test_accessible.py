@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.test_browser import HERE, look, pytestmark, write  # noqa: F401 (the fixture)
-from tests.browser.test_live import PLACED, REPLAYED, TOWER, TRACED
+from tests.browser.test_live import PLACED, REPLAYED, TASK, TOWER, TRACED
 from tests.browser.test_live_records import CALLED, STUCK, USED
 from tests.browser.test_pages import FRESH, STEPPED, exported, visit
 from tests.house import ROOT
@@ -38,6 +38,21 @@ sess.run(tf.global_variables_initializer())""",
 ]
 
 
+BUSY_PANEL = [
+    """
+import dtflab as tf
+%load_ext dtflab
+cluster = %dtf_cluster --ps 1 --worker 11""",
+    """
+cluster.kill("worker", 10)
+with tf.device("/job:ps/task:0"):
+    take = tf.FIFOQueue(3, tf.float32, shared_name="q").dequeue(name="take")
+without_it = tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:0"])
+try:
+    tf.Session(cluster.target, config=without_it).run(take)
+except KeyboardInterrupt:
+    print("interrupted")""",
+]
 SLIDERS = """
 from dtflab.notebook import Slider, explore
 def load(n):
@@ -56,7 +71,27 @@ def test_outputs_have_no_serious_findings(look, tmp_path):  # noqa: F811
     for theme in ("light", "dark"):
         seen = report["themes"][theme]
         assert seen["stderr"] == seen["notRun"] == seen["axe"] == []
-        assert seen["svgs"] > 20 and "Stop" in " ".join(seen["buttons"])
+        assert seen["svgs"] > 20 and "Stop all" in seen["buttons"]
+
+
+@with_axe
+def test_a_panel_at_work_has_no_serious_findings(look, tmp_path):  # noqa: F811
+    """Several tasks in a line that is open, one of them chosen, a killed task, an op that waits."""
+    report = look(
+        write(tmp_path / "busy.ipynb", *BUSY_PANEL), "start",
+        {"on": TASK, "do": "click", "see": "Ops wait at ps:0, worker:0."},
+        {"on": TASK, "nth": 2, "do": "click", "see": "worker:1–9"},
+        {"on": TASK, "nth": 2, "do": "press", "key": "Enter", "see": "worker:9"},
+        {"on": TASK, "nth": 4, "do": "click", "see": "Pause worker:2"},
+        {"width": 1920, "shot": "1920"},
+        {"width": 1280, "shot": "1280"},
+        {"on": 'button:text("Interrupt")', "do": "click", "see": "interrupted"},
+        {"audit": True},
+    )  # fmt: skip
+    assert report["noise"] == []
+    for seen in report["themes"].values():
+        assert seen["axe"] == [] and {"Interrupt", "Stop all", "Kill worker:2"} <= {*seen["buttons"]}
+        assert "worker:10: killed." in "".join(seen["shown"])
 
 
 @with_axe

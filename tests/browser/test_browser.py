@@ -73,7 +73,13 @@ def complaints(report: dict) -> list[str]:
         found += [f"{theme}: image not drawn: {image}" for image in seen["images"] if not image["drawn"]]
         # Lab shows image/svg+xml as an <img>, which knows nothing of the theme; inline in text/html it follows.
         found += [f"{theme}: SVG as an <img>" for image in seen["images"] if image["type"] == "image/svg+xml"]
-        found += [f"{theme}: not in the window: {one}" for one in seen["images"] + seen["svgs"] if not one["inWindow"]]
+        for canvas in seen["canvases"]:
+            if canvas["painted"] < 0.001 or canvas["colours"] < 2:
+                found.append(f"{theme}: an empty canvas: {canvas}")
+            if not canvas["isSharp"]:
+                found.append(f"{theme}: a canvas with fewer pixels than it takes: {canvas}")
+        shown = seen["images"] + seen["svgs"] + seen["canvases"]
+        found += [f"{theme}: not in the window: {one}" for one in shown if not one["inWindow"]]
         for svg in seen["svgs"]:
             for kind in ("outside", "overlapping", "faint"):
                 found += [f"{theme}: {svg['label']!r}: text {kind}: {text}" for text in svg[kind]]
@@ -124,6 +130,7 @@ display(HTML('''<svg width="300" height="100" aria-label="bad">
   <text x="280" y="50" fill="black">outside</text></svg>'''))
 display(HTML('<svg width="300" height="100" aria-label="empty"></svg>'))
 display(HTML('<img src="data:image/png;base64,AAAA">'))
+display(HTML('<canvas width="300" height="100" style="width:600px"></canvas>'))
 1 / 0
 """
 WRONG = [
@@ -131,6 +138,8 @@ WRONG = [
     "ZeroDivisionError",
     "notRun: ",
     "image not drawn",
+    "an empty canvas",
+    "a canvas with fewer pixels",
     "'empty': an empty picture",
     "faint: faint (1.",
     "overlapping: ['one', 'two']",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import nbformat
+
 from tests.browser.test_browser import complaints, look, pytestmark, write  # noqa: F401 (the fixture)
+from tests.house import ROOT
 
 TRACED = [
     """
@@ -42,6 +45,36 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
+    for seen in report["themes"].values():
+        (canvas,) = seen["canvases"]
+        assert canvas["view"] == "timeline" and canvas["painted"] > 0.03 and canvas["colours"] > 20
+
+
+SHORT_THEN_LONG = [
+    """
+import dtflab as tf
+from dtflab.protos.step_stats_pb2 import StepStats
+step = StepStats()
+device = step.dev_stats.add(device="/job:worker/task:0/device:CPU:0", thread_names={0: "client"})
+for name, start, duration in [("longest", 0, 1), ("long", 2, 99_000), ("last", 99_998, 2)]:
+    device.node_stats.add(node_name=name, timeline_label=f"{name} = NoOp()", all_start_micros=start,
+                          all_end_rel_micros=duration)
+tf.viz.timeline(step)""",
+]
+
+
+def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "long.ipynb", *SHORT_THEN_LONG), "run",
+        {"on": ".dtf-search", "do": "type", "by": "long", "see": "2 bars and 0 tensors"},
+        {"on": ".dtf-search", "do": "press", "key": "Enter", "see": "1 of 2: long = NoOp"},
+        {"on": ".dtf-search", "do": "press", "key": "Escape"},
+        {"on": PLOT, "do": "press", "key": "f"},
+    )  # fmt: skip
+    assert complaints(report) == []
+    for seen in report["themes"].values():
+        (canvas,) = seen["canvases"]
+        assert canvas["painted"] > 0.2, "the bar of 99 ms is missing"
 
 
 STEPPED = [
@@ -142,6 +175,27 @@ def test_curves_grow_while_the_cell_runs_and_the_button_ends_it(look, tmp_path):
     assert "stopped. worker:0: loss" in label
 
 
+def small_race(path, seconds=0.2):
+    """The demo of the race with four places of its sliders and that much virtual time."""
+    notebook = nbformat.read(ROOT / "notebooks" / "demos" / "race.ipynb", as_version=4)
+    *cells, sliders = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    assert sliders.startswith("explore(") and any("SECONDS = 1.5" in cell for cell in cells)
+    few = """explore(
+        race, workers=Slider([2, 3], 2, "More of them."), spares=Slider([0, 1], 1, "Thrown away.", "to spare"),
+        stragglers=Slider([0.3], 0.3, "How much steps vary."), network=Slider(["100Mb/s"], "100Mb/s", "The wire."))"""
+    return write(path, *(cell.replace("SECONDS = 1.5", f"SECONDS = {seconds}") for cell in cells), few)
+
+
+def test_a_race_says_what_it_computes_while_its_curves_grow(look, tmp_path):  # noqa: F811
+    report = look(
+        small_race(tmp_path / "race_at_work.ipynb", seconds=1000.0), "start",
+        {"on": ".dtf-picture", "do": "hover", "see": "async races until 1000.0 s (1 of 3)", "shot": "begins"},
+        {"on": LINE, "do": "change", "shot": "growing"},
+        {"on": '.dtf-button:text("Stop")', "do": "click", "see": "loss, 2 workers"},
+    )  # fmt: skip
+    assert complaints(report) == []
+
+
 REPLAYED = [
     """
 import dtflab as tf
@@ -163,13 +217,15 @@ def work(client):
             sess.run([train, done.enqueue(1.0)])""",
     "%dtf_replay work",
 ]
+CHOICES = ".dtf-search[aria-label^='Another choice']"
 SCRUB, FORK = ".dtf-scrub", 'button:has-text("Fork here")'
 
 
 def test_a_run_is_stepped_through_and_forked(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "replay.ipynb", *REPLAYED), "run",
-        {"on": SCRUB, "do": "press", "key": "Home", "see": "Moment 0 of"},
+        {"on": SCRUB, "do": "press", "key": "Home", "see": "W S: zoom"},
+        {"on": f"{CHOICES} option", "do": "texts"},
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "shot": "middle"},
         {"on": ".dtf-drawing", "do": "press", "key": "ArrowRight", "shot": "next"},
         {"on": SCRUB, "do": "focus"},
@@ -184,6 +240,8 @@ def test_a_run_is_stepped_through_and_forked(look, tmp_path):  # noqa: F811
         {"on": SCRUB, "do": "press", "key": "End", "see": "The run ends.", "shot": "end"},
     )  # fmt: skip
     assert complaints(report) == []
+    (offered,) = report["measured"]
+    assert offered[0].startswith(("Run ", "Network of ")) and offered[-1] == "Kill worker:2", "the least drastic first"
 
 
 PANEL = [
@@ -202,6 +260,7 @@ except KeyboardInterrupt:
     print("interrupted")""",
     "print('later:', cluster.task('worker', 1).state)",
 ]
+MEASURED = {"on": ".dtf-tasks th", "do": "measure"}
 TASK = "table.dtf-tasks tbody tr:not(.dtf-notes)"
 
 
@@ -209,15 +268,25 @@ def test_a_panel_is_live_in_the_first_busy_cell_and_interrupts_it(look, tmp_path
     report = look(
         write(tmp_path / "panel.ipynb", *PANEL), "start",
         {"on": ".dtf-tasks tr:nth-child(5) path", "do": "change", "see": "MB/s", "shot": "live"},
+        {"on": ".dtf-help", "do": "hover", "see": "Click a task: pause, stop, kill or restart it"},
         {"on": TASK, "nth": 2, "do": "click", "see": "Pause worker:1"},
         {"on": TASK, "nth": 2, "do": "press", "key": "ArrowUp", "see": "Pause worker:0", "shot": "chosen"},
+        MEASURED,
         {"on": ".dtf-button", "nth": 0, "do": "click", "see": "later: running"},
         {"on": TASK, "nth": 2, "do": "click", "see": "The cell was interrupted."},
         {"on": ".dtf-acts button:visible", "nth": 0, "do": "click", "see": "worker:1: paused.", "shot": "paused"},
-        {"on": ".dtf-acts button:visible", "nth": 2, "do": "click", "see": "worker:1: stopped.", "shot": "killed"},
+        MEASURED,
+        {"on": ".dtf-acts button:visible", "nth": 2, "do": "click", "see": "worker:1: killed.", "shot": "killed"},
+        MEASURED,
+        {"width": 1920, "shot": "1920"},
+        MEASURED,
+        {"width": 1280, "shot": "1280"},
         {"on": ".dtf-acts button:visible", "nth": 0, "do": "click", "see": "3 of 3 tasks run."},
     )  # fmt: skip
     assert complaints(report) == []
+    busy, *later = report["measured"]
+    assert len(busy) == 7 and all(columns == busy for columns in later), "columns stay where they are"
+    assert "Stop all" in report["themes"]["light"]["buttons"]
     assert report["themes"]["light"]["stdout"] == ["interrupted\n", "later: running\n"]
 
 

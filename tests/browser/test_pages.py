@@ -14,8 +14,8 @@ from dtflab.__main__ import main
 from dtflab.notebook import explorer
 from dtflab.viz.drawing.picture import without_still
 from tests.browser.test_browser import CHROMIUM, HERE, SHOTS, pytestmark, write  # noqa: F401 (the skip)
-from tests.browser.test_live import FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED
-from tests.browser.test_live_records import CALLED, WIRE
+from tests.browser.test_live import FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED, small_race
+from tests.browser.test_live_records import CALLED, USED, WIRE
 from tests.house import ROOT
 
 
@@ -96,6 +96,29 @@ def test_a_system_may_ask_for_its_own_colours_and_for_less_motion(tmp_path):
     assert report["faint"] == []
 
 
+WIDENED = {"timeline", "replay"}  # by units, so their text keeps its size
+FILLED = {"memory", "steps", "wire"}  # in scale, unless they would be higher than most of a screen
+
+
+def test_pictures_take_the_width_of_the_output(tmp_path):
+    cells = [*USED, "tf.reset_default_graph()", *TRACED, FRESH, *PLACED, FRESH, *STEPPED, *REPLAYED, *CALLED]
+    page = exported(write(tmp_path / "wide.ipynb", *cells), tmp_path)
+    windows = 942, 1422, 2062  # in which outputs have 800, 1,280 and more than 1,800 pixels
+    wide = visit(page, *({"width": width, "shot": str(width)} for width in windows))["wide"]
+    for window, pictures in wide.items():
+        views = [one["view"] for one in pictures]
+        assert views == ["memory", "allocations", "timeline", "placement", "steps", "replay", "wire"]
+        for one in pictures:
+            room, width = one["room"], one["width"]
+            assert 0.84 * int(window) < room and width <= room and one["needs"] <= room, f"scrolled: {one}"
+            smallest, largest = one["texts"]  # of 11 to 14 pixels in a still
+            assert smallest > 10 and largest < 1.26 * 14, one
+            if one["view"] in WIDENED:
+                assert width > min(room, 1900) - 2, one
+            if one["view"] in FILLED:
+                assert width > min(room, 2 * 828) - 2 or one["height"] > 0.6 * 1000, one
+
+
 def explorer_of(notebook, monkeypatch):
     """The sliders that a notebook's cells show, here and without a kernel."""
     found = []
@@ -135,3 +158,17 @@ def test_what_if_shows_for_all_places_what_a_kernel_would(tmp_path, monkeypatch)
     )  # fmt: skip
     assert moved["live"] == ["sliders"] and moved["differ"] == []
     assert len(json.loads(wanted.read_text())) == 150
+
+
+def test_an_exported_race_has_the_curves_of_all_its_places(tmp_path):
+    workers, spares = ({"on": ".dtf-knob input", "nth": nth} for nth in (0, 1))
+    report = visit(
+        exported(small_race(tmp_path / "small_race.ipynb"), tmp_path),
+        workers | {"do": "focus", "see": "loss, 2 workers", "shot": "first"},
+        workers | {"do": "press", "key": "ArrowRight", "see": "loss, 3 workers", "shot": "moved"},
+        spares | {"do": "focus", "see": "sync, 1 to spare"},
+        spares | {"do": "press", "key": "ArrowLeft", "see": "race(workers=3, spares=0, stragglers=0.3, "},
+        workers | {"do": "focus"},
+        workers | {"do": "press", "key": "ArrowLeft", "see": "race(workers=2, spares=0"},
+    )  # fmt: skip
+    assert report["live"] == ["sliders"]

@@ -199,15 +199,13 @@ def test_ctrl_c_ends_all_and_writes_what_is_there(folders, tmp_path):
     """A terminal's Ctrl-C: the first file is graded, the second one never ends."""
     checks, _, _ = folders
     (tmp_path / "a.py").write_text(percent(RIGHT, ASKS))
-    (tmp_path / "b.py").write_text(
-        percent(f"import time\nopen({str(tmp_path / 'began')!r}, 'w')\ntime.sleep({SLEEPER})", ASKS)
-    )
+    (tmp_path / "b.py").write_text(percent(f"import subprocess\nsubprocess.run(['sleep', '{SLEEPER}'])", ASKS))
     sheet = tmp_path / "m.csv"
     process = subprocess.Popen(
         command(tmp_path, f"--checks={checks}", "--jobs=1", "--cell-timeout=60", f"--csv={sheet}"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
-    while not (tmp_path / "began").exists():
+    while not sleepers(SLEEPER):
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(2)

@@ -127,6 +127,31 @@ def test_what_was_wrong_is_told(graded):
     assert "There is no twice yet" in marks["deletes_the_question"]["questions"][0]["next_step"]
 
 
+def test_what_is_rebound_is_reported(graded):
+    _, marks = graded
+    note = "It puts a function of its own in the place of dtflab.grade: without effect here, but not with nbgrader."
+    assert marks["patches"]["notes"] == [note]
+    assert not [name for name in marks if name != "patches" and note in marks[name]["notes"]]
+
+
+CHANGES_A_CHECK = """
+import gc, types
+for one in gc.get_objects():
+    if isinstance(one, types.FunctionType) and one.__module__ == "dtflab.grading.checks.placement":
+        if one.__name__ == "kinds":
+            one.__code__ = (lambda answer, random: None).__code__
+"""
+
+
+def test_code_of_a_check_that_is_changed_is_reported(tmp_path):
+    """A submission can find it in the memory of its process: that earns points, and a warning."""
+    (tmp_path / "ada.py").write_text(
+        percent(CHANGES_A_CHECK, "balance_by_bytes = print", 'dtflab.grade("placement/q1")')
+    )
+    done = grade(tmp_path / "ada.py")
+    assert "code was changed while it ran: dtflab.grading.checks.placement.kinds. Read this file" in done.stdout, done
+
+
 @pytest.mark.parametrize("name", NONE)
 def test_what_is_no_notebook_gets_a_row_and_a_sentence(graded, name):
     done, marks = graded
@@ -162,7 +187,7 @@ def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
 
 def test_the_page_says_it_for_each(graded, folders):
     page = (folders[2] / "marks.html").read_text()
-    assert page.count("<h2") == 28 and "<script" not in page
+    assert page.count("<article") == 28 and "<script" not in page
     assert "Cell 1 was left out. It crashed: signal SIGSEGV." in page
 
 

@@ -67,6 +67,112 @@ def test_without_proc_these_limits_hold_too(name, tmp_path, monkeypatch):
     assert meter.processes() == {}
 
 
+# -- in namespaces of its own ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def secluded(tmp_path):
+    """Runs a program in a folder, from which a file and a folder are hidden."""
+    place, secret = tmp_path / "place", tmp_path / "secret"
+    for folder in (place, secret):
+        folder.mkdir()
+    (secret / "checks.py").write_text("hidden")
+    (tmp_path / "marks.csv").write_text("hidden")
+    hidden = [secret, tmp_path / "marks.csv", tmp_path / "gone"]
+    if not isolation.can_seclude(place, hidden):
+        pytest.skip("this system has no user namespaces")
+
+    def run_there(code, limits=LONG, **options):
+        return isolation.run([sys.executable, "-c", code], limits, place, hidden=hidden, **options)
+
+    return run_there
+
+
+def test_it_sees_its_own_processes_only(secluded):
+    code = "import os; print(os.getpid(), os.getppid(), [name for name in os.listdir('/proc') if name.isdigit()])"
+    assert secluded(code).output == "2 1 ['1', '2']\n"
+
+
+def test_what_is_hidden_is_not_there_and_the_rest_is_read_only(secluded, tmp_path):
+    code = f"""
+import os
+for path in ({str(tmp_path / "secret/checks.py")!r}, {str(tmp_path / "marks.csv")!r}):
+    print(os.path.exists(path) and open(path).read())
+for path in ("here", "/tmp/own", "/dev/shm/own", "/etc/own", os.path.expanduser("~root/own"), {str(ROOT / "own")!r}):
+    try:
+        open(path, "w").close()
+        print(path, "written")
+    except OSError as error:
+        print(error.strerror)
+"""
+    told = secluded(code).output.splitlines()
+    assert [line or "False" for line in told[:2]] == ["False", "False"]
+    assert told[2:5] == ["here written", "/tmp/own written", "/dev/shm/own written"]
+    assert set(told[5:]) <= {"Read-only file system", "Permission denied", "No such file or directory"}
+    assert not (ROOT / "own").exists()
+
+
+def test_it_has_a_loopback_and_no_other_network(secluded):
+    code = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(server.getsockname()).close()
+print(socket.if_nameindex())
+try:
+    socket.create_connection(("192.0.2.1", 80), 5)
+except OSError as error:
+    print(error.strerror)
+"""
+    assert secluded(code).output == "[(1, 'lo')]\nNetwork is unreachable\n"
+
+
+def test_nothing_that_is_hidden_can_be_uncovered(secluded, tmp_path):
+    """Neither by the rights that root would have, nor in a namespace of the program's own."""
+    secret = str(tmp_path / "secret")
+    code = f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+tried = [libc.umount2(path, flags) for path in ({secret!r}.encode(), b"/tmp", b"/proc") for flags in (0, 2)]
+tried.append(libc.mount(b"none", b"/", None, ctypes.c_ulong(0x1000 | 0x20), None))
+print(set(tried), [line for line in open("/proc/self/status") if line.startswith(("CapEff", "CapBnd"))])
+if libc.unshare(0x10020000) == 0:
+    print({{libc.umount2(path, 2) for path in ({secret!r}.encode(), b"/tmp", b"/proc")}})
+print(os.path.exists({secret!r} + "/checks.py"))
+"""
+    told = secluded(code).output.splitlines()
+    assert told[0] == "{-1} ['CapEff:\\t0000000000000000\\n', 'CapBnd:\\t0000000000000000\\n']"
+    assert set(told[1:-1]) <= {"{-1}"} and told[-1] == "False"
+
+
+def test_what_leaves_its_session_and_clears_its_environment_ends_with_it(secluded):
+    code = f"import os, subprocess; subprocess.Popen(['sleep', '{SLEEPER}'], env={{}}, start_new_session=True)"
+    assert secluded(code).error == "" and sleepers(SLEEPER) == []
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_are_the_same_sentences_there(name, secluded):
+    code, limits, message = LIMITS[name]
+    assert secluded(code, limits).error.startswith(message)
+
+
+def test_a_program_that_cannot_be_started_there_is_an_error(tmp_path, secluded):
+    with pytest.raises(OSError, match=r"it was not started: .*No such file"):
+        isolation.run([str(tmp_path / "gone")], LONG, tmp_path / "place", hidden=[])
+
+
+def test_it_is_heard_there(secluded):
+    heard = []
+    code = "import os, sys; os.write(int(sys.argv[1]), b'one\\n'); print(input())"
+    assert secluded(code, heard=heard.append, given="given\n").output == "given\n" and heard == ["one"]
+
+
+def test_a_folder_with_the_program_in_it_is_not_hidden(tmp_path):
+    assert isolation.can_hide(tmp_path) and not isolation.can_hide(ROOT) and not isolation.can_hide(ROOT.parent)
+
+
+# -- its caller -----------------------------------------------------------------------------------------------
+
+
 def test_a_caller_can_stop_it(tmp_path):
     assert run("import time; time.sleep(99)", tmp_path, stopped=lambda: True).error == "Stopped by its caller."
 
@@ -137,7 +243,7 @@ def test_nothing_stays_when_the_caller_is_interrupted_once_more(tmp_path, monkey
 def test_a_check_may_start_programs_and_is_stopped_with_them(tmp_path, monkeypatch):
     """The watchdog's exception arrives between two looks, and takes the program along."""
     looks = []
-    monkeypatch.setattr(watchdog, "_wait", lambda *_: until(lambda: looks, "the program runs") and 0.0)
+    monkeypatch.setattr(watchdog, "_wait", lambda *_: (until(lambda: looks, "the program runs"), False))
     outcome = watchdog.call(
         lambda: run(f"import time; time.sleep({SLEEPER})", tmp_path, stopped=lambda: looks.append(1)), 60
     )

@@ -111,7 +111,7 @@ def text_of(report):
 def test_the_hint_of_a_mistake_is_said_once(question):
     for name, answer in wrong_answers(question).items():
         score = mark(question, answer)
-        (text,) = {mistake.text for mistake in question.mistakes if mistake.name == name}
+        (text,) = {mistake.diagnosis for mistake in question.mistakes if mistake.name == name}
         assert score.text.count(text) == score.html.count(score_html(text)) == 1
 
 
@@ -186,6 +186,8 @@ def test_of_all_mutants_nearly_all_lose_marks(tallies, record_property):
 def test_each_mistake_says_something_that_no_other_one_says(question):
     texts = [mistake.text for mistake in question.mistakes]
     assert all(texts) and len(set(texts)) == len(texts)
+    first = [mistake.diagnosis for mistake in question.mistakes]
+    assert len(set(first)) == len(first), "the cure comes later"
 
 
 def test_a_mistake_says_its_text_or_the_docstring_of_its_function():

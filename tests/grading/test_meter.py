@@ -13,15 +13,22 @@ from dtflab.grading import attempt, batch, meter, programs, watchdog
 from dtflab.grading.catalogue import find
 from dtflab.grading.questions import Wrong
 from dtflab.grading.submissions import Submission
+from tests.cluster.two_tasks import until
 
 
 class Answer:
-    """Needs seconds of the processor, of which it gets a share; it is the event of its end, and moves the clocks."""
+    """Needs seconds of the processor, of which it gets a share; it is the event of its end, and moves the clocks.
 
-    def __init__(self, needs, share, together=1.0):
-        self.needs, self.share, self.together = needs, share, together
+    `ready`: the rest of the time its thread is ready to run.
+    """
+
+    def __init__(self, needs, share, together=1.0, ready=False):
+        self.needs, self.share, self.together, self.ready = needs, share, together, ready
         self.now = self.processor = 0.0
         self.looks = []
+
+    def used(self):
+        return meter.Used(self.processor, meter.Threads({7: self.now - self.processor} if self.ready else {}))
 
     def wait(self, seconds):
         """Passes the time in steps of 5 ms; True as soon as it has what it needs."""
@@ -40,8 +47,8 @@ def call(monkeypatch):
 
     def call(answer, seconds=4.0, wall=float("inf")):
         monkeypatch.setattr(watchdog.REAL, "now", lambda: answer.now, raising=False)
-        monkeypatch.setattr(watchdog, "processor_seconds", lambda: answer.processor)
-        answer.counted = watchdog._wait(answer, seconds, wall)
+        monkeypatch.setattr(watchdog, "used", answer.used)
+        answer.counted, answer.starved = watchdog._wait(answer, seconds, wall)
         return answer.processor < answer.needs
 
     return call
@@ -82,35 +89,87 @@ def test_computing_and_then_waiting_forever(call):
 
 
 def test_every_limit_has_an_end(call):
-    assert call(answer := Answer(60, 0.04)) and answer.now == pytest.approx(40, abs=1)
+    assert call(answer := Answer(60, 0.0, ready=True)) and answer.now == pytest.approx(128, abs=1)
+    assert answer.starved
     assert call(answer := Answer(60, 1 / 7), wall=25) and answer.now == pytest.approx(25) and answer.counted < 4
+    assert answer.starved
 
 
-@pytest.mark.parametrize(("wall", "had", "counts"), [
-    (1, 1, 1), (1, 0.5, 0.5), (1, 16, 1), (1, 0, 1), (1, -3, 1), (1, 0.029, 1), (1, 0.05, 0.1), (0, 0, 0),
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.025])
+def test_who_is_ready_and_is_not_let_does_not_wait(call, share):
+    """A share of less than 3%, as with more than 33 programs on a core; without one it seems to wait."""
+    assert not call(enough := Answer(100 * share, share, ready=True)) and not enough.starved
+    assert call(never := Answer(60, share, ready=True)) and never.now == pytest.approx(128, abs=1) and never.starved
+
+
+def test_who_has_had_its_seconds_was_not_starved(call):
+    for answer in (Answer(60, 1.0), Answer(60, 1 / 7, ready=True), Answer(60, 0.0), Answer(70, 1.0, together=16)):
+        assert call(answer) and not answer.starved
+
+
+@pytest.mark.parametrize(("wall", "had", "ready", "counts"), [
+    (1, 1, 0, 1), (1, 0.5, 0, 0.5), (1, 16, 0, 1), (1, 0, 0, 1), (1, -3, 0, 1), (1, 0.029, 0, 1), (1, 0.05, 0, 0.05),
+    (0, 0, 0, 0), (1, 0, 1, 0), (1, 0, 0.75, 0.25), (1, 0.01, 7, 0.01), (1, 0, 0.04, 1), (1, 0.5, 0.5, 0.5),
 ])  # fmt: skip
-def test_what_a_second_counts(wall, had, counts):
-    assert meter.counted(wall, had) == counts
+def test_what_a_second_counts(wall, had, ready, counts):
+    assert meter.counted(wall, had, ready) == counts
 
 
 def test_a_process_that_ends_takes_its_time_along_and_gives_none_back():
-    watch = meter.Meter(10, 0.0, 5.0)
-    assert not watch.look(0.5, 1.0) and watch.seconds == pytest.approx(0.05)
-    assert not watch.look(1.0, 1.0) and watch.seconds == 1.0
-    assert not watch.look(2.0, 1.5) and watch.seconds == 1.5
+    watch = meter.Meter(10, 0.0, meter.Used(5.0))
+    assert not watch.look(0.5, meter.Used(1.0)) and watch.seconds == 0.5 * meter.LEAST
+    assert not watch.look(1.0, meter.Used(1.0)) and watch.seconds == 1.0
+    assert not watch.look(2.0, meter.Used(1.5)) and watch.seconds == 1.5
+
+
+def test_a_thread_that_began_meanwhile_counts_with_all_its_time():
+    watch = meter.Meter(10, 0.0, meter.Used(0.0, meter.Threads({1: 50.0})))
+    assert not watch.look(1.0, meter.Used(0.0, meter.Threads({1: 50.25, 2: 0.5}))) and watch.seconds == 0.25
+
+
+def test_the_time_in_which_the_grader_itself_was_stopped_does_not_count():
+    watch = meter.Meter(10, 0.0, meter.Used())
+    assert not watch.look(1.0, meter.Used()) and watch.seconds == 1
+    watch.go_on(901.0, meter.Used(5.0))
+    assert not watch.look(901.0, meter.Used(5.0)) and watch.seconds == 1
+    assert not watch.look(902.0, meter.Used(5.0)) and watch.seconds == 2
+
+
+def test_a_thread_that_is_ready_at_a_look_was_ready_since_the_last_one():
+    """Linux counts that only when it runs again."""
+    watch = meter.Meter(10, 0.0, meter.Used(0.0, meter.Threads({1: 50.0})))
+    assert not watch.look(1.0, meter.Used(0.0, meter.Threads({1: 50.0}, {1}))) and watch.seconds == meter.LEAST
+    assert not watch.look(2.0, meter.Used(0.0, meter.Threads({1: 50.0}))) and watch.seconds == 1 + meter.LEAST
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not count it")
+def test_the_system_tells_who_was_ready():
+    """Two programs that compute on one processor: each is ready while the other one runs."""
+    (cpu, *_) = os.sched_getaffinity(0)
+    spin = f"import os; os.sched_setaffinity(0, {{{cpu}}})\nprint(flush=True)\nwhile True: pass"
+    children = [subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        for child in children:
+            child.stdout.readline()
+        pids = [child.pid for child in children]
+        until(lambda: min(meter.threads(pids).ready[pid] for pid in pids) > 0.1, "both have been ready for a while")
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
 
 
 def test_the_processors_clock_sees_children_running_and_ended():
     program = "import sys, time\nwhile time.process_time() < 0.2: pass\nprint(flush=True)\nsys.stdin.read()"
-    before = meter.processor_seconds()
+    before = meter.used().processor
     child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with child:
         child.stdout.readline()
         if meter.processes():  # there is a /proc
             assert child.pid in meter.processes() and meter.processes()[child.pid].parent == os.getpid()
-            assert meter.processor_seconds() - before >= 0.15  # ticks of 10 ms
+            assert meter.used().processor - before >= 0.15  # ticks of 10 ms
         child.stdin.close()
-    assert meter.processor_seconds() - before >= 0.15
+    assert meter.used().processor - before >= 0.15
     assert child.pid not in meter.processes()
 
 
@@ -132,8 +191,8 @@ class Silent:
 def test_processes_of_an_answer_have_seconds_that_count(monkeypatch):
     def ended(clock, looks):
         monkeypatch.setattr(programs.REAL, "now", lambda: clock.now, raising=False)
-        monkeypatch.setattr(programs, "processor_seconds", lambda: clock.processor)
-        return programs._ended(Silent(clock, looks), meter.Meter(7, 0.0, 0.0))
+        monkeypatch.setattr(programs, "used", clock.used)
+        return programs._ended(Silent(clock, looks), meter.Meter(7, 0.0, meter.Used()))
 
     busy = Answer(99, 1 / 7)
     assert ended(busy, looks=30) == (0, "said", "") and busy.now > 20
@@ -149,7 +208,7 @@ def test_a_cell_is_reminded_when_its_seconds_are_over(monkeypatch):
         clock.needs = 0.0 if len(sent) == 3 else 99  # the cell ends after the third reminder
 
     monkeypatch.setattr(attempt.REAL, "now", lambda: clock.now, raising=False)
-    monkeypatch.setattr(attempt, "processor_seconds", lambda: clock.processor)
+    monkeypatch.setattr(attempt, "used", clock.used)
     monkeypatch.setattr(attempt.signal, "pthread_kill", kill)
     attempt._remind(1, 4.0, clock)
     assert len(sent) == 3 and 25 < sent[0] < 32

@@ -59,7 +59,13 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
     full_marks(Q2, answer, monkeypatch, seeds="012")
 
 
+def run_before(parts, at_once):
+    with tf.Session() as sess:
+        return tf.constant(sum(float(sess.run(part())) for part in parts))
+
+
 BAD = {
+    "run before": (run_before, "a step of the sum runs 0; expected: all of them."),
     "nothing": (lambda parts, at_once: None, "in_turn returned None; expected: a tensor"),
     "a part is missing": (lambda parts, at_once: in_waves(parts[1:], at_once), "expected: the sum"),
     "all at once": (lambda parts, at_once: in_waves(parts, 99), "large tensors at once; expected: 1 at most."),

@@ -79,8 +79,8 @@ BAD = {
     "nothing": (lambda ops: None, "ready_order returned None; expected: a list of sets"),
     "no sets": (lambda ops: [op.name for op in ops], "expected: a list of sets"),
     "an op twice": (lambda ops: [[ops[0].name] * 2], "Each has an op, and none twice."),
-    "only the first set": (lambda ops: by_levels(ops)[:1], "Yours are 1 set, the executor's"),
-    "a set too many": (lambda ops: [*by_levels(ops), ["more"]], "sets, the executor's"),
+    "only the first set": (lambda ops: by_levels(ops)[:1], "You have 1 set; then come"),
+    "a set too many": (lambda ops: [*by_levels(ops), ["more"]], "of them all ops have run"),
     "backwards": (lambda ops: by_levels(ops)[::-1], "Set 1 of yours is"),
 }
 
@@ -90,3 +90,16 @@ def test_what_is_wrong_is_told(name):
     answer, message = BAD[name]
     score = tf.grade(Q3, answer)
     assert score < 10 and message in score.text, score.text
+
+
+def test_the_picture_shows_the_graph_at_the_moment_where_the_sets_differ():
+    score = tf.grade(Q3, lambda ops: [*by_levels(ops)[:1], *by_levels(ops)[:1]])
+    reading, waiting, _ = score.reports[0].results
+    assert "Set 2 of yours is" in reading.message and len(reading.message) < 300
+    for result in (reading, waiting):
+        (_, _, rows) = result.picture.tables[0]
+        states = {node: state for _, node, state, _ in rows}
+        right = result.message.partition("ready then are ")[2].partition(".")[0].split(", ")
+        assert sorted(right) == sorted(node for node, state in states.items() if state == "ready")
+        assert all(state == "done" for node, state in states.items() if node.startswith("source"))
+    assert 'class="node ready"' in score.html

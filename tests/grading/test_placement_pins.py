@@ -7,7 +7,6 @@ import re
 import pytest
 
 import dtflab as tf
-from dtflab.grading.checks import placement_pins
 from dtflab.graph import device_spec
 from tests.grading.answers import full_marks
 
@@ -71,13 +70,6 @@ def test_task_10_is_not_task_1():
     score = tf.grade(Q2, by_the_beginning)
     message = "yours is '/job:worker/replica:0/task:10/device:GPU:0'; TensorFlow's is '/job:worker/replica:0/task:0/"
     assert score == 7 and message in score.text and "task:1 and task:10 begin alike" in score.text, score.text
-
-
-def test_the_rule_behind_the_hints_is_that_of_sessions():
-    def rule(pin, gpu_kernel, devices, master):
-        return placement_pins.Case(pin, gpu_kernel, devices, master).place()
-
-    assert tf.grade(Q2, rule) == 10
 
 
 BAD = {

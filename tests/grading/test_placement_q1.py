@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 import dtflab as tf
 from dtflab.grading.checks import placement
-from dtflab.grading.device_functions import VARIABLE_OPS
+from dtflab.grading.device_functions import VARIABLE_OPS, mixed_types
 
 Q1 = "placement/q1"
 
@@ -103,17 +105,27 @@ def test_another_worker_is_not_the_worker():
 def test_the_picture_stands_beside_the_target():
     score = tf.grade(Q1, lambda n, w: tf.train.replica_device_setter(n, worker_device=w))
     picture = next(result.picture for result in score.reports[0].results if result.picture is not None)
-    assert picture.tables[0][1] == ("device", "yours", "by the rule")
-    assert "<svg" in score.html and "by the rule" in score.text
+    assert picture.tables[0][1] == ("device", "yours", "spread evenly")
+    assert "<svg" in score.html and "spread evenly" in score.text
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_instances_tell_mistakes_apart(seed):
-    import random
-
+    """By a rule of its own: the tasks that each wrong weight chooses are not those of the right one, nor of another."""
     drawn = random.Random(seed)
-    for make, wrong in ((placement.dense_net, lambda one: 1), (placement.mixed_types, lambda one: one.elements)):
-        variables = placement._telling(drawn, make, 3, wrong)
-        weights = [one.bytes for one in variables]
-        assert placement._first_break(placement.greedy(weights, 3), weights, 3) is None
-        assert placement._first_break(placement.greedy([wrong(v) for v in variables], 3), weights, 3) is not None
+    names = ("round_robin", "counts_elements", "adds_up_the_dimensions", "takes_scalars_for_nothing")
+    variables = placement._telling(drawn, lambda r: placement._with_scalars(mixed_types(r), r), 3, names)
+    ways = [tuple(dealt([placement._WRONG[name](one) for one in variables], 3)) for name in names]
+    ways.append(tuple(dealt([one.bytes for one in variables], 3)))
+    assert len(set(ways)) == len(ways)
+    assert placement._first_break(ways[-1], [one.bytes for one in variables], 3) is None
+    assert all(placement._first_break(way, [one.bytes for one in variables], 3) is not None for way in ways[:-1])
+
+
+def dealt(weights, ps_tasks):
+    """Each to the first of the lightest tasks."""
+    held = [0] * ps_tasks
+    for weight in weights:
+        task = min(range(ps_tasks), key=lambda one: (held[one], one))
+        held[task] += weight
+        yield task

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from dtflab.grading import batch
+from dtflab.grading import batch, isolation
 from dtflab.grading.catalogue import find
 from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.submissions import Submission
 from dtflab.grading.workplace import clear_dead, workplace
 from tests.cluster.two_tasks import until
-from tests.grading.classroom import ASKS, RIGHT, WRONG, grade, own_seconds, percent, sleepers
+from tests.grading.classroom import ASKS, RIGHT, WITHOUT_NAMESPACES, WRONG, grade, own_seconds, percent, sleepers
 from tests.house import ROOT
 
 SLEEPER = own_seconds(5)  # what processes that stay behind are known by
@@ -55,13 +56,45 @@ def results_of(one):
     return [check["message"] for question in one["questions"] for check in question["checks"]]
 
 
+# All processes that it can reach; it makes sure that these are its own, since the test's are among the others.
+KILLS_ALL = """
+import os
+pids = [name for name in os.listdir("/proc") if name.isdigit()]
+assert os.getppid() == 1 and len(pids) < 9, pids
+os.kill(1, 9)
+os.kill(os.getppid(), 9)
+for pid in pids:
+    os.kill(int(pid), 0)
+try:
+    os.kill(-1, 9)
+except ProcessLookupError:
+    print("nobody else is there")
+"""
+
+
+def test_in_namespaces_nobody_else_can_be_killed(folders, tmp_path):
+    """Neither the grader nor another submission; a file that tries it has done nothing, and has its own mark."""
+    if not isolation.can_seclude(tmp_path, []):
+        pytest.skip("this system has no user namespaces")
+    checks, _, _ = folders
+    when_asked = KILLS_ALL.replace("\n", "\n    ").rstrip()
+    asked = f"def twice(n):\n    {when_asked}\n    return 2 * n"
+    for student, cells in {"ada": [RIGHT], "bob": [KILLS_ALL, RIGHT], "cy": [asked]}.items():
+        (tmp_path / f"{student}.py").write_text(percent(*cells, ASKS))
+    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}", "--jobs=2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    marks = {one["student"]: one for one in json.loads((tmp_path / "m.json").read_text())["submissions"]}
+    assert [marks[student]["points"] for student in ("ada", "bob", "cy")] == [4, 4, 4]
+    assert marks["bob"]["output"] == "nobody else is there\n" and marks["bob"]["notes"] == []
+
+
 def test_a_file_that_kills_its_parent_costs_only_itself(folders, tmp_path):
     checks, _, _ = folders
     killer = "import os\nos.kill(os.getppid(), 9)"
     when_asked = "def twice(n):\n    os.kill(os.getppid(), 9)\n    return 2 * n"
     for student, cells in {"ada": [RIGHT], "bob": [killer, RIGHT], "cy": ["import os", when_asked]}.items():
         (tmp_path / f"{student}.py").write_text(percent(*cells, ASKS))
-    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}", "--jobs=2")
+    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}", "--jobs=2", namespaces=False)
     assert done.returncode == 1, done.stdout + done.stderr
     marks = marks_in(tmp_path / "m.json")
     assert [marks[student][0] for student in ("ada", "bob", "cy")] == [4, 0, 0]
@@ -83,7 +116,7 @@ def test_a_file_that_writes_to_the_pipes_of_its_parent_costs_only_itself(folders
     checks, _, _ = folders
     for student, cells in {"ada": [RIGHT], "bob": [FORGES, RIGHT], "cy": [RIGHT]}.items():
         (tmp_path / f"{student}.py").write_text(percent(*cells, ASKS))
-    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}")
+    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}", namespaces=False)
     assert "Traceback" not in done.stdout + done.stderr
     marks = marks_in(tmp_path / "m.json")
     assert [marks[student][0] for student in ("ada", "cy")] == [4, 4] and "bob" in marks
@@ -100,7 +133,7 @@ def test_a_file_that_kills_the_grader_costs_only_itself(jobs, folders, without_t
 
     def go_on(*more):
         options = (f"--checks={checks}", f"--json={sheet}", f"--jobs={jobs}", "--questions=numbers/q9")
-        return grade(*files, *options, *more, TMPDIR=str(temporary))
+        return grade(*files, *options, *more, namespaces=False, TMPDIR=str(temporary))
 
     first = go_on()
     assert first.returncode == -9 and not sheet.exists()
@@ -114,6 +147,37 @@ def test_a_file_that_kills_the_grader_costs_only_itself(jobs, folders, without_t
     assert marks == without_the_killer
     assert points == 0 and failed.startswith("The grading was killed twice while this file ran, the second time")
     assert sleepers(SLEEPER) == [] and list(temporary.glob("dtflab-grade-*")) == []
+
+
+STOPS_THE_GRADER = """
+import os, pathlib, signal
+above = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]
+os.kill(int(above), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="without /proc this file does not find the grader")
+def test_a_grader_that_was_stopped_goes_on_and_has_written_its_marks(folders, tmp_path):
+    checks, _, _ = folders
+    for student, cells in {"ada": [RIGHT], "bob": [STOPS_THE_GRADER, RIGHT], "cy": [RIGHT]}.items():
+        (tmp_path / f"{student}.py").write_text(percent(*cells, ASKS))
+    options = (f"--checks={checks}", f"--json={tmp_path / 'm.json'}", "--jobs=1")
+    called = [sys.executable, "-c", WITHOUT_NAMESPACES, "grade", str(tmp_path), *options]
+    with subprocess.Popen(called, cwd=ROOT, stdout=subprocess.PIPE, text=True) as grader:
+        try:
+            until(lambda: state_of(grader.pid) == "T", "the grader is stopped")
+            begun = [json.loads(line)[0] for line in (tmp_path / "m.journal").read_text().splitlines()]
+            assert begun == ["begin", "mark", "begin"], "ada's mark is on the disk"
+            grader.send_signal(signal.SIGCONT)
+            out, _ = grader.communicate(timeout=300)
+        finally:
+            grader.kill()
+    assert grader.returncode == 0, out
+    assert [mark[0] for mark in marks_in(tmp_path / "m.json").values()] == [4, 4, 4]
+
+
+def state_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_the_killer_is_tried_again_by_itself_after_all_others(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dtflab import course
-from dtflab.grading import batch, cli, mark_sheets as sheets, report_pages as pages
+from dtflab.grading import batch, cli, mark_sheets as sheets, marks_page, report_pages as pages
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.catalogue import find
 from dtflab.grading.journal import GradingJournal
@@ -35,6 +35,48 @@ y = 2
 # %% [raw]
 raw
 """
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """A class folder in which some things are not files."""
+    folder = tmp_path / "ex9"
+    (folder / "dan.ipynb").mkdir(parents=True)
+    (folder / "dan.ipynb/notes.txt").write_text("x")
+    (folder / "ada.ipynb").symlink_to(tmp_path / "gone.ipynb")
+    (folder / "eve.ipynb").symlink_to("eve.ipynb")
+    os.mkfifo(folder / "bob.ipynb")
+    (folder / "zero.ipynb").symlink_to("/dev/zero")
+    (folder / "cy\nd.py").write_text("# %%\n1")
+    (folder / "fay.py").write_text("# %%\n1")
+    (folder / "link.py").symlink_to(folder / "fay.py")
+    return folder
+
+
+def test_what_is_no_file_has_a_row_that_says_why(odd):
+    taken, left = found([odd])
+    why = {}
+    for one in taken:
+        try:
+            why[one.student] = cells(one.path)
+        except Unreadable as error:
+            why[one.student] = str(error)
+    assert why.pop("fay") == why.pop("link") == ["1"]
+    assert why == {
+        "ada": f"It is a link to {odd.parent / 'gone.ipynb'}, which is not there. Hand in the file itself.",
+        "eve": "It is a link to eve.ipynb, which is not there. Hand in the file itself.",
+        "bob": "It is not a file, but a pipe or a device. Hand in the file itself.",
+        "zero": "It is not a file, but a pipe or a device. Hand in the file itself.",
+        "dan": "It is a folder, although its name ends in .ipynb. Hand in the notebook that is in it.",
+        "cy\\nd": "Its name has a line break or another control character in it. Rename it, and hand it in again.",
+    }
+    assert [file.name for file in left] == ["notes.txt"]
+
+
+def test_a_pipe_that_is_named_itself_has_a_row(odd):
+    ((one,), _) = found([odd / "bob.ipynb"])
+    with pytest.raises(Unreadable, match="a pipe or a device"):
+        cells(one.path)
 
 
 @pytest.mark.processes  # when jupytext is loaded
@@ -199,7 +241,7 @@ def test_a_link_is_its_place_not_its_target(tmp_path):
     (tmp_path / "in/ada.ipynb").symlink_to(tmp_path / "elsewhere/x.ipynb")
     (tmp_path / "in/bob.ipynb").symlink_to(tmp_path / "nowhere")
     taken, _ = found([tmp_path / "in"])
-    assert [(one.student, one.assignment) for one in taken] == [("ada", "in")]
+    assert [(one.student, one.assignment) for one in taken] == [("ada", "in"), ("bob", "in")]
 
 
 LINES = ["[", "3", "null", '["t", "report", {"id": "x"}, null]', '["t", "cell", 9, null]', '["t", "judging", [], null]',
@@ -235,9 +277,9 @@ def test_a_file_of_another_exercise_is_told():
 
 def test_the_page_shows_the_first_note_and_folds_what_was_printed(graded):
     graded.failed, graded.notes, graded.output = "", ["Cell 2: ValueError", "Cell 3: TypeError"], "1\n2\n"
-    page = sheets.html([graded])
+    page = marks_page.html([graded])
     assert "Cell 2: ValueError (and 1 more note)" in page
-    assert "<details><summary>Printed: 2 lines</summary><pre>1\n2</pre></details>" in page
+    assert "<summary>Printed: 2 lines</summary><pre>1\n2</pre></details>" in page
 
 
 def test_what_an_answer_printed_is_folded_where_it_is_long():
@@ -247,7 +289,7 @@ def test_what_an_answer_printed_is_folded_where_it_is_long():
 
 def test_a_name_is_no_formula_and_no_markup(graded):
     assert sheets.csv_text([graded]).splitlines()[1] == "ex1,,2026-11-20,'=HYPERLINK(1),,,,0.0,0.0,0.0,10.0"
-    assert "<b>no" not in sheets.html([graded]) and "&lt;b&gt;no" in sheets.html([graded])
+    assert "<b>no" not in marks_page.html([graded]) and "&lt;b&gt;no" in marks_page.html([graded])
 
 
 class Terminal(io.StringIO):

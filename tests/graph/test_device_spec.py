@@ -70,8 +70,9 @@ def test_full_names():
 def test_users_are_read_kindly():
     assert canonical_name("cpu:0") == canonical_name("//CPU:0/") == "/device:CPU:0"
     assert canonical_name(None) == ""
-    with pytest.raises(ValueError, match="Unknown attribute 'xpu'"):
+    with pytest.raises(ValueError, match="Unknown attribute 'xpu'") as caught:
         canonical_name("/xpu:0")
+    assert caught.value.__notes__ == ["Write a device like /job:worker/task:0/gpu:0. Did you mean gpu?"]
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_a_lost_task_and_its_restart():
         with tf.Session(cluster.target) as session:
             session.run(v.initializer)
             cluster.kill("worker")
-            assert [state for _, _, state in cluster.rows()] == ["ended (-9)"]
+            assert [state for _, _, state in cluster.rows()] == ["killed"]
             with pytest.raises(errors.UnavailableError):
                 session.run(v)
             address = cluster.task("worker").address
@@ -162,4 +162,4 @@ def test_ctrl_c_while_it_starts(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         tf.Cluster(worker=2, engine="tensorflow")
     thread.join()
-    assert [task.state for task in started] == ["ended (-9)"] * 2
+    assert [task.state for task in started] == ["killed"] * 2

@@ -49,8 +49,10 @@ def test_nobody_asks_any_more(clock):
 
 def test_the_steps_that_begin_are_counted_once_for_all_devices():
     meter = Meter()
+    assert not meter.counts(6) and meter.steps == 0, "nobody looks"
+    meter.busy()
     for step in (7, 7, 8):
-        assert meter.begins(step)
+        assert meter.counts(step)
     assert meter.steps == 2
 
 

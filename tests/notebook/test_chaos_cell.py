@@ -31,7 +31,7 @@ def test_tasks_fail_in_the_cell(two):
         assert text in shown
     assert two.user_ns["cluster"].chaos is None
     states = [state for _, _, state in two.user_ns["cluster"].rows()]
-    assert states == ["running", "running", "stopped"]
+    assert states == ["running", "running", "killed"]
 
 
 def test_quotes_are_for_the_shell(two):

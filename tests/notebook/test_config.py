@@ -38,6 +38,7 @@ def test_a_setting_is_the_librarys(shell):
     ("line", "says"),
     [
         ("pallete = 1", "DtfLab has no setting 'pallete'. Did you mean palette? It has palette, png, style."),
+        ("png = 'yes'", "DtfLab.png can't be 'yes'. Choose False, True."),
         ("zoom = 1", "DtfLab has no setting 'zoom'. It has palette, png, style."),
         ("palette = 'mutd'", "DtfLab.palette can't be 'mutd'. Did you mean muted? Choose 'okabe-ito', 'muted'."),
         ("png = 1", "DtfLab.png can't be 1. Choose False, True."),
@@ -51,6 +52,14 @@ def test_a_wrong_setting_is_told_and_changes_nothing(shell, line, says, caplog):
     assert palette.current_palette() == "muted" and not png.is_shown()
     magic(shell, "%config DtfLab.style = 'projector'")  # what was wrong is forgotten
     assert style.current().name == "projector" and len(caplog.records) == 1
+
+
+def test_a_wrong_class_is_told_too(shell, caplog):
+    cell(shell, "%config DtfLb.palette = 'muted'")
+    assert [record.getMessage() for record in caplog.records] == [
+        "There is no 'DtfLb' to configure. Did you mean DtfLab?"
+    ]
+    assert palette.current_palette() == "okabe-ito"
 
 
 def test_a_configuration_file_is_read_and_checked(shell):

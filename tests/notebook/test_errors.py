@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from IPython.utils.capture import capture_output
 
 from dtflab.base import errors
 from dtflab.graph.node import line_text
@@ -69,8 +70,21 @@ MISTAKES = {
     "tf.predict('placement/q3', 'XY')": "ValueError: placement/q3 has no X, Y. Its letters are A, B, C, D, E",
     "tf.get_variable('v', [2])": "ValueError: Variable v already exists, disallowed.",
     "y.numpy()": "AttributeError: 'Tensor' object has no attribute 'numpy'. Its value exists only inside a session",
+    "float(y)": "TypeError: float() argument must be a string or a real number, not 'Tensor'. Its value exists only in",
+    "print(f'{y:.3f}')": "TypeError: unsupported format string passed to Tensor.__format__. Its value exists only",
+    "y.item()": "AttributeError: 'Tensor' object has no attribute 'item'. Its value exists only inside a session",
+    "y.reshape([1])": "AttributeError: 'Tensor' object has no attribute 'reshape'. Use tf.reshape(t, shape).",
+    "y.shap": "AttributeError: 'Tensor' object has no attribute 'shap'",
+    "__import__('numpy').sum(y)": "NotImplementedError: Cannot convert a symbolic tf.Tensor (y:0) to a numpy array.",
+    "tf.add(y, tf.constant(1))": "To convert it: tf.cast(…, tf.float32).",
+    "sess.run(y, x)": "TypeError: feed_dict must be a dictionary of tensors and their values, not <tf.Tensor 'x:0'",
+    "sess.run(y, sess.graph.get_operations()[0])": "To fetch several, give a list of them.",
+    "sess.run(y, {x: 'a'})": "The value is fed to x:0, whose dtype is float32.",
+    "sess.run(y, {x: [1.0, [2.0]]})": "The value is fed to x:0, whose dtype is float32.",
+    "tf.Session(cluster)": "Its address is its `target`: tf.Session(cluster.target).",
+    "cluster.run(3)": "TypeError: cluster.run takes a function of one client, cluster.run(work), not 3.",
     "y + old": "must be from the same graph as the other inputs. There are two graphs, as after tf.reset",
-    "sess.close(); sess.run(y)": "RuntimeError: Attempted to use a closed Session.",
+    "sess.close(); sess.run(y)": "by close(). Open a new one: sess = tf.Session(…).",
 }
 
 
@@ -122,6 +136,60 @@ def test_a_tensor_at_the_end_of_a_cell_says_how_to_get_its_value(model):
     assert cell(model, "print(y)").startswith('Tensor("y:0", shape=(2,), dtype=float32')
     magic(model, "%unload_ext dtflab")
     assert model.display_formatter.format(model.user_ns["y"])[0].keys() == {"text/plain"}
+
+
+@pytest.mark.parametrize(
+    ("code", "meant"), [("cluster.targt", "target"), ("y.shap", "shape"), ("v.assgin", "assign"), ("sess.rn", "run")]
+)
+def test_an_attribute_that_is_not_there_gets_its_nearest(model, code, meant):
+    assert f"has no attribute '{code.partition('.')[2]}'" in (text := cell(model, code)) and len(text.splitlines()) < 9
+    assert f"\nDid you mean {meant}?" in text
+    assert "Did you mean" not in cell(model, "y.reshape([1])") + cell(model, "sess.qwertz") + cell(model, "tf.keras")
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [("%dtf_timline y", "%dtf_timeline"), ("%%dtf_rn\n1", "%%dtf_run"), ("%%dtf_clster", "%dtf_cluster")],
+)
+def test_a_magic_that_is_not_there_gets_its_nearest(shell, line, meant):
+    assert cell(shell, line).endswith(f" not found. Did you mean {meant}?\n")
+    assert "mean" not in cell(shell, "%nosuchmagic")
+
+
+def below(shell, text):
+    """The displays of a cell, as text."""
+    with capture_output() as shown:
+        shell.run_cell(text)
+    return [output.data["text/plain"] for output in shown.outputs]
+
+
+@pytest.mark.parametrize(
+    "code", ["print(y)", "print('y is', y)", "print(f'y is {y}')", "for i in 'ab':\n    print(i, y)"]
+)
+def test_below_a_printed_tensor_stands_how_to_get_its_value(model, code):
+    assert below(model, code) == ["y is a node of the graph; its value: sess.run(y)"]
+    assert 'Tensor("y:0", shape=(2,)' in cell(model, code), "TensorFlow's text"
+    assert below(model, "print(v)") == ["v is a node of the graph; its value: sess.run(v)"]
+    assert below(model, "mine = tf.Session()\nprint(y)") == ["y is a node of the graph; its value: mine.run(y)"]
+    magic(model, "%unload_ext dtflab")
+    assert below(model, code) == []
+
+
+def test_the_remark_is_there_in_a_cell_of_a_task(model):
+    text = "%%dtf_run --on /job:worker/task:0\nprint(y)"
+    assert below(model, text) == ["y is a node of the graph; its value: sess.run(y)"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(y.name, [y])", "print(sess, 1)", "z = y\nprint(z)\nz = 1", "print(y, file=__import__('io').StringIO())",
+        "def show(y):\n    print(y)\nshow(1)", "(lambda y: print(y))(1)", "str(y)", "print(y)\n1 / 0",
+        "print(sess.run(v))",
+    ],
+)  # fmt: skip
+def test_no_other_cell_gets_the_remark(model, code):
+    assert below(model, code) == []
 
 
 def test_no_op_no_device():

@@ -70,6 +70,22 @@ def test_help_shows_an_example_and_all_options(shell, name):
 def test_help_of_a_cell_runs_no_cell(shell, name):
     printed = cell(shell, f"%%dtf_{name} --help\nran = True")
     assert f"::\n\n  %%dtf_{name} [" in printed and "ran" not in shell.user_ns
+    for line in (f"%%dtf_{name} --help", f"\n%%dtf_{name} --help\n", f"%dtf_{name} --help", f"%%dtf_{name} --help\n\n"):
+        assert cell(shell, line) == printed, "without a body"
+
+
+@pytest.mark.parametrize(
+    "line", ["%%dtf_run --on /job:worker/task:0", "%dtf_run --on /job:ps/task:0", "%%dtf_run\n  \n"]
+)
+def test_a_cell_without_a_body_is_asked_for_one(shell, line):
+    text = "%%dtf_run runs the lines below it in its cell, and there are none. For example: %%dtf_run --on"
+    assert text in cell(shell, line)
+
+
+def test_other_magics_without_a_body_are_ipythons(shell):
+    assert "%%writefile is a cell magic, but the cell body is empty." in cell(shell, "%%writefile x")
+    magic(shell, "%unload_ext dtflab")
+    assert "not found" in cell(shell, "%%dtf_run --help")
 
 
 def test_help_is_a_word_of_its_own(shell):
@@ -100,6 +116,12 @@ def offered(shell, line):
         ("%dtf_cluster --gpus 2 --gpu", ["--gpu", "--gpu-memory"]),
         ("%dtf_cluster --clock ", ["real", "virtual"]),
         ("%dtf_cluster stop --name ", ["mine"]),
+        ("%dtf_cluster --stragglers ", ["lognormal(0.3)", "uniform(0.2)", "exponential(0.1)", "pareto(3)"]),
+        ("%config DtfLab.style = ", ["'default'", "'projector'"]),
+        ("%config DtfLab.style=pr", ["'projector'"]),
+        ("%config DtfLab.palette = 'm", ["'muted'"]),
+        ("%config DtfLab.png = ", ["False", "True"]),
+        ("%config DtfLab.palette = x", ["'okabe-ito'", "'muted'"]),
         ("%dtf_smi --", ["--period", "--live", "--help"]),
         ("%dtf_style --", ["--projector", "--default", "--help"]),
         ("%dtf_timeline --color-by ", ["device", "job", "time", "phase"]),

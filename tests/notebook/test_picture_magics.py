@@ -139,6 +139,13 @@ def test_two_fetches_need_no_brackets(shell):
     assert len(text.splitlines()) == 1
 
 
+def test_a_misspelt_fetch_gets_its_nearest(shell):
+    shell.run_cell(NAMED + "training_step = loss").raise_error()
+    said = "is not an op or tensor of the graph. Did you mean {}?\n"
+    assert cell(shell, "%dtf_timeline trainign_step").endswith(said.format("training_step"))
+    assert cell(shell, "%dtf_placement conv1/Sun").endswith(said.format("conv1/Sum"))
+
+
 def test_names_in_the_graph_of_the_named_session(shell):
     shell.run_cell("with tf.Graph().as_default() as g:\n    tf.constant(1, name='a/b')\nsess = tf.Session(graph=g)")
     assert "a/b" in magic(shell, "%dtf_placement a/b --session sess", "picture").text

@@ -43,7 +43,8 @@ def test_cells_of_a_task_share_their_session_while_it_serves(two):
         return two.user_ns["sess"]
 
     first = session()
-    assert session() is first and session("%%dtf_run --on /job:worker/task:0\npass") is not first
+    assert session() is first is session("%%dtf_run --on worker:1\npass")
+    assert session("%%dtf_run --on /job:worker/task:0\npass") is not first
     two.run_cell("sess0 = sess")
     assert session() is first
     first.close()
@@ -102,10 +103,14 @@ def test_another_cluster_by_its_name_or_by_pythons(two):
 
 def test_bad_lines_are_told_and_nothing_runs(two):
     shown = cell(two, "%%dtf_run --on /job:worker/task:7\nran = 1")
-    assert "has no task /job:worker/replica:0/task:7" in shown and shown.count("/job:ps") == 1
+    assert "cluster has no task /job:worker/task:7. Did" in shown and shown.count("/job:ps") == 1
     assert "The tasks are /job:ps/task:0, /job:worker/task:0" in cell(two, "%%dtf_run\nran = 1")
     assert "'/gpu:0' does not name a task" in cell(two, "%%dtf_run --on /gpu:0\nran = 1")
-    assert "Malformed device" in cell(two, "%%dtf_run --on worker\nran = 1")
+    shown = cell(two, "%%dtf_run --on /jb:worker\nran = 1")
+    assert "Malformed device specification '/jb:worker'. Did you mean /job:worker/task:1? The tasks are" in shown
+    assert "cluster has no task /job:worker/task:9. Did you mean /job:worker/task:1?" in cell(
+        two, "%%dtf_run --on worker:9\nran = 1"
+    )
     assert "No cluster named 'none' is running. Use --name cluster" in cell(
         two, "%%dtf_run --on /job:ps/task:0 --name none\n0"
     )

@@ -86,7 +86,7 @@ class Running:
         """A sample of each process that lives as long as the soak."""
         pids = {"the program": os.getpid(), "the witness's server": self.cluster.task("worker", WITNESS).pid,
                 "the witness's client": self.clients[WITNESS].pid}  # fmt: skip
-        return {who: _held(pid) for who, pid in pids.items()}
+        return {who: sample_of(pid) for who, pid in pids.items()}
 
     def finish(self) -> None:
         """Let each client make one more step, then end them all."""
@@ -123,7 +123,8 @@ class Running:
                 each.callback(process.kill)
 
 
-def _held(pid: int) -> Sample:
+def sample_of(pid: int) -> Sample:
+    """Look at what a process holds now."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     files = len(os.listdir(f"/proc/{pid}/fd"))
     return Sample(int(status["VmRSS"].split()[0]) / 1024, files, int(status["Threads"]))

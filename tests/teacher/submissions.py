@@ -10,6 +10,13 @@ from tests.house import ROOT
 NAME = "ex01_placement"
 SOURCE = ROOT / "solutions" / f"{NAME}.py"
 STUB = "raise NotImplementedError()"
+EXAM = """
+from dtflab.grading import demand_rule, dense_net, find
+
+@find("placement/q1").check("Seven ps tasks", points=2)
+def seven(answer, random):
+    return demand_rule(answer, dense_net(random), 7)  # known to nobody
+"""
 
 
 def _solution() -> str:

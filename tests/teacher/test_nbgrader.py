@@ -10,10 +10,11 @@ import sys
 import nbformat
 import pytest
 
+from dtflab.grading.catalogue import find
 from notebooks import build
 from tests.forks import imported
 from tests.house import ROOT
-from tests.teacher.submissions import NAME, SOLUTION, SOURCE, STUB, answered
+from tests.teacher.submissions import EXAM, NAME, SOLUTION, SOURCE, STUB, answered
 from tests.teacher.venv import environment, tool
 
 CONFIG = """
@@ -113,6 +114,13 @@ def test_feedback_shows_the_report_and_no_check(course, name):
     assert "BEGIN SOLUTION" not in page and "def balanced(" not in page
 
 
+def test_feedback_on_a_mistake_has_the_cure(course):
+    """In a student's own notebook it comes with the second try; after autograde no other try counts."""
+    page = (course / "feedback" / "half" / NAME / f"{NAME}.html").read_text(encoding="utf-8")
+    (made,) = (one for one in find("placement/q1").mistakes if one.name == "counts_elements")
+    assert made.cure and made.text in page
+
+
 def rows(sheet):
     """The rows of a sheet, by student."""
     with sheet.open() as file:
@@ -151,3 +159,44 @@ def test_a_choice_is_released_without_its_letters_and_costs_no_points(tmp_path, 
     nbgrader(tmp_path, "export", "--to", "grades.csv")
     (ada,) = (row for row in rows(tmp_path / "grades.csv") if row["assignment"] == name)
     assert (float(ada["score"]), float(ada["max_score"])) == (10.0, 10.0)
+
+
+# What got the hidden checks and the seed into the feedback, when they were in the kernel's environment.
+CURIOUS = """import os, sys
+print(os.environ.get("DTFLAB_CHECKS"), os.environ.get("DTFLAB_GRADE_SEED"))
+for module in list(sys.modules.values()):
+    if "exam" in str(getattr(module, "__file__", "")):
+        print(open(module.__file__).read())"""
+
+
+def test_hidden_marks_are_added_to_the_gradebook_and_nothing_of_them_gets_into_the_feedback(tmp_path, nbgrader):
+    (tmp_path / "nbgrader_config.py").write_text(CONFIG)
+    (tmp_path / "exam").mkdir()
+    (tmp_path / "exam/more.py").write_text(EXAM)
+    built = [sys.executable, "notebooks/build.py", "--nbgrader", str(tmp_path), "--checks", str(tmp_path / "exam")]
+    path = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(built, cwd=ROOT, env=path, check=True, capture_output=True, timeout=800)
+    nbgrader(tmp_path, "generate_assignment", NAME, "--create")
+    for name in ("good", "half"):
+        notebook = nbformat.read(tmp_path / "release" / NAME / f"{NAME}.ipynb", as_version=4)
+        path = tmp_path / "submitted" / name / NAME / f"{NAME}.ipynb"
+        path.parent.mkdir(parents=True)
+        cell = next(cell for cell in notebook.cells if STUB in cell.source)
+        cell.source = CURIOUS + "\n" + cell.source.replace(f"# YOUR CODE HERE\n    {STUB}", ANSWERS[name][0])
+        path.write_text(build.text_of(notebook), encoding="utf-8")
+    nbgrader(tmp_path, "autograde", NAME, "--create")
+    done = subprocess.run(
+        [tool("python"), "-m", "dtflab", "grade", str(tmp_path / "submitted"), "--checks", str(tmp_path / "exam"),
+         "--gradebook", str(tmp_path / "gradebook.db")],
+        cwd=ROOT, env=environment(tmp_path) | {"DTFLAB_GRADE_SEED": "of the winter"}, capture_output=True, text=True,
+        timeout=800,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    nbgrader(tmp_path, "generate_feedback", NAME)
+    nbgrader(tmp_path, "export", "--to", "grades.csv")
+    marks = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in rows(tmp_path / "grades.csv")}
+    assert marks == {"good": (12.0, 12.0), "half": (10.0, 12.0)}
+    for name in marks:
+        page = (tmp_path / "feedback" / name / NAME / f"{NAME}.html").read_text(encoding="utf-8")
+        assert "None None" in page and "more points" in page
+        assert "Seven ps tasks" not in page and "known to nobody" not in page and "winter" not in page

@@ -12,7 +12,7 @@ from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.otter import name_of, text
 from notebooks import build
 from tests.forks import imported
-from tests.teacher.submissions import SOLUTION, answered
+from tests.teacher.submissions import EXAM, SOLUTION, answered
 from tests.teacher.venv import environment, tool
 
 pytestmark = pytest.mark.timeout(2000)  # the machine may be busy
@@ -63,6 +63,21 @@ def test_otter_run_gives_the_points_of_each_check(autograder, python, name):
     assert (test["score"], test["max_score"]) == (points, 10.0)
     if name == "half":
         assert "1,000 bool are 1,000" in test["output"], "otter shows what the check printed"
+    add_hidden(folder, python)
+    added = json.loads((folder / "results.json").read_text())["tests"]
+    assert added[: len(results)] == results, "what otter has written stays"
+    assert added[len(results) :] == [
+        {"name": "placement-q1-hidden", "score": 2, "max_score": 2, "output": "Seven ps tasks: passed"}
+    ]
+
+
+def add_hidden(folder, python):
+    """The command of the page, twice: the second time changes nothing."""
+    (folder / "exam").mkdir()
+    (folder / "exam/more.py").write_text(EXAM)
+    options = ["--checks", "exam", "--otter-results", "results.json"]
+    for _ in range(2):
+        run(folder, tool("python"), "-m", "dtflab", "grade", "submission.ipynb", *options)
 
 
 def test_a_student_checks_in_the_notebook(autograder, python):

@@ -54,8 +54,17 @@ def test_every_node_is_drawn_with_its_counter(steps):
     assert all(
         any(node.name.rpartition("/")[2][:4] in text for text in drawn) for node in steps.nodes if node.state == "waits"
     )
-    assert {"✓", "0", "done: has run", "ready: runs in the next set"} <= set(drawn)
+    assert {"✓", "0", "has run", "ready: runs next"} <= set(drawn)
     assert sum(node.state == "done" for node in steps.nodes) + 1 == drawn.count("✓"), "one is in the legend"
+
+
+def test_the_legend_is_smaller_than_the_nodes(steps):
+    root = ET.fromstring(counters(steps.nodes).svg.split("\n", 1)[1])
+    boxes = [float(one.get("height")) for one in root.iter() if one.get("class") == "box"]
+    *legend, names = boxes[:5], boxes[5:]
+    assert len(names) == len(steps.nodes) and 1.5 * max(*legend) < min(names)
+    meaning = next(one for one in root.iter() if one.text == "ready: runs next")
+    assert meaning.get("class") == "s11 soft", "a name has 12 units"
 
 
 def test_colours_are_those_of_devices(steps):

@@ -14,7 +14,7 @@ import pytest
 import dtflab as tf
 from dtflab.viz.data.course import MOST, Course
 from dtflab.viz.drawing import front_end
-from dtflab.viz.live_curves import Labels, Plan, summary
+from dtflab.viz.live_curves import Labels, Plan, curves, summary
 
 SOON = 60.0
 
@@ -81,10 +81,31 @@ def tf_sentence(course):
 
 def test_speed_staleness_and_the_time_left():
     course = course_of(30, *(report(1.0, staleness=i) for i in (0, 1, 5)), *(report(1.0) for _ in range(7)))
-    assert summary(course, False, False) == "step 10 of 30, 5.0 updates/s, staleness 2.0, at most 5, 4.00 s left"
+    assert summary(course, False, False) == "10 of 30 updates, 5.0 updates/s, staleness 2.0, at most 5, 4.00 s left"
     course.add(iter([report(1.0)] * 20), 3.0)
-    assert summary(course, True, False) == "30 of 30 steps in 3.00 s, 10 updates/s, staleness 2.0, at most 5"
+    assert summary(course, True, False) == "30 of 30 updates in 3.00 s, 10 updates/s, staleness 2.0, at most 5"
     assert summary(course, True, True).endswith(", stopped")
+
+
+def test_updates_are_counted_together_and_steps_for_each_worker():
+    """One name for one thing: the heading counts what all report, the axis what each does."""
+
+    def seen(*whos, x=None):
+        course = course_of(12, *(report(1.0, who, x) for who in whos))
+        picture = curves(course, Labels("Loss", "loss", "step"), False, False, lambda data: data)
+        return (
+            summary(course, False, False).partition(",")[0],
+            Plan(course, Labels("", "loss", "step")).data["over"],
+            picture,
+        )
+
+    both = "/job:worker/task:0", "/job:worker/task:1"
+    *words, picture = seen(*both, *both)
+    assert words == ["4 of 12 updates", "steps of each worker"]
+    assert ">steps of each worker<" in picture.svg and picture.tables[1][1] == ("", "steps of each worker", "loss")
+    assert seen(both[0])[:2] == ("1 of 12 updates", "step")
+    assert seen("sync", "async")[:2] == ("2 of 12 updates", "steps of each line")
+    assert seen(*both, x=7.0)[:2] == ("2 of 12 updates", "step"), "the global step, as they said"
 
 
 def test_the_speed_is_that_of_the_last_seconds():
@@ -121,7 +142,20 @@ def test_workers_have_the_colours_of_their_tasks_and_a_line_each(page):
 
 def test_a_picture_without_a_step_is_a_picture():
     picture = tf.viz.live("loss").picture
-    assert "step 0" in picture.svg and picture.living_data["lines"] == []
+    assert "0 updates" in picture.svg and picture.living_data["lines"] == []
+
+
+def test_a_remark_says_what_is_computed_before_there_is_a_value(page):
+    with tf.viz.live("loss", over="virtual time (s)", title="8 workers") as live:
+        live.remark("async, 1 of 3")
+        assert "virtual time (s) 0: async, 1 of 3." in live.picture.sentence
+        until(page, lambda says: says["status"] == "virtual time (s) 0: async, 1 of 3")
+        live(1.0, "async", step=0.5)
+        live.remark("sync, 2 of 3")
+        until(
+            page, lambda says: says["status"] == "virtual time (s) 0.5: sync, 2 of 3" and says["status"] in says["head"]
+        )
+    assert "sync, 2 of 3" not in live.picture.sentence
 
 
 # ---- what the page hears
@@ -131,13 +165,13 @@ def test_a_page_gets_each_point_once_and_the_last_state(page):
     with tf.viz.live("loss", steps=6) as live:
         for i in range(3):
             live(float(i), worker=0)
-        lines, _ = until(page, lambda says: "step 3" in says["status"])
+        lines, _ = until(page, lambda says: "3 of 6 updates" in says["status"])
         assert lines == [([0, 1, 2], [0.0, 1.0, 2.0])]
         for i in range(3):
             live(5.0 + i, worker=1)
     lines, last = until(page, lambda says: says["done"])
     assert lines == [([0, 1, 2], [0.0, 1.0, 2.0]), ([0, 1, 2], [5.0, 6.0, 7.0])]
-    assert "6 of 6 steps" in last["status"] and page.empty()
+    assert "6 of 6 updates in" in last["status"] and page.empty()
 
 
 def test_news_of_a_line_that_was_thinned_are_all_its_points(page):
@@ -193,7 +227,7 @@ def test_clients_of_a_run_report_and_are_stopped(page):
         assert cluster.run(work, watch=live) == [0, 1]
         assert cluster.run(lambda client: client.report(1.0) or client.should_stop()) == [False, False]
     assert sorted(live._course.lines) == ["/job:worker/task:0", "/job:worker/task:1"]
-    assert "2 of 4 steps" in live.picture.sentence and "staleness 1.0" in live.picture.sentence
+    assert "2 of 4 updates" in live.picture.sentence and "staleness 1.0" in live.picture.sentence
 
 
 def test_reports_take_no_virtual_time(page):
@@ -203,6 +237,16 @@ def test_reports_take_no_virtual_time(page):
 
     with tf.Cluster(worker=2, clock="virtual") as cluster:
         assert cluster.run(work, watch=tf.viz.live("loss", over="virtual time (s)")) == [0.0, 0.0]
+
+
+def test_a_hook_without_a_worker_reports_for_the_task_of_its_tensor(page):
+    with tf.Graph().as_default(), tf.Cluster(worker=3) as cluster, tf.viz.live("loss") as live:
+        with tf.device("/job:worker/task:2"):
+            there = tf.constant(2.0)
+        hooks = [live.hook(there), live.hook(tf.constant(1.0))]
+        with tf.train.MonitoredSession(tf.train.ChiefSessionCreator(master=cluster.target), hooks=hooks) as session:
+            session.run(there)
+    assert [*live._course.lines] == ["/job:worker/task:2", "/job:worker/task:0"]
 
 
 def test_a_hook_reports_each_run_and_ends_the_training(page):
@@ -235,7 +279,7 @@ def test_a_terminal_has_lines_of_text(capsys):
         live(1.0)
         live(0.5)
     live._ticker.join(60)  # a busy machine may need longer than a block waits
-    assert re.search(r"Loss: 2 of 2 steps in .*updates/s", capsys.readouterr().err)
+    assert re.search(r"Loss: 2 of 2 updates in .*updates/s", capsys.readouterr().err)
 
 
 # ---- any picture

@@ -56,8 +56,8 @@ def test_services_that_were_called(cluster):
 
 def test_a_task_that_has_ended(cluster):
     cluster.kill("worker", 0)
-    assert rows(tf.viz.machines(cluster))["worker:0"] == ["a.example", "2222", "", "", "stopped"]
-    assert ">stopped<" in tf.viz.machines(cluster).svg
+    assert rows(tf.viz.machines(cluster))["worker:0"] == ["a.example", "2222", "", "", "killed"]
+    assert ">killed<" in tf.viz.machines(cluster).svg
 
 
 def test_calls_of_another_cluster_are_not_drawn(cluster):

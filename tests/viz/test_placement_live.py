@@ -23,6 +23,20 @@ def data():
     return viz.placement(NODES, max_boxes=9)._live()
 
 
+def test_a_large_graph_begins_with_its_outermost_scopes_closed_and_a_small_one_open():
+    def boxes(picture):
+        return len(re.findall(r'class="box"', picture.svg))
+
+    picture = viz.placement(NODES)
+    assert len(NODES) > 40 and 4 <= boxes(picture) <= 12
+    tree = picture._live()["tree"]
+    assert tree["open"] and leaves(tree) == len(NODES), "the rest is there to be opened"
+    assert {scope["open"] for scope in scopes(tree)} == {True, False}
+    assert boxes(viz.placement(NODES, max_boxes=30)) > 12
+    few = [node for node in mlp() if not node.name.startswith("gradients")]
+    assert 12 < len(few) <= 40 and boxes(viz.placement(few)) == len(few)
+
+
 def scopes(tree):
     yield tree
     for child in tree["children"]:

@@ -88,6 +88,16 @@ def test_a_fork_is_drawn_below_the_original_with_its_first_difference(picture):
     assert picture.fork(at).sentence.endswith("No event differs.")
 
 
+def test_a_message_that_only_arrives_later_is_not_said_to_stand_in_its_own_place(picture):
+    fork = picture.fork(0.0, network="ps:0=0.01x")
+    before, after = fork.difference.original, fork.difference.fork
+    assert before.started == after.started and before.ended < after.ended
+    assert (
+        f"begins alike, but ends at {duration(1e6 * after.ended)}, not at {duration(1e6 * before.ended)}."
+        in fork.sentence
+    )
+
+
 def test_a_page_may_ask_for_forks(picture):
     answer, told = front_end._answers[data(picture)["picture"]], []
     rows = data(picture)["runs"][0]["rows"]

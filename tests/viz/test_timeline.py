@@ -10,10 +10,11 @@ import dtflab as tf
 from dtflab import viz
 from dtflab.protos.config_pb2 import RunMetadata
 from dtflab.protos.step_stats_pb2 import StepStats
-from dtflab.viz.bands import Bands
+from dtflab.viz.bands import IDLE_ROOM, LABEL_GAP, Bands
 from dtflab.viz.data import step_trace as trace
 from dtflab.viz.drawing.names import readable, shorter
 from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import text_width
 from tests.viz.programs import PS, mlp, traced, worker
 
 TF_LABEL = "[25600B] [588.505737Mb/s] edge_7_hidden/weights/read from {} to {}"
@@ -282,12 +283,16 @@ def test_of_a_very_long_step_the_beginning_is_drawn_and_it_says_so(monkeypatch):
         (RunMetadata(), ValueError, "The trace is empty"),
         (step(("_SOURCE", 0, 1)), ValueError, "The trace is empty"),
         (step(("a", 0, 0), ("b", 0, 0)), ValueError, "all times of the trace are equal"),
-        ([], TypeError, "A RunMetadata or StepStats is needed, not list"),
+        ([], TypeError, "A RunMetadata or StepStats is needed, not list. Trace a step: sess.trace"),
     ],
 )
 def test_nothing_to_show_is_an_error(stats, error, message):
     with pytest.raises(error, match=message):
         viz.timeline(stats)
+
+
+def test_the_last_bar_ends_before_the_words_on_idle_time():
+    assert text_width("100% idle", 11, bold=True) + LABEL_GAP < IDLE_ROOM
 
 
 def test_too_narrow():

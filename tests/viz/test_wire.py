@@ -15,11 +15,9 @@ from tests.viz.watched import PS, SVG, W0, W1, a_step, call, fits, live, seen_of
 def test_a_step_is_drawn_from_its_request_to_its_answer():
     picture = tf.viz.wire(seen_of(a_step(7, 0.0)))
     words = texts(picture)
-    order = [
-        word for word in words if word.split("  ")[0] in ("RunStep", "RunGraph", "RecvTensor", "loss", "RunStep ended")
-    ]
+    order = [word for word in words if word.split("  ")[0] in ("RunStep", "RunGraph", "RecvTensor", "RunStep ended")]
     assert order[0].startswith("RunStep  loss:0") and order[-1].startswith("RunStep ended")
-    assert "RecvTensor  loss" in words and "loss  400 B" in words
+    assert "RecvTensor  loss" in words and "tensor loss: worker:1 → worker:0  400 B" in words
     assert "3 calls between 1 client and 2 tasks, 404 B of tensors" in picture.sentence
     assert fits(picture)
 
@@ -52,7 +50,10 @@ def test_a_pushed_tensor_is_one_arrow_and_counts_like_a_pulled_one():
     names = ["RunStep", "RunGraph", "RunGraph", "RecvTensor (pushed)", "RecvTensor (pushed)"]
     assert [row[2] for row in listed] == names
     picture = tf.viz.wire(seen_of(pushed))
-    assert "pushed  loss, loss  800 B" in texts(picture) and "RecvTensor (pushed) loss" in picture.svg
+    assert (
+        "pushed loss, loss: worker:1, ps:0 → worker:0  800 B" in texts(picture)
+        and "RecvTensor (pushed) loss" in picture.svg
+    )
     assert not [word for word in texts(picture) if word.startswith("RecvTensor  ")]  # nobody asked
     assert "2 RecvTensor" in picture.sentence and fits(picture)
     assert "804 B of tensors (2 of them pushed)" in picture.sentence
@@ -115,7 +116,7 @@ def test_a_long_name_on_an_arrow_stays_between_its_columns(look):
     root = ET.fromstring(picture.svg.encode())
     columns = sorted({float(path.get("d")[1:].split()[0]) for path in root.iter(f"{SVG}path")
                       if path.get("class") == "life"})  # fmt: skip
-    long = [text for text in root.iter(f"{SVG}text") if re.search("(^|  )(gr.*)?…", text.text)]
+    long = [text for text in root.iter(f"{SVG}text") if re.search("(^|tensor |  )(gr.*)?…", text.text)]
     assert [text.text.partition("  ")[0] == "RecvTensor" for text in long] == [True, False]
     for text in long:
         assert columns[2] < float(text.get("x")) and float(text.get("x")) + text_width(text.text, 11) < columns[3]
@@ -153,15 +154,23 @@ def test_in_a_live_page_each_arrow_has_its_way_a_sentence_and_a_card():
         "At 0, client asks worker:0: RunStep loss:0.",
         "At 1.00 s, worker:0 asks worker:1, ps:0: RunGraph, 2 calls.",
         "At 2.00 s, worker:0 asks worker:1, ps:0: RecvTensor loss, 2 calls.",
-        "At 3.00 s, worker:1, ps:0 answers worker:0 after 1.00 s: RecvTensor loss, 2 calls, 800 B.",
+        "At 3.00 s, worker:1, ps:0 send loss to worker:0, 800 B, 1.00 s after the request.",
         "At 4.00 s, worker:0 answers client after 4.00 s: RunStep loss:0, 4 B.",
     ]
     there, back = messages[2], messages[3]
     assert len(there["ways"]) == 2 and back["ways"] == [way[::-1] for way in there["ways"]]
-    assert back["card"][1] == "RecvTensor loss\n  worker:0 → worker:1, 400 B, 2.00 s to 3.00 s"
+    assert back["card"][1] == "RecvTensor loss\n  worker:1 → worker:0, 400 B, 2.00 s to 3.00 s"
 
 
 def test_a_pushed_tensor_says_so_in_its_sentence():
     pushed = call(0.0, "RecvTensor", PS, W0, 1.0, 100, f"{W0};1;{PS};edge_1_w;0:0")._replace(pushed=True)
     (message,) = live(tf.viz.wire([pushed]))["messages"]
     assert message["says"] == "At 0, worker:0 pushes to ps:0: w, 100 B."
+
+
+@pytest.mark.parametrize("draw", [tf.viz.wire, tf.viz.clients])
+def test_what_was_not_watched_gets_the_way_to_watch_it(draw):
+    with pytest.raises(
+        TypeError, match=r"needed, not Tensor: run something in the block `with tf\.watch\(\) as seen:`"
+    ):
+        draw(tf.constant(1.0))

@@ -62,9 +62,10 @@ class Seen(NamedTuple):
         return [address for address, tasks in counted.items() if tasks > 1]
 
 
-def _draw(random: Random, ps_tasks: int | None = None) -> Case:
-    names = random.sample(("alder", "birch", "cedar", "elm", "fir", "hazel", "maple", "oak"), random.randint(2, 4))
-    machines = [f"{name}.example.com" for name in names]
+def _draw(random: Random, ps_tasks: int | None = None, least: int = 2, most: int = 4) -> Case:
+    """Some machines, with 2 or 3 GPUs each; as many ps tasks as machines at most, if nothing else is asked for."""
+    names = ("alder", "birch", "cedar", "elm", "fir", "hazel", "maple", "oak")
+    machines = [f"{name}.example.com" for name in random.sample(names, random.randint(least, most))]
     return Case(machines, random.randint(2, 3), ps_tasks or random.randint(2, len(machines)))
 
 
@@ -151,7 +152,8 @@ def _demand_tasks(seen: Seen) -> None:
 
 @q1.check("A worker for each GPU, and the ps tasks spread over the machines; the servers start", points=3)
 def tasks(answer: Any, random: Random) -> None:
-    _demand_tasks(_run(answer, _draw(random)))
+    case = _draw(random, least=3)
+    _demand_tasks(_run(answer, case._replace(ps_tasks=len(case.machines) + 1)))
 
 
 @q1.check("Each worker sees one GPU, which no other task sees", points=4)
@@ -183,7 +185,7 @@ def parameter_servers(answer: Any, random: Random) -> None:
 @q1.check("One ps task, and more of them than machines", points=1)
 def edges(answer: Any, random: Random) -> None:
     for ps_tasks in (1, 5, 6):
-        _demand_tasks(_run(answer, _draw(random, ps_tasks)))
+        _demand_tasks(_run(answer, _draw(random, ps_tasks, least=4)))
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -207,21 +209,28 @@ def names_devices(seen: Seen) -> bool:
 def piles_up_the_ps(seen: Seen) -> bool:
     """All parameter servers are on one machine: its network card has to carry the traffic of all workers. Put ps task i
     on machines[i % len(machines)]."""
-    return len({task.machine for task in seen.of("ps")}) == 1 < len(seen.of("ps"))
-
-
-@q1.mistake()
-def lets_the_ps_see_gpus(seen: Seen) -> bool:
-    """A ps process that may see GPUs takes their memory when it starts, as any TensorFlow program does, and the workers
-    find none left. An empty text hides them: {'ps': ''}."""
-    return _visible(seen, "ps") != {""} and None not in _visible(seen, "worker")
+    return len({task.machine for task in seen.of("ps")}) == 1 < len(seen.of("ps")) == seen.case.ps_tasks
 
 
 @q1.mistake()
 def lets_workers_see_all(seen: Seen) -> bool:
     """Each worker sees all GPUs of its machine: the first takes the memory of all of them. Give the job 'worker' a list
     of texts, one GPU for each task."""
-    return None in _visible(seen, "worker")
+    return _visible(seen, "worker") == {None}
+
+
+@q1.mistake()
+def numbers_gpus_of_all_machines(seen: Seen) -> bool:
+    """Some workers see no GPU. CUDA_VISIBLE_DEVICES counts the GPUs of one machine, from 0 on each: it is not the
+    number of the task."""
+    return [task.visible for task in seen.of("worker")] == [str(task.number) for task in seen.of("worker")]
+
+
+@q1.mistake()
+def counts_gpus_from_one(seen: Seen) -> bool:
+    """The last worker of each machine sees no GPU. CUDA_VISIBLE_DEVICES counts GPUs from 0: with three there are 0, 1
+    and 2."""
+    return _visible(seen, "worker") == {str(gpu + 1) for gpu in range(seen.case.gpus)}
 
 
 @q1.mistake()
@@ -229,14 +238,16 @@ def gives_a_gpu_twice(seen: Seen) -> bool:
     """Two workers of one machine have the same GPU, and its memory. The texts are in the order of the addresses: text i
     is for worker i. Let one loop make both lists."""
     mine = [(task.machine, task.visible) for task in seen.of("worker")]
-    return len(set(mine)) < len(mine) and all(text and text.isdecimal() for _, text in mine)
+    full = Counter(machine for machine, _ in mine) == dict.fromkeys(seen.case.machines, seen.case.gpus)
+    return full and len(set(mine)) < len(mine) and all(text and text.isdecimal() for _, text in mine)
 
 
 @q1.mistake()
-def numbers_gpus_of_all_machines(seen: Seen) -> bool:
-    """Some workers see no GPU. CUDA_VISIBLE_DEVICES counts the GPUs of one machine, from 0 on each: it is not the
-    number of the task."""
-    return any(text and int(text) >= seen.case.gpus for text in _visible(seen, "worker") if str(text).isdecimal())
+def lets_the_ps_see_gpus(seen: Seen) -> bool:
+    """A ps process that may see GPUs takes their memory when it starts, as any TensorFlow program does, and the workers
+    find none left. An empty text hides them: {'ps': ''}."""
+    cards = seen.cards or {}
+    return all(len(cards.get(task, ())) == 1 for task in seen.of("worker")) and any(map(cards.get, seen.of("ps")))
 
 
 def _visible(seen: Seen, job: str) -> set[str | None]:

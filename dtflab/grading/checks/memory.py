@@ -33,21 +33,17 @@ q1 = from_toml(__file__)
 
 
 class Case(NamedTuple):
-    """Copies of one program, for a machine; sizes in MiB."""
+    """Copies of one program, for a machine; sizes in MiB. `why` none of them can help, as it was drawn; "" if some do.
+
+    Each reason holds where those before it don't: `alone`, tensors that are larger than a card; `context`, with the
+    program's own context; `idle`, with what is in use on an idle card, too; `together`, with another program.
+    """
 
     programs: int
     cards: int
     need: int
     memory: int
-
-    @property
-    def per_card(self) -> int:
-        """How many programs the fullest card has, if they are spread evenly."""
-        return -(-self.programs // self.cards)
-
-    def fits(self, per_card: int) -> bool:
-        """Whether that many of the programs fit on one card, with their contexts."""
-        return IDLE_BYTES + per_card * (CONTEXT_BYTES + self.need * MIB) <= self.memory * MIB
+    why: str = ""
 
     def __str__(self) -> str:
         return (
@@ -65,10 +61,15 @@ class Setting(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The settings of an answer; None if it gave up."""
+    """The settings of an answer; None if it gave up. `given` are the reasons for None where it gave some all the same.
+
+    `asked` are the reasons of all cases that it was asked about.
+    """
 
     case: Case
     settings: Sequence[Setting] | None
+    given: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
 
     def on_card(self, card: int) -> list[Setting]:
         return [one for one in self.settings or () if card in one.sees]
@@ -148,7 +149,7 @@ def _demand_running(answer: Any, case: Case) -> None:
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
-@q1.check("As many cards as programs", points=3)
+@q1.check("As many cards as programs", points=2)
 def apart(answer: Any, random: Random) -> None:
     count = random.randint(2, 3)
     _demand_running(answer, Case(count, count, random.randint(45, 60), 128))
@@ -165,18 +166,30 @@ def both(answer: Any, random: Random) -> None:
     _demand_running(answer, Case(random.randint(3, 4), 2, random.randint(48, 60), 256))
 
 
-@q1.check("Programs that are too large for the cards are known as such, and one that isn't runs", points=2)
+@q1.check("Programs that are too large for the cards are known as such, and one that isn't runs", points=3)
 def too_large(answer: Any, random: Random) -> None:
-    """First by themselves, then because of their contexts, then because two share a card; then the largest that runs.
+    """Each reason for None, and then the largest program that runs.
 
     It may be 143 MiB of 192, with a fraction of need / memory; with 1.02 of that 140, with 1.05 only 136.
     """
-    for programs, cards, least, most in ((1, 1, 260, 500), (2, 2, 260, 500), (2, 2, 220, 250), (3, 2, 100, 120)):
-        case = Case(programs, cards, random.randint(least, most), 256)
-        if (value := answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)) is not None:
-            message = f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help; expected: None."
-            raise Wrong(message, _seen(case, _settings(case, value)))
+    cases = [Case(programs, cards, random.randint(*needs), 256, why) for programs, cards, needs, why in _TOO_LARGE]
+    values = [answer(case.programs, case.cards, case.need * MIB, case.memory * MIB) for case in cases]
+    given = {case: _settings(case, value) for case, value in zip(cases, values) if value is not None}
+    for case, pairs in given.items():
+        seen = _seen(case, pairs)._replace(
+            given=frozenset(case.why for case in given), asked=frozenset(case.why for case in cases)
+        )
+        raise Wrong(f"For {case}, settings gave {plural(len(pairs), 'pair')}, but none can help; expected: None.", seen)
     _demand_running(answer, Case(1, 1, random.randint(137, 140), 192))
+
+
+_TOO_LARGE = (  # programs, cards, the least and the most that each needs of 256 MiB, the reason
+    (1, 1, (260, 500), "alone"),
+    (2, 2, (260, 500), "alone"),
+    (2, 2, (220, 250), "context"),
+    (1, 1, (209, 216), "idle"),
+    (3, 2, (100, 120), "together"),
+)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -186,21 +199,27 @@ def too_large(answer: Any, random: Random) -> None:
 def promises_too_much(seen: Seen) -> bool:
     """The holder of the memory is not always another program. A program that needs more than the card has fails even on
     its own; then no setting helps, only a smaller model or batch, or a larger card."""
-    return seen.settings is not None and seen.case.need > seen.case.memory
+    return seen.given == seen.asked != frozenset()
 
 
 @q1.mistake()
 def forgets_the_context(seen: Seen) -> bool:
     """A program that needs nearly all memory of a card fails, too, even on its own: 38 MiB are for its context, and 11
     MiB of a card are in use before any program starts. Only what is left can hold its tensors."""
-    return seen.settings is not None and not seen.case.fits(1)
+    return bool(seen.given) and seen.asked - seen.given == {"alone"}
+
+
+@q1.mistake()
+def forgets_what_is_in_use(seen: Seen) -> bool:
+    """The contexts were counted, but 11 MiB of a card are in use before any program starts. They are missing, too."""
+    return seen.given == {"idle"}
 
 
 @q1.mistake()
 def forgets_the_others(seen: Seen) -> bool:
     """A program fits on a card of its own, but not together with the others that it has to share a card with. Count how
     many programs the fullest card has; each of them needs memory for its tensors and for its context."""
-    return seen.settings is not None and not seen.case.fits(seen.case.per_card)
+    return seen.given == {"together"}
 
 
 @q1.mistake()
@@ -223,7 +242,15 @@ def all_on_the_first_card(seen: Seen) -> bool:
 def takes_all(seen: Seen) -> bool:
     """A program without any setting takes the whole card, however little it needs, and nothing is left for the others.
     Give each its part with per_process_gpu_memory_fraction, or let it grow with allow_growth."""
-    return any(not one.fraction and not one.grows for one in seen.settings or ())
+    cards = map(seen.on_card, range(seen.case.cards))
+    return any(len(card) > 1 and any(not one.fraction and not one.grows for one in card) for card in cards)
+
+
+@q1.mistake()
+def takes_too_little(seen: Seen) -> bool:
+    """A program gets a smaller part of the card than its tensors need: the part is need / memory, on whatever card."""
+    parts = [one.fraction * seen.case.memory for one in seen.settings or () if one.fraction and not one.grows]
+    return any(part < seen.case.need - 1 for part in parts)
 
 
 @q1.mistake()

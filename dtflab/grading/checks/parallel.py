@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -47,11 +47,14 @@ class Case(NamedTuple):
 class Seen(NamedTuple):
     """How many large tensors there were at once, the longest chain of parts, the most calls of one part.
 
-    `too_many` is for how many parts a part waits that it needn't wait for: more than stand before it in its chain.
+    `together` is the most parts of which none waits for another, `first` how many wait for nothing. `too_many` is for
+    how many parts a part waits that it needn't wait for: more than stand before it in its chain.
     """
 
     case: Case
     alive: int
+    together: int
+    first: int
     chain: int
     too_many: int
     calls: int
@@ -99,6 +102,16 @@ def _depths(waits: Mapping[Operation, frozenset[Operation]]) -> dict[Operation, 
     return depths
 
 
+def _together(waits: Mapping[Operation, frozenset[Operation]]) -> int:
+    """The most parts that nothing keeps from being at work at once; of a few parts, so every set of them is tried."""
+
+    def apart(parts: Sequence[Operation]) -> bool:
+        return all(one is other or one not in waits[other] for one in parts for other in parts)
+
+    sizes = range(len(waits), 0, -1)
+    return next((n for n in sizes if any(map(apart, itertools.combinations(waits, n)))), 0)
+
+
 def _alive(metadata: RunMetadata) -> int:
     """The most large tensors that there were at once in a traced step."""
     changes = [
@@ -125,19 +138,37 @@ def _run(answer: Any, case: Case) -> Seen:
     if not math.isclose(float(value), made.total, rel_tol=1e-4):
         observed = f"Of {plural(case.number, 'part')}, in_turn gave {float(value):,.0f}"
         raise Wrong(f"{observed}; expected: the sum, {made.total:,.0f}.")
-    controls = any(op.control_inputs for op in graph.get_operations())
-    picture = memory(metadata, title="Memory of the card")
     waits = made.waits(total.op)
+    if len(waits) < case.number:
+        text = f"Of {plural(case.number, 'part')}, a step of the sum runs {len(waits)}"
+        raise Wrong(f"{text}; expected: all of them.")
+    return _seen(case, waits, made.calls, graph, metadata)
+
+
+def _seen(case: Case, waits: Mapping[Operation, frozenset[Operation]], calls: int, graph: Graph, step: Any) -> Seen:
     depths = _depths(waits)
-    too_many = max((len(waits[op]) - depths[op] for op in waits), default=0)
-    return Seen(case, _alive(metadata), max(depths.values(), default=0), too_many, made.calls, controls, picture)
+    return Seen(
+        case,
+        alive=_alive(step),
+        together=_together(waits),
+        first=list(depths.values()).count(1),
+        chain=max(depths.values(), default=0),
+        too_many=max((len(waits[op]) - depths[op] for op in waits), default=0),
+        calls=calls,
+        controls=any(op.control_inputs for op in graph.get_operations()),
+        picture=memory(step, title="Memory of the card"),
+    )
 
 
 def _demand_peak(seen: Seen) -> Picture:
     """Wrong if more parts than allowed had their large tensors at once."""
     case = seen.case
+    given = f"{plural(case.number, 'part')}, {case.at_once} at once"
     if seen.alive > case.at_once:
-        text = f"{plural(case.number, 'part')}, {case.at_once} at once: there were {seen.alive} large tensors at once"
+        text = f"{given}: there were {seen.alive} large tensors at once"
+        raise Wrong(f"{text}; expected: {case.at_once} at most.", seen, seen.picture)
+    if seen.together > case.at_once:
+        text = f"{given}: {seen.together} parts wait for none of each other, and may all be at work at once"
         raise Wrong(f"{text}; expected: {case.at_once} at most.", seen, seen.picture)
     return seen.picture
 
@@ -215,7 +246,17 @@ def always_one(seen: Seen) -> bool:
 def one_too_many(seen: Seen) -> bool:
     """One part too many is at work at once. Count: while part i works, at_once - 1 others may; the one that has to be
     done is part i - at_once."""
-    return 1 < seen.chain == math.ceil(seen.case.number / (seen.case.at_once + 1))
+    too_many = seen.case.at_once + 1
+    return seen.first == seen.together == too_many and 1 < seen.chain == math.ceil(seen.case.number / too_many)
+
+
+@q2.mistake()
+def all_wait_for_one(seen: Seen) -> bool:
+    """Many parts wait for the same one. When it is done there is room for one of them, and all begin. Part i waits for
+    part i - at_once, so each has another one to wait for."""
+    return (
+        seen.chain == 2 < seen.case.number - seen.case.at_once + 1 and seen.first == seen.case.at_once < seen.together
+    )
 
 
 @q2.mistake()

@@ -1,11 +1,13 @@
 """Question parallel/q1: which two ops can run at the same time.
 
 Each case is two ops in a graph of their own, made so that they do run at the same time if they may. The graph runs in
-virtual time, on a cluster of this process, and the trace of the step shows it.
+virtual time, on a cluster of this process, and the trace of the step shows it. How the ops hang together is known from
+how they were made, so no rule is applied to them, but for those of mistakes.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -15,6 +17,7 @@ import numpy as np
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.grading.unaided import unaided
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
@@ -28,58 +31,82 @@ q1 = from_toml(__file__)
 
 
 W0, W1 = "/job:worker/replica:0/task:0/device:", "/job:worker/replica:0/task:1/device:"
-CPU, GPU, GPU1, OTHER_CPU = f"{W0}CPU:0", f"{W0}GPU:0", f"{W0}GPU:1", f"{W1}CPU:0"
-_MATRIX = np.eye(200, dtype=np.float32)
+CPU, GPU, GPU1, OTHER_CPU, OTHER_GPU = f"{W0}CPU:0", f"{W0}GPU:0", f"{W0}GPU:1", f"{W1}CPU:0", f"{W1}GPU:0"
+_SIZE, _LARGE = 200, 600  # of matrices; a large product takes longer than several others
 _ROUNDING_NS = 1000  # moments of a trace are rounded to some 256 ns; an op takes 30 µs or more
-
-Build = Callable[["_Maker"], tuple[Operation, Operation]]
 
 
 class _Maker:
-    """Makes products of matrices in the default graph: all of them take the same time on a device."""
+    """Makes products of matrices in the default graph: those of one size take the same time on a device."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def __call__(self, device: str, reads: Operation | None = None, waits: Sequence[Operation] = ()) -> Operation:
-        with self._graph.device(device), self._graph.control_dependencies(list(waits)):
-            left = constant(_MATRIX) if reads is None else reads.outputs[0]
-            product: Operation = matmul(left, constant(_MATRIX)).op
+    def __call__(
+        self,
+        device: str,
+        reads: Operation | None = None,
+        waits: Sequence[Operation] = (),
+        size: int = _SIZE,
+        on_the_right: bool = False,
+    ) -> Operation:
+        with self._graph.device(device):
+            matrix = np.eye(size, dtype=np.float32)
+            factors = [constant(matrix) if reads is None else reads.outputs[0], constant(matrix)]
+            with self._graph.control_dependencies(list(waits)):
+                product: Operation = matmul(factors[on_the_right], factors[not on_the_right]).op
             return product
 
 
-def _apart(one: str, other: str) -> Build:
-    """Two ops that know nothing of each other."""
-    return lambda make: (make(one), make(other))
+class Pair(NamedTuple):
+    """How two ops are made. `link` says how the second needs the first: "" for not at all, `reads` or `waits`.
+
+    `by_way` is for others in between, `level` for ops with as many others before them.
+    """
+
+    make: Callable[[_Maker], tuple[Operation, Operation]]
+    link: str = ""
+    by_way: bool = False
+    level: bool = False
 
 
-def _common_source(device: str) -> Build:
+def _apart(one: str, other: str, size: int = _SIZE) -> Pair:
+    """Two ops that know nothing of each other; large ones, if one of them has to wait for a call to its task."""
+    return Pair(lambda make: (make(one, size=size), make(other, size=size)), level=True)
+
+
+def _at_depths(one: str, other: str) -> Pair:
+    """A long op that is ready at once, and one that is not, and begins while the long one runs."""
+    return Pair(lambda make: (make(one, size=_LARGE), make(other, make(other))))
+
+
+def _common_source(device: str) -> Pair:
     def build(make: _Maker) -> tuple[Operation, Operation]:
         source = make(device)
         return make(device, source), make(device, source)
 
-    return build
+    return Pair(build, level=True)
 
 
-def _reads(one: str, other: str) -> Build:
+def _reads(one: str, other: str, on_the_right: bool = False) -> Pair:
     def build(make: _Maker) -> tuple[Operation, Operation]:
         first = make(one)
-        return first, make(other, first)
+        return first, make(other, first, on_the_right=on_the_right)
 
-    return build
+    return Pair(build, "reads")
 
 
-def _reads_by_way(way: str, device: str) -> Build:
+def _reads_by_way(way: str, device: str) -> Pair:
     """The second reads what reads the first."""
 
     def build(make: _Maker) -> tuple[Operation, Operation]:
         first = make(device)
         return first, make(device, make(way, make(way, first)))
 
-    return build
+    return Pair(build, "reads", by_way=True)
 
 
-def _waits(device: str, by_way: bool) -> Build:
+def _waits(device: str, by_way: bool) -> Pair:
     """The second has a control dependency on the first, or reads an op that has one."""
 
     def build(make: _Maker) -> tuple[Operation, Operation]:
@@ -87,24 +114,21 @@ def _waits(device: str, by_way: bool) -> Build:
         second = make(device, None, [first])
         return first, make(device, second) if by_way else second
 
-    return build
+    return Pair(build, "waits", by_way)
 
 
 class Case(NamedTuple):
-    """Two ops, what they are in words, and the edges that lead to them."""
+    """Two ops as they are given to an answer, how they were made, and the edges that lead to them."""
 
     first: Operation
     second: Operation
+    pair: Pair
+    turned: bool  # the second was made first
     graph: str
 
-    def may_overlap(self, direct: bool = False, controls: bool = True, both: bool = True) -> bool:
-        """Whether no path leads from one to the other; the options leave something out, as mistakes do."""
-
-        def waits(op: Operation, other: Operation) -> bool:
-            sources = [tensor.op for tensor in op.inputs] + list(op.control_inputs if controls else ())
-            return other in sources or (not direct and any(waits(source, other) for source in sources))
-
-        return not (waits(self.first, self.second) or (both and waits(self.second, self.first)))
+    @property
+    def link(self) -> str:
+        return self.pair.link
 
     @property
     def same_device(self) -> bool:
@@ -141,18 +165,18 @@ def _overlapped(metadata: RunMetadata, names: Sequence[str]) -> bool:
     return bool(max(begins) < min(ends) - _ROUNDING_NS)
 
 
-def _demand(answer: Any, random: Random, builds: Sequence[Build]) -> Picture:
+def _demand(answer: Any, random: Random, pairs: Sequence[Pair]) -> Picture:
     """Wrong unless the answer says of each pair what a run of it shows; the picture of the last, or of a wrong one."""
     said: list[tuple[Case, bool]] = []
     wrong, picture = "", None
     with Cluster(worker=2, gpus=2, clock="virtual") as cluster:
-        for build in random.sample(builds, len(builds)):
+        for pair in random.sample(pairs, len(pairs)):
             with Graph().as_default() as graph, Session(cluster.target) as session:
-                pair = build(_Maker(graph))
-                metadata = session.trace(list(pair))
-                really = _overlapped(metadata, [op.name for op in pair])
-                for first, second in (pair, pair[::-1]):
-                    case = Case(first, second, _in_words(graph))
+                ops = pair.make(_Maker(graph))
+                metadata = session.trace(list(ops))
+                really = _overlapped(metadata, [op.name for op in ops])
+                for turned in (False, True):
+                    case = Case(*(ops[::-1] if turned else ops), pair, turned, _in_words(graph))
                     said.append((case, _answered(answer, case)))
                     if said[-1][1] != really and not wrong:
                         wrong, picture = _verdict(case, really), timeline(metadata)
@@ -168,7 +192,7 @@ def _verdict(case: Case, really: bool) -> str:
 
 
 def _answered(answer: Any, case: Case) -> bool:
-    said = answer(case.first, case.second)
+    said = unaided(answer, case.first, case.second)
     if not isinstance(said, bool | np.bool_):
         raise Wrong(f"may_overlap returned {shown(said)}; expected: True or False.")
     return bool(said)
@@ -177,21 +201,30 @@ def _answered(answer: Any, case: Case) -> bool:
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
-@q1.check("Ops that do not need each other: on different devices, on one CPU", points=3)
+@q1.check("Ops that do not need each other: on different devices, on one CPU; and one that does", points=3)
 def apart(answer: Any, random: Random) -> Picture:
-    pairs = [(CPU, CPU), (CPU, GPU), (GPU, GPU1), (CPU, OTHER_CPU)]
-    return _demand(answer, random, [*(_apart(*pair) for pair in pairs), _common_source(CPU)])
+    pairs = [_apart(*pair) for pair in ((CPU, CPU), (CPU, GPU), (GPU, GPU1), (CPU, OTHER_CPU))]
+    pairs += [_apart(GPU, OTHER_GPU, _LARGE)]
+    later = [_at_depths(*pair) for pair in ((CPU, CPU), (CPU, GPU), (GPU, GPU1), (GPU, OTHER_GPU))]
+    return _demand(answer, random, [*pairs, *later, _common_source(CPU), _reads(CPU, CPU)])
 
 
 @q1.check("One op needs the other: it reads it, directly or by way of others, or waits for it", points=4)
 def one_after_the_other(answer: Any, random: Random) -> Picture:
-    reading = [_reads(CPU, CPU), _reads(CPU, GPU), _reads(GPU, GPU1), _reads_by_way(GPU, CPU), _reads_by_way(CPU, CPU)]
-    return _demand(answer, random, [*reading, _waits(CPU, by_way=False), _waits(CPU, by_way=True)])
+    reading = [
+        _reads(CPU, CPU),
+        _reads(CPU, GPU),
+        _reads(GPU, GPU1, on_the_right=True),
+        _reads_by_way(GPU, CPU),
+        _reads_by_way(CPU, CPU),
+    ]
+    return _demand(answer, random, [*reading, _waits(CPU, by_way=False), _waits(CPU, by_way=True), _apart(CPU, GPU)])
 
 
 @q1.check("Ops that do not need each other, on one GPU", points=3)
 def one_gpu(answer: Any, random: Random) -> Picture:
-    return _demand(answer, random, [_apart(GPU, GPU), _common_source(GPU1), _apart(GPU, GPU1), _apart(GPU1, GPU1)])
+    pairs = [_apart(GPU, GPU), _apart(GPU, GPU1), _apart(GPU1, GPU1), _apart(GPU, OTHER_GPU, _LARGE), _reads(GPU, GPU1)]
+    return _demand(answer, random, [*pairs, _common_source(GPU1), _at_depths(GPU, GPU), _at_depths(GPU1, GPU)])
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -206,33 +239,54 @@ def _follows(seen: Seen, rule: Callable[[Case], bool]) -> bool:
 def one_op_per_device(seen: Seen) -> bool:
     """On the same device, ops can run at the same time: a CPU has a pool of threads, one for each core, and takes every
     op that is ready."""
-    return _follows(seen, lambda case: case.may_overlap() and not case.same_device)
+    return _follows(seen, lambda case: not case.link and not case.same_device)
 
 
 @q1.mistake()
 def a_gpu_is_no_cpu(seen: Seen) -> bool:
     """A GPU takes what TensorFlow gives it into one queue, its compute stream, and works that off op by op. Inside of
     an op it uses all of its cores; but two ops of one GPU do not overlap."""
-    return _follows(seen, lambda case: case.may_overlap())
+    return _follows(seen, lambda case: not case.link)
 
 
 @q1.mistake()
 def forgets_control_inputs(seen: Seen) -> bool:
     """A control dependency counts, too: the op waits, although it reads nothing. Sources of an op are those of its
     inputs and its control_inputs."""
-    return _follows(seen, lambda case: case.may_overlap(controls=False) and not case.on_one_gpu)
+    return _follows(seen, lambda case: case.link != "reads" and not case.on_one_gpu)
 
 
 @q1.mistake()
 def looks_only_at_neighbours(seen: Seen) -> bool:
     """One op may need the other by way of others in between. Follow the edges back to the end: a function that calls
     itself for each source does this."""
-    return _follows(seen, lambda case: case.may_overlap(direct=True) and not case.on_one_gpu)
+    return _follows(seen, lambda case: (not case.link or case.pair.by_way) and not case.on_one_gpu)
 
 
 @q1.mistake()
 def looks_in_one_direction(seen: Seen) -> bool:
     """The second op may be the one that has to be done first. Look for a path in both directions."""
-    other_way = [(case._replace(first=case.second, second=case.first), said) for case, said in seen.said]
-    ways = (seen, Seen(other_way))
-    return any(_follows(one, lambda c: c.may_overlap(both=False) and not c.on_one_gpu) for one in ways)
+
+    def sees(case: Case, turned: bool) -> bool:
+        return bool(case.link) and case.turned == turned
+
+    ways = (functools.partial(sees, turned=turned) for turned in (False, True))
+    return any(_follows(seen, lambda case: not way(case) and not case.on_one_gpu) for way in ways)  # noqa: B023
+
+
+@q1.mistake()
+def compares_steps_before_them(seen: Seen) -> bool:
+    """Only ops with as many others before them were taken to overlap. But an op begins when its own sources are done: a
+    long one may still be running then, that began much earlier. Only a path from one to the other keeps them apart."""
+    return _follows(seen, lambda case: case.pair.level and not case.on_one_gpu)
+
+
+@q1.mistake()
+def takes_gpus_of_two_tasks_for_one(seen: Seen) -> bool:
+    """GPU:0 of one task and GPU:0 of another are two devices. Compare the full names, with job and task."""
+
+    def rule(case: Case) -> bool:
+        names = [op.device.rpartition("/")[2] for op in (case.first, case.second)]
+        return not case.link and not (names[0] == names[1] and "GPU" in names[0])
+
+    return _follows(seen, rule)

@@ -1,23 +1,27 @@
 """Question parallel/q3: which ops are ready together.
 
-The truth is the executor's own: a drawn graph runs through `session.step_through`, and the answer's sets are compared
-with the sets that ran. Graphs are drawn so that each mistake gives other sets.
+The truth is a run: a drawn graph is stepped through, one set of ready ops after the other, and the answer's sets are
+compared with these. (A real executor has no sets: they are an order of explanation.) Graphs are drawn so that each
+mistake gives other sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.grading.unaided import unaided
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
 from dtflab.ops.math.functions import add_n
 from dtflab.ops.summaries.functions import timestamp
 from dtflab.runtime.session import Session
+from dtflab.viz.counters import counters
+from dtflab.viz.drawing.picture import Picture
 
 Sets = list[frozenset[str]]
 _SECONDS = 2.0  # for a check; a right answer needs some milliseconds
@@ -25,84 +29,139 @@ _SECONDS = 2.0  # for a check; a right answer needs some milliseconds
 q3 = from_toml(__file__)
 
 
-class Seen(NamedTuple):
-    """The op's inputs, one name per edge; the ops it waits for without reading; the sets of the answer."""
+class Plan(NamedTuple):
+    """A graph to be made: for each op, in an order that is possible, what it reads and what it waits for."""
 
     reads: Mapping[str, Sequence[str]]
     waits: Mapping[str, Sequence[str]]
+
+    def ops(self) -> list[Operation]:
+        """Make it, in a new graph. Sources are timestamps, since constants are known before the step begins."""
+        made: dict[str, Operation] = {}
+        with Graph().as_default() as graph:
+            for name, sources in self.reads.items():
+                with graph.control_dependencies([made[other] for other in self.waits.get(name, ())]):
+                    values = [made[source].outputs[0] for source in sources]
+                    made[name] = (add_n(values, name=name) if values else timestamp(name=name)).op
+        return list(made.values())
+
+    def sources(self, name: str) -> list[str]:
+        return [*self.reads[name], *self.waits.get(name, ())]
+
+
+class Seen(NamedTuple):
+    """The graph, its ops in the order in which the answer got them, the sets in which they are ready, and its own."""
+
+    plan: Plan
+    given: Sequence[str]
+    ready: Sets
     answered: Sets
 
 
-# -- graphs, and the sets in which they run ------------------------------------------------------------------
+# -- graphs, and the sets in which they are ready ------------------------------------------------------------
 
 
-def _draw(random: Random, controls: float) -> list[Operation]:
-    """A graph of 9 to 12 ops, shuffled; `controls` is the share of ops that wait for one more without reading it.
+def _draw(random: Random, controls: bool) -> Plan:
+    """A graph of 11 to 13 ops; with `controls` some of them wait for others without reading them.
 
-    Its sources are timestamps, since constants are known before the step begins. One op reads a tensor twice.
+    One op reads a source twice, and another one that is ready later; one is read by none, although it is ready early.
     """
-    ops = [timestamp(name=f"source{i}").op for i in range(random.randint(2, 3))]
-    for i in range(random.randint(7, 9)):
-        sources = random.sample(ops[-4:], random.randint(1, 2))
-        values = [source.outputs[0] for source in (sources[:1] * 2 if i == 2 else sources)]
-        others = [op for op in ops if op not in sources]
-        waits = [random.choice(others)] if others and random.random() < controls else []
-        with ops[0].graph.control_dependencies(waits):
-            ops.append(add_n(values, name=f"sum{i}").op)
-    return random.sample(ops, len(ops))
+    sources = [f"source{i}" for i in range(random.randint(2, 3))]
+    reads: dict[str, Sequence[str]] = dict.fromkeys(sources, ())
+    waits: dict[str, Sequence[str]] = {}
+    for i in range(random.randint(6, 7)):
+        reads[f"sum{i}"] = random.sample(list(reads)[-4:], random.randint(1, 2))
+    low = random.choice(sources)
+    reads |= {"twice": [low, low, random.choice(list(reads)[-3:])], "after": ["twice"], "aside": [low]}
+    for name in [one for one in reads if controls and reads[one] and random.random() < 0.5]:
+        before = list(reads)[: list(reads).index(name)]
+        waits[name] = [random.choice([other for other in before if other not in reads[name]] or before)]
+    return Plan(reads, waits)
 
 
-def _sets_of_the_executor(ops: Sequence[Operation]) -> Sets:
-    """The sets in which a step really runs these ops."""
+def _ready(ops: Sequence[Operation]) -> Sets:
+    """The sets in which ops are ready, if all of a set run before the next."""
     with Session(graph=ops[0].graph) as session, session.step_through(list(ops)) as steps:
         return [frozenset(str(ran.name) for ran in record.ran) for record in steps]
 
 
-def _levels(sources: Mapping[str, Sequence[str]], place: Callable[..., int] = max) -> Sets:
-    """Ops by the `place` of their sources' levels, and one more."""
+def _picture(ops: Sequence[Operation], sets: int) -> Picture:
+    """The graph when that many sets have run: what is ready then has the counter 0."""
+    with Session(graph=ops[0].graph) as session, session.step_through(list(ops)) as steps:
+        for _ in range(sets):
+            steps.next()
+        return counters(steps.nodes)
+
+
+def _by_the_first(plan: Plan) -> Sets:
+    """The sets of an answer that lets an op go after the first of its sources."""
     level: dict[str, int] = {}
-    while len(level) < len(sources):
-        for name, names in sources.items():
-            if name not in level and all(other in level for other in names):
-                level[name] = place((level[other] for other in names), default=-1) + 1
-    return [frozenset(n for n in level if level[n] == i) for i in range(max(level.values(), default=-1) + 1)]
+    for name in plan.reads:
+        level[name] = 1 + min((level[other] for other in plan.sources(name)), default=-1)
+    return [frozenset(name for name in level if level[name] == i) for i in range(max(level.values()) + 1)]
 
 
-def _edges(ops: Sequence[Operation]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    reads = {op.name: [tensor.op.name for tensor in op.inputs] for op in ops}
-    return reads, {op.name: [other.name for other in op.control_inputs] for op in ops}
+def _without(plan: Plan, ready: Sets) -> Sets:
+    """The sets without ops that read the same tensor twice, and without all that needs these."""
+    lost: set[str] = set()
+    for name, reads in plan.reads.items():
+        if len(set(reads)) < len(reads) or lost.intersection(plan.sources(name)):
+            lost.add(name)
+    return [left for part in ready if (left := part - lost)]
 
 
-def _both(seen: Seen) -> dict[str, list[str]]:
-    return {name: [*seen.reads[name], *seen.waits[name]] for name in seen.reads}
+def _at_once(plan: Plan, given: Sequence[str]) -> Sets:
+    """The sets of an answer that takes an op for done as soon as it has put it into a set."""
+    done: set[str] = set()
+    found: Sets = []
+    while len(done) < len(given):
+        before = frozenset(done)
+        for name in given:
+            if name not in done and done.issuperset(plan.sources(name)):
+                done.add(name)
+        found.append(frozenset(done - before))
+    return found
 
 
-def _telling(random: Random, controls: float) -> list[Operation]:
+def _telling(random: Random, controls: bool) -> Plan:
     """A graph in which it matters which of its sources an op waits for, and that it waits for control inputs."""
     while True:
-        with Graph().as_default():
-            ops = _draw(random, controls)
-        seen = Seen(*_edges(ops), [])
-        both = _both(seen)
-        ways = [_levels(both), _levels(both, min), *([_levels(seen.reads)] if controls else [])]
-        if all(one not in ways[:i] for i, one in enumerate(ways)):
-            return ops
+        plan = _draw(random, controls)
+        ready = _ready(plan.ops())
+        ways = [_without(plan, ready), _by_the_first(plan), _ready(_with_one_input(plan).ops())]
+        ways += [_ready(plan._replace(waits={}).ops())] if controls else []
+        is_telling = all(one not in [ready, *ways[:i]] for i, one in enumerate(ways))
+        if is_telling and all(_differ(way, ready, {"twice", "after"}) for way in ways[1:]):
+            return plan
+
+
+def _differ(mine: Sets, other: Sets, without: set[str]) -> bool:
+    """Whether sets differ in more than these ops."""
+    return any(one - without != two - without for one, two in zip(mine, other))
+
+
+def _with_one_input(plan: Plan) -> Plan:
+    return plan._replace(reads={name: reads[:1] for name, reads in plan.reads.items()})
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
-def _demand_sets(answer: Any, ops: Sequence[Operation]) -> None:
-    """Wrong unless the answer's sets are those that the executor runs."""
-    answered, expected = _answered(answer(list(ops))), _sets_of_the_executor(ops)
-    seen = Seen(*_edges(ops), answered)
-    for number, (mine, its) in enumerate(zip(answered, expected), start=1):
-        if mine != its:
-            raise Wrong(f"Set {number} of yours is {_names(mine)}; the executor runs {_names(its)}. {_why(seen)}", seen)
-    if len(answered) != len(expected):
-        sets = f"Yours are {plural(len(answered), 'set')}, the executor's {len(expected)}"
-        last = "" if len(answered) > len(expected) else f": then come {_names(expected[len(answered)])}"
-        raise Wrong(f"{sets}{last}. {_why(seen)}", seen)
+def _demand_sets(answer: Any, plan: Plan, random: Random) -> None:
+    """Wrong unless the answer's sets are those in which the ops are ready."""
+    ops = plan.ops()
+    given = random.sample(ops, len(ops))
+    answered, ready = _answered(unaided(answer, list(given))), _ready(ops)
+    seen = Seen(plan, [op.name for op in given], ready, answered)
+    for number, (mine, right) in enumerate(zip(answered, ready)):
+        if mine != right:
+            text = f"Set {number + 1} of yours is {_names(mine)}, but ready then are {_names(right)}"
+            raise Wrong(f"{text}.{_why(plan, mine ^ right)}", seen, _picture(ops, number))
+    if len(answered) < len(ready):
+        text = f"You have {plural(len(answered), 'set')}; then come {_names(ready[len(answered)])}."
+        raise Wrong(text, seen, _picture(ops, len(answered)))
+    if len(answered) > len(ready):
+        raise Wrong(f"You have {plural(len(answered), 'set')}; after {len(ready)} of them all ops have run.", seen)
 
 
 def _answered(value: Any) -> Sets:
@@ -123,35 +182,35 @@ def _names(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _why(seen: Seen) -> str:
-    """The graph, in a sentence."""
-    lines = []
-    for name in sorted(seen.reads):
-        reads, waits = seen.reads[name], seen.waits[name]
-        if reads or waits:
-            lines.append(f"{name} reads {', '.join(reads)}" + (f" and waits for {', '.join(waits)}" if waits else ""))
-    return f"The graph: {'; '.join(lines) or 'sources only'}."
+def _why(plan: Plan, names: frozenset[str]) -> str:
+    """The edges that lead to these ops, in a few words."""
+    found = []
+    for name in sorted(names.intersection(plan.reads))[:2]:
+        ways = {"reads": plan.reads[name], "waits for": plan.waits.get(name, ())}
+        found += [f"{name} {' and '.join(f'{how} {_list(which)}' for how, which in ways.items() if which)}"]
+    return "".join(f" {text}." for text in found if not text.endswith(" "))
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names)
 
 
 @q3.check("Ops that read: each in the set after its last source", points=4, seconds=_SECONDS)
 def reading(answer: Any, random: Random) -> None:
-    _demand_sets(answer, _telling(random, controls=0.0))
+    _demand_sets(answer, _telling(random, controls=False), random)
 
 
 @q3.check("Ops that wait for others without reading them", points=4, seconds=_SECONDS)
 def waiting(answer: Any, random: Random) -> None:
-    _demand_sets(answer, _telling(random, controls=0.5))
+    _demand_sets(answer, _telling(random, controls=True), random)
 
 
 @q3.check("A graph of sources only, a chain, and no op at all", points=2, seconds=_SECONDS)
 def edges(answer: Any, random: Random) -> None:
-    with Graph().as_default():
-        _demand_sets(answer, [timestamp(name=f"source{i}").op for i in range(random.randint(2, 5))])
-    with Graph().as_default():
-        chain = [timestamp(name="source").op]
-        for i in range(random.randint(3, 6)):
-            chain.append(add_n([chain[-1].outputs[0]] * 2, name=f"twice{i}").op)
-        _demand_sets(answer, chain[::-1])
+    _demand_sets(answer, Plan({f"source{i}": () for i in range(random.randint(2, 5))}, {}), random)
+    names = ["source", *(f"twice{i}" for i in range(random.randint(3, 6)))]
+    chain = {name: [names[i - 1]] * 2 if i else [] for i, name in enumerate(names)}
+    _demand_sets(answer, Plan(chain, {}), random)
     if (got := answer([])) != [] and got != ():
         raise Wrong(f"ready_order([]) gave {shown(got)}; expected: [], no set at all.")
 
@@ -163,32 +222,47 @@ def edges(answer: Any, random: Random) -> None:
 def forgets_control_inputs(seen: Seen) -> bool:
     """Control inputs are forgotten: an op also waits for those of op.control_inputs, although it reads nothing of them.
     They count as edges."""
-    return any(seen.waits.values()) and seen.answered == _levels(seen.reads)
+    return bool(seen.plan.waits) and seen.answered == _ready(seen.plan._replace(waits={}).ops())
 
 
 @q3.mistake()
 def loses_ops(seen: Seen) -> bool:
-    """Some ops never become ready. Is each edge counted, and each taken away once? An op that reads the same tensor
-    twice has two edges from it: its counter begins with 2, and falls by 2."""
-    return bool(set(seen.reads) - set().union(*seen.answered))
+    """Ops that read the same tensor twice never become ready. They have two edges from it: the counter begins with 2,
+    and falls by 2."""
+    return seen.answered == _without(seen.plan, seen.ready)
 
 
 @q3.mistake()
 def takes_the_first_source(seen: Seen) -> bool:
     """An op goes with the first of its sources that is done. It has to wait for the last one: it is ready when its
     counter is 0, not when it falls."""
-    return seen.answered == _levels(_both(seen), min) or len(seen.reads) < sum(map(len, seen.answered))
+    return seen.answered == _by_the_first(seen.plan)
+
+
+@q3.mistake()
+def repeats_ops(seen: Seen) -> bool:
+    """Some ops come more than once. In a step an op runs once: when its counter falls to 0, and that happens once."""
+    return len(frozenset().union(*seen.answered)) < sum(map(len, seen.answered))
 
 
 @q3.mistake()
 def one_at_a_time(seen: Seen) -> bool:
     """Each of your sets has one op. That is an order that is allowed, but all ops that are ready now could run side by
     side: they are one set."""
-    return len(seen.reads) == len(seen.answered) > len(_levels(_both(seen)))
+    done = [name for part in seen.answered for name in part]
+    if not len(seen.answered) == len(done) == len(seen.plan.reads) or set(done) != set(seen.plan.reads):
+        return False
+    return all(done.index(other) < done.index(name) for name in done for other in seen.plan.sources(name))
 
 
 @q3.mistake()
 def counts_down_too_early(seen: Seen) -> bool:
     """An op stands in the same set as one that it waits for. It is ready when that one is done: in the next set, not in
     this one. First find the whole set, then count down."""
-    return any(set(_both(seen)[name]) & part for part in seen.answered for name in part if name in seen.reads)
+    return seen.answered == _at_once(seen.plan, seen.given)
+
+
+@q3.mistake()
+def follows_one_input(seen: Seen) -> bool:
+    """Only the first input of an op was followed. op.inputs is a list: the op waits for all of them."""
+    return seen.answered == _ready(_with_one_input(seen.plan).ops())

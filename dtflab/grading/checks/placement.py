@@ -7,6 +7,7 @@ build models, watch what the answer says of each op, and replay the rule; they n
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -25,14 +26,14 @@ q1 = from_toml(__file__)
 
 # -- the rule ------------------------------------------------------------------------------------------------
 
-
-def greedy(weights: Sequence[int], ps_tasks: int) -> list[int]:
-    """The rule's own choices, the first of the lightest tasks each time."""
-    held, choices = [0] * ps_tasks, []
-    for weight in weights:
-        choices.append(held.index(min(held)))
-        held[choices[-1]] += weight
-    return choices
+Weigh = Callable[[Variable], int]
+_WRONG: dict[str, Weigh] = {  # what mistakes take for a variable's bytes
+    "round_robin": lambda one: 1,
+    "counts_elements": lambda one: one.elements,
+    "adds_up_the_dimensions": lambda one: max(sum(one.shape), 1) * int(one.dtype.size),
+    "takes_scalars_for_nothing": lambda one: one.bytes if one.shape else 0,
+    "measures_the_handle": lambda one: _as_a_handle(4, one),
+}
 
 
 def _first_break(choices: Sequence[int | None], weights: Sequence[int], ps_tasks: int) -> int | None:
@@ -45,30 +46,64 @@ def _first_break(choices: Sequence[int | None], weights: Sequence[int], ps_tasks
     return None
 
 
-def _obeys(seen: Seen, weights: Sequence[int]) -> bool:
-    """Whether each variable went to a task that was lightest at that moment, if variables had these weights."""
-    return _first_break(seen.choices, weights, seen.ps_tasks) is None
+def _obeys(seen: Seen, weigh: Weigh) -> bool:
+    """Whether each variable went to a task that was lightest at that moment, if `weigh` gave their weights."""
+    return all(
+        _first_break(one.choices, [weigh(variable) for variable in one.variables], one.ps_tasks) is None
+        for one in (seen, *seen.others)
+    )
+
+
+def _tells_apart(variables: Sequence[Variable], ps_tasks: int, weigh: Weigh, other: Weigh) -> bool:
+    """Whether tasks that are chosen by one weight break the rule of another one."""
+    believed, held = [0] * ps_tasks, [0] * ps_tasks
+    for one in variables:
+        task = believed.index(min(believed))
+        if held[task] > min(held):
+            return True
+        believed[task] += weigh(one)
+        held[task] += other(one)
+    return False
 
 
 def _telling(
-    random: Random, make: Callable[[Random], list[Variable]], ps_tasks: int, wrong: Callable[[Variable], int]
+    random: Random, make: Callable[[Random], list[Variable]], ps_tasks: int, mistakes: Sequence[str]
 ) -> list[Variable]:
-    """A model with which an answer that weighs variables by `wrong` breaks the rule: luck earns no points."""
+    """A model with which each of these mistakes breaks the rule, and does not look like another of them."""
+    ways = [_WRONG[name] for name in mistakes]
     while True:
         variables = make(random)
-        choices = greedy([wrong(one) for one in variables], ps_tasks)
-        if _first_break(choices, [one.bytes for one in variables], ps_tasks) is not None:
+        pairs = [(way, other) for way in ways for other in (lambda one: one.bytes, *ways) if other is not way]
+        if all(_tells_apart(variables, ps_tasks, way, other) for way, other in pairs):
             return variables
+
+
+def _with_scalars(variables: Sequence[Variable], random: Random) -> list[Variable]:
+    """The variables and some scalars, in any order: counters, rates and means are variables, too."""
+    return random.sample([*variables, *[Variable(())] * 5], len(variables) + 5)
+
+
+def _in_rows(variable: Variable, random: Random) -> Variable:
+    """The variable, or a matrix with nearly as many elements in place of a vector."""
+    rows, columns = sum(variable.shape) // 16, random.choice((1, 16))
+    return variable._replace(shape=(rows, columns)) if columns > 1 and len(variable.shape) == 1 else variable
 
 
 def demand_rule(answer: Any, variables: Sequence[Variable], ps_tasks: int) -> Picture:
     """Wrong unless every variable goes to a task with the fewest bytes; the picture of how they lie."""
-    seen = _watch(answer, variables, ps_tasks)
-    weights = [one.bytes for one in variables]
-    i = _first_break(seen.choices, weights, ps_tasks)
-    if i is not None:
-        message = _sentence(seen, i, _held(seen.choices[:i], weights, ps_tasks))
-        raise Wrong(message, seen._replace(carried=_carries(answer)), _picture(seen, weights))
+    return _demand_rule(answer, [(variables, ps_tasks)])
+
+
+def _demand_rule(answer: Any, models: Sequence[tuple[Sequence[Variable], int]]) -> Picture:
+    """Wrong unless the answer keeps the rule with all of these models: luck with one of them earns no points."""
+    all_seen = [_watch(answer, *model) for model in models]
+    for number, seen in enumerate(all_seen):
+        weights = [one.bytes for one in seen.variables]
+        i = _first_break(seen.choices, weights, seen.ps_tasks)
+        if i is not None:
+            message = _sentence(seen, i, _held(seen.choices[:i], weights, seen.ps_tasks))
+            others = [*all_seen[:number], *all_seen[number + 1 :]]
+            raise Wrong(message, seen._replace(carried=_carries(answer), others=others), _picture(seen, weights))
     return _picture(seen, weights)
 
 
@@ -99,8 +134,8 @@ def _held(choices: Sequence[int | None], weights: Sequence[int], ps_tasks: int) 
 
 
 def _picture(seen: Seen, weights: Sequence[int]) -> Picture:
-    ways: dict[str, Sequence[int | None]] = {"yours": seen.choices, "by the rule": greedy(weights, seen.ps_tasks)}
-    held = {name: _held(choices, weights, seen.ps_tasks) for name, choices in ways.items()}
+    evenly = [sum(weights) // seen.ps_tasks] * seen.ps_tasks
+    held = {"yours": _held(seen.choices, weights, seen.ps_tasks), "spread evenly": evenly}
     return loads(
         f"{len(seen.variables)} variables on {seen.ps_tasks} ps tasks",
         {name: {f"/job:ps/task:{t}": size for t, size in enumerate(sizes)} for name, sizes in held.items()},
@@ -125,16 +160,30 @@ def kinds(answer: Any, random: Random) -> None:
         raise Wrong(f"{one.type} '{one.name}' went to {one.device}; expected: {expected}.{more}", seen)
 
 
+Model = tuple[list[Variable], int]
+
+
+def _models(random: Random, make: Callable[[Random], list[Variable]], mistakes: Sequence[str]) -> list[Model]:
+    """Models with which each of the mistakes shows, for 2 to 4 ps tasks."""
+    return [(_telling(random, make, ps_tasks, mistakes), ps_tasks) for ps_tasks in random.sample((2, 2, 3, 4), 4)]
+
+
 @q1.check("Each variable goes to a ps task that holds the fewest bytes so far", points=3)
 def balanced(answer: Any, random: Random) -> Picture:
-    ps_tasks = random.randint(2, 4)
-    return demand_rule(answer, _telling(random, dense_net, ps_tasks, lambda one: 1), ps_tasks)
+    def make(random: Random) -> list[Variable]:
+        return _with_scalars(dense_net(random), random)
+
+    mistakes = ("round_robin", "adds_up_the_dimensions", "takes_scalars_for_nothing")
+    return _demand_rule(answer, _models(random, make, mistakes))
 
 
 @q1.check("Bytes count, not elements: a float64 has 8, a bool 1", points=2)
 def types(answer: Any, random: Random) -> Picture:
-    ps_tasks = random.randint(2, 4)
-    return demand_rule(answer, _telling(random, mixed_types, ps_tasks, lambda one: one.elements), ps_tasks)
+    def make(random: Random) -> list[Variable]:
+        return _with_scalars([_in_rows(one, random) for one in mixed_types(random)], random)
+
+    mistakes = ("round_robin", "counts_elements", "adds_up_the_dimensions", "takes_scalars_for_nothing")
+    return _demand_rule(answer, _models(random, make, mistakes))
 
 
 @q1.check("A resource variable weighs as much as any other", points=1)
@@ -142,15 +191,14 @@ def resources(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return [one._replace(resource=random.random() < 0.7) for one in dense_net(random)]
 
-    ps_tasks = random.randint(2, 3)
-    variables = _telling(random, make, ps_tasks, lambda one: 4 if one.resource else one.bytes)
-    return demand_rule(answer, variables, ps_tasks)
+    mistakes = ("round_robin", "adds_up_the_dimensions", "measures_the_handle")
+    return _demand_rule(answer, _models(random, make, mistakes))
 
 
 @q1.check("One ps task, more of them than variables, and two models one after the other", points=1)
 def edges(answer: Any, random: Random) -> None:
-    for ps_tasks in (1, 20, 2, 2):
-        demand_rule(answer, dense_net(random), ps_tasks)
+    large = [_with_scalars([*dense_net(random), *dense_net(random)], random) for _ in range(4)]
+    _demand_rule(answer, [(_with_scalars(dense_net(random), random), 20), *zip(large, (1, 2, 3, 2))])
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -193,26 +241,59 @@ def shared_state(seen: Seen) -> bool:
 def state_made_again(seen: Seen) -> bool:
     """All variables went to the same ps task. Are the bytes per task reset at each call of the inner function? They
     must live outside of it, in balance_by_bytes. Is each variable's size added to its task, and the smallest taken?"""
-    return seen.ps_tasks > 1 and len(set(seen.choices)) == 1 and None not in seen.choices
+    several = [one for one in (seen, *seen.others) if one.ps_tasks > 1]
+    return all(len(set(one.choices)) == 1 and None not in one.choices for one in several)
+
+
+@q1.mistake()
+def knows_one_worker(seen: Seen) -> bool:
+    """The worker's name is written into the function. It is an argument, worker: next time it is another task."""
+    others = {one.task for one in seen.asked if not one.variable and not one.wish}
+    return others == {WORKER} != {seen.worker}
 
 
 @q1.mistake()
 def round_robin(seen: Seen) -> bool:
     """This is a fair deal of variables, one to each task in turn, as tf.train.replica_device_setter does it. But an
     embedding and a bias are one variable each. Weigh them in bytes."""
-    return _obeys(seen, [1] * len(seen.variables))
+    return _weighs_like(seen) == {"round_robin"}
 
 
 @q1.mistake()
 def counts_elements(seen: Seen) -> bool:
     """The fewest elements were looked for, not the fewest bytes: 1,000 float64 are 8,000 bytes, 1,000 bool are 1,000.
     Multiply by the size of the dtype."""
-    return _obeys(seen, [one.elements for one in seen.variables])
+    return _weighs_like(seen) == {"counts_elements"}
+
+
+@q1.mistake()
+def adds_up_the_dimensions(seen: Seen) -> bool:
+    """The dimensions of a shape were added up. A matrix of 100 × 50 has 5,000 elements, not 150: multiply them."""
+    return _weighs_like(seen) == {"adds_up_the_dimensions"}
+
+
+@q1.mistake()
+def takes_scalars_for_nothing(seen: Seen) -> bool:
+    """Scalars were taken for nothing. The shape [] has no dimension, and one element: a float32 of 4 bytes."""
+    return _weighs_like(seen) == {"takes_scalars_for_nothing"}
 
 
 @q1.mistake()
 def measures_the_handle(seen: Seen) -> bool:
     """A resource variable was taken for a scalar: the output of a VarHandleOp is a handle. The variable's shape and
     dtype are the op's attributes, op.get_attr('shape') and op.get_attr('dtype')."""
-    handles = ([size if one.resource else one.bytes for one in seen.variables] for size in (0, 1, 4, 8))
-    return any(one.resource for one in seen.variables) and any(_obeys(seen, weights) for weights in handles)
+    like = [_obeys(seen, functools.partial(_as_a_handle, size)) for size in (0, 1, 4, 8)]
+    return _breaks(seen) and any(like) and _weighs_like(seen) <= {"measures_the_handle"}
+
+
+def _as_a_handle(size: int, one: Variable) -> int:
+    return size if one.resource else one.bytes
+
+
+def _breaks(seen: Seen) -> bool:
+    return not _obeys(seen, lambda one: one.bytes)
+
+
+def _weighs_like(seen: Seen) -> set[str]:
+    """The wrong weights that explain every choice, where the right one does not."""
+    return {name for name, weigh in _WRONG.items() if _breaks(seen) and _obeys(seen, weigh)}

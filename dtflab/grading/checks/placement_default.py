@@ -6,7 +6,7 @@ kernels is read from the table of TensorFlow's own registry.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -68,7 +68,7 @@ class Seen(NamedTuple):
 
 def _run(answer: Any, random: Random) -> Seen:
     """Let the answer build its graph, and a session place it."""
-    numbers = [random.randint(1, 4) for _ in KINDS]
+    numbers = [random.randint(2, 5) for _ in KINDS]
     with Cluster(worker=1, gpus=2) as cluster, Graph().as_default() as graph:
         found = _checked(answer(*numbers), dict(zip(KINDS, numbers)), graph)
         pinned = [op for op in graph.get_operations() if op.device and not _pinned_by_the_library(op)]
@@ -134,8 +134,10 @@ def dragged(answer: Any, random: Random) -> None:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-def _wrong(seen: Seen, kind: str) -> list[Shown]:
-    return [one for one in seen.ops if one.kind == kind and not one.is_right]
+def _all(seen: Seen, kind: str, shows: Callable[[Shown], bool]) -> bool:
+    """Whether ops of the kind are wrong, and all of these show it."""
+    wrong = [one for one in seen.ops if one.kind == kind and not one.is_right]
+    return bool(wrong) and all(map(shows, wrong))
 
 
 @q3.mistake()
@@ -150,7 +152,7 @@ def pins(seen: Seen) -> bool:
 def takes_integers_for_the_cpu(seen: Seen) -> bool:
     """Arithmetic on int32 does have GPU kernels (they compute in host memory, as sizes and indices are needed there).
     There is none for int32 variables, and none for text."""
-    return any(s.has_kernel and s.op.outputs and s.op.outputs[0].dtype == dtypes.int32 for s in _wrong(seen, "cpu"))
+    return _all(seen, "cpu", lambda s: bool(s.on_gpu and s.op.outputs and s.op.outputs[0].dtype == dtypes.int32))
 
 
 @q3.mistake()
@@ -158,18 +160,18 @@ def drags_what_must_be_there(seen: Seen) -> bool:
     """'dragged' ops must have a GPU kernel, but these have none. They are on the CPU for that reason, not because of
     another op.
     """
-    return any(one.on_cpu and not one.has_kernel for one in _wrong(seen, "dragged"))
+    return _all(seen, "dragged", lambda one: one.on_cpu and not one.has_kernel and not _is_queue(one.op))
 
 
 @q3.mistake()
 def stands_beside_what_is_on_the_gpu(seen: Seen) -> bool:
     """These ops are next to another op, as they should be; but that op is on the GPU itself. Take one that has to stay
     on the CPU, because it has no GPU kernel."""
-    return any(one.on_gpu and one.reason.startswith("colocated") for one in _wrong(seen, "dragged"))
+    return _all(seen, "dragged", lambda one: one.on_gpu and one.reason.startswith("colocated"))
 
 
 @q3.mistake()
 def follows_its_inputs(seen: Seen) -> bool:
     """An op does not follow its inputs: where a value is needed on another device, it is sent there. But an op that
     changes a variable must be next to it, and so must all that tf.colocate_with asks for."""
-    return any(one.on_gpu for one in _wrong(seen, "dragged"))
+    return _all(seen, "dragged", lambda one: one.on_gpu and bool(one.op.inputs or one.op.control_inputs))

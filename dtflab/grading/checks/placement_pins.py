@@ -6,7 +6,8 @@ op in a graph of its own, on a cluster of this process with simulated GPUs; the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.grading.unaided import unaided
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.ops.arrays.functions import placeholder
@@ -37,17 +39,30 @@ class Case(NamedTuple):
         kernel = "with a GPU kernel" if self.gpu_kernel else "without a GPU kernel"
         return f"An op {kernel}, pinned to {self.pin!r}, the master on {self.master}"
 
-    def place(self, key: Any = None) -> str | None:
-        """By the placer's rules; `key` is another order of preference."""
-        left = [device for device in self.devices if device_spec.matches(self.pin, device)]
-        left = [device for device in left if self.gpu_kernel or ":CPU:" in device]
-        return min(left, key=key or (lambda d: (":CPU:" in d, not d.startswith(f"{self.master}/"), d)), default=None)
+    def may_be(self, device: Any) -> bool:
+        """Whether a device of the cluster keeps the pin and has a kernel."""
+        return device in self.devices and device_spec.matches(self.pin, device) and self.has_kernel(device)
+
+    def has_kernel(self, device: str) -> bool:
+        return self.gpu_kernel or ":CPU:" in device
+
+
+class Given(NamedTuple):
+    """The device that an answer gave for a case, and the one where a session places the op; None if it refuses."""
+
+    case: Case
+    got: Any
+    expected: str | None
 
 
 class Seen(NamedTuple):
-    """The cases that an answer got wrong, with what it gave."""
+    """All that an answer gave for a check."""
 
-    wrong: Sequence[tuple[Case, Any]]
+    all: Sequence[Given]
+
+    @property
+    def wrong(self) -> list[Given]:
+        return [one for one in self.all if one.got != one.expected]
 
 
 def _devices(cluster: Cluster) -> list[str]:
@@ -95,19 +110,22 @@ def _demand_number(answer: Any, random: Random) -> None:
 def _demand_on(cluster: Cluster, answer: Any, cases: Iterable[Case], **wanted: Any) -> None:
     """Wrong unless the answer places the cases of which this is true as sessions of the cluster do."""
     targets = {task.name: task.target for task in cluster.tasks}
-    wrong, first = [], ""
+    given, first = [], ""
     for case in cases:
-        about = {"gpu_kernel": case.gpu_kernel, "refused": case.place() is None, "master": case.master}
-        if any(about[name] != value for name, value in wanted.items()):
+        about = {"gpu_kernel": case.gpu_kernel, "master": case.master}
+        if any(about[name] != value for name, value in wanted.items() if name in about):
             continue
-        got = answer(case.pin, case.gpu_kernel, list(case.devices), case.master)
         expected, why = _placed(case, targets[case.master])
+        if wanted.get("refused", expected is None) != (expected is None):
+            continue
+        got = unaided(answer, case.pin, case.gpu_kernel, list(case.devices), case.master)
+        given.append(Given(case, got, expected))
         if got != expected:
-            wrong.append((case, got))
             first = first or f"{case}: yours is {shown(got)}; TensorFlow's is {expected!r} ({why})."
-    if wrong:
-        more = f" And {plural(len(wrong) - 1, 'other case')} like this." if len(wrong) > 1 else ""
-        raise Wrong(first + more, Seen(wrong))
+    if first:
+        seen = Seen(given)
+        more = f" And {plural(len(seen.wrong) - 1, 'other case')} like this." if len(seen.wrong) > 1 else ""
+        raise Wrong(first + more, seen)
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -146,63 +164,67 @@ def refused(answer: Any, random: Random) -> None:
 def gives_the_pin(seen: Seen) -> bool:
     """That is the pin itself. A pin may be partial, even empty; the placement is always the full name of one device of
     the cluster."""
-    return all(got == case.pin for case, got in seen.wrong)
+    return all(one.got == one.case.pin for one in seen.all)
 
 
 @q2.mistake()
 def forgets_the_kernels(seen: Seen) -> bool:
     """An op was put on a GPU for which it has no kernel. Only devices with a kernel come into question: without a GPU
     kernel, throw out all GPUs."""
-    return all(not case.gpu_kernel and ":GPU:" in str(got) for case, got in seen.wrong)
+    return all(_keeps_the_pin(one) and not one.case.has_kernel(one.got) for one in seen.wrong)
+
+
+def _keeps_the_pin(one: Given) -> bool:
+    return one.got in one.case.devices and device_spec.matches(one.case.pin, one.got)
 
 
 @q2.mistake()
 def looks_for_another(seen: Seen) -> bool:
     """Where a pin can't be kept, another device was taken. TensorFlow does that only with allow_soft_placement=True;
     else it raises an error. Return None."""
-    return all(case.place() is None and got in case.devices for case, got in seen.wrong)
+    refused = [one for one in seen.all if one.expected is None]
+    return len(refused) == len(seen.wrong) and all(
+        one.got in one.case.devices and not _keeps_the_pin(one) for one in refused
+    )
 
 
 @q2.mistake()
 def own_task_first(seen: Seen) -> bool:
     """The master's own task was preferred to everything, even its CPU to a GPU elsewhere. GPUs come before CPUs first;
     the master's task counts among devices of the same type."""
-    return _explained(seen, lambda case: lambda d: (not d.startswith(f"{case.master}/"), ":CPU:" in d, d))
+    return _explained(seen, lambda case, d: (not d.startswith(f"{case.master}/"), ":CPU:" in d, d))
 
 
 @q2.mistake()
 def forgets_the_master(seen: Seen) -> bool:
     """An open request went to the first task by name. It goes to the master's own task, if a device there will do: that
     of the server that the session is connected to."""
-    return _explained(seen, lambda case: lambda d: (":CPU:" in d, d))
+    return _explained(seen, lambda case, d: (":CPU:" in d, d))
 
 
 @q2.mistake()
 def takes_task_10_for_1(seen: Seen) -> bool:
     """A task was taken for the master's because its name begins like it: as texts, task:1 and task:10 begin alike.
     Compare job and task number, or the text with the slash that follows it: f"{master}/"."""
-    return _explained(seen, lambda case: lambda d: (":CPU:" in d, not d.startswith(case.master), d))
+    return _explained(seen, lambda case, d: (":CPU:" in d, not d.startswith(case.master), d))
 
 
 @q2.mistake()
 def gives_a_spec(seen: Seen) -> bool:
     """That is a DeviceSpec. Asked for is a text, the full name of a device: one of `devices`, as it is."""
-    return any(isinstance(got, device_spec.DeviceSpec) for _, got in seen.wrong)
+    return all(isinstance(one.got, device_spec.DeviceSpec) for one in seen.wrong)
 
 
 @q2.mistake()
 def takes_what_comes_first(seen: Seen) -> bool:
     """The first in the list of several equally good devices was taken. But the list comes in any order, and the first
     one by its name counts: min(left), or sorted(left)[0]."""
-
-    def equal(case: Case, got: Any) -> bool:
-        best = case.place(lambda d: (d != got, d))  # itself, if its pin and its kernels allow it
-        ranks = {(":CPU:" in str(d), str(d).startswith(f"{case.master}/")) for d in (got, case.place())}
-        return best == got and len(ranks) == 1
-
-    return all(equal(case, got) for case, got in seen.wrong)
+    return _explained(seen, lambda case, d: (":CPU:" in d, not d.startswith(f"{case.master}/"), case.devices.index(d)))
 
 
-def _explained(seen: Seen, key: Any) -> bool:
-    """Whether all that went wrong is what another order of preference gives."""
-    return all(got == case.place(key(case)) for case, got in seen.wrong)
+def _explained(seen: Seen, key: Callable[[Case, str], Any]) -> bool:
+    """Whether all that was given is the first by a wrong order of the devices that come into question."""
+    return all(
+        one.got == min(filter(one.case.may_be, one.case.devices), key=functools.partial(key, one.case), default=None)
+        for one in seen.all
+    )

@@ -6,6 +6,7 @@ process with simulated GPUs; its trace shows which device received what.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
@@ -14,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.cluster.cluster import Cluster
-from dtflab.grading.device_functions import shown
+from dtflab.grading.device_functions import VARIABLE_OPS, shown
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.grading.unaided import unaided
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops.variables.functions import global_variables_initializer
@@ -28,7 +30,7 @@ KEYS = ("doubles", "update", "sent_to", "updated_on")
 
 
 class Seen(NamedTuple):
-    """The answer's sends and home of the update, the true ones, and whether all devices see the update.
+    """The answer's sends and home of the update, the true ones, and how many doubles show the update.
 
     `ready_made` are the doubles whose value comes from another device, as it is.
     """
@@ -39,8 +41,20 @@ class Seen(NamedTuple):
     sent: Sequence[str]
     updated_on: Any
     update_is_on: str
-    all_see_it: bool
+    show_it: int
+    variables: int
+    writers: int  # ops that assign, initializers too
     ready_made: Sequence[str]
+
+    @property
+    def wrong_prediction(self) -> bool:
+        """Whether the graph sends what it should, and only the prediction is wrong."""
+        return list(self.said) != list(self.sent) == sorted(set(self.elsewhere))
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """The devices of the ops that are not where the variable is, each as often as an op is there."""
+        return [device for device in self.devices if device != self.home]
 
 
 class _Run(NamedTuple):
@@ -80,32 +94,50 @@ class _Run(NamedTuple):
 
 
 def _draw(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
-    """A home, and devices: one of them twice, the home among them, one on another task."""
+    """A home, and devices: one of them twice, the home among them, a GPU or CPU and a CPU on another task."""
     known = [str(device.name) for task in cluster.tasks for device in task.devices()]
     home = random.choice([device for device in known if "GPU" in device])
     others = [device for device in known if device != home]
     elsewhere = [device for device in others if device.split("/")[1:4] != home.split("/")[1:4]]
     devices = [*random.sample(others, 2), random.choice(elsewhere)]
     devices = [home, *devices, random.choice(devices)]
-    return home, [*random.sample(devices, len(devices)), random.choice(elsewhere)]
+    away = random.choice([device for device in elsewhere if "CPU" in device])
+    return home, [*random.sample(devices, len(devices)), away]
+
+
+def _draw_gpus(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
+    """All GPUs, and no CPU: a value that goes by way of a CPU is seen there; one of them twice, on the other task."""
+    known = [str(device.name) for task in cluster.tasks for device in task.devices()]
+    gpus = [device for device in known if "GPU" in device]
+    home = random.choice(gpus)
+    away = random.choice([gpu for gpu in gpus if _task(gpu) != _task(home)])
+    return home, [*random.sample(gpus, len(gpus)), away]
+
+
+def _task(device: str) -> str:
+    return device.partition("/device:")[0]
 
 
 def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
     """Build the graph, compare its values with the variable's, and note what a step does."""
-    with Cluster(ps=1, worker=2, gpus=2) as cluster, Graph().as_default():
+    with Cluster(ps=1, worker=2, gpus=2) as cluster, Graph().as_default() as graph:
         home, devices = draw(random, cluster)
-        run = _Run(_checked(answer(home, list(devices)), len(devices)), Session(cluster.target))
+        run = _Run(_checked(unaided(answer, home, list(devices)), len(devices)), Session(cluster.target))
         with run.session:
             run.session.run(global_variables_initializer())
             _demand_doubles(run, devices)
             _demand_names(run.found["sent_to"], [str(one.name) for task in cluster.tasks for one in task.devices()])
-            before, sent, update = run.values, run.received(), run.found["update"]
-            ready_made = run.ready_made()
-            run.session.run(update)
-            fresh = [np.array_equal(new, old + 2) for new, old in zip(run.values, before)]
+            sent, update, ready_made = run.received(), run.found["update"], run.ready_made()
+            after = [run.values]
+            for _ in range(2):  # an assignment of what is right once is not an addition
+                run.session.run(update)
+                after.append(run.values)
+            fresh = [all(np.array_equal(b, a + 2) for a, b in itertools.pairwise(each)) for each in zip(*after)]
             where = run.device_of(update)
+        types = [op.type for op in graph.get_operations()]
+    variables, writers = sum(map(VARIABLE_OPS.__contains__, types)), sum("Assign" in kind for kind in types)
     said = sorted(map(str, run.found["sent_to"]))
-    return Seen(home, devices, said, sent, run.found["updated_on"], where, all(fresh), ready_made)
+    return Seen(home, devices, said, sent, run.found["updated_on"], where, sum(fresh), variables, writers, ready_made)
 
 
 def _checked(found: Any, count: int) -> dict[str, Any]:
@@ -138,8 +170,9 @@ def _demand_names(said: Sequence[Any], known: Sequence[str]) -> None:
 
 
 def _demand_update(seen: Seen) -> None:
-    if not seen.all_see_it:
-        raise Wrong("After `update` has run, not all doubles are 2.0 more; expected: one variable, 1.0 more.", seen)
+    if seen.show_it < len(seen.devices):
+        observed = f"After `update` has run twice, {seen.show_it} of {len(seen.devices)} doubles are 2.0 more each time"
+        raise Wrong(f"{observed}; expected: all, since one variable is 1.0 more.", seen)
     if seen.updated_on != seen.update_is_on:
         raise Wrong(f"'updated_on' is {shown(seen.updated_on)}, but `update` runs on {seen.update_is_on}.", seen)
 
@@ -170,12 +203,13 @@ def used(answer: Any, random: Random) -> None:
 
 @q4.check("An update is seen by all, and runs where you say", points=2)
 def updated(answer: Any, random: Random) -> None:
-    _demand_update(_run(answer, random))
+    _demand_update(_run(answer, random, _draw_gpus))
 
 
 @q4.check("The value is sent to the devices that you say", points=3)
 def sent(answer: Any, random: Random) -> None:
-    _demand_sent(_run(answer, random))
+    for draw in (_draw_gpus, _draw):
+        _demand_sent(_run(answer, random, draw))
 
 
 @q4.check("All ops are where the variable is, and all on one other device", points=2)
@@ -185,8 +219,9 @@ def edges(answer: Any, random: Random) -> None:
         return home, [home] * random.randint(2, 3)
 
     def elsewhere(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
-        home, devices = _draw(random, cluster)
-        return home, [devices[-1]] * random.randint(2, 4)
+        home, devices = _draw_gpus(random, cluster)
+        away = [device for device in devices if _task(device) != _task(home)]
+        return home, [random.choice(away)] * random.randint(2, 4)
 
     for draw in (at_home, elsewhere):
         seen = _run(answer, random, draw)
@@ -208,31 +243,45 @@ def computes_once(seen: Seen) -> bool:
 def makes_copies(seen: Seen) -> bool:
     """There is more than one variable: an update of one leaves the others as they are. Make one, and let all ops read
     it; its value travels by itself."""
-    return not seen.all_see_it
+    return seen.variables > 1 and seen.show_it < len(seen.devices)
+
+
+@q4.mistake()
+def changes_nothing(seen: Seen) -> bool:
+    """`update` computes a sum, and leaves the variable as it was. tf.assign_add gives an op that changes it."""
+    return seen.variables == 1 >= seen.writers
 
 
 @q4.mistake()
 def updates_elsewhere(seen: Seen) -> bool:
     """A pin does not take an update away from its variable: an op that changes a variable must be next to it. So
     `update` runs on the variable's device, and the number that is added travels there."""
-    return bool(seen.updated_on != seen.update_is_on == seen.home)
+    return bool(seen.updated_on == seen.devices[-1] != seen.update_is_on == seen.home)
 
 
 @q4.mistake()
 def counts_the_ops(seen: Seen) -> bool:
     """You count the ops that read. The value is sent once to each device, in a step; all ops there share it."""
-    return max(Counter(seen.said).values(), default=0) > 1
+    return seen.wrong_prediction and sorted(seen.elsewhere) == list(seen.said)
 
 
 @q4.mistake()
 def sends_it_home(seen: Seen) -> bool:
     """Nothing is sent to the device where the variable is: ops there read it in place."""
-    return seen.home in seen.said
+    return seen.wrong_prediction and sorted(set(seen.devices)) == list(seen.said) != [seen.home]
 
 
 @q4.mistake()
 def stays_on_the_server(seen: Seen) -> bool:
     """A variable can be used from all devices of the cluster, on other servers, too: what is needed there is sent over
     the network. (Only in another cluster, or a local session, is it not known.)"""
-    task = seen.home.partition("/device")[0]
-    return bool(set(seen.sent) - set(seen.said)) and all(device.startswith(task) for device in seen.said)
+    here = {device for device in seen.elsewhere if _task(device) == _task(seen.home)}
+    return seen.wrong_prediction and bool(here) and sorted(here) == list(seen.said)
+
+
+@q4.mistake()
+def counts_the_servers(seen: Seen) -> bool:
+    """You count servers. The value is sent to each device that needs it: two GPUs of a server get it one by one."""
+    tasks = [_task(device) for device in seen.said]
+    reached = {_task(device) for device in seen.elsewhere}
+    return seen.wrong_prediction and len(set(tasks)) == len(tasks) and set(tasks) == reached

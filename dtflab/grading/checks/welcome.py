@@ -1,43 +1,66 @@
 """Questions on the first cluster.
 
 q1: several workers count together, in one variable. The answer starts a cluster of its own; the checks watch it
-(`tf.watch`): which client asked which task for how many steps, and where the variables are that these steps needed.
-Clients run in real time, so the same mistake may give another number each time. Rule: where it does, the checks judge
-by which task did what, which is the same each time.
+(`tf.watch`): which client asked which task for how many steps, which variables these steps changed by which ops, and
+what these held at the end. Clients run in real time, so the same mistake may give another number each time. Rule: where
+it does, the checks judge by which task did what, which is the same each time.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Container, Sequence
+from collections import Counter as Tally
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dtflab.base import errors
-from dtflab.base.events import Call
+from dtflab.base.events import Begins, Call, Use
 from dtflab.base.text_table import plural
+from dtflab.cluster import inprocess
+from dtflab.cluster.cluster import at_target
+from dtflab.cluster.task import Task
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.machine.watch import Watch, watch
+from dtflab.machine.watch import Watch
+from dtflab.ops.cell import Cell
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 
 q1 = from_toml(__file__)
 
 
+# Ops that read a variable, add and write in one; and those that write what was computed elsewhere.
+_ADDS = frozenset(
+    "AssignAdd AssignSub AssignAddVariableOp AssignSubVariableOp ScatterAdd ScatterSub ResourceScatterAdd CountUpTo "
+    "ResourceScatterSub ResourceCountUpTo ApplyGradientDescent ResourceApplyGradientDescent".split()
+)
 _ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
+_PS = "/job:ps/replica:0/task:0"
 # What a session says of another graph.
 _OTHER_GRAPH = ("graph is empty", "element of this graph", "from the same graph")
 
 
 class Adding(NamedTuple):
-    """The step that a client ran most often with the server of a worker."""
+    """The step that a client ran most often with the server of a worker, of those that change a variable."""
 
     worker: int
     client: str
     times: int
     assigns: bool  # it writes the counter with an op that does not add
+
+
+class Counter(NamedTuple):
+    """A variable that such a step changes, and the number that it held at the end; None if it was not a number."""
+
+    task: str
+    container: str
+    name: str
+    held: float | None
+
+    def __str__(self) -> str:
+        return f"'{self.name}'" + (f" in the container '{self.container}'" if self.container else "")
 
 
 class Seen(NamedTuple):
@@ -47,12 +70,54 @@ class Seen(NamedTuple):
     steps: int
     value: Any
     homes: Sequence[str]  # of the variables that steps needed: tasks
+    counters: Sequence[Counter]
     adding: Sequence[Adding]
     began: int  # how many clients gave variables a value before they went on
     error: str = ""  # what it ended with
 
+    @property
+    def expected(self) -> int:
+        return self.workers * self.steps
+
+    @property
+    def held(self) -> float | None:
+        """The number that the counter held at the end; None unless there was one counter."""
+        return self.counters[0].held if len(self.counters) == 1 else None
+
+    @property
+    def did_all(self) -> set[int]:
+        """The workers whose servers ran all steps that they should."""
+        return {one.worker for one in self.adding if one.times >= self.steps}
+
     def __str__(self) -> str:
         return f"count_together({self.workers}, {self.steps})"
+
+
+class _Watch(Watch):
+    """Also keeps the variables of each cluster that a client asks: they can be read when it has stopped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tasks: dict[str, Task] = {}
+        self._cells: dict[tuple[str, str, str], Cell] = {}  # by device, container, name
+
+    def on_begins(self, begins: Begins) -> None:
+        cluster = at_target(begins.target)
+        found = (inprocess.find(one.address) for one in (cluster.tasks if cluster is not None else ()))
+        self._tasks |= {task.name: task for task in found if task is not None}
+
+    def on_use(self, use: Use) -> None:
+        super().on_use(use)
+        task = self._tasks.get(use.device.partition("/device:")[0])
+        for device in task.devices if task is not None else ():
+            for container, name, resource in device.resources.items():
+                if isinstance(resource, Cell):
+                    self._cells[device.name, container, name] = resource
+
+    def counter(self, use: Use) -> Counter:
+        cell = self._cells.get((use.device, use.container or DEFAULT_CONTAINER, use.variable))
+        task = use.device.partition("/device:")[0]
+        return Counter(task, use.container, use.variable, None if cell is None else _number(cell.value))
 
 
 # -- what an answer does -------------------------------------------------------------------------------------
@@ -61,7 +126,7 @@ class Seen(NamedTuple):
 def _run(answer: Any, workers: int, steps: int) -> Seen:
     """Let the answer count, and look at it."""
     value, error = None, ""
-    with watch() as seen:
+    with _Watch() as seen:
         try:
             value = answer(workers, steps)
         except (errors.FailedPreconditionError, errors.InvalidArgumentError, RuntimeError, ValueError) as raised:
@@ -83,16 +148,37 @@ def _unseen(seen: Watch) -> str:
     return "no session has used any variable of a cluster"
 
 
-def _look(seen: Watch, workers: int, steps: int) -> Seen:
+def _look(seen: _Watch, workers: int, steps: int) -> Seen:
     calls = [call._replace(detail=_kind(call.detail)) for call in seen.calls if call.method == "RunStep"]
     homes = sorted({use.device.partition("/device:")[0] for use in seen.uses})
-    assigning = {(use.client, _kind(use.step)) for use in seen.uses if _ASSIGNS.intersection(use.ops)}
-    adding = _adding(calls, assigning, steps)
-    first = {(one.client, one.worker): _first(calls, one) for one in adding}
+    adding = _adding(calls, _changing(calls, seen.uses, steps))
+    kinds = {(one.client, step) for one, step in adding}
+    counting = [use for use in seen.uses if (use.client, _kind(use.step)) in kinds and _ways(use)]
+    counters = sorted({seen.counter(use) for use in counting}, key=lambda one: one[:3])
+    first = {(one.client, one.worker): _first(calls, one, step) for one, step in adding}
     before = [call for call in calls if call.turn < first.get((call.source, _worker(call.target)), call.turn + 1)]
     reached = {call.step for call in seen.calls if call.method == "RunGraph" and _worker(call.target) < 0}
     began = {call.source for call in before if _runs_an_op(call) and (call.step in reached or _worker(call.target) < 0)}
-    return Seen(workers, steps, None, homes, adding, len(began))
+    return Seen(workers, steps, None, homes, counters, [one for one, _ in adding], len(began))
+
+
+def _ways(use: Use) -> frozenset[str]:
+    """The ops by which a step changes a variable."""
+    return (_ADDS | _ASSIGNS).intersection(use.ops)
+
+
+def _changing(calls: Sequence[Call], uses: Iterable[Use], steps: int) -> dict[tuple[str, str], bool]:
+    """The steps of clients that change a variable, without initializers, and whether each of them assigns.
+
+    An initializer assigns, too, but not as often as a worker adds.
+    """
+    times = Tally((call.source, call.detail) for call in calls)
+    found: dict[tuple[str, str], bool] = {}
+    for use in uses:
+        key, ways = (use.client, _kind(use.step)), _ways(use)
+        if ways & _ADDS or (ways and times[key] >= steps):
+            found[key] = found.get(key, False) or not ways & _ADDS
+    return found
 
 
 def _kind(detail: str) -> str:
@@ -108,24 +194,21 @@ def _runs_an_op(call: Call) -> bool:
     return any(":" not in name for name in call.detail.split(", "))
 
 
-def _adding(calls: Sequence[Call], assigning: Container[tuple[str, str]], steps: int) -> list[Adding]:
-    """For each client and worker, how often its most frequent step ran; `assigning` are a client's steps that assign.
-
-    An initializer assigns, too, but not as often as a worker adds.
-    """
-    counted = Counter((_worker(call.target), call.source, call.detail) for call in calls)
-    most: dict[tuple[int, str], tuple[int, bool]] = {}
+def _adding(calls: Sequence[Call], changing: dict[tuple[str, str], bool]) -> list[tuple[Adding, str]]:
+    """For each client and worker, its most frequent step of those that change a variable, and how often it ran."""
+    counted = Tally((_worker(call.target), call.source, call.detail) for call in calls)
+    most: dict[tuple[int, str], tuple[Adding, str]] = {}
     for (worker, client, step), times in counted.items():
-        before, assigns = most.get((worker, client), (0, False))
-        most[worker, client] = max(times, before), assigns or ((client, step) in assigning and times >= steps)
-    return [Adding(*pair, *found) for pair, found in sorted(most.items()) if pair[0] >= 0 and found[0] > 1]
+        if (client, step) in changing and worker >= 0:
+            one = (Adding(worker, client, times, changing[client, step]), step)
+            most[worker, client] = max(one, most.get((worker, client), one), key=lambda pair: pair[0].times)
+    return [most[pair] for pair in sorted(most)]
 
 
-def _first(calls: Sequence[Call], one: Adding) -> int:
-    """The turn at which that client began to add: the first of the steps that it ran so often."""
+def _first(calls: Sequence[Call], one: Adding, step: str) -> int:
+    """The turn at which that client began to add."""
     mine = [call for call in calls if (call.source, _worker(call.target)) == (one.client, one.worker)]
-    counted = Counter(call.detail for call in mine)
-    return min(call.turn for call in mine if counted[call.detail] == one.times)
+    return min(call.turn for call in mine if call.detail == step)
 
 
 def _worker(target: str) -> int:
@@ -154,17 +237,22 @@ def _demand_one_op(seen: Seen) -> None:
             raise Wrong(f"{text}; expected: one op that reads, adds and writes.", seen)
 
 
-def _demand_home(seen: Seen) -> None:
-    if seen.homes != ["/job:ps/replica:0/task:0"]:
+def _demand_one_counter(seen: Seen) -> None:
+    if seen.homes != [_PS]:
         observed = f"In {seen}, the counter was on {', '.join(seen.homes)}"
-        raise Wrong(f"{observed}; expected: one counter, on /job:ps/replica:0/task:0.", seen)
+        raise Wrong(f"{observed}; expected: one counter, on {_PS}.", seen)
+    if len(seen.counters) > 1:
+        names = ", ".join(map(str, seen.counters))
+        raise Wrong(
+            f"In {seen}, there were {len(seen.counters)} counters on the ps task: {names}; expected: one.", seen
+        )
 
 
 def _demand_all_add(seen: Seen) -> None:
     for worker in range(seen.workers):
         times = max((one.times for one in seen.adding if one.worker == worker), default=0)
         if times < seen.steps:
-            ran = f"the server of worker {worker} ran {plural(times, 'step')} that add"
+            ran = f"the server of worker {worker} ran {plural(times, 'step')} that change the counter"
             raise Wrong(f"In {seen}, {ran}; each worker should add {seen.steps} times.", seen)
     if len({one.client for one in seen.adding}) < seen.workers:
         observed = f"In {seen}, {plural(seen.workers, 'worker')} were asked by one client, one after the other"
@@ -172,12 +260,15 @@ def _demand_all_add(seen: Seen) -> None:
 
 
 def _demand_value(seen: Seen) -> None:
-    expected, number = seen.workers * seen.steps, _number(seen.value)
+    number = _number(seen.value)
     if number is None:
         raise Wrong(f"{seen} returned {shown(seen.value)}; expected: the counter's value, a number.", seen)
-    if number != expected:
+    if number != seen.expected:
         each = f"{plural(seen.workers, 'worker')} with {seen.steps} each"
-        raise Wrong(f"{seen} returned {number}; expected: {expected}, {each}.", seen)
+        raise Wrong(f"{seen} returned {number}; expected: {seen.expected}, {each}.", seen)
+    if seen.held != seen.expected:
+        observed = f"{seen} returned {number}, but the counter held {shown(seen.held)} at the end"
+        raise Wrong(f"{observed}; expected: {seen.expected}, and that is what is returned.", seen)
 
 
 def _number(value: Any) -> float | None:
@@ -188,7 +279,7 @@ def _number(value: Any) -> float | None:
 
 @q1.check("There is one counter, on the ps task", points=3)
 def one_counter(answer: Any, random: Random) -> None:
-    _demand_home(_run(answer, *_draw(random)))
+    _demand_one_counter(_run(answer, *_draw(random)))
 
 
 @q1.check("Every worker adds, all at the same time", points=3)
@@ -196,12 +287,13 @@ def all_add(answer: Any, random: Random) -> None:
     _demand_all_add(_run(answer, *_draw(random)))
 
 
-@q1.check("The value at the end counts what all have added, with one worker, too", points=4)
+@q1.check("The value at the end counts what all workers have added, with one worker, too", points=4)
 def value(answer: Any, random: Random) -> None:
     for workers, steps in (_draw(random), (1, random.randint(5, 15))):
         seen = _run(answer, workers, steps)
         _demand_one_op(seen)
         _demand_once(seen)
+        _demand_all_add(seen)
         _demand_value(seen)
 
 
@@ -216,13 +308,6 @@ def opens_a_local_session(seen: Seen) -> bool:
 
 
 @q1.mistake()
-def forgets_the_initializer(seen: Seen) -> bool:
-    """The counter had no value yet when somebody added to it. Run its initializer once, in one session on the cluster,
-    before cluster.run begins."""
-    return "uninitialized value" in seen.error
-
-
-@q1.mistake()
 def builds_one_graph_for_all(seen: Seen) -> bool:
     """The counter was built in another graph than that of the client that uses it. Each call of work begins with an
     empty graph: build the counter in there, with the same name on the same task, and it is the same counter."""
@@ -233,7 +318,21 @@ def builds_one_graph_for_all(seen: Seen) -> bool:
 def each_counts_alone(seen: Seen) -> bool:
     """Each worker counts alone: a variable without a pin lives on the task whose server is asked. Put it on the
     parameter server, with tf.device("/job:ps/task:0"), in each graph."""
-    return any(home.startswith("/job:worker") for home in seen.homes)
+    return len(seen.homes) == seen.workers > 1 and all(_worker(home) >= 0 for home in seen.homes)
+
+
+@q1.mistake()
+def forgets_the_initializer(seen: Seen) -> bool:
+    """The counter had no value yet when somebody added to it. Run its initializer once, in one session on the cluster,
+    before cluster.run begins."""
+    return "uninitialized value" in seen.error and seen.homes == [_PS]
+
+
+@q1.mistake()
+def has_several_counters(seen: Seen) -> bool:
+    """The workers do not add to the same counter. It is the same one only if its task, its name and its container are
+    the same in every graph."""
+    return len(seen.counters) > 1 and seen.homes == [_PS]
 
 
 @q1.mistake()
@@ -245,8 +344,8 @@ def adds_in_several_ops(seen: Seen) -> bool:
 
 @q1.mistake()
 def initializes_in_each(seen: Seen) -> bool:
-    """More than one client runs the initializer. A client that comes later sets the counter to 0 again, and what the
-    others have added until then is lost. One client does it, before all begin."""
+    """More than one client runs the initializer. A client that initializes later sets the counter to 0 again, and what
+    the others have added until then is lost. One client does it, before all begin."""
     return seen.began > 1
 
 
@@ -254,27 +353,44 @@ def initializes_in_each(seen: Seen) -> bool:
 def one_worker_does_all(seen: Seen) -> bool:
     """One client adds for all. Let cluster.run(work) call your function for each worker: it runs them at the same time,
     and each adds `steps` times."""
-    return len({one.worker for one in seen.adding}) == len(seen.adding) == 1 < seen.workers
+    return seen.workers > 1 == len(seen.adding) and seen.adding[0].times == seen.expected
+
+
+@q1.mistake()
+def chief_only_looks_on(seen: Seen) -> bool:
+    """Worker 0 gives the counter its first value, and then adds nothing. It is a worker like the others: it has to
+    add, too."""
+    return (
+        seen.workers > 1
+        and seen.did_all == {*range(1, seen.workers)}
+        and {one.worker for one in seen.adding} == seen.did_all
+    )
+
+
+@q1.mistake()
+def adds_in_one_go(seen: Seen) -> bool:
+    """The sum is right, but each worker adds everything in one step. Asked for are `steps` steps of each worker, and
+    each of them adds 1."""
+    return seen.held == seen.expected and {one.times for one in seen.adding} == {1} and len(seen.adding) == seen.workers
 
 
 @q1.mistake()
 def asks_one_server(seen: Seen) -> bool:
     """All clients ask the same server, that of worker 0; the other workers do nothing. Each client has a server of its
     own: tf.Session(client.target)."""
-    return len({one.worker for one in seen.adding}) == 1 < len({one.client for one in seen.adding})
+    return len({one.worker for one in seen.adding}) == 1 and len(seen.adding) == seen.workers > 1
 
 
 @q1.mistake()
 def one_after_another(seen: Seen) -> bool:
     """The workers add one after the other: a loop of yours waits for each of them. cluster.run(work) lets all of them
     work at the same time."""
-    return len({one.client for one in seen.adding}) == 1 < len({one.worker for one in seen.adding})
+    return seen.workers > 1 and len({one.client for one in seen.adding}) == 1 and len(seen.did_all) == seen.workers
 
 
 @q1.mistake()
 def reads_too_early(seen: Seen) -> bool:
     """Everybody added, but the value was read before all had ended. cluster.run returns when the last worker has ended:
     read the counter after it."""
-    all_added = len([one for one in seen.adding if one.times >= seen.steps]) == seen.workers
     number = _number(seen.value)
-    return all_added and number is not None and number < seen.workers * seen.steps
+    return number is not None and number < seen.expected == seen.held

@@ -18,10 +18,10 @@ from dtflab.graph import dtypes
 from dtflab.graph.default_stacks import get_default_session
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
-from dtflab.graph.nested_values import Symbolic
 from dtflab.graph.operation import Operation, Reference, Tensor
 from dtflab.graph.scopes import get_default_graph
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.graph.valueless import Valueless
 from dtflab.ops.control.functions import init_scope
 from dtflab.ops.variables import functions, initial_values, policies, variable_slices
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
@@ -52,7 +52,7 @@ def _make(**arguments: Any) -> Any:
     return KINDS[bool(use_resource)](**arguments)
 
 
-class Variable(Operators, ScatterMethods, metaclass=_VariableType):
+class Variable(Operators, ScatterMethods, Valueless, metaclass=_VariableType):
     """State that outlives the steps of a session: a tensor that operations can change.
 
     >>> w = tf.Variable(tf.zeros([784, 10]), name="weights")
@@ -66,7 +66,6 @@ class Variable(Operators, ScatterMethods, metaclass=_VariableType):
     __signature__: inspect.Signature
     __array_priority__ = 100  # numpy hands mixed arithmetic to us
 
-    numpy = Symbolic.numpy
     _NO_VALUE = "initial_value must be specified."
     initial_value: Tensor | None
     initializer: Operation

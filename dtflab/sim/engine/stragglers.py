@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.suggestions import did_you_mean
+
 
 @dataclass(frozen=True)
 class Stragglers:
@@ -29,7 +31,8 @@ class Stragglers:
 
     def __post_init__(self) -> None:
         if self.name not in _DRAWS:
-            raise ValueError(f"Unknown distribution of stragglers {self.name!r}: choose {', '.join(_DRAWS)}.")
+            meant, known = did_you_mean(self.name, _DRAWS), ", ".join(_DRAWS)
+            raise ValueError(f"Unknown distribution of stragglers {self.name!r}.{meant} Choose {known}.")
         size: Any = self.size  # or something taken for one
         if not (isinstance(size, Real) and math.isfinite(size)):
             raise ValueError(f"The size of {self.name} stragglers must be a finite number, not {size!r}.")

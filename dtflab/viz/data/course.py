@@ -57,6 +57,7 @@ class Course:
         self.lines: dict[str, Line] = {}
         self.steps = steps
         self.count = 0
+        self.is_counted = True  # no report has said where it stands on the x axis
         self.stale: tuple[float, float, int] = (0.0, 0.0, 0)  # sum, largest, number of those known
         self._began = self._now = now
         self._recent = deque([(now, 0)])
@@ -68,6 +69,7 @@ class Course:
                 self.lines[who] = Line()
             self.lines[who].add(x, value)
             self.count += 1
+            self.is_counted &= x is None
             if staleness is not None:
                 total, most, known = self.stale
                 self.stale = total + staleness, max(most, staleness), known + 1
@@ -82,13 +84,13 @@ class Course:
 
     @property
     def rate(self) -> float:
-        """Steps a second, of all workers together, over the last seconds."""
+        """Updates a second, of all workers together, over the last seconds."""
         (then, before), (now, count) = self._recent[0], self._recent[-1]
         return (count - before) / (now - then) if now > then else 0.0
 
     @property
     def mean_rate(self) -> float:
-        """Steps a second since the beginning."""
+        """Updates a second since the beginning."""
         return self.count / self.seconds if self.seconds > 0 else 0.0
 
     @property

@@ -18,7 +18,7 @@ from dtflab.cluster.replay import Difference, Ran, Run, plain_message
 from dtflab.graph.device_spec import task_name
 from dtflab.graph.node_names import readable
 from dtflab.viz.drawing.palette import in_order, look, natural
-from dtflab.viz.drawing.units import byte_size
+from dtflab.viz.drawing.units import byte_size, duration
 
 MOST = {"device": 16, "link": 16, "queue": 8, "variable": 8}  # rows of a kind
 _MOST_PHRASES = 5
@@ -140,6 +140,9 @@ def difference_text(found: Difference | None) -> str:
     if found is None:
         return "no event differs"
     before, after = (_event(line) for line in (found.original, found.fork))
+    if before == after and found.original and found.fork:  # it begins alike
+        ends = [duration(1e6 * line.ended) for line in (found.original, found.fork)]
+        return f"“{before}” begins alike, but ends at {ends[1]}, not at {ends[0]}"
     return f"in place of “{before}” there is “{after}”"
 
 

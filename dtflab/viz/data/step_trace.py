@@ -124,7 +124,8 @@ def read(step: Any, most: int | None = None) -> Trace:
     stats = getattr(step, "step_stats", step)
     stats = stats() if callable(stats) else stats  # of what was only simulated: an Outcome, an Estimate
     if not hasattr(stats, "dev_stats"):
-        raise TypeError(f"A RunMetadata or StepStats is needed, not {type(step).__name__}.")
+        kind = type(step).__name__
+        raise TypeError(f"A RunMetadata or StepStats is needed, not {kind}. Trace a step: sess.trace(fetches).")
     nodes = [(d, n) for d in stats.dev_stats for n in d.node_stats if n.node_name not in _HIDDEN]
     if not nodes:
         raise ValueError(

@@ -73,17 +73,17 @@ def legend(entries: Iterable[tuple[Look, str]], width: float, y: float) -> tuple
     return join(parts), top - y + (LEGEND_ROW if parts else 0.0)
 
 
-def line_legend(samples: Sequence[tuple[Markup, str]], width: float, y: float) -> tuple[Markup, float]:
-    """Samples of lines (drawn in 28 × 18 px) with what they mean, in rows."""
+def line_legend(samples: Sequence[tuple[Markup, str]], width: float, y: float, size: int = 12) -> tuple[Markup, float]:
+    """Samples of lines (drawn in 28 × 18 px) with what they mean in text of that size, 11 or 12, in rows."""
     parts: list[Markup] = []
     x, top = 0.0, y
     for sample, meaning in samples:
-        end = 34 + text_width(meaning) + 20
+        end = 34 + text_width(meaning, size) + 20
         if x and x + end > width:
             x, top = 0.0, top + LEGEND_ROW
         parts += [
             tag("g", sample, transform=f"translate({number(x)} {number(top)})"),
-            tag("text", meaning, x=x + 34, y=top + 13, class_="soft"),
+            tag("text", meaning, x=x + 34, y=top + 13, class_="s11 soft" if size == 11 else "soft"),
         ]
         x += end
     return join(parts), top - y + (LEGEND_ROW if parts else 0.0)

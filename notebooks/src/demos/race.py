@@ -112,7 +112,8 @@ def race(workers, spares, stragglers, network):
     machines = {"gpus": 1, "gpu": card, "network": network, "stragglers": late}
     title, time, lines = f"{workers} workers", "virtual time (s)", {}
     with tf.viz.live("loss", over=time, title=title, show=False) as live:
-        for name, way in ways.items():
+        for number, (name, way) in enumerate(ways.items(), start=1):
+            live.remark(f"{name} races until {SECONDS} s ({number} of {len(ways)})")
             yield live
             entry = {name: (name, live, *way)}
             run = tf.sim.race(work, entry, workers=workers, **machines)[name]

@@ -43,3 +43,8 @@ def gives_a_gpu_twice(machines, gpus, ps_tasks):
 def names_devices(machines, gpus, ps_tasks):
     visible = [f"/gpu:{gpu}" for gpu in texts(machines, gpus)]
     return addresses(machines, gpus, ps_tasks), {"ps": "", "worker": visible}
+
+
+def counts_gpus_from_one(machines, gpus, ps_tasks):
+    numbers = [str(gpu + 1) for _ in machines for gpu in range(gpus)]
+    return addresses(machines, gpus, ps_tasks), {"ps": "", "worker": numbers}

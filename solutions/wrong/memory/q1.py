@@ -56,3 +56,15 @@ def leaves_no_room_for_contexts(programs, cards, need, memory):
         if fit(programs, cards, need, memory)
         else None
     )
+
+
+def forgets_what_is_in_use(programs, cards, need, memory):
+    if -(-programs // cards) * (need + (38 << 20)) > memory:
+        return None
+    return [(str(program % cards), taking(need / memory)) for program in range(programs)]
+
+
+def takes_too_little(programs, cards, need, memory):
+    if not fit(programs, cards, need, memory):
+        return None
+    return [(str(program % cards), taking(need / memory / programs)) for program in range(programs)]

@@ -33,3 +33,15 @@ def looks_only_at_neighbours(first, second):
 
 def looks_in_one_direction(first, second):
     return devices_allow(first, second) and not waits_for(first, second)
+
+
+def compares_steps_before_them(first, second):
+    def depth(op):
+        return 1 + max(map(depth, sources_of(op)), default=0)
+
+    return devices_allow(first, second) and depth(first) == depth(second)
+
+
+def takes_gpus_of_two_tasks_for_one(first, second):
+    one_gpu = first.device[-5:] == second.device[-5:] and "GPU" in first.device
+    return not one_gpu and not waits_for(first, second) and not waits_for(second, first)

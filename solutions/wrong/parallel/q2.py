@@ -55,3 +55,11 @@ def waits_for_groups(parts, at_once):
             done = [part() for part in parts[start : start + at_once]]
         results += done
     return tf.add_n(results)
+
+
+def all_wait_for_one(parts, at_once):
+    results = []
+    for i, part in enumerate(parts):
+        with tf.control_dependencies(results[:1] if i >= at_once else []):
+            results.append(part())
+    return tf.add_n(results)

@@ -51,3 +51,15 @@ def counts_down_too_early(ops):
                 order[-1].append(op.name)
                 done.add(op)  # the next one in the loop takes it for done
     return order
+
+
+def repeats_ops(ops):
+    order, now = [], [op for op in ops if not sources_of(op)]
+    while now:
+        order.append([op.name for op in now])
+        now = [op for op in ops if set(sources_of(op)) & set(now)]
+    return order
+
+
+def follows_one_input(ops):
+    return sets(ops, lambda op: [tensor.op for tensor in op.inputs[:1]] + list(op.control_inputs), all)

@@ -44,6 +44,21 @@ def forgets_reference_variables(ps_tasks, worker):
     return spread(ps_tasks, worker, bytes_of, types=("VarHandleOp",))
 
 
+def adds_up_the_dimensions(ps_tasks, worker):
+    def weigh(op):
+        return max(sum(tf.TensorShape(op.get_attr("shape")).as_list()), 1) * op.get_attr("dtype").size
+
+    return spread(ps_tasks, worker, weigh)
+
+
+def takes_scalars_for_nothing(ps_tasks, worker):
+    return spread(ps_tasks, worker, lambda op: bytes_of(op) if tf.TensorShape(op.get_attr("shape")).ndims else 0)
+
+
+def knows_one_worker(ps_tasks, worker):
+    return spread(ps_tasks, "/job:worker/task:0", bytes_of)
+
+
 def measures_the_handle(ps_tasks, worker):
     def weigh(op):
         return op.outputs[0].shape.num_elements() * op.outputs[0].dtype.base_dtype.size

@@ -51,3 +51,16 @@ def sends_it_home(home, devices):
 def stays_on_the_server(home, devices):
     task = home.partition("/device")[0]
     return answer(home, devices, sent_to={device for device in devices if device.startswith(task)} - {home})
+
+
+def changes_nothing(home, devices):
+    variable = variable_on(home)
+    doubles = [doubled(variable, device) for device in devices]
+    with tf.device(home):
+        update = tf.add(variable, [1.0, 1.0])
+    return {"doubles": doubles, "update": update, "updated_on": home, "sent_to": sorted(set(devices) - {home})}
+
+
+def counts_the_servers(home, devices):
+    by_task = {device.partition("/device")[0]: device for device in devices if device != home}
+    return answer(home, devices, sent_to=list(by_task.values()))

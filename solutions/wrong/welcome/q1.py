@@ -141,3 +141,49 @@ def reads_too_early(workers, steps):
     with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
         start(cluster)
         return cluster.run(work)[0]
+
+
+def has_several_counters(workers, steps):
+    """Each worker has a container of its own, and so a counter of its own."""
+
+    def work(client):
+        with tf.container(f"worker{client.index}"):
+            counter = make_counter()
+        with tf.Session(client.target) as sess:
+            sess.run(counter.initializer)
+        add_many(client.target, counter, steps)
+        with tf.Session(client.target) as sess:
+            return sess.run(counter)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster:
+        return sum(cluster.run(work))
+
+
+def chief_only_looks_on(workers, steps):
+    begun = threading.Event()
+
+    def work(client):
+        counter = make_counter()
+        if client.index == 0:
+            with tf.Session(client.target) as sess:
+                sess.run(counter.initializer)
+            begun.set()
+        elif begun.wait(10):
+            add_many(client.target, counter, steps)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster:
+        cluster.run(work)
+        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+            return sess.run(make_counter())
+
+
+def adds_in_one_go(workers, steps):
+    def work(client):
+        add = tf.assign_add(make_counter(), steps)
+        with tf.Session(client.target) as sess:
+            sess.run(add)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+        cluster.run(work)
+        return sess.run(counter)

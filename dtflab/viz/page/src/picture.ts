@@ -11,6 +11,8 @@ export interface Command {
 
 export const KERNELS: Map<string, (message: object) => void> = ((window as any)[Symbol.for("dtflab kernels")] ??= new Map());
 
+const MOST_TEXT = 1.25; // times its size in a still of its own width
+
 export class Picture {
   readonly drawing: HTMLElement;
   svg: SVGSVGElement; // of a drawing that is one
@@ -61,13 +63,22 @@ export class Picture {
     return extra;
   }
 
-  // Grow with the output further than the still, all of it in scale: up to twice its size and 1,900 pixels, unless it
+  // Grow with the output further than the still, all but the text in scale: up to twice its size and 1,900 pixels, unless it
   // would be higher than most of a screen.
   fill(): void {
     const { svg } = this;
     const [width, height] = ["width", "height"].map((name) => parseFloat(svg.getAttribute(name)!)) as [number, number];
     const most = Math.min(1900, 2 * width, (width * 0.65 * screen.height) / height);
     svg.style.maxWidth = `${Math.max(most, parseFloat(svg.style.maxWidth))}px`;
+    new ResizeObserver(() => this.keepText(svg.getBoundingClientRect().width / width)).observe(svg);
+  }
+
+  // Text grows as little as in a still, however large the drawing is.
+  private keepText(grown: number): void {
+    for (const text of this.svg.querySelectorAll("text")) {
+      text.dataset.size ??= getComputedStyle(text).fontSize;
+      text.style.fontSize = `${parseFloat(text.dataset.size) * Math.min(1, MOST_TEXT / grown)}px`;
+    }
   }
 
   // A button of the bar, which is also a key.
@@ -82,6 +93,14 @@ export class Picture {
       this.bar.append(button);
       this.keys.set(key, run);
     }
+  }
+
+  // How to move in the picture, after its buttons.
+  hint(text: string): HTMLElement {
+    const made = element("span", "dtf-help");
+    made.textContent = text;
+    this.bar.append(made);
+    return made;
   }
 
   // Keys without a button.

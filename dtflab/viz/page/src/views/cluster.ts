@@ -4,9 +4,13 @@
 // sends the new numbers. A button acts on the chosen line.
 
 import { element, type Picture } from "../picture";
+import { svg } from "../svg";
 
 const HERE = 5000; // milliseconds between two words to the kernel
-const HEADS = ["task", "state", "steps/s", "busy, last 30 s", "received", "sent", "memory"];
+const COLUMNS = { // the name of each, and the room that it has from the beginning, in widths of a digit
+  task: 13, state: 16, "steps/s": 8, "busy, last 30 s": 19, received: 10, sent: 10, memory: 17,
+};
+const HEADS = Object.keys(COLUMNS);
 const NUMBERS = new Set(["steps/s", "received", "sent"]);
 const ACTS = ["pause", "resume", "stop", "kill", "start", "restart"];
 const [WIDTH, HEIGHT] = [90, 18];
@@ -71,8 +75,9 @@ function live(picture: Picture, data: Data): void {
   heading.append(name, rest);
   const table = element("table", "dtf-tasks");
   const head = table.createTHead().insertRow();
-  for (const text of HEADS) {
+  for (const [text, room] of Object.entries(COLUMNS)) {
     const cell = element("th");
+    cell.style.minWidth = `${room}ch`;
     cell.scope = "col";
     cell.classList.toggle("n", NUMBERS.has(text));
     cell.textContent = text;
@@ -94,6 +99,7 @@ function live(picture: Picture, data: Data): void {
   group.setAttribute("role", "group");
   group.append(...acts.map(({ made }) => made));
   picture.bar.append(stop, end, group);
+  const help = picture.hint("Click a task: pause, stop, kill or restart it");
 
   const shown = () => state.rows.filter((row) => !row.within || open.has(row.within));
 
@@ -127,7 +133,11 @@ function live(picture: Picture, data: Data): void {
       if (line.root.nextElementSibling !== line.below) line.root.after(line.below);
       before = line.below;
     }
+    for (const cell of head.cells) { // a column that had to grow stays so: nothing jumps
+      if (cell.offsetWidth) cell.style.minWidth = `${cell.offsetWidth}px`;
+    }
     const row = rows.find((each) => each.key === kept.chosen);
+    help.hidden = row !== undefined;
     for (const { act, made } of acts) {
       made.hidden = !row?.can.includes(act);
       set(made, row ? `${act[0]!.toUpperCase()}${act.slice(1)} ${row.name}` : "");
@@ -225,17 +235,14 @@ class Row {
       toggle(row.key);
     });
     this.opener.tabIndex = -1; // Enter does the same
-    const spark = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    this.path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-    spark.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
-    spark.setAttribute("width", String(WIDTH));
-    spark.setAttribute("height", String(HEIGHT));
-    spark.setAttribute("aria-hidden", "true");
+    const spark = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, "aria-hidden": "true" });
+    this.path = svg("path");
     spark.append(this.path);
     this.cells[0]!.append(this.opener, this.badge, this.name);
     this.cells[1]!.append(this.mark);
     this.cells[3]!.append(spark, this.busy);
     this.busy.className = "dtf-share";
+    this.below.hidden = true;
     this.below.insertCell();
     this.below.insertCell().colSpan = HEADS.length - 1;
   }
@@ -261,8 +268,10 @@ class Row {
     set(this.cells[4]!, row.received);
     set(this.cells[5]!, row.sent);
     set(this.cells[6]!, row.memory);
-    this.below.hidden = row.notes.length === 0;
-    set(this.below.cells[1]!, row.notes.join("\n"));
+    const notes = this.below.cells[1]!, keepsRoom = row.runs && !this.below.hidden; // or what is below would jump
+    notes.style.height = keepsRoom ? `${notes.offsetHeight}px` : "";
+    this.below.hidden = row.notes.length === 0 && !keepsRoom;
+    set(notes, row.notes.join("\n"));
   }
 
   remove(): void {

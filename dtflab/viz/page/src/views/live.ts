@@ -6,6 +6,7 @@
 import { scaleLinear, type ScaleLinear } from "d3-scale";
 import { line } from "d3-shape";
 import { element, type Picture } from "../picture";
+import { set, svg, text } from "../svg";
 
 type News = [first: number, xs: number[], ys: (number | null)[]]; // of a line: what follows its first points
 
@@ -15,13 +16,13 @@ interface Says {
   head?: string; // the heading, as SVG
   status?: string;
   svg?: string; // with what follows: another line, so another legend
+  over?: string; // the name of the x axis
   plot?: { left: number; right: number; top: number; bottom: number };
   pens?: { name: string; colour: string; dash: string }[];
 }
 
 interface Live extends Says {
   value: string;
-  over: string;
 }
 
 const SPOKEN = 10_000; // milliseconds from one sentence for a screen reader to the next
@@ -83,6 +84,7 @@ class Curves {
       this.picture.redraw(says.svg);
       this.plot = says.plot!;
       this.pens = says.pens!;
+      this.data.over = says.over!;
       this.lines.length = 0;
     }
     if (!this.take(says)) return this.picture.ask({ do: "all" });
@@ -115,16 +117,16 @@ class Curves {
 
   private draw(): void {
     this.isWaiting = false;
-    const { svg } = this.picture;
+    const drawing = this.picture.svg;
     const extra = this.picture.widen();
-    svg.querySelector(".still")?.remove();
-    svg.querySelector(".grown")?.remove();
+    drawing.querySelector(".still")?.remove();
+    drawing.querySelector(".grown")?.remove();
     const { left, top, bottom } = this.plot, right = this.plot.right + extra;
     this.x = scaleLinear(span(this.lines.flatMap(({ xs }) => xs), false), [left, right]);
     const y = scaleLinear(span(this.lines.flatMap(({ ys }) => ys), true), [bottom, top]);
     const parts = [
       text(this.data.value, left, top - 8, "soft"),
-      text(this.data.over, right, bottom + 32, "soft end"),
+      text(this.data.over!, right, bottom + 32, "soft end"),
       ...(this.lines.length ? y.ticks(5) : []).flatMap((v) => [path(`M${left} ${y(v)}H${right}`, "grid"), text(number(v), left - 6, y(v) + 4, "s11 soft end")]),
       ...(this.lines.length ? this.x.ticks((right - left) / 90) : []).map((v) => text(number(v), this.x(v), bottom + 16, "s11 soft mid")),
       path(`M${left} ${top}V${bottom}H${right}`, "axis"),
@@ -134,9 +136,9 @@ class Curves {
       }),
     ];
     if (this.at !== null) parts.push(path(`M${this.x(this.at)} ${top}V${bottom}`, "axis"));
-    const group = svgElement("g", { class: "grown" });
+    const group = svg("g", { class: "grown" });
     group.append(...parts);
-    svg.append(group);
+    drawing.append(group);
   }
 
   // ---- reading values ----
@@ -187,20 +189,8 @@ function nearest(xs: number[], at: number): number {
   return found;
 }
 
-function svgElement(name: string, attributes: Record<string, string | number>): SVGElement {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
-}
-
-function text(content: string, x: number, y: number, class_: string): SVGElement {
-  const made = svgElement("text", { x, y, class: class_ });
-  made.textContent = content;
-  return made;
-}
-
 function path(d: string, class_: string, pen?: { colour: string; dash: string }): SVGElement {
-  const made = svgElement("path", { d, class: class_, fill: "none" });
-  if (pen) for (const [key, value] of Object.entries({ stroke: pen.colour, "stroke-width": 2, "stroke-dasharray": pen.dash })) made.setAttribute(key, String(value));
+  const made = svg("path", { d, class: class_, fill: "none" });
+  if (pen) set(made, { stroke: pen.colour, "stroke-width": 2, "stroke-dasharray": pen.dash });
   return made;
 }

@@ -1,6 +1,7 @@
 // Memory over a step: a block lights its row of the list, a row its block; a cursor along time says what is held.
 
 import type { Picture } from "../picture";
+import { svg } from "../svg";
 import { duration, memorySize } from "../units";
 
 interface Band {
@@ -34,8 +35,7 @@ class Live {
 
   constructor(private readonly picture: Picture, private readonly data: Memory) {
     this.svg = picture.svg;
-    this.cursor = document.createElementNS(this.svg.namespaceURI, "path") as SVGElement;
-    this.cursor.setAttribute("class", "cursor");
+    this.cursor = svg("path", { class: "cursor" });
     this.svg.append(this.cursor);
     const times = data.bands.flatMap(({ tensors }) => [...tensors.start, ...tensors.end.filter((end) => end >= 0)]);
     this.moments = [...new Set([0, ...times, data.total])].sort((a, b) => a - b);
@@ -55,6 +55,7 @@ class Live {
       { label: "▼", key: "arrowdown", says: "The tensor below in the list", run: () => this.next(1) },
     );
     picture.on("escape", () => this.clear());
+    picture.hint("Drag or ← →: move in time · hover or ↑ ↓: a tensor's card · P: the peak · Esc: clear");
   }
 
   private gestures(): void {

@@ -4,6 +4,7 @@
 
 import { pointer, select } from "d3-selection";
 import { element, type Picture } from "../picture";
+import { set, svg } from "../svg";
 import { type Block, type Bundle, CONTROL, type Edges, Nest, type Point, type Scope, type Strand } from "./nest";
 
 interface Placement {
@@ -96,9 +97,7 @@ class Live {
     search.setAttribute("aria-label", search.placeholder);
     search.addEventListener("keydown", (event) => event.key === "Enter" && this.find(search.value));
     picture.bar.append(search);
-    const help = element("span", "dtf-help");
-    help.textContent = "Click or Enter: open and close · point at a box or a line: its tensors · arrow keys: next box";
-    picture.bar.append(help);
+    picture.hint("Click or Enter: open and close · point at a box or a line: its tensors · arrow keys: next box");
   }
 
   private gestures(): void {
@@ -486,16 +485,6 @@ const numbers = new Intl.NumberFormat("en");
 const plural = (count: number, what: string) => `${numbers.format(count)} ${what}${count === 1 ? "" : what === "box" ? "es" : "s"}`;
 const forIt = (closed: Block[]) => (closed.length ? ` Closed to make room: ${closed.map(name).join(", ")}.` : "");
 const tooMany = (block: Block) => `${name(block)} stays closed: with its ${block.children.length} boxes more than ${MOST} would be shown.`;
-
-function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Record<string, string | number>): SVGElementTagNameMap[K] {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  set(made, attributes);
-  return made;
-}
-
-function set(shape: Element, attributes: Record<string, string | number>): void {
-  for (const [key, value] of Object.entries(attributes)) shape.setAttribute(key, String(value));
-}
 
 function distance(x: number, y: number, [ax, ay]: Point, [bx, by]: Point): number {
   const length = (bx - ax) ** 2 + (by - ay) ** 2;

@@ -5,6 +5,7 @@
 import { scaleLinear } from "d3-scale";
 
 import { element, type Picture } from "../picture";
+import { svg, text } from "../svg";
 import { bytes, duration } from "../units";
 
 interface Row {
@@ -65,6 +66,7 @@ class Live {
       { label: "+", key: "w", says: "Zoom in around this moment", run: () => this.zoom(0.5) },
       { label: "−", key: "s", says: "Zoom out", run: () => this.zoom(2) },
     );
+    picture.hint("Drag or ← →: move in time · W S: zoom · Fork here: run it again from this moment on");
     this.addForks();
     this.addSlider();
     picture.said.classList.add("lines");
@@ -293,7 +295,7 @@ class Live {
 
   // -- forks ------------------------------------------------------------------------------------------------
 
-  // What can be chosen at this moment, of the original.
+  // What can be chosen at this moment, of the original: the least drastic first, the end of a task last.
   private offer(): void {
     const before = this.choices.selectedOptions[0]?.textContent;
     const add = (words: string, kind: string, what: number | string) => {
@@ -311,9 +313,9 @@ class Live {
       const sent = row.from.flatMap((from, i) => (from === this.at ? [i] : []));
       for (const i of sent.slice(0, MOST_CHOICES)) add(`Lose ${texts[row.name[i]!]}, ${row.label}`, "lose", row.n[i]!);
     }
-    for (const task of tasks) add(`Kill ${task}`, "kill", task);
     for (const task of tasks) add(`Network of ${task} 10 times as fast`, "network", `${task}=10x`);
     for (const task of tasks) add(`Network of ${task} 10 times slower`, "network", `${task}=0.1x`);
+    for (const task of tasks) add(`Kill ${task}`, "kill", task);
   }
 
   private fork(): void {
@@ -338,27 +340,12 @@ class Live {
   }
 }
 
-const SVG = "http://www.w3.org/2000/svg";
-
 function path(d: string, kind: string, fill = ""): SVGPathElement {
-  const made = document.createElementNS(SVG, "path");
-  made.setAttribute("d", d);
-  made.setAttribute("class", kind);
-  if (fill) made.setAttribute("fill", fill);
-  return made;
-}
-
-function text(words: string, x: number, y: number, kind: string): SVGTextElement {
-  const made = document.createElementNS(SVG, "text");
-  made.textContent = words;
-  made.setAttribute("x", String(x));
-  made.setAttribute("y", String(y));
-  made.setAttribute("class", kind);
-  return made;
+  return svg("path", { d, class: kind, ...(fill && { fill }) });
 }
 
 function titled(words: string): SVGTitleElement {
-  const made = document.createElementNS(SVG, "title");
+  const made = svg("title");
   made.textContent = words;
   return made;
 }

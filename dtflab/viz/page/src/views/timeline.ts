@@ -176,9 +176,7 @@ class Live {
     search.addEventListener("input", () => this.find(search.value));
     search.addEventListener("keydown", (event) => event.key === "Enter" && this.goToFound());
     picture.bar.append(search);
-    const help = element("span", "dtf-help");
-    help.textContent = "Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums · click: keep the card";
-    picture.bar.append(help);
+    picture.hint("Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums · click: keep the card");
   }
 
   private gestures(): void {
@@ -256,13 +254,21 @@ class Live {
   private goToFound(): void {
     const start = ({ kind, index }: Hit) => this.data[kind].start[index]!;
     const all = (["bars", "waits"] as const).flatMap((kind) => [...this.found[kind]].map((index): Hit => ({ kind, index })));
-    all.sort((a, b) => start(a) - start(b));
+    all.sort((a, b) => Number(this.isMeant(b)) - Number(this.isMeant(a)) || start(a) - start(b));
     const last = all.findIndex(({ kind, index }) => kind === this.chosen?.kind && index === this.chosen.index);
     const next = all[(last + 1) % all.length];
     if (!next) return;
     this.chosen = next;
     this.showSpan(start(next), this.data[next.kind].end[next.index]!);
     this.picture.say(`${(last + 1) % all.length + 1} of ${all.length}: ${this.card(this.chosen).join(". ")}`);
+  }
+
+  // Whether an op is of the type that is searched for, or has that name, and not only a part of it: these come first.
+  private isMeant({ kind, index }: Hit): boolean {
+    if (kind !== "bars") return false;
+    const { bars, texts } = this.data;
+    const name = texts[bars.name[index]!]!, wanted = this.search.value.trim().toLowerCase();
+    return [texts[bars.op[index]!]!, name, name.slice(name.lastIndexOf("/") + 1)].some((each) => each.toLowerCase() === wanted);
   }
 
   // A span with some of its surroundings.
@@ -435,8 +441,9 @@ class Live {
       pen.fillStyle = this.data.looks[look[span]!]!.fill;
       if (right < 0) i++;
       else if (right - left < 1.01) {
-        pen.fillRect(left, y, 1, height); // stands for all that begin within its pixel
-        i = Math.max(i + 1, dims ? i + 1 : after(spans, start, start[span]! + pixel));
+        pen.fillRect(left, y, 1, height); // stands for all that begin within its pixel and are as short
+        const isHere = (other: number) => start[other]! <= start[span]! + pixel && end[other]! - start[other]! < 1.01 * pixel;
+        do i++; while (!dims && i < spans.length && isHere(spans[i]!));
       } else {
         if (kind === "waits") this.drawWait(pen, span, left, y, right - left, height, unit);
         else this.drawBar(pen, span, left, y, right - left - (right - left > 4 ? 1 : 0), height);

@@ -2,6 +2,7 @@
 
 import type { Picture } from "../picture";
 import { Player } from "../player";
+import { svg } from "../svg";
 
 interface Wire {
   messages: {
@@ -15,11 +16,10 @@ interface Wire {
 }
 
 export function wire(picture: Picture, data: Wire): void {
-  const { svg } = picture;
   picture.speakAbove();
   picture.fill();
-  const rows = [...svg.querySelectorAll<SVGGElement>(".message")];
-  const dots = svg.appendChild(document.createElementNS(svg.namespaceURI, "g") as SVGGElement);
+  const rows = [...picture.svg.querySelectorAll<SVGGElement>(".message")];
+  const dots = picture.svg.appendChild(svg("g"));
   for (const row of rows) row.querySelector("title")?.remove(); // the card says more
 
   const words = (at: number) => (at < 1 ? data.before : data.messages[Math.ceil(at) - 1]!.says);
@@ -30,7 +30,7 @@ export function wire(picture: Picture, data: Wire): void {
     });
     const message = data.messages[Math.ceil(at) - 1];
     const way = at === Math.floor(at) ? 1 : at - Math.floor(at);
-    dots.replaceChildren(...(message?.ways ?? []).map(([from, to]) => dot(svg, from + (to - from) * way, message!.y, message!.colour)));
+    dots.replaceChildren(...(message?.ways ?? []).map(([from, to]) => dot(from + (to - from) * way, message!.y, message!.colour)));
     if (says) picture.say(`${Math.ceil(at)} of ${rows.length}. ${words(Math.ceil(at))}`);
   };
   const player = new Player(picture, { count: rows.length, noun: "message", show, words, plays: 900 }, rows.length);
@@ -49,9 +49,6 @@ export function wire(picture: Picture, data: Wire): void {
   picture.on("escape", () => picture.hide());
 }
 
-function dot(svg: SVGSVGElement, x: number, y: number, colour: string): SVGElement {
-  const circle = document.createElementNS(svg.namespaceURI, "circle") as SVGElement;
-  const values = { cx: x, cy: y, r: 6, fill: colour, class: "travels" };
-  for (const [name, value] of Object.entries(values)) circle.setAttribute(name, String(value));
-  return circle;
+function dot(cx: number, cy: number, fill: string): SVGElement {
+  return svg("circle", { cx, cy, r: 6, fill, class: "travels" });
 }

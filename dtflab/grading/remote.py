@@ -1,0 +1,164 @@
+"""An answer in another process, as a hidden check sees it: it can be called, and what it returns is a value.
+
+    answer(3, workers=2)          runs there; numbers, texts, lists, arrays, dtypes go there and come back
+    pick = answer(…)              a function or another object stays there: what is here can be called, and has its repr
+    watch(pick, variables, 7)     a function with `@run_there` runs where the answer is; what it gets and gives is plain
+
+So what a check knows, and how it judges, is never in the process of the code that is graded. Rule: an error of the
+answer is raised here, too, as one of Python's own kinds if it is one; a check may expect a ValueError.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import json
+import queue
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+from dtflab.grading import plain
+from dtflab.grading.questions import Wrong
+
+Args = ParamSpec("Args")
+Value = TypeVar("Value")
+RUN_THERE: dict[str, Callable[..., Any]] = {}  # functions that run where the answer is, by their names
+_connected: ContextVar[Link | None] = ContextVar("_connected", default=None)
+
+
+class NotPlain(TypeError):
+    """A hidden check wanted to hand over what can't leave its process: a mistake of the check."""
+
+
+class Late(BaseException):
+    """The answer was stopped there. Not an Exception: a check's `except` lets it pass."""
+
+    def __init__(self, endless: bool, deaf: bool) -> None:
+        self.endless, self.deaf = endless, deaf
+
+
+class Gone(BaseException):
+    """The answer's process has ended."""
+
+
+class RaisedThere(Exception):
+    """An error of the answer's that is not one of Python's own."""
+
+
+def run_there(function: Callable[Args, Value]) -> Callable[Args, Value]:
+    """Let a function run where the answer is, if a hidden check calls it. Anybody may read its source."""
+    name = f"{function.__module__}:{function.__qualname__}"
+    RUN_THERE[name] = function
+
+    @functools.wraps(function)
+    def run(*args: Args.args, **kwargs: Args.kwargs) -> Value:
+        link = _connected.get()
+        if link is None:
+            return function(*args, **kwargs)
+        value: Value = link.ask(name, args, kwargs)
+        return value
+
+    return run
+
+
+class There:
+    """An object in the answer's process."""
+
+    def __init__(self, link: Link, number: int, text: str) -> None:
+        self._link, self._number, self._text = link, number, text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+class FunctionThere(There):
+    """One that can be called."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._link.ask(self._number, args, kwargs)
+
+
+class Link:
+    """The line to the process of an answer. `say` sends a text there; what comes back is handed to `hear`."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.seconds = 0.0  # that the check has left
+        self.output = ""
+        self.asks = False  # it waits for the answer
+
+    @contextmanager
+    def connected(self, seconds: float) -> Iterator[None]:
+        """Let a check run, whose calls have `seconds`, all together."""
+        self.seconds, self.output = seconds, ""
+        before = _connected.set(self)
+        try:
+            yield
+        finally:
+            _connected.reset(before)
+
+    def ask(self, function: str | int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function there: its value is returned here, its error is raised here."""
+        if self.seconds <= 0:
+            raise Late(endless=True, deaf=False)
+        given = [plain.encode(one, self._here) for one in ([*args], kwargs)]
+        self.asks = True
+        self._say(json.dumps([function, *given, self.seconds]))
+        reply = self._replies.get()
+        self.asks = False
+        if reply is None:
+            raise Gone
+        self.seconds -= float(reply["seconds"])
+        self.output += str(reply["output"])
+        return self.taken(reply)
+
+    def taken(self, reply: Any) -> Any:
+        """The value that the answer's process has sent, or its error; a reply of another form is a wrong answer."""
+        if stopped := reply.get("stopped"):
+            raise Late(**stopped)
+        if wrong := reply.get("wrong"):
+            raise Wrong(str(wrong[0]), self.value(wrong[1]))
+        if error := reply.get("error"):
+            raise _error(*map(str, error))
+        return self.value(reply["value"])
+
+    def value(self, found: Any) -> Any:
+        """The value that was sent; Wrong for anything else."""
+        try:
+            return plain.decode(found, self._there)
+        except (ValueError, TypeError, LookupError, RecursionError, OverflowError, MemoryError) as error:
+            raise Wrong(f"It returned something that can't be read: {error}") from None
+
+    def hear(self, reply: Any) -> None:
+        """Take a reply; None: there will be no more."""
+        self._replies.put(reply)
+
+    def end(self) -> None:
+        """Say that there will be no more calls."""
+        self._say("null")
+
+    def _here(self, value: Any) -> Any:
+        if isinstance(value, There):
+            return {"here": value._number}
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise NotPlain(
+            f"A hidden check hands numbers, texts, lists, dicts, arrays and dtypes to an answer, not {kind}: what "
+            "needs more must be run by a function of dtflab.grading, such as watch"
+        )
+
+    def _there(self, found: Any) -> Any:
+        number, text, called = found["there"]
+        return (FunctionThere if called else There)(self, int(number), str(text)[:2000])
+
+
+def _error(kind: str, message: str, told: str) -> Exception:
+    """The error that was raised there; `told` is the sentence about it, with its line."""
+    known = getattr(builtins, kind, None)
+    error: Exception = RaisedThere(message)
+    if isinstance(known, type) and issubclass(known, Exception) and not issubclass(known, UnicodeError):
+        error = known(message) if message else known()
+    error.told = told  # type: ignore[attr-defined]
+    return error

@@ -1,0 +1,102 @@
+"""Answers to memory/q2 by other authors: right ones in another style, and wrong ones with the hint that fits."""
+
+import dtflab as tf
+
+OOM = tf.errors.ResourceExhaustedError
+
+
+def fits(step, n):
+    try:
+        step(n)
+    except OOM:
+        return False
+    return True
+
+
+def by_steps_that_halve(step, most):
+    """Jumps forward by a power of two, and by half of it each time after."""
+    n, jump = 0, 1 << most.bit_length()
+    while jump:
+        if n + jump <= most and fits(step, n + jump):
+            n += jump
+        jump //= 2
+    return n
+
+
+def with_a_range(step, most):
+    open_ = range(1, most + 1)
+    while open_:
+        middle = open_[len(open_) // 2]
+        open_ = range(middle + 1, open_.stop) if fits(step, middle) else range(open_.start, middle)
+    return open_.start - 1
+
+
+def halves_until_it_fits(step, most):
+    while most and not fits(step, most):
+        most //= 2
+    return most
+
+
+def in_tens(step, most):
+    n = 0
+    while n + 10 <= most and fits(step, n + 10):
+        n += 10
+    return n
+
+
+def smallest_that_fails(step, most):
+    low, high = 0, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(step, middle) else (low, middle)
+    return high
+
+
+def one_is_taken_for_granted(step, most):
+    low, high = 1, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(step, middle) else (low, middle)
+    return low
+
+
+def hides_everything(step, most):
+    low, high = 0, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            step(middle)
+            low = middle
+        except Exception:
+            high = middle
+    return low
+
+
+def a_float(step, most):
+    return float(by_steps_that_halve(step, most))
+
+
+def most_is_never_tried(step, most):
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(step, middle) else (low, middle)
+    return low
+
+
+def by_division(step, most):
+    """Takes what 100 examples need for a measure."""
+    return min(most, (207 << 20) // 80_000) if fits(step, 1) else 0
+
+
+RIGHT = [by_steps_that_halve, with_a_range]
+WRONG = {
+    halves_until_it_fits: "",
+    in_tens: "",
+    smallest_that_fails: "off_by_one",
+    one_is_taken_for_granted: "off_by_one",
+    hides_everything: "hides_errors",
+    a_float: "",
+    most_is_never_tried: "off_by_one",
+    by_division: "",
+}
