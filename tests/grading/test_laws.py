@@ -73,7 +73,7 @@ def test_no_function_of_the_module_is_an_answer(question):
 
 
 def _takes_as_many(function, question):
-    """Whether it takes the arguments of an answer, as the catalogued wrong ones do."""
+    """True if it takes the arguments of an answer, as the catalogued wrong ones do."""
     (some, *_) = wrong_answers(question).values()
     with contextlib.suppress(TypeError, ValueError):
         inspect.signature(function).bind(*inspect.signature(some).parameters)

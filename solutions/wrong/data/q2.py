@@ -1,5 +1,7 @@
 """Wrong answers to data/q2, each called as the mistake that its hint names. Tests grade them; people read them."""
 
+import importlib
+
 import numpy as np
 
 import dtflab as tf
@@ -165,9 +167,7 @@ def runs_the_library():
 
 def asks_the_checker():
     """The library's accumulator again, as the checks play it."""
-    from dtflab.grading.checks.data import Library
-
-    library = Library()
+    library = importlib.import_module(".checks.data", "dtflab.grading").Library()
     return library.push, library.take
 
 
