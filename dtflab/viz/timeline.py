@@ -15,7 +15,7 @@ from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.node_names import readable
 from dtflab.viz import timeline_live
-from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
+from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row, percent
 from dtflab.viz.colouring import Colouring, colouring
 from dtflab.viz.data import step_trace as trace
 from dtflab.viz.data.step_trace import Event, Trace, Transfer
@@ -142,7 +142,7 @@ def _ground(bands: Bands, band: Band, looks: _Looks) -> Markup:
 
 
 def _idle(bands: Bands, y: float, share: float, class_: str) -> Markup:
-    text = f"{100 * share:.0f}% idle"
+    text = f"{percent(share)} idle"
     return tag("text", text, x=bands.width - LABEL_GAP, y=y + 15, class_=f"s11 end right {class_}")
 
 
@@ -321,7 +321,7 @@ def _count(events: Sequence[Event]) -> str:
 
 
 def _sentence(bands: Bands, looks: _Looks) -> str:
-    idle = ", ".join(f"{band.look.label} {100 * band.idle:.0f}% idle" for band in bands.bands)
+    idle = ", ".join(f"{band.look.label} {percent(band.idle)} idle" for band in bands.bands)
     if looks.way.by_device:
         return f"Timeline of {_summary(bands)}. {idle}."
     counted = "; ".join(f"{one.label} {text}" for one, text in looks.counted(bands.trace))
@@ -360,7 +360,7 @@ def _text(bands: Bands, looks: _Looks) -> str:
         what = f"{readable(longest.name)} ({duration(longest.duration)})" if longest else ""
         name = band.look.device + f" ({_SIMULATED})" * (band.look.device in bands.trace.simulated)
         count = sum(not event.added for event in events)
-        rows.append([name, count, f"{100 * band.idle:.0f}%", byte_size(received), what])
+        rows.append([name, count, percent(band.idle), byte_size(received), what])
     text = _summary(bands) + "\n" + text_table(("device", "ops", "idle", "received", "longest op"), rows)
     if looks.way.by_device:
         return text

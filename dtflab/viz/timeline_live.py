@@ -10,7 +10,7 @@ from typing import Any
 
 from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
-from dtflab.viz.bands import Bands
+from dtflab.viz.bands import Bands, percent
 from dtflab.viz.data.graph_ops import ops_of
 from dtflab.viz.data.step_trace import Event, Transfer
 from dtflab.viz.data.why_idle import Idle
@@ -46,7 +46,7 @@ def data(
         "rows": [
             {
                 "y": row.y + AXIS, "height": row.height, "band": band, "device": one.label, "below": bool(row.names),
-                "label": row.label, "idle": None if row.idle is None else f"{100 * row.idle:.0f}% idle",
+                "label": row.label, "idle": None if row.idle is None else f"{percent(row.idle)} idle",
             }
             for band, one, row in rows
         ],
