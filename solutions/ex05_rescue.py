@@ -89,7 +89,8 @@ look("", one)
 #   same containers;
 # - `target` is the session target of a task of the cluster;
 # - save all variables that still have a value to the checkpoint `path`, as they were trained;
-# - return a list of the names of the others: those are lost.
+# - return a list of the names of the others: those are lost;
+# - leave the cluster as it is. A lost variable that gets a new value looks trained to a later program.
 #
 # `tf.is_variable_initialized(variable)` is an op that says whether a variable has a value; `variable.op.name` is its
 # name.

@@ -43,7 +43,8 @@ with tf.Graph().as_default(), tf.Cluster(worker=1, clock="virtual") as cluster, 
 #
 # - takes the tokens of both GPUs from their queues;
 # - works: `work()` makes the op for that, and returns its tensor. It must not run before the job has both tokens;
-# - after that, puts both tokens back; the value of the tensor that you return is that of the work.
+# - after that, puts both tokens back, each into its own queue; the value of the tensor that you return is that of the
+#   work.
 #
 # Jobs with any pairs of GPUs run at the same time. They must never wait for each other forever, and a job must not wait
 # for GPUs that it does not need.

@@ -38,8 +38,9 @@ print(np.allclose(all_units, unit_7 + np.maximum(x @ first[:, others], 0) @ seco
 # - `x` is a tensor on the CPU, `[batch, inputs]`; `first` and `second` are NumPy arrays, `[inputs, hidden]` and
 #   `[hidden, outputs]`; `hidden` is an even number, much larger than `inputs` and `outputs`. `devices` is
 #   `["/gpu:0", "/gpu:1"]`.
-# - Neither GPU holds more than 60% of the weights.
-# - The budget: a step takes at most 75% of the time that one GPU needs for it alone.
+# - The GPUs do the multiplying, each with weights of its own, and neither holds more than 60% of them.
+# - The budget: a step takes at most 75% of the time that one GPU needs for it alone. (Python inside the graph,
+#   `tf.py_func`, takes no virtual time, so it is not allowed.)
 #
 # NumPy arrays can be given to `tf.matmul` as they are: they become constants on the device of the `with tf.device(…)`.
 

@@ -47,7 +47,8 @@ with tf.Graph().as_default(), tf.Session() as sess:
 # - `take(required)` returns `None` if fewer than `required` gradients are kept. (TensorFlow's would wait.) Otherwise it
 #   returns the mean of **all** that are kept, forgets them, and counts one step.
 #
-# A function that changes a number of the function around it needs `nonlocal`.
+# `tf.ConditionalAccumulator` is what you write here, so your functions run no session. A function that changes a number
+# of the function around it needs `nonlocal`.
 
 
 # %%

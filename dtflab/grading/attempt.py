@@ -33,6 +33,7 @@ from dtflab.grading.meter import Meter, used
 from dtflab.grading.questions import Question
 from dtflab.machine.clock import REAL, Event
 
+STOPPED = "stopped after"  # what is said of a cell that took too long begins with it
 GRACE = 3.0  # seconds that a cell has to react when its time is up; then the caller ends the process
 _FILE = 256 * 2**20  # bytes of the largest file that a submission may write
 # A cell that only grades is skipped: the questions are asked here.
@@ -114,7 +115,7 @@ def _judge(question: Question, namespace: dict[str, Any], order: Order, tell: Te
     """Send the report, or the grader's own failure, which costs other questions nothing."""
     try:
         report = judge.judge(question, namespace, order.seed, order.student, wall=math.inf)
-        tell("report", pages.data(report))
+        tell("report", pages.sent(report))
     except Exception as error:
         if not judge.is_own(error):
             raise
@@ -230,7 +231,7 @@ def _run_cell(shell: Any, cell: str, seconds: float) -> str:
     except TimeUp as late:  # it came while the cell was being left
         error = late
     if isinstance(error, TimeUp):
-        return f"stopped after {seconds:g} s"
+        return f"{STOPPED} {seconds:g} s"
     return _described(error)[:500].rstrip(": ") if error is not None else ""
 
 

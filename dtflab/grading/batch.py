@@ -12,19 +12,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import secrets
 import shutil
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtflab.grading import attempt, hidden, isolation, judge, report_pages as pages
+from dtflab.grading import answer_cells, attempt, hidden, isolation, judge, report_pages as pages
 from dtflab.grading.grade import SECRET
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import MOST, Question
@@ -35,7 +34,8 @@ from dtflab.machine.clock import REAL, Thread
 
 ATTEMPTS = 4
 _NOTES = 8  # sentences about a file
-_SHIPPED = "As shipped: no answer is written in it."
+SHIPPED = "As shipped: no answer is written in it."
+_STUB = "NotImplementedError"  # the error of a cell that calls a stub
 _BUSY = (
     "The machine was too busy, and it was stopped before it had had its seconds. The student is not to blame: run "
     "it again, with --resume for it alone, when the machine has less to do."
@@ -72,6 +72,7 @@ class Graded:
     failed: str = ""
     output: str = ""
     seconds: float = 0.0
+    answers: dict[str, str] = field(default_factory=dict)  # the code of each, by the question's id
     counts: bool = True  # not another file of the same student
     handed_in: bool = True
     was_run: bool = True  # else there was no process for it, or no processor: another time it may have one
@@ -81,9 +82,15 @@ class Graded:
         return Score(self.reports)
 
 
-def none(submission: Submission, questions: Sequence[Question], why: str) -> Graded:
+def none(submission: Submission, questions: Sequence[Question], why: str, code: Sequence[str] = ()) -> Graded:
     """No points for a file that can't be graded."""
-    return Graded(submission, [_lost(question, "Not judged: see above.") for question in questions], failed=why)
+    lost = [_lost(question, "Not judged: see above.") for question in questions]
+    return Graded(submission, lost, failed=why, answers=written(code, questions))
+
+
+def written(code: Sequence[str], questions: Sequence[Question]) -> dict[str, str]:
+    """The code of the answers in a file, by the questions' ids."""
+    return {question.id: answer_cells.shown(code, question.answer) for question in questions}
 
 
 def _lost(question: Question, why: str, broken: bool = False) -> Report:
@@ -111,14 +118,15 @@ def grade(
         try:
             work.go_on(stopped)
         except OSError as error:  # no process, no room: the next file may fare better
-            not_run = none(submission, questions, f"It could not be run: {error}.")
+            not_run = none(submission, questions, f"It could not be run: {error}.", code)
             not_run.was_run = False
             return not_run
         except Exception as error:  # a defect of the grader costs one file its points, not all
             traceback.print_exc()
-            return none(submission, questions, f"The grader failed: {type(error).__name__}: {error}. Please report it.")
+            why = f"The grader failed: {type(error).__name__}: {error}. Please report it."
+            return none(submission, questions, why, code)
         if work.unwatched:
-            return none(submission, questions, f"{work.unwatched} None of its answers counts.")
+            return none(submission, questions, f"{work.unwatched} None of its answers counts.", code)
         if work.done or work.late or stopped():
             break
     return work.graded(time.monotonic() - began)
@@ -282,22 +290,39 @@ class _Work:
         why = over if self.late else f"{ATTEMPTS} attempts came to no end."
         message = f"Not judged. {why}"
         reports = [self.reports.get(id) or _lost(question, message) for id, question in self.questions.items()]
-        untouched = [_SHIPPED] if all(report.as_shipped for report in reports) and not self._is_written() else []
-        errors = [f"Cell {number}: {error}" for number, error in sorted(self.errors.items())]
+        is_shipped = self._is_shipped(reports)
+        untouched = [SHIPPED] if is_shipped else list(self._absent(reports))
+        told = {number: error for number, error in sorted(self.errors.items()) if not (is_shipped and error == _STUB)}
+        errors = [f"Cell {number}: {error}" for number, error in told.items()]
         notes = [*untouched, *dict.fromkeys(self.notes), *errors]
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
         failed = " ".join(
             [*([why] if missing else []), *([_BUSY] if starved and not missing else []), *_broken(reports)]
         )
-        graded = Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took)
+        answers = written(self.code, list(self.questions.values()))
+        graded = Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took, answers)
         graded.was_run = not starved  # it may be again, with --resume
         return graded
 
-    def _is_written(self) -> bool:
-        """Whether a cell defines an answer in words of its own, even if Python can't read them."""
-        names = "|".join(re.escape(question.answer) for question in self.questions.values())
-        begins = re.compile(rf"^(?:def ({names})\b|({names})\s*=)", re.MULTILINE)
-        return any(begins.search(cell) and "raise NotImplementedError" not in cell for cell in self.code)
+    def _is_shipped(self, reports: Sequence[Report]) -> bool:
+        """Whether each answer is still the stub. A cell that crashed or hung is a student's own work."""
+        if self.skip or any(error.startswith(attempt.STOPPED) for error in self.errors.values()):
+            return False
+        return all(report.as_shipped and self._is_stub(report.question.answer) for report in reports)
+
+    def _is_stub(self, name: str) -> bool:
+        number = answer_cells.cell_of(self.code, name)
+        return number > 0 and answer_cells.is_stub(self.code[number - 1], name)
+
+    def _absent(self, reports: Sequence[Report]) -> Iterator[str]:
+        """Notes on answers that no cell defines. Of one whose cell failed, the next step says so."""
+        for report in reports:
+            name = report.question.answer
+            number = answer_cells.cell_of(self.code, name)
+            if report.as_shipped and not number:
+                yield f"No cell defines {name}."
+            elif report.as_shipped and (number in self.skip or number in self.errors):
+                report.next_step = f"{name} does not exist: cell {number}, which should define it, failed (see above)."
 
 
 def _broken(reports: Sequence[Report]) -> list[str]:

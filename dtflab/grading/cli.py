@@ -23,7 +23,7 @@ from pathlib import Path
 
 from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
-from dtflab.grading import batch, hidden_marks, mark_sheets as sheets
+from dtflab.grading import batch, hidden_marks, mark_sheets as sheets, marks_page
 from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder, teachers_files
 from dtflab.grading.isolation import Limits, can_hide, can_seclude, keep_to_itself
 from dtflab.grading.journal import GradingJournal, Work
@@ -103,7 +103,7 @@ def _hidden(
     folders = [*teachers_files(how.checks), *options.paths]
     files = [options.json, options.csv, options.html, options.students, _journal(options)]
     inside = [path for folder in folders if not can_hide(folder) for path in folder.glob("*.py")]
-    files += [*inside, *(one.path for one in submissions if not any(map(can_hide, options.paths)))]
+    files += [*inside, *(one.path for one in submissions if not all(map(can_hide, options.paths)))]
     hidden = (*filter(can_hide, folders), *filter(None, files))
     assert how.folder is not None
     with tempfile.TemporaryDirectory(dir=how.folder) as trial:
@@ -298,7 +298,7 @@ def _journal(options: argparse.Namespace) -> Path | None:
 def _write(graded: Sequence[batch.Graded], options: argparse.Namespace) -> bool:
     """Whether every file could be written; of one that could not, a sentence says so, and the others are."""
     done = True
-    for path, content in ((options.json, _json), (options.csv, sheets.csv_text), (options.html, sheets.html)):
+    for path, content in ((options.json, _json), (options.csv, sheets.csv_text), (options.html, marks_page.html)):
         try:
             if path is not None:
                 path.write_text(content(graded), encoding="utf-8", errors="replace")

@@ -2,6 +2,9 @@
 
 The answer is found by its name where `grade` is called: in the notebook's cells, or a script's lines. So a notebook may
 be renamed and copied, and needs no setting.
+
+Rule: help comes in stages, so that something is left to find out. The first report on a mistake names it, and the cure
+follows when another try shows the same mistake. The last hint, nearly the answer, is given only after a try.
 """
 
 from __future__ import annotations
@@ -9,16 +12,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from types import CodeType, FunctionType
 from typing import Any
 
 from dtflab.grading.catalogue import all_questions, find
-from dtflab.grading.judge import judge
+from dtflab.grading.judge import Report, judge
 from dtflab.grading.questions import Question
 from dtflab.grading.score import Score
 from dtflab.machine.console import in_notebook, show
 
 SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a submission
 _given: dict[str, int] = {}  # hints that each question has given
+_shown: dict[str, dict[str, Any]] = {}  # for each question that was tried: the first try that showed a mistake
+_LATER = "If your next try shows the same mistake, the report says how to fix it."
 _NOT_GIVEN = object()
 
 
@@ -60,7 +66,7 @@ def check(id: str, name: str = "", answer: Any = _NOT_GIVEN) -> bool:
         question = question.only(name)
     caller = sys._getframe(1)
     given = {question.answer: answer} if answer is not _NOT_GIVEN else {**caller.f_globals, **caller.f_locals}
-    score = Score([judge(question, given)])
+    score = Score([_judged(question, given)])
     if score < score.max:
         show(score.text)
     return score == score.max
@@ -78,16 +84,44 @@ def _refuse_secrets() -> None:
 
 def grade_all(questions: list[Question], namespace: Mapping[str, Any]) -> Score:
     """The Score of the answers in `namespace`. The rest is printed on a terminal, which shows only the number."""
-    score = Score([judge(question, namespace) for question in questions])
+    score = Score([_judged(question, namespace) for question in questions])
     if not in_notebook():
         show(score.text)
     return score
 
 
+def _judged(question: Question, namespace: Mapping[str, Any]) -> Report:
+    """The report on an answer, without the cures that come at a later stage. nbgrader's feedback has all of them."""
+    report = judge(question, namespace)
+    if report.as_shipped:
+        return report
+    shown = _shown.setdefault(question.id, {})
+    this = _code(namespace[question.answer]), [result.message for result in report.results]
+    for result in report.results:
+        if result.cure and shown.setdefault(result.mistake, this) == this and not _is_final():
+            result.cure = _LATER
+    return report
+
+
+def _code(answer: Any) -> CodeType | None:
+    """The code of a Python function, which is equal after its cell has only been run again; None for other objects."""
+    return answer.__code__ if isinstance(answer, FunctionType) else None
+
+
+def _is_final() -> bool:
+    return os.environ.get("NBGRADER_EXECUTION") == "autograde"
+
+
 def next_hint(question: Question) -> Hint:
-    """The next step of help; after the last one, that one again, and that there are no more."""
+    """The next step of help. The last one needs a try, and is repeated with a note that no more follow."""
     given, count = _given.get(question.id, 0), len(question.hints)
-    _given[question.id] = step = min(given + 1, count)
+    step = min(given + 1, count)
+    if 1 < step == count and question.id not in _shown:
+        return Hint(
+            f"The last of {count} hints nearly gives the answer away. Write {question.answer} first and grade it, "
+            f'dtflab.grade("{question.id}"), then ask again.'
+        )
+    _given[question.id] = step
     hint = f"Hint {step} of {count}: {question.hints[step - 1]}"
     return Hint(hint if given < count else f"There are no more hints. The last one was:\n{hint}")
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import json
 import os
 import secrets
@@ -24,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import FileIO
@@ -126,8 +126,9 @@ def run(
         )
         calls.close()  # so that a write fails when the program has ended
         assert process.stdout is not None
+        saying = _Saying(say)
         if talk:
-            talk(functools.partial(_say, say))
+            talk(saying.line)
         with process.stdout as stdout:
             ready.register(stdout, selectors.EVENT_READ, kept.write)
             ready.register(reads, selectors.EVENT_READ, said.write)
@@ -135,6 +136,7 @@ def run(
                 error = _watched(process, ready, limits, mark, meter, stopped, late)
             finally:
                 _kill(process, mark)
+                saying.end()
             _drain(ready)
     if not error and process.returncode == supervisor.NOT_STARTED:
         raise OSError(f"it was not started: {kept.text.strip().rpartition(chr(10))[2][:200]}")
@@ -146,20 +148,29 @@ def run(
 @contextlib.contextmanager
 def _secluded(folder: Path, hidden: Sequence[Path]) -> Iterator[IO[bytes]]:
     """An order for `seclusion`, as an open file."""
+    covered = [path for path in (*_own_places(), os.path.realpath(folder.parent)) if os.path.isdir(path)]
     with tempfile.TemporaryDirectory(prefix="dtflab-own-", dir=folder.parent) as own, tempfile.TemporaryFile() as order:
-        for name in (*map(str, range(len(seclusion.PLACES) + 1)), "nothing"):
+        for name in (*map(str, range(len(covered))), "nothing"):
             Path(own, name).mkdir(mode=0o555 if name == "nothing" else 0o700)
-        covered = [str(path.resolve()) for path in hidden]
-        place = seclusion.Place(str(folder.resolve()), own, _needed(), covered)
+        unseen = [str(path.resolve()) for path in hidden]
+        place = seclusion.Place(str(folder.resolve()), covered, own, _needed(), unseen)
         order.write(json.dumps(place._asdict()).encode())
         order.seek(0)
         yield order
 
 
+def _own_places() -> list[str]:
+    """Where programs write, and the user's home: a program has empty ones of its own."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    return ["/tmp", "/var/tmp", "/dev/shm", *([home] if home != "/" else [])]
+
+
 def _needed() -> list[str]:
     """The files and folders without which no program runs."""
-    paths = {os.path.abspath(path) for path in (*sys.path, sys.prefix, sys.base_prefix, sys.executable) if path}
-    return sorted(paths | {os.path.realpath(path) for path in paths})
+    here = str(Path(__file__).parents[2])
+    named = filter(os.path.exists, (*sys.path, here, sys.prefix, sys.base_prefix, sys.executable))
+    paths = {found for path in named for found in (os.path.abspath(path), os.path.realpath(path))}
+    return sorted(paths - {*_own_places()})
 
 
 def can_hide(path: Path) -> bool:
@@ -179,7 +190,7 @@ def can_seclude(folder: Path, hidden: Sequence[Path]) -> bool:
     if sys.platform != "linux":
         return False
     try:
-        return not run([*_PYTHON, "-c", ""], Limits(seconds=60), folder, hidden=hidden).error
+        return not run([sys.executable, "-c", "import dtflab"], Limits(seconds=60), folder, hidden=hidden).error
     except OSError:
         return False
 
@@ -191,12 +202,23 @@ def _pipe() -> Iterator[tuple[FileIO, FileIO]]:
         yield output, given
 
 
-def _say(pipe: FileIO, text: str) -> None:
-    """Write a line. A program that has ended does not read it."""
-    left = memoryview(f"{text}\n".encode())
-    with contextlib.suppress(BrokenPipeError):
-        while left:
-            left = left[pipe.write(left) :]
+class _Saying:
+    """Writes lines to a program, on whichever thread. One that has ended does not read them."""
+
+    def __init__(self, pipe: FileIO) -> None:
+        self._pipe, self._writing = pipe, threading.Lock()
+
+    def line(self, text: str) -> None:
+        """Write a line, unless the end has come."""
+        left = memoryview(f"{text}\n".encode())
+        with self._writing, contextlib.suppress(BrokenPipeError):
+            while left and not self._pipe.closed:
+                left = left[self._pipe.write(left) :]
+
+    def end(self) -> None:
+        """Close the pipe, when nobody writes to it."""
+        with self._writing:
+            self._pipe.close()
 
 
 class _Lines:

@@ -83,7 +83,7 @@ class GradingJournal:
             self.resumed += 1
             return Task(lambda stopped: found)
         if self._cut_off.get(key):
-            killed = batch.none(work.submission, work.questions, _KILLED)
+            killed = batch.none(work.submission, work.questions, _KILLED, work.code)
             return Task(lambda stopped: killed)
         alone = key in self._cut_off
         if alone:
@@ -135,7 +135,7 @@ def _readable(lines: Sequence[bytes]) -> Iterator[tuple[str, str, Any]]:
 def _data(graded: Graded) -> dict[str, Any]:
     return {
         "student": graded.submission.student,  # for people: the key says whose it is
-        "reports": [pages.data(report) for report in graded.reports],
+        "reports": [pages.sent(report) for report in graded.reports],
         "notes": graded.notes,
         "failed": graded.failed,
         "output": graded.output,
@@ -148,7 +148,8 @@ def _graded(work: Work, found: Any) -> Graded | None:
     try:
         reports = [pages.report_of(*pair) for pair in zip(found["reports"], work.questions, strict=True)]
         notes, failed, output = [str(note) for note in found["notes"]], str(found["failed"]), str(found["output"])
-        return Graded(work.submission, reports, notes, failed, output, float(found["seconds"]))
+        answers = batch.written(work.code, work.questions)
+        return Graded(work.submission, reports, notes, failed, output, float(found["seconds"]), answers)
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -40,17 +40,22 @@ BUSY = (
     "Not judged, run it again: other programs had the processor, and the answer was stopped before it had had its "
     "seconds. The answer is not to blame."
 )
+NOT_TRIED = (_DEAF, _ENDLESS, _LATE, BUSY)
 
 
 @dataclass
 class Result:
-    """How one check went. `message` says what was seen and expected; `hint` which mistake that looks like."""
+    """How one check went.
+
+    `message` says what was seen and expected; `hint` which mistake that looks like, and `cure` what to do about it.
+    """
 
     check: Check
     passed: bool
     message: str = ""
     mistake: str = ""  # its name
     hint: str = ""
+    cure: str = ""
     picture: Any = None
     output: str = ""
     seconds: float = 0.0
@@ -179,8 +184,8 @@ def result_of(question: Question, check: Check, outcome: watchdog.Outcome) -> Re
         return Result(check, True, picture=outcome.value)
     if isinstance(error, Wrong):
         found = question.diagnosis(error.evidence) if error.evidence is not None else None
-        name, hint = (found.name, found.text) if found else ("", "")
-        return Result(check, False, str(error), name, hint, error.picture)
+        name, hint, cure = (found.name, found.diagnosis, found.cure) if found else ("", "", "")
+        return Result(check, False, str(error), name, hint, cure, error.picture)
     if _fails_itself(check, error):
         message = f"The check has failed, not {question.answer}: the teacher has to mend it. {line_of(error)}"
         return Result(check, False, message, broken=True)

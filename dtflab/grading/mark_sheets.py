@@ -1,8 +1,4 @@
-"""The marks of many submissions: a table for the terminal, CSV with nbgrader's columns, JSON, a page. Pure functions.
-
-Rule: a page holds nothing that a submission could have written as HTML; its words are escaped, its pictures are not
-shown.
-"""
+"""The marks of many submissions: a table for the terminal, CSV with nbgrader's columns, JSON. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,20 +6,16 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from dtflab.base.text_table import plural
-from dtflab.grading import report_pages as pages
 from dtflab.grading.batch import Graded
-from dtflab.viz.drawing.svg import Markup, join, tag
 
 # Those of `nbgrader export`; the names, the address and the due date are in nbgrader's database only.
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
     *("raw_score", "late_submission_penalty", "score", "max_score"),
 )
-_COUNTED = "Cells of text do not count: cell 3 is the third cell of code."
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 
 
@@ -69,59 +61,18 @@ def text(all_graded: Sequence[Graded]) -> str:
     width = max((len(one.submission.student) for one in all_graded), default=0)
     lines = []
     for one in all_graded:
-        lines.append(f"{one.submission.student:{width}}  {_points(one):>9}  {one.submission.assignment}")
-        lines += [f"{'':{width}}  {note}" for note in _notes(one)]
-    failed = sum(bool(one.failed) for one in all_graded)
-    lines.append(f"{_files(all_graded)}, {failed} could not be graded")
+        lines.append(f"{one.submission.student:{width}}  {points_of(one):>9}  {one.submission.assignment}")
+        lines += [f"{'':{width}}  {note}" for note in notes_on(one)]
+    files, failed = sum(one.handed_in for one in all_graded), sum(bool(one.failed) for one in all_graded)
+    lines.append(f"{plural(files, 'file')}, {failed} could not be graded")
     return "\n".join(lines)
 
 
-def _files(all_graded: Sequence[Graded]) -> str:
-    return plural(sum(one.handed_in for one in all_graded), "file")
-
-
-def _points(one: Graded) -> str:
+def points_of(one: Graded) -> str:
+    """`8/10`."""
     return f"{float(one.score):g}/{one.score.max:g}"
 
 
-def _notes(one: Graded) -> list[str]:
+def notes_on(one: Graded) -> list[str]:
+    """All sentences about a file, first why it could not be graded."""
     return [*([f"Not graded: {one.failed}"] if one.failed else []), *one.notes]
-
-
-def html(all_graded: Sequence[Graded]) -> str:
-    """A page of its own: the table of all, then each one's report."""
-    head = tag("tr", *(tag("th", name, scope="col") for name in ("student", "assignment", "points", "")))
-    rows = (_row(number, one) for number, one in enumerate(all_graded))
-    table = tag("table", tag("thead", head), tag("tbody", join(rows)), class_="all")
-    title = f"Marks of {_files(all_graded)}"
-    sections = (_section(number, one) for number, one in enumerate(all_graded))
-    body = tag("body", tag("h1", title), table, tag("p", _COUNTED), *sections)
-    style = Markup(Path(__file__).with_suffix(".css").read_text(encoding="utf-8"))
-    top = tag("head", Markup('<meta charset="utf-8">'), tag("title", title), tag("style", style))
-    return f"<!DOCTYPE html>\n{tag('html', top, body, lang='en')}\n"
-
-
-def _row(number: int, one: Graded) -> Markup:
-    name = tag("a", one.submission.student, href=f"#file-{number}")
-    note = tag("div", f"Not graded: {one.failed}", class_="failed") if one.failed else _counted(one)
-    points = tag("td", _points(one), class_="number")
-    return tag("tr", tag("td", name), tag("td", one.submission.assignment), points, tag("td", note))
-
-
-def _counted(one: Graded) -> str:
-    """The first note, and how many more there are."""
-    first, *others = one.notes or [""]
-    return f"{first} (and {plural(len(others), 'more note')})" if others else first
-
-
-def _section(number: int, one: Graded) -> Markup:
-    title = tag("h2", f"{one.submission.student} · {one.submission.assignment} · {_points(one)}", id=f"file-{number}")
-    notes = [tag("p", note, class_="failed" if one.failed else None) for note in _notes(one)]
-    return join([title, *notes, Markup(pages.html(one.reports)), *_printed(one.output.strip())])
-
-
-def _printed(output: str) -> list[Markup]:
-    """The cells' printed output, folded: the exercise's own cells print the same for each student."""
-    if not output:
-        return []
-    return [tag("details", tag("summary", f"Printed: {plural(len(output.splitlines()), 'line')}"), tag("pre", output))]

@@ -41,7 +41,7 @@ def text(question: Question) -> str:
 
 
 def _cases(question: Question) -> list[dict[str, Any]]:
-    """The test cases of a question, one for each check."""
+    """The test cases of a question, one for each public check."""
     code, shown = '>>> import dtflab\n>>> dtflab.check("{}", "{}")\nTrue', {"hidden": False, "locked": False}
-    checks = question.checks
+    checks = question.part(hidden=False).checks
     return [{"code": code.format(question.id, check.name), **shown, "points": check.points} for check in checks]

@@ -15,6 +15,8 @@ the evidence gives the hint.
 
 Some questions have sentences to choose from before a run, `q.choice("A", …)`: `choices` answers that, without points.
 
+The first sentence about a mistake names it, the others are the cure: a student's report has those later (`grade`).
+
 Rule: an id is `topic/name`, and the questions of a topic stand in `checks/topic.py`, large ones in a `topic_….py` of
 their own: nothing of it is in the notebook, which may be renamed, copied and cut. A file of the same name that ends in
 `.toml` has the title, the hints and the choices; what is said of a mistake is the docstring of its function.
@@ -23,6 +25,7 @@ their own: nothing of it is in the notebook, which may be renamed, copied and cu
 from __future__ import annotations
 
 import contextlib
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -32,6 +35,7 @@ from typing import Any, NamedTuple
 LIMIT = 4.0  # seconds for a check, as `meter` counts them
 MOST = 20.0  # seconds for all checks of a question, hidden ones too
 CELL = 25.0  # seconds on the clock for them in a cell of a notebook, to which nbgrader gives 30
+_SENTENCE = re.compile(r"(?<=[.!?]) ")
 Judge = Callable[[Any, Random], Any]
 Shows = Callable[[Any], bool]
 _questions: dict[str, Question] = {}
@@ -64,6 +68,16 @@ class Mistake(NamedTuple):
     name: str
     text: str
     shows: Shows
+
+    @property
+    def diagnosis(self) -> str:
+        """The first sentence: what was done."""
+        return _SENTENCE.split(self.text, maxsplit=1)[0]
+
+    @property
+    def cure(self) -> str:
+        """The other sentences: how to fix it. Empty if there are none."""
+        return self.text[len(self.diagnosis) :].strip()
 
 
 class Choice(NamedTuple):

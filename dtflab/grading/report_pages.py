@@ -1,16 +1,18 @@
 """A report as text, as HTML that needs no script, and as data. Pure functions.
 
 A mark never stands in colour alone: there is a sign and a word. Colours follow the theme.
+Rule: a picture from another process is shown as an image, in which a browser runs and loads nothing.
 """
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtflab.base.text_table import plural
-from dtflab.grading.judge import PUBLIC_SEED, Report, Result
+from dtflab.grading.judge import NOT_TRIED, PUBLIC_SEED, Report, Result
 from dtflab.grading.questions import Check, Question
 from dtflab.viz.drawing.svg import Markup, join, tag
 
@@ -19,7 +21,8 @@ _AGAIN = ("?", "NOT JUDGED")
 ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5;max-width:860px"
 CELL = "text-align:left;vertical-align:top;padding:4px 16px 4px 0;white-space:normal"
 SOFT = "color:var(--jp-content-font-color2,inherit)"
-NOTE = "border-left:3px solid #E69F00;padding:2px 0 2px 10px;margin:4px 0"
+NOTE = "border-left:3px solid #B87F00;padding:2px 0 2px 10px;margin:4px 0"
+_MOST = 200_000  # characters of a picture from another process
 _FOLDED = 8  # lines that an answer may print before they are folded
 # A tint under words in the theme's own colour: it is read in light and dark, with eyes of every kind.
 _TINT = {True: "rgba(0,158,115,.22)", False: "rgba(213,94,0,.22)"}
@@ -81,9 +84,22 @@ def _notes(report: Report, result: Result) -> Iterator[str]:
         said = any(other.message == result.message for other in before)
         yield "The same as above." if said else result.message
     if result.hint and all(other.hint != result.hint for other in before):
-        yield f"Hint: {result.hint}"
+        yield f"Hint: {result.hint} {result.cure}".rstrip()
+    elif result.hint:
+        yield "Caused by the same mistake as above."
+    elif (cause := _cause(report, result)) is not None:
+        where = "above" if cause in before else "below"
+        yield f"This may be a consequence of the mistake {where}: fix that one first."
     if result.output and all(other.output != result.output for other in before):
         yield f"Printed: {result.output.strip()}"
+
+
+def _cause(report: Report, result: Result) -> Result | None:
+    """The result with a known mistake that may explain a failure without one of its own."""
+    is_known = result.hint or result.stopped or result.broken or result.unwritten or result.message in NOT_TRIED
+    if result.passed or is_known:
+        return None
+    return next((other for other in report.results if other.hint), None)
 
 
 def _picture(report: Report) -> Any:
@@ -97,22 +113,27 @@ def _picture(report: Report) -> Any:
 
 def html(reports: Sequence[Report]) -> str:
     """Tables, with the pictures below them."""
-    parts = [_section(report) for report in reports]
+    parts = [join([table(report), drawn(report)]) for report in reports]
     if len(reports) > 1:
         parts.append(tag("div", tag("b", _total(reports))))
     return tag("div", *parts, class_="dtf-score", style=ROOT)
 
 
-def _section(report: Report) -> Markup:
+def table(report: Report) -> Markup:
+    """A report without its picture."""
     title = tag("div", tag("b", headline(report)), tag("span", f" · {report.question.title}", style=SOFT))
     if report.next_step:
         return join([title, tag("div", report.next_step, style=NOTE)])
     head = tag("tr", *(tag("th", name, style=CELL, scope="col") for name in ("result", "points", "check")))
     rows = join(_row(report, result) for result in report.results)
-    table = tag("table", tag("thead", head), tag("tbody", rows), style="border-collapse:collapse;margin:6px 0")
-    picture = _picture(report)
-    drawn = Markup(picture.html) if picture is not None else ""
-    return join([title, table, drawn, tag("div", _instance(report), style=f"{SOFT};font-size:11px")])
+    whole = tag("table", tag("thead", head), tag("tbody", rows), style="border-collapse:collapse;margin:6px 0")
+    return join([title, whole, tag("div", _instance(report), style=f"{SOFT};font-size:11px")])
+
+
+def drawn(report: Report) -> Markup:
+    """The picture of a report; empty if it has none."""
+    picture = None if report.next_step else _picture(report)
+    return Markup(picture.html) if picture is not None else Markup("")
 
 
 def _row(report: Report, result: Result) -> Markup:
@@ -157,10 +178,37 @@ def data(report: Report) -> dict[str, Any]:
     }
 
 
-def report_of(found: Any, question: Question) -> Report:
-    """The report that `data` describes, as another process said it; ValueError if it is not one of this question.
+class Still(NamedTuple):
+    """A picture from another process: an image, and a sentence that says what it shows."""
 
-    Only what was seen is taken from it. Points and titles are those of the question here, pictures do not travel.
+    svg: str
+    sentence: str
+
+    @property
+    def html(self) -> Markup:
+        source = f"data:image/svg+xml;base64,{base64.b64encode(self.svg.encode()).decode()}"
+        return tag("img", src=source, alt=self.sentence, style="height:auto")
+
+    @property
+    def text(self) -> str:
+        return self.sentence
+
+
+def sent(report: Report) -> dict[str, Any]:
+    """The report for another process: `data`, and its picture."""
+    picture = _picture(report)
+    if picture is None or len(picture.svg) > _MOST:
+        return data(report)
+    (number,) = (i for i, result in enumerate(report.results) if result.picture is picture)
+    found = data(report)
+    found["checks"][number]["picture"] = [picture.svg, picture.sentence]
+    return found
+
+
+def report_of(found: Any, question: Question) -> Report:
+    """The report that `sent` describes, as another process said it; ValueError if it is not one of this question.
+
+    Only what was seen is taken from it. Points and titles are those of the question here.
     """
     try:
         checks = {check["id"]: check for check in found["checks"]}
@@ -173,14 +221,27 @@ def report_of(found: Any, question: Question) -> Report:
 
 
 def _result_of(found: dict[str, Any], check: Check) -> Result:
-    message, mistake, hint, output = (str(found[name]) for name in ("message", "mistake", "hint", "output"))
-    seconds, unwritten = float(found["seconds"]), found["unwritten"] is True
-    result = Result(check, found["passed"] is True, message, mistake, hint, None, output, seconds, unwritten)
-    result.broken, result.stopped, result.starved = (found[name] is True for name in ("broken", "stopped", "starved"))
-    return result
+    message, mistake, hint, cure, output = (str(found[name]) for name in _SAID)
+    passed, unwritten, stopped, starved, broken = (found[name] is True for name in _FACTS)
+    return Result(
+        *(check, passed, message, mistake, hint, cure, _still(found.get("picture")), output, float(found["seconds"])),
+        unwritten=unwritten,
+        stopped=stopped,
+        starved=starved,
+        broken=broken,
+    )
 
 
-_SAID = "passed unwritten stopped starved broken message mistake hint output".split()
+def _still(found: Any) -> Still | None:
+    """The picture that `sent` describes; TypeError or ValueError for anything else."""
+    if found is None:
+        return None
+    svg, sentence = map(str, found)
+    return Still(svg, sentence) if len(svg) <= _MOST else None
+
+
+_SAID = ("message", "mistake", "hint", "cure", "output")
+_FACTS = ("passed", "unwritten", "stopped", "starved", "broken")
 
 
 def _check_data(result: Result) -> dict[str, Any]:
@@ -189,6 +250,6 @@ def _check_data(result: Result) -> dict[str, Any]:
         "title": result.check.title,
         "points": result.points,
         "max": result.check.points,
-        **{name: getattr(result, name) for name in _SAID},
+        **{name: getattr(result, name) for name in (*_FACTS, *_SAID)},
         "seconds": round(result.seconds, 3),
     }

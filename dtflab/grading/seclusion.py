@@ -1,9 +1,9 @@
 """A program in namespaces of its own: `python seclusion.py DESCRIPTOR PROGRAM ARGUMENT …`.
 
 The program sees no process but its own, and can end no other. It has a loopback of its own and no other network, its
-own /tmp, and all else read-only; what is hidden from it looks empty. When the first process of these namespaces ends,
-Linux ends all others, whatever they have done to their sessions and environments. That first process is this one, not
-the program: it starts the program, and waits for what the program leaves behind.
+own /tmp, an empty home, and all else read-only; what is hidden from it looks empty. When the first process of these
+namespaces ends, Linux ends all others, whatever they have done to their sessions and environments. That first process
+is this one, not the program: it starts the program, and waits for what the program leaves behind.
 
 Linux only, and only where a user may make user namespaces. The descriptor is of a file of JSON, which says where the
 program runs and what is hidden; not the command line, which the program can read. Exit status: the program's, 128 plus
@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 NOT_STARTED = 125
-PLACES = ("/tmp", "/var/tmp", "/dev/shm")  # where programs write: each gets its own
 _NEW = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000  # user, mount, pid, net and ipc namespaces
 _BIND, _PRIVATE_ALL = 0x1000, 0x4000 | 0x40000
 _MOUNT_SETATTR, _HERE, _RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
@@ -36,9 +35,13 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _UP = 0x8913, 0x8914, 1
 
 
 class Place(NamedTuple):
-    """Where a program runs: its folder; an empty one for its own /tmp and the like; what it needs, what is hidden."""
+    """Where a program runs: its folder; the folders that are covered; what it needs of them; what is hidden.
+
+    `own` has an empty folder for each, by its number, and one that stays empty, `nothing`.
+    """
 
     folder: str
+    covered: list[str]
     own: str
     needed: list[str]
     hidden: list[str]
@@ -111,18 +114,15 @@ class _Mounts:
         self._libc = libc
 
     def arrange(self, place: Place) -> None:
-        """Make all read-only but the program's folder and its own /tmp, and cover what is hidden."""
+        """Make all read-only but the program's folder and what is its own, and cover what is hidden."""
         self._mount(None, "/", None, _PRIVATE_ALL)
-        covered = [path for path in (*PLACES, os.path.dirname(place.folder)) if os.path.isdir(path)]
-        seen_again = [(path, os.open(path, os.O_PATH)) for path in self._in(covered, place.needed)]
+        seen_again = [(path, os.open(path, os.O_PATH)) for path in self._in(place.covered, place.needed)]
         folder, own = os.open(place.folder, os.O_PATH), os.open(place.own, os.O_PATH)
         self._read_only("/")
         self._mount("proc", "/proc", "proc", 0)
-        for number, path in enumerate(covered):
-            if not os.path.isdir(path):  # it lay in one that is covered
-                continue
-            source = f"/proc/self/fd/{own}/{number}"
-            self._writable(source, path)
+        for number, path in enumerate(place.covered):
+            if os.path.isdir(path):  # it may have been in one that is covered now
+                self._writable(f"/proc/self/fd/{own}/{number}", path)
         for path, descriptor in seen_again:
             self._again(descriptor, path)
         os.makedirs(place.folder, exist_ok=True)
@@ -139,7 +139,9 @@ class _Mounts:
         return [path for path in needed if any(path.startswith(f"{folder}/") for folder in covered)]
 
     def _again(self, descriptor: int, path: str) -> None:
-        """Show a file or folder again where it was."""
+        """Show a file or folder again where it was, if it is not in one that is shown again."""
+        if os.path.exists(path):
+            return
         source = f"/proc/self/fd/{descriptor}"
         if os.path.isdir(source):
             os.makedirs(path, exist_ok=True)

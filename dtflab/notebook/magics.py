@@ -237,7 +237,7 @@ class DtfMagics(Magics):
 
         %dtf_grade                   the questions whose functions you have written in the notebook
         %dtf_grade placement/q1      one question; q1 if that is enough
-        %dtf_grade q1 --hint         a hint for it, a bigger one each time
+        %dtf_grade q1 --hint         a hint for it, a bigger one each time; the last one needs a try
         %dtf_grade --all             every question
 
         The same in plain Python: dtflab.grade("placement/q1").

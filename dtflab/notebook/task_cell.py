@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+import re
 from collections import deque
 from types import CodeType
 from typing import Any
@@ -29,6 +30,7 @@ from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import Session, open_sessions
 
 _EXAMPLE = "%%dtf_run --on /job:worker/task:0"
+_SHORT = re.compile(r"^(\w+):(\d+)$")  # worker:0, as pictures write it
 _MOST_TRACES = 3  # timelines below a cell
 
 
@@ -84,7 +86,7 @@ class TaskMagics(Magics):
         self._sessions: dict[str, tuple[RunningTask, TaskSession]] = {}
 
     @magic
-    @argument("--on", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0", values=_tasks)
+    @argument("--on", default="", help="a task: worker:0 or /job:worker/task:0", values=_tasks)
     @argument("--trace", action="store_true", help="show timelines of its last steps below")
     @argument(
         "--name",
@@ -109,6 +111,7 @@ class TaskMagics(Magics):
         with tf.device("/job:worker/task:0"), tf.Session(cluster.target_of("worker", 0)).as_default() as sess: …
         """
         args = words(self.dtf_run, line)
+        args.on = _SHORT.sub(r"/job:\1/task:\2", args.on)
         session = self._session(cluster_named(self.shell, self.lines, args.name), args.on)
         session.begin(args.trace)
         shell: Any = self.shell

@@ -66,7 +66,8 @@ class Slots:
         self.busy = 0.0  # seconds of work so far, all slots together
         self._engine = engine
         kind = "core" if hardware.kind == "CPU" else "GPU"
-        self.lanes = [Lane(f"{SLOT} {kind} {number}") for number in range(count)]
+        numbers = [f" {number}" for number in range(count)] if count > 1 else [""]  # "GPU 0" could be read as a device
+        self.lanes = [Lane(f"{SLOT} {kind}{number}") for number in numbers]
         self._free = list(range(count))  # a heap
         self._queue: deque[Job] = deque()
 

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
-from dtflab.runtime.session import open_sessions
+from dtflab.runtime.session import BaseSession, open_sessions
 from dtflab.viz.data import step_trace as trace
-from dtflab.viz.data.story import placement_of, static_bytes
+from dtflab.viz.data.story import asked, placement_of, static_bytes
 
 if TYPE_CHECKING:
     import networkx
 from dtflab.viz.data.graph_ops import Edge, edges_of, graph_of, ops_of
 
 
-def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_stats: Any = None) -> networkx.DiGraph:
+def digraph(
+    graph: Any = None, placement: Mapping[str, str] | BaseSession | None = None, step_stats: Any = None
+) -> networkx.DiGraph:
     """A networkx DiGraph of ops.
 
     `graph` is a Graph (default: the default graph), a GraphDef, a list of Nodes, or fetches: tensors and operations,
     however nested, which stand for themselves and all that they depend on. `step_stats` is a RunMetadata or StepStats.
     `placement` maps names of ops to devices. An op that it doesn't name is where the trace says that it ran, and one
     that the trace doesn't name (a fed placeholder, control flow) has the device that the program asked for, or ''.
+    Pass a session instead of both for the devices that it put its ops on, and its newest trace.
     Without both, they are those of the newest session of that graph that has traced a step, `sess.trace(fetches)`, or
     else has run one: that has no times, as measuring each step would make it slower.
 
@@ -37,7 +40,10 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
     """
     import networkx
 
-    if placement is None and step_stats is None:
+    if isinstance(placement, BaseSession):
+        step_stats = placement.last_trace if step_stats is None else step_stats
+        graph, placement = asked(graph, placement)
+    elif placement is None and step_stats is None:
         placement, step_stats = _newest(graph)
     ran, sent = _measured(step_stats)
     sizes = _Sizes(graph)

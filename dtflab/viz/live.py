@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, SupportsFloat, SupportsIndex, overload
 
+from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import in_notebook, say
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -224,9 +225,14 @@ class Live(_Shown):
         self._stopping = True
 
     def hook(
-        self, value: Any, worker: SupportsIndex | str = 0, *, step: Any = None, staleness: Any = None
+        self, value: Any, worker: SupportsIndex | str | None = None, *, step: Any = None, staleness: Any = None
     ) -> SessionRunHook:
-        """A hook for a MonitoredSession that reports tensors of each run, and ends the training at *Stop*."""
+        """A hook for a MonitoredSession that reports tensors of each run, and ends the training at *Stop*.
+
+        Without `worker` it is the task on which the program puts `value`, else worker 0.
+        """
+        if worker is None:
+            worker = _task_of(value)
         return _Hook(self, worker, {"value": value, "step": step, "staleness": staleness})
 
     @property
@@ -318,6 +324,12 @@ def _finite(value: SupportsFloat, name: str) -> float:
 @functools.cache
 def _task(worker: int) -> str:
     return f"/job:worker/task:{worker}"
+
+
+def _task_of(tensor: Any) -> str:
+    """The task that a tensor's device names."""
+    device = device_spec.parse(getattr(tensor, "device", ""))
+    return _task(0) if device.job is None or device.task is None else f"/job:{device.job}/task:{device.task}"
 
 
 def _taken(reports: deque[Report]) -> Iterator[Report]:

@@ -15,7 +15,7 @@ _QUEUE_RUNNER = re.compile(r"^QueueRunnerThread-(?P<queue>.*)-(?P<op>[^-]*)$")
 
 
 def watched(seen: Any) -> Watch:
-    """What is given, if it is a watch; TypeError that says how to get one if not."""
+    """The watch that is given; for anything else TypeError, which says how to get one."""
     if not isinstance(seen, Watch):
         kind = type(seen).__name__
         raise TypeError(

@@ -15,15 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base.grouping import grouped
-from dtflab.base.nest import leaves
 from dtflab.base.text_table import plural, text_table
-from dtflab.graph.graph import Graph
 from dtflab.graph.node_names import readable
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import placement_live
 from dtflab.viz.colouring import Colouring, colouring, of_ops
 from dtflab.viz.data.graph_ops import Edge, Op, edges_of, graph_of, ops_of
-from dtflab.viz.data.story import placement_of
+from dtflab.viz.data.story import asked
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import Look, in_order, look, together
 from dtflab.viz.drawing.picture import Picture, Table
@@ -72,7 +70,7 @@ def placement(
     if max_boxes is not None and max_boxes < 1:
         raise ValueError(f"max_boxes must be at least 1, not {max_boxes}. Leave it out for a readable number.")
     session = placement if isinstance(placement, BaseSession) else None
-    graph, placement = _asked(graph, placement)
+    graph, placement = asked(graph, placement)
     way = colouring(color_by, graph_of(graph) if session is None else session.graph, step, phases)
     why = getattr(placement, "reasons", {}) if reasons is None else reasons
     ops = [op._replace(why=why.get(op.name, "")) for op in ops_of(graph, placement)]
@@ -88,20 +86,6 @@ def placement(
         drawing, size, top = view.draw(title)
         live = functools.partial(placement_live.data, view, view.root, top)
         return Picture(drawing, size, rules("placement"), _sentence(view), _tables(view), _text(view), live=live)
-
-
-def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:
-    """The graph to draw and the devices of its ops; a session says where it has them."""
-    if where is None or isinstance(where, Mapping):
-        return graph, where
-    if not isinstance(where, BaseSession):
-        wrong = type(where).__name__
-        raise TypeError(f"placement must be a dict from op names to devices, or a session, not of type {wrong}.")
-    graph = where.graph if graph is None else graph
-    graphs = [part if isinstance(part, Graph) else getattr(part, "graph", where.graph) for part in leaves(graph)]
-    if any(other is not where.graph for other in graphs):
-        raise ValueError("The session has another graph. Draw its own: viz.placement(sess.graph, sess).")
-    return graph, placement_of(where)
 
 
 class _Coloured(NamedTuple):

@@ -11,6 +11,8 @@
 # the same each time.
 
 # %%
+from collections import Counter
+
 import numpy as np
 
 import dtflab as tf
@@ -107,8 +109,8 @@ tf.viz.clients(seen, title="A network on each device")
 # %% [markdown]
 # <details><summary><b>Show why</b></summary>
 #
-# Eight networks in the time of one. No two steps take equally long, so some clients end a little earlier, and a client
-# that waits for all waits for the slowest. But most of the time, all GPUs were busy.
+# Eight networks in the time of one. Small networks end a little earlier, and a program that waits for all waits for the
+# slowest: that is `net7`, which we also ran alone. But most of the time, all GPUs were busy.
 #
 # </details>
 #
@@ -154,9 +156,7 @@ with tf.device("/job:shared/cpu:0"):
 with tf.Session(cluster.target_of("shared")) as sess:
     *each, together = sess.run([*members, ensemble], {images: digits.test.images})
 
-right = [
-    accuracy(probabilities, digits.test.labels) for probabilities in [*each, together]
-]
+right = [accuracy(guess, digits.test.labels) for guess in [*each, together]]
 names = [*(f"net{i}" for i in best), "together", "mean of the three"]
 shares = [f"{share:.3f}" for share in [*right, np.mean(right[:3])]]
 tf.viz.table({"network": names, "share of the test images": shares})
@@ -230,8 +230,8 @@ def ask(client):
 
 
 # %% [markdown]
-# And one decides, with the answers that come within its limit. (The cell after it is folded away: `run_ensemble` starts
-# all clients, each in its role.)
+# And one decides, with the answers that come within its limit. (`run_ensemble`, which starts all clients, each in its
+# role, is folded away.)
 
 
 # %%
@@ -263,9 +263,8 @@ def decide(client, limit=None):
 # %% jupyter={"source_hidden": true}
 def run_ensemble(limit=None):
     """All clients at once: three members, one that asks, one that decides."""
-    tf.Session.reset(
-        cluster.target_of("shared"), ["talk"]
-    )  # no queues of an earlier run
+    # No queues of an earlier run:
+    tf.Session.reset(cluster.target_of("shared"), ["talk"])
     asks, decides, *others = [i for i in range(8) if i not in best]
     roles = dict.fromkeys(best, think) | dict.fromkeys(others, lambda client: None)
     roles |= {asks: ask, decides: lambda client: decide(client, limit)}
@@ -381,12 +380,8 @@ def visitors(client, count, per_second):
 # %%
 def replica(client, versions):
     """Answer to the end; rows (query, version, moment of the answer, is it right)."""
-    query, version, test, rows = (
-        queries().dequeue(),
-        version_variable(),
-        digits.test,
-        [],
-    )
+    query, version = queries().dequeue(name="next_query"), version_variable()
+    test, rows = digits.test, []
     with tf.device(f"{client.device}/gpu:0"):
         image = tf.placeholder(tf.float32, [1, 64])
         logits = {i: network(f"v{i}", UNITS, image) for i in versions}
@@ -457,14 +452,8 @@ tf.viz.queues(watched[1], title="The queue of queries, with one replica")
 # **Predict: with six replicas, what share of the time does each GPU work?**
 
 # %%
-run = watched[6]
-tf.viz.busy(
-    cluster.log(),
-    since=run.began,
-    until=run.ended,
-    device="/gpu:0",
-    title="Six replicas at work",
-)
+run = {"since": watched[6].began, "until": watched[6].ended}
+tf.viz.busy(cluster.log(), **run, device="/gpu:0", title="Six replicas at work")
 
 # %% [markdown]
 # <details><summary><b>Show why</b></summary>
@@ -519,10 +508,9 @@ longest = [1000 * np.diff(np.sort(moments)).max() for moments in (asked, when)]
 for what, ms in zip(("queries", "answers"), longest):
     print(f"longest time between two {what}: {ms:.0f} ms")
 of = [version == 1, version == 2]
+counts = [int(each.sum()) for each in of]
 shares = [f"{right[each].mean():.0%}" for each in of]
-tf.viz.table(
-    {"version": [1, 2], "queries": [int(each.sum()) for each in of], "right": shares}
-)
+tf.viz.table({"version": [1, 2], "queries": counts, "right": shares})
 
 # %%
 tf.viz.curve(number, {"version": version}, "query", "version that answered", height=2.8)
@@ -540,9 +528,6 @@ tf.viz.curve(number, {"version": version}, "query", "version that answered", hei
 
 
 # %% jupyter={"source_hidden": true}
-from collections import Counter
-
-
 def held():
     """Bytes of the variables on worker 0, for each container."""
     found = Counter()
@@ -557,10 +542,8 @@ before = held()
 tf.Session.reset(cluster.target_of("worker", 0), ["v1"])
 after, names = held(), sorted(before)
 times = {"bytes before": before, "bytes after": after}
-tf.viz.table(
-    {"container": names}
-    | {when: [of[name] for name in names] for when, of in times.items()}
-)
+columns = {when: [of[name] for name in names] for when, of in times.items()}
+tf.viz.table({"container": names} | columns)
 
 # %% [markdown]
 # ## Exercise

@@ -11,6 +11,7 @@
 # need no GPU, and the numbers are the same each time.
 
 # %%
+from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -62,10 +63,8 @@ def run(build, gpus, inputs, bus="pcie3", **hardware):
 UNITS, LAYERS, BATCH = 1024, 4, 256
 rng = np.random.default_rng(1)
 inputs = rng.normal(size=[BATCH, UNITS]).astype(np.float32)
-kernels = [
-    rng.normal(scale=UNITS**-0.5, size=[UNITS, UNITS]).astype(np.float32)
-    for _ in range(LAYERS)
-]
+small, size = UNITS**-0.5, [LAYERS, UNITS, UNITS]
+kernels = list(rng.normal(scale=small, size=size).astype(np.float32))
 
 
 def dense(x, kernel, name):
@@ -136,9 +135,7 @@ tf.viz.timeline(quarters.trace, title="A layer on each GPU")
 
 # %%
 # Figure 12-14
-tf.viz.placement(
-    halves.graph, max_boxes=8, title="A fully connected network, cut between the layers"
-)
+tf.viz.placement(halves.graph, max_boxes=8, title="Cut between the layers")
 
 # %% [markdown]
 # ## Cut through the layers
@@ -173,8 +170,8 @@ def compared(ways, computed):
     times = [f"{it.ms:.2f} ms" for it in ways.values()]
     sent = [f"{it.sent / 1e6:.1f} MB" for it in ways.values()]
     shares = [f"{it.sent / computed:.0%}" for it in ways.values()]
-    columns = {"a step takes": times, "from GPU to GPU": sent, "of all results": shares}
-    return tf.viz.table({"cut": [*ways]} | columns)
+    crossed = {"from GPU to GPU": sent, "share of all results": shares}
+    return tf.viz.table({"cut": [*ways], "a step takes": times} | crossed)
 
 
 # %%
@@ -183,11 +180,7 @@ compared(ways, computed)
 
 # %%
 # Figure 12-14
-tf.viz.placement(
-    sliced.graph,
-    max_boxes=14,
-    title="A fully connected network, cut through the layers",
-)
+tf.viz.placement(sliced.graph, max_boxes=14, title="Cut through the layers")
 
 # %% [markdown]
 # In the picture: click a box to open it, and point at a line between the two colours to see how large its tensor is.
@@ -205,10 +198,11 @@ tf.viz.timeline(sliced.trace, title="Half of each layer on each GPU")
 
 # %% [markdown]
 # **Predict: where does the gain end? Take GPUs that send to each other faster (NVLink, 150 GB/s), or that are in two
-# different machines, with a network of 10 Gb/s (that is 1.25 GB/s) or 100 Gb/s between them.**
+# different machines, with a network of 10 Gb/s (that is 1.25 GB/s) or 100 Gb/s between them.** (`apart` is folded away:
+# it measures a step on two machines, as `run` does on one.)
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def apart(build, network):
     """Milliseconds of a step on two GPUs in two machines."""
     hardware = {"gpus": 1, "gpu": "K40", "network": network, "clock": "virtual"}
@@ -223,14 +217,14 @@ def apart(build, network):
             return 1000 * (cluster.now() - began)
 
 
+# %%
 times = {"one GPU": one.ms}
 for bus in ("nvlink2", "pcie3", "pcie2"):
     times[f"one machine, {bus}"] = run(by_units, 2, inputs, bus=bus).ms
 for network in ("100Gb/s", "10Gb/s", "1Gb/s"):
     times[f"two machines, {network}"] = apart(by_units, network)
-tf.viz.table(
-    {"where": [*times], "a step takes": [f"{ms:.2f} ms" for ms in times.values()]}
-)
+of_all = [f"{ms:.2f} ms" for ms in times.values()]
+tf.viz.table({"where": [*times], "a step takes": of_all})
 
 # %% [markdown]
 # <details><summary><b>Show why</b></summary>
@@ -309,9 +303,7 @@ compared({"not at all": one_cnn, "through the images": two_cnn}, computed)
 
 # %%
 # Figure 12-15
-tf.viz.placement(
-    two_cnn.graph, max_boxes=14, title="A convolutional network, cut through the images"
-)
+tf.viz.placement(two_cnn.graph, max_boxes=14, title="Cut through the images")
 
 # %%
 tf.viz.timeline(two_cnn.trace, title="Half of each image on each GPU")
@@ -398,7 +390,7 @@ def recurrent(x, devices):
     for at, word in enumerate(words):
         with tf.variable_scope("cells", reuse=at > 0, auxiliary_name_scope=False):
             for i, device in enumerate(where):
-                with tf.device(device), tf.name_scope(f"word{at + 1}_layer{i + 1}"):
+                with tf.device(device), tf.name_scope(f"word{at + 1}_{i + 1}"):
                     word = states[i] = cell(word, states[i], i + 1)
     return [word]
 
@@ -408,17 +400,17 @@ print(f"one GPU {one_rnn.ms:.2f} ms   four {four_rnn.ms:.2f} ms")
 
 # %%
 # Figure 12-16
-tf.viz.placement(
-    four_rnn.graph, max_boxes=50, title="A recurrent network, a layer on each GPU"
-)
+tf.viz.placement(four_rnn.graph, max_boxes=50, title="A recurrent layer on each GPU")
 
 # %% [markdown]
-# In the picture: point at a cell, and see from which two it needs something.
+# In the picture: `word3_2` is the cell of the third word in the second layer. Point at it, and see from which two cells
+# it needs something.
 #
 # <details><summary><b>Show why</b></summary>
 #
 # Cells that are drawn side by side need nothing from each other, so they can be computed at the same time. The fourth
-# layer can begin when the first word has passed the three layers below. From then on, all four GPUs are busy.
+# layer can begin when the first word has passed the three layers below. From then on, all four GPUs are busy, until the
+# first layer has read the last word.
 #
 # </details>
 #
@@ -430,7 +422,7 @@ tf.viz.what_if(both, links=0, title="Four layers, eight words")
 
 # %% [markdown]
 # The words run through the layers like a wave. At first only GPU 0 works. While it reads the second word, GPU 1 works
-# on the first; from the fourth word on, all four are busy.
+# on the first. From the fourth word on, all four are busy. At the end, one after the other has nothing left to read.
 #
 # This is the cut *between* layers that slowed down the fully connected network. Here it helps, because there are eight
 # words on their way, and each GPU can work on a different one.
@@ -452,9 +444,7 @@ def pipeline(micro_batches):
     """A function that builds the network for a batch cut into that many parts."""
 
     def build(x, devices):
-        stages = [
-            lambda x, kernel=kernel: dense(x, kernel, "layer") for kernel in kernels
-        ]
+        stages = [partial(dense, kernel=kernel, name="layer") for kernel in kernels]
         where = [devices[i * len(devices) // LAYERS] for i in range(LAYERS)]
         with tf.device(where[0]):
             return tf.model_parallel.pipeline(stages, x, where, micro_batches)
@@ -478,18 +468,18 @@ tf.viz.what_if(steps, links=0, title="A pipeline of four stages")
 #
 # </details>
 #
-# The next cell measures the bubble, with transfers that take no time and with real ones. (The picture's “idle” is
-# more than the bubble: it counts the whole step, including the time when the inputs come from the CPU. The bubble
-# begins when the first GPU begins.)
+# The next cell, folded away, puts the formula's bubble next to measured ones: with transfers that take no time, and
+# with real ones. (The picture's “idle” is more than the bubble: it counts the whole step, including the time when the
+# inputs come from the CPU. The bubble begins when the first GPU begins.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 gpus = [f"/gpu:{i}" for i in range(LAYERS)]
 free = tf.sim.Bus("free", 1e30, 0.0, "made up: sends in no time", peer_bandwidth=1e30)
 counted = [(LAYERS - 1) / (count + LAYERS - 1) for count in counts]
 measured = [flow.whatif.run(bus=free).bubble(gpus) for flow in flows.values()]
 with_transfers = [flow.step.bubble(gpus) for flow in flows.values()]
 bubbles = {
-    "counted": counted,
+    "by the formula": counted,
     "measured, free": measured,
     "measured, PCIe": with_transfers,
 }

@@ -8,7 +8,7 @@
 # All of it, in *virtual time*: the programs are TensorFlow 1 programs, their arithmetic is real, and the seconds come
 # from a model of GPUs and networks. A network that is too large to compute is *estimated* from its graph. Nine claims
 # follow. Each has its assumptions next to it, and is then asked where it ends: no claim about speed holds on all
-# hardware.
+# hardware. Cells that are folded away measure or check: the last cell of each claim fails if its text does not hold.
 #
 # *Guess the numbers before you run a cell. That is the whole exercise.*
 
@@ -30,22 +30,17 @@ tf.logging.set_verbosity(tf.logging.WARN)
 
 # %%
 card = tf.sim.Processor(
-    "K40 / 100", "GPU", {"float32": 4.29e10}, memory_bytes=12 << 30, memory_bandwidth=2.88e9, launch_s=5e-4, cores=15,
+    "K40 / 100", "GPU", {"float32": 4.29e10}, memory_bytes=12 << 30,
+    memory_bandwidth=2.88e9, launch_s=5e-4, cores=15,
     source="a K40's figures, divided by a hundred",
 )  # fmt: skip
 
 
 def classifier(images, units=64):
     """Logits of a network with one hidden layer."""
-    hidden = tf.layers.dense(
-        images,
-        units,
-        activation=tf.nn.relu,
-        kernel_initializer=tf.random_normal_initializer(seed=1),
-    )
-    return tf.layers.dense(
-        hidden, 10, kernel_initializer=tf.random_normal_initializer(seed=2)
-    )
+    first, second = (tf.random_normal_initializer(seed=seed) for seed in (1, 2))
+    hidden = tf.layers.dense(images, units, tf.nn.relu, kernel_initializer=first)
+    return tf.layers.dense(hidden, 10, kernel_initializer=second)
 
 
 # %% [markdown]
@@ -59,48 +54,44 @@ def classifier(images, units=64):
 
 # %%
 def answers(replicas, rows=8, queries=10):
-    """Queries per second, and the median milliseconds of one; a query is a batch of `rows` images."""
-    waits = []
-    with tf.Cluster(web=1, worker=replicas, gpus=1, gpu=card, network="1Gb/s", clock="virtual",
-                    visible_devices={"web": ""}) as cluster:  # fmt: skip
+    """Queries per second, and the median ms of one: a batch of `rows` images."""
+    tasks = {"web": 1, "worker": replicas, "visible_devices": {"web": ""}}
+    hardware = {"gpus": 1, "gpu": card, "network": "1Gb/s", "clock": "virtual"}
+    with tf.Cluster(**tasks, **hardware) as cluster:
 
         def dispatch(client):
             with tf.device(f"{client.device}/gpu:0"):
                 images = tf.placeholder(tf.float32, [rows, 64])
                 answer = tf.nn.softmax(classifier(images))
-            query = np.ones([rows, 64], np.float32)
-            with tf.Session(
-                cluster.target_of("web")
-            ) as sess:  # queries and answers pass the web server
+            # Queries and answers pass the web server:
+            with tf.Session(cluster.target_of("web")) as sess:
                 sess.run(tf.global_variables_initializer())
-                began = tf.sim.now()
+                moments = [tf.sim.now()]
                 for _ in range(queries):
-                    asked = tf.sim.now()
-                    sess.run(answer, {images: query})
-                    waits.append(tf.sim.now() - asked)
-                return began, tf.sim.now()
+                    sess.run(answer, {images: np.ones([rows, 64])})
+                    moments.append(tf.sim.now())
+                return moments
 
-        starts, ends = zip(*cluster.run(dispatch), strict=True)
-    return replicas * queries / (max(ends) - min(starts)), 1000 * np.median(waits)
+        moments = np.array(cluster.run(dispatch))
+    seconds = moments[:, -1].max() - moments[:, 0].min()
+    return replicas * queries / seconds, 1000 * np.median(np.diff(moments))
 
 
+# %%
 counts = [1, 2, 4, 8, 16]
 small, large = ([answers(n, rows) for n in counts] for rows in (8, 1000))
-for n, (per_second, wait), (large_per_second, large_wait) in zip(
-    counts, small, large, strict=True
-):
-    print(f"replicas: {n:2}   {per_second:6,.0f} queries/s of {wait:.2f} ms   "
-          f"large queries {large_per_second:4,.0f}/s of {large_wait:5.2f} ms")  # fmt: skip
+columns = {"replicas": counts}
+for size, found in {"2 kB": small, "256 kB": large}.items():
+    columns[f"queries/s of {size}"] = [f"{per_second:,.0f}" for per_second, _ in found]
+    columns[f"{size} takes"] = [f"{wait:.2f} ms" for _, wait in found]
+tf.viz.table(columns)
 
 # %%
-tf.viz.curve(
-    counts,
-    {"2 kB": [one[0] for one in small], "256 kB": [one[0] for one in large]},
-    "replicas",
-    "queries/s",
-)
+rates = {"2 kB": [one[0] for one in small], "256 kB": [one[0] for one in large]}
+tf.viz.curve(counts, rates, "replicas", "queries/s")
 
-# %%
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
 assert small[-1][0] > 14 * small[0][0] and small[-1][1] < 1.15 * small[0][1]
 assert large[-1][0] < 6 * large[0][0] and large[-1][1] > 2 * large[0][1]
 
@@ -123,9 +114,8 @@ def train_alone(client):
     with tf.device(f"{client.device}/gpu:0"):
         images, labels = tf.random_uniform([32, 64], seed=1), tf.zeros([32], tf.int64)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, classifier(images))
-        train = tf.train.GradientDescentOptimizer(0.01 * (client.index + 1)).minimize(
-            loss
-        )
+        optimizer = tf.train.GradientDescentOptimizer(0.01 * (client.index + 1))
+        train = optimizer.minimize(loss)
     with tf.Session(client.target) as sess:
         sess.run(tf.global_variables_initializer())
         for _ in range(6):
@@ -133,27 +123,32 @@ def train_alone(client):
     return tf.sim.now()
 
 
+# %%
 def search(networks, spread=0.1, slow=1.0):
-    """The moments at which `networks` have ended, two on each server; steps vary, and the first is `slow`."""
+    """When each network ended, two on a server; steps vary, and the first is `slow`."""
     tasks = [f"server{i // 2}:{2222 + i % 2}" for i in range(networks)]
-    with tf.Cluster({"worker": tasks}, gpus=2, gpu=card, clock="virtual", seed=1, stragglers=tf.sim.lognormal(spread),
-                    visible_devices={"worker": [str(i % 2) for i in range(networks)]}) as cluster:  # fmt: skip
+    hardware = {
+        "gpus": 2,
+        "gpu": card,
+        "stragglers": tf.sim.lognormal(spread),
+        "seed": 1,
+    }
+    hardware["visible_devices"] = {"worker": [str(i % 2) for i in range(networks)]}
+    with tf.Cluster({"worker": tasks}, clock="virtual", **hardware) as cluster:
         cluster.slow("worker", 0, slow)
         return np.array(cluster.run(train_alone))
 
 
-one, hundred, one_slow = search(1), search(100), search(10, slow=3.0)
-for name, ends in (
-    ("one", one),
-    ("a hundred", hundred),
-    ("10, one of them slow", one_slow),
-):
-    first, median, last = 1000 * ends.min(), 1000 * np.median(ends), 1000 * ends.max()
-    print(
-        f"{name:20}   first {first:3.0f} ms   median {median:3.0f} ms   all after {last:3.0f} ms"
-    )
-
 # %%
+one, hundred, one_slow = search(1), search(100), search(10, slow=3.0)
+ends = {"one": one, "a hundred": hundred, "10, one of them slow": one_slow}
+columns = {"networks": [*ends]}
+for what, moment in {"first": np.min, "median": np.median, "all after": np.max}.items():
+    columns[what] = [f"{1000 * moment(each):.0f} ms" for each in ends.values()]
+tf.viz.table(columns)
+
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
 assert 1.0 < hundred.max() / np.median(hundred) < 1.15
 assert one_slow.max() > 2.7 * np.median(one_slow)
 assert np.median(one_slow) < 1.05 * np.median(hundred)
@@ -174,28 +169,18 @@ assert np.median(one_slow) < 1.05 * np.median(hundred)
 # %%
 def multiply(tasks, cores):
     """Seconds in which each task makes 4 × 5 multiplications."""
-    source = "made up: 20 GFLOP/s per core"
     cpu = tf.sim.Processor(
-        f"{cores} cores",
-        "CPU",
-        {"float32": 2e10 * cores},
-        64 << 30,
-        4e10,
-        1e-6,
-        cores,
-        source,
-    )
+        f"{cores} cores", "CPU", {"float32": 2e10 * cores}, memory_bytes=64 << 30,
+        memory_bandwidth=4e10, launch_s=1e-6, cores=cores,
+        source="made up: 20 GFLOP/s per core",
+    )  # fmt: skip
     with tf.Cluster({"worker": tasks}, cpu=cpu, clock="virtual") as cluster:
 
         def work(client):
             with tf.device(client.device):
                 matrix = tf.placeholder(tf.float32, [200, 200])
-                products = [
-                    tf.matmul(
-                        matrix, matrix, transpose_b=i % 2 == 1, transpose_a=i > 1
-                    ).op
-                    for i in range(4)
-                ]
+                ways = [(False, False), (False, True), (True, False), (True, True)]
+                products = [tf.matmul(matrix, matrix, *way).op for way in ways]
             with tf.Session(client.target) as sess:
                 for _ in range(5):
                     sess.run(products, {matrix: np.ones([200, 200], np.float32)})
@@ -204,14 +189,16 @@ def multiply(tasks, cores):
         return cluster.now()
 
 
+# %%
 apart, together = ["host0:2222", "host1:2222"], ["host0:2222", "host0:2223"]
-seconds = {
-    cores: (multiply(apart, cores), multiply(together, cores)) for cores in (4, 8)
-}
-for cores, (two_hosts, one_host) in seconds.items():
+seconds = {n: (multiply(apart, n), multiply(together, n)) for n in (4, 8)}
+for cores, (two, one) in seconds.items():
     print(
-        f"{cores} cores: two hosts {1000 * two_hosts:.1f} ms   one host {1000 * one_host:.1f} ms"
+        f"{cores} cores: two hosts {1000 * two:.1f} ms   one host {1000 * one:.1f} ms"
     )
+
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
 assert 1.9 < seconds[4][1] / seconds[4][0] < 2.1 and seconds[8][1] < 1.1 * seconds[8][0]
 
 # %% [markdown]
@@ -244,32 +231,27 @@ def record_reader():
     return names_to_read, records
 
 
+# %% jupyter={"source_hidden": true}
 def passed(way, steps):
-    """Bytes that left each task while `way(sess, steps)` trained, and the seconds that it took."""
-    with tf.Cluster(
-        files=1, program=1, master=1, worker=1, clock="virtual", network="1Gb/s"
-    ) as cluster:
+    """Bytes that left each task while `way(sess, steps)` trained, and its seconds."""
+    tasks = dict.fromkeys(("files", "program", "master", "worker"), 1)
+    with tf.Cluster(**tasks, clock="virtual", network="1Gb/s") as cluster:
         with tf.Graph().as_default(), tf.Session(cluster.target_of("program")) as sess:
             way(sess, steps)
         sent: collections.Counter[str] = collections.Counter()
         for happened in cluster.log().lines:
-            if (
-                happened.target and happened.nbytes > 1000
-            ):  # calls and answers are smaller
-                sent[
-                    happened.where.partition("/device")[0].replace("/replica:0", "")
-                ] += happened.nbytes
+            if happened.target and happened.nbytes > 1000:  # calls are smaller
+                task = happened.where.partition("/device")[0].replace("/replica:0", "")
+                sent[task] += happened.nbytes
         return dict(sent), cluster.now()
 
 
+# %%
 def on_worker(records):
     """A stand-in for training: the sum of all bytes."""
     with tf.device("/job:worker/cpu:0"):
-        return tf.reduce_sum(
-            tf.cast(
-                tf.reshape(tf.decode_raw(records, tf.uint8), [-1, LENGTH]), tf.float32
-            )
-        )
+        numbers = tf.reshape(tf.decode_raw(records, tf.uint8), [-1, LENGTH])
+        return tf.reduce_sum(tf.cast(numbers, tf.float32))
 
 
 def by_the_master(records):
@@ -288,14 +270,14 @@ def fed(sess, steps):
         sess.run(total, {batch: sess.run(records)})
 
 
+# %%
 def preloaded(sess, steps):
     """The same way, but once; from then on, all is on the worker."""
     names_to_read, records = record_reader()
     everything = tf.placeholder(tf.string, [RECORDS])
     with tf.device("/job:worker/cpu:0"):
-        training_set = tf.Variable(
-            by_the_master(everything), trainable=False, collections=[]
-        )
+        start = by_the_master(everything)
+        training_set = tf.Variable(start, trainable=False, collections=[])
         at = tf.placeholder(tf.int32, [])
         total = on_worker(tf.slice(training_set, [at], [BATCH]))
     sess.run(names_to_read)
@@ -305,6 +287,7 @@ def preloaded(sess, steps):
         sess.run(total, {at: step * BATCH % RECORDS})
 
 
+# %%
 def read(sess, steps):
     """From the file server to the worker."""
     names_to_read, records = record_reader()
@@ -314,26 +297,24 @@ def read(sess, steps):
         sess.run(total)
 
 
-hops = {
-    way.__name__: passed(way, EPOCHS * RECORDS // BATCH)
-    for way in (fed, preloaded, read)
-}
-tf.viz.loads(
-    "Bytes that left each task", {name: sent for name, (sent, _) in hops.items()}
-)
+steps = EPOCHS * RECORDS // BATCH
+hops = {way.__name__: passed(way, steps) for way in (fed, preloaded, read)}
+loads = {name: sent for name, (sent, _) in hops.items()}
+tf.viz.loads("Bytes that left each task", loads)
 
 # %%
 size = RECORDS * LENGTH
-for name, (sent, seconds_of_way) in hops.items():
+for name, (sent, took) in hops.items():
+    times = sum(sent.values()) / size
     print(
-        f"{name:10} {sum(sent.values()) / size:4.1f} times the data set crossed the network in {seconds_of_way:.2f} s"
+        f"{name:10} the data set crossed the network {times:.0f} times, in {took:.2f} s"
     )
-assert hops["fed"][0] == {
-    f"/job:{job}/task:0": EPOCHS * size for job in ("files", "program", "master")
-}
-assert hops["preloaded"][0] == {
-    f"/job:{job}/task:0": size for job in ("files", "program", "master")
-}
+
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
+on_the_way = [f"/job:{job}/task:0" for job in ("files", "program", "master")]
+assert hops["fed"][0] == dict.fromkeys(on_the_way, EPOCHS * size)
+assert hops["preloaded"][0] == dict.fromkeys(on_the_way, size)
 assert hops["read"][0] == {"/job:files/task:0": EPOCHS * size}
 
 # %% [markdown]
@@ -348,17 +329,13 @@ assert hops["read"][0] == {"/job:files/task:0": EPOCHS * size}
 # %%
 def readers(clients, network):
     """Batches per second and client."""
-    with tf.Cluster(
-        files=1, worker=clients, clock="virtual", network=network
-    ) as cluster:
+    zeros, tasks = tf.zeros_initializer(), {"files": 1, "worker": clients}
+    with tf.Cluster(**tasks, clock="virtual", network=network) as cluster:
 
         def train(client):
             with tf.device("/job:files/cpu:0"):
-                images = tf.identity(
-                    tf.get_variable(
-                        "images", [128, 1024], initializer=tf.zeros_initializer()
-                    )
-                )
+                stored = tf.get_variable("images", [128, 1024], initializer=zeros)
+                images = tf.identity(stored)
             with tf.device(client.device):
                 step = tf.reduce_sum(images)
             with tf.Session(client.target) as sess:
@@ -372,21 +349,17 @@ def readers(clients, network):
         return float(np.mean(cluster.run(train)))
 
 
-many = [1, 2, 4, 8, 16, 32]
-rates = {
-    network: [readers(n, network) for n in many]
-    for network in ("1Gb/s", "10Gb/s", "100Gb/s")
-}
+# %%
+many, networks = [1, 2, 4, 8, 16, 32], ("1Gb/s", "10Gb/s", "100Gb/s")
+rates = {network: [readers(n, network) for n in many] for network in networks}
 tf.viz.curve(many, rates, "clients", "batches/s for each client")
 
-# %%
-assert (
-    rates["1Gb/s"][-1] < 0.25 * rates["1Gb/s"][0]
-    and rates["100Gb/s"][-1] > 0.9 * rates["100Gb/s"][0]
-)
-assert (
-    0.8 < 32 * rates["1Gb/s"][-1] * 128 * 1024 * 4 / 125e6 < 1.1
-)  # bytes/s, of what the server's link can do
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
+slow, fast = rates["1Gb/s"], rates["100Gb/s"]
+assert slow[-1] < 0.25 * slow[0] and fast[-1] > 0.9 * fast[0]
+used = 32 * slow[-1] * 128 * 1024 * 4  # bytes/s, of 125 MB/s that the link can carry
+assert 0.8 < used / 125e6 < 1.1
 
 # %% [markdown]
 # The link is theirs together. A batch is 524 kB here, 4 ms at 1 Gb/s, and a client alone wants one every 25 ms: more
@@ -405,44 +378,51 @@ assert (
 
 
 # %%
+def fetched(blocks, one_by_one):
+    """The ends of `blocks` that come from the store to the worker."""
+    arrived, zeros = [], tf.zeros_initializer()
+    for i in range(blocks):
+        with tf.device("/job:store/cpu:0"):
+            block = tf.get_variable(f"block{i}", [1500, 1500], initializer=zeros)
+            with tf.control_dependencies(arrived[-1:] if one_by_one else []):
+                sent = tf.identity(block)
+        with tf.device("/job:worker/cpu:0"):
+            arrived.append(tf.reduce_max(sent))
+    return arrived
+
+
+def talk():
+    """The end of four rounds: the GPU computes, then asks the store."""
+    with tf.device("/job:store/cpu:0"):
+        zeros = tf.zeros_initializer()
+        question = tf.identity(tf.get_variable("small", [256, 256], initializer=zeros))
+    for _ in range(4):
+        with tf.device("/job:worker/gpu:0"):
+            for _ in range(10):
+                question = tf.matmul(question, question)
+        with tf.device("/job:store/cpu:0"):
+            question = tf.add(question, 1.0)
+    return question.op
+
+
+# %% jupyter={"source_hidden": true}
 def step(one_by_one, blocks=8, network="10Gb/s"):
     """Trace and seconds of a step that fetches `blocks` and talks in small messages."""
+    hardware = {"gpus": 1, "gpu": card, "visible_devices": {"store": ""}}
+    tasks = {"worker": 1, "store": 1}
     with (
-        tf.Cluster(worker=1, store=1, gpus=1, gpu=card, network=network, clock="virtual",
-                   visible_devices={"store": ""}) as cluster,
+        tf.Cluster(**tasks, network=network, clock="virtual", **hardware) as cluster,
         tf.Graph().as_default(),
-    ):  # fmt: skip
-        arrived = []
-        for i in range(blocks):
-            with tf.device("/job:store/cpu:0"):
-                block = tf.get_variable(
-                    f"block{i}", [1500, 1500], initializer=tf.zeros_initializer()
-                )
-                with tf.control_dependencies(arrived[-1:] if one_by_one else []):
-                    sent = tf.identity(block)
-            with tf.device("/job:worker/cpu:0"):
-                arrived.append(tf.reduce_max(sent))
-        with tf.device("/job:store/cpu:0"):
-            question = tf.identity(
-                tf.get_variable("small", [256, 256], initializer=tf.zeros_initializer())
-            )
-        for _ in range(4):
-            with tf.device("/job:worker/gpu:0"):
-                for _ in range(10):
-                    question = tf.matmul(question, question)
-            with tf.device("/job:store/cpu:0"):
-                question = tf.add(question, 1.0)
+    ):
+        ends = [*fetched(blocks, one_by_one), talk()]
         with tf.Session(cluster.target) as sess:
             sess.run(tf.global_variables_initializer())
-            began, metadata = cluster.now(), tf.RunMetadata()
-            sess.run(
-                [question.op, *arrived],
-                options=tf.RunOptions(trace_level=3),
-                run_metadata=metadata,
-            )
+            began = cluster.now()
+            metadata = sess.trace(ends)
             return metadata.step_stats, cluster.now() - began
 
 
+# %%
 at_once, in_turns = step(one_by_one=False), step(one_by_one=True)
 print(f"at once {1000 * at_once[1]:.0f} ms, one by one {1000 * in_turns[1]:.0f} ms")
 tf.viz.timeline(at_once[0], title="All blocks at once")
@@ -452,8 +432,11 @@ tf.viz.timeline(in_turns[0], title="One block after the other")
 
 # %%
 for network in ("1Gb/s", "10Gb/s", "100Gb/s"):
-    print(f"{network:>8}: at once {1000 * step(False, network=network)[1]:4.0f} ms, "
-          f"one by one {1000 * step(True, network=network)[1]:4.0f} ms")  # fmt: skip
+    together, apart = (1000 * step(way, network=network)[1] for way in (False, True))
+    print(f"{network:>8}: at once {together:3.0f} ms, one by one {apart:3.0f} ms")
+
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
 assert in_turns[1] < 0.8 * at_once[1]
 
 # %% [markdown]
@@ -480,27 +463,24 @@ def small_loss(index, second_gpu=""):
         return tf.losses.sparse_softmax_cross_entropy(tf.zeros([32], tf.int64), logits)
 
 
+# %%
 def replica_loop(client, way, steps):
     """A worker of data parallelism: the seconds that `steps` global steps took."""
     workers = client.cluster_spec.num_tasks("worker")
-    place = tf.train.replica_device_setter(
-        cluster=client.cluster_spec,
-        ps_device="/job:ps/cpu:0",
-        worker_device=f"{client.device}/gpu:0",
-    )
+    tasks = {"cluster": client.cluster_spec, "ps_device": "/job:ps/cpu:0"}
+    gpu = f"{client.device}/gpu:0"
+    place = tf.train.replica_device_setter(**tasks, worker_device=gpu)
     optimizer = tf.train.GradientDescentOptimizer(0.01)
     hooks = [tf.train.StopAtStepHook(last_step=steps)]
     if way == "sync":
-        optimizer = tf.train.SyncReplicasOptimizer(
-            optimizer, workers, total_num_replicas=workers
-        )
+        optimizer = tf.train.SyncReplicasOptimizer(optimizer, workers, workers)
         hooks.append(optimizer.make_session_run_hook(client.is_chief))
     with tf.device(place):
-        train = optimizer.minimize(
-            small_loss(client.index), global_step=tf.train.get_or_create_global_step()
-        )
+        count = tf.train.get_or_create_global_step()
+        train = optimizer.minimize(small_loss(client.index), global_step=count)
+    options = {"hooks": hooks, "stop_grace_period_secs": 1}
     with tf.train.MonitoredTrainingSession(
-        client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=1
+        client.target, client.is_chief, **options
     ) as sess:
         tf.sim.sleep(1.0 - tf.sim.now())  # all begin at the same moment
         while not sess.should_stop():
@@ -509,11 +489,11 @@ def replica_loop(client, way, steps):
     return end - 1.0
 
 
+# %% jupyter={"source_hidden": true}
 def shared(way, workers, gpu="K40", network="10Gb/s", steps=8):
-    """Examples per second of `workers` that share the variables on a parameter server."""
-    with tf.Cluster(
-        ps=1, worker=workers, gpus=1, gpu=gpu, network=network, clock="virtual"
-    ) as cluster:
+    """Examples per second of `workers` with variables on a parameter server."""
+    hardware = {"gpus": 1, "gpu": gpu, "network": network, "clock": "virtual"}
+    with tf.Cluster(ps=1, worker=workers, **hardware) as cluster:
         total = steps if way == "sync" else steps * workers
         chief, *_ = cluster.run(lambda client: replica_loop(client, way, total))
     return 32 * workers * steps / chief
@@ -536,24 +516,25 @@ def alone(gpus=1, gpu="K40"):
             return 32 * 8 / (cluster.now() - began)
 
 
+# %%
 gpus = [2, 4, 8, 16]
 by_way = {way: [shared(way, n) for n in gpus] for way in ("sync", "async")}
 one_gpu, two_layers = alone(), alone(2)
-print(
-    f"one GPU {one_gpu:,.0f} examples/s: a billion in {1e9 / one_gpu / 3600:.1f} h;  a layer each: {two_layers:,.0f}/s"
-)
+hours = 1e9 / one_gpu / 3600
+print(f"one GPU {one_gpu:,.0f} examples/s: a billion in {hours:.1f} h")
+print(f"a layer each: {two_layers:,.0f} examples/s")
 tf.viz.curve(gpus, by_way | {"one GPU": [one_gpu] * len(gpus)}, "GPUs", "examples/s")
 
 # %%
 slow_one, slow_eight = alone(gpu=card), shared("sync", 8, gpu=card)
-print(
-    f"GPUs of a hundredth of the speed: one {slow_one:,.0f}/s, eight {slow_eight:,.0f}/s"
-)
+print("GPUs of a hundredth of the speed:")
+print(f"one {slow_one:,.0f} examples/s, eight {slow_eight:,.0f} examples/s")
+
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
 assert two_layers < one_gpu and max(*by_way["sync"][:2], *by_way["async"][:2]) < one_gpu
-assert (
-    max(by_way["sync"][2], by_way["async"][2]) < 1.6 * one_gpu
-    and slow_eight > 6 * slow_one
-)
+assert max(by_way["sync"][2], by_way["async"][2]) < 1.6 * one_gpu
+assert slow_eight > 6 * slow_one
 assert 2.6 < by_way["async"][3] / one_gpu < 2.8
 
 # %% [markdown]
@@ -579,40 +560,38 @@ assert 2.6 < by_way["async"][3] / one_gpu < 2.8
 def images(machines, gpus, network="10Gb/s", model="resnet50", **options):
     """Speed-up over one GPU of `machines` with as many GPUs each."""
     servers = machines if machines > 1 else 0
-    where = tf.sim.cluster_model(
-        machines, servers, ps_colocated=True, gpus_per_worker=gpus, network=network
-    )
+    hardware = {"ps_colocated": True, "gpus_per_worker": gpus, "network": network}
+    where = tf.sim.cluster_model(machines, servers, **hardware)
     return tf.sim.estimate(model, where, steps=20, **options).speedup
 
 
-gigabits = [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40]
-grouped = {
-    f"{machines} × {16 // machines}": [
-        images(machines, 16 // machines, f"{rate}Gb/s") for rate in gigabits
-    ]
-    for machines in (16, 4, 2)
-}
-eight = images(1, 8)
-tf.viz.curve(gigabits, grouped | {"1 × 8": [eight] * len(gigabits)}, "network (Gb/s)", "times one GPU",
-             title="Machines × GPUs in each")  # fmt: skip
+# %%
+gigabits, eight, grouped = [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40], images(1, 8), {}
+for n in (16, 4, 2):
+    of_sixteen = [images(n, 16 // n, f"{rate}Gb/s") for rate in gigabits]
+    grouped[f"{n} × {16 // n}"] = of_sixteen
+lines = grouped | {"1 × 8": [eight] * len(gigabits)}
+title = "Machines × GPUs in each"
+tf.viz.curve(gigabits, lines, "network (Gb/s)", "times one GPU", title=title)
 
 # %%
 scattered = np.array(grouped["16 × 1"])
 even = np.interp(eight, scattered, gigabits)
 one_by_one = [images(n, 16 // n, "5Gb/s", local_aggregation=False) for n in (16, 2)]
+least, most = scattered[0], scattered[-1]
+print(f"8 GPUs in one machine:  {eight:4.1f} times one GPU")
 print(
-    f"8 GPUs in one machine: {eight:.1f} times one GPU; 16 scattered ones are as fast at {even:.1f} Gb/s"
+    f"16 in 16 machines:      {least:4.1f} times at 1 Gb/s, {most:.1f} times at 40 Gb/s"
 )
-print(
-    f"16 scattered ones: {scattered[0]:.1f} times one GPU at 1 Gb/s, {scattered[-1]:.1f} times at 40 Gb/s"
-)
-print(
-    f"without sums inside the machines, at 5 Gb/s: 16 × 1 {one_by_one[0]:.1f} times, 2 × 8 {one_by_one[1]:.1f} times"
-)
+print(f"                        as fast as the 8 at {even:.1f} Gb/s")
+print("without sums inside the machines, at 5 Gb/s:")
+print(f"16 × 1 {one_by_one[0]:.1f} times one GPU, 2 × 8 {one_by_one[1]:.1f} times")
+
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
 assert scattered[0] < eight / 2 and 3 < even < 10
-assert (np.diff(list(grouped.values())) > -0.05).all() and scattered[
-    -1
-] > 0.95 * grouped["2 × 8"][-1]
+assert (np.diff(list(grouped.values())) > -0.05).all()
+assert scattered[-1] > 0.95 * grouped["2 × 8"][-1]
 assert (np.array(grouped["2 × 8"]) > scattered).all() and one_by_one[1] < one_by_one[0]
 
 # %% [markdown]
@@ -638,21 +617,15 @@ inception = tf.sim.Profile.from_graph(tf.sim.models.get("inception_v3")(32).loss
 wide = {"hidden": (4096, 2048, 1024), "depth": 32, "ids": 10}
 ranker = tf.sim.Profile.from_graph(tf.sim.models.get("ranker")(4096, **wide).loss)
 DENSE = {"model": inception, "examples": 1024, "servers": 16}
-SPARSE = {
-    "model": ranker,
-    "examples": 1 << 20,
-    "servers": 128,
-    "parts": 128,
-    "most_items": 128,
-}
+SPARSE = {"model": ranker, "examples": 1 << 20, "servers": 128}
+SPARSE |= {"parts": 128, "most_items": 128}
 
 
 def split(workers, model, examples, servers, network="10Gb/s", **options):
     """Examples per second when `workers` share out the examples of each step."""
     where = tf.sim.cluster_model(workers, servers, network=network)
-    return tf.sim.estimate(
-        model, where, steps=4, batch=examples // workers, **options
-    ).throughput
+    batch = examples // workers
+    return tf.sim.estimate(model, where, steps=4, batch=batch, **options).throughput
 
 
 def speedups(counts, model, **options):
@@ -661,44 +634,37 @@ def speedups(counts, model, **options):
     return np.array([split(n, model, **options) for n in counts]) / one
 
 
+# %%
 workers = np.array([16, 32, 64, 128, 256, 512])
 dense, sparse = speedups(workers, **DENSE), speedups(workers, **SPARSE)
 tf.viz.curve(workers, {"dense": dense, "sparse": sparse}, "GPUs", "times one GPU")
 
 # %%
-per_gpu = [
-    split(n, inception, 32 * n, 16) for n in (128, 256, 512)
-]  # 32 images each, however many GPUs
-wires = tf.sim.Network(
-    tf.sim.Nic("no limit", 1e18, 0.0, "made up"), 0.0, per_message_cpu_s=0.0
-)
+card_without_limit = tf.sim.Nic("no limit", 1e18, 0.0, "made up")
+wires = tf.sim.Network(card_without_limit, 0.0, per_message_cpu_s=0.0)
 free = speedups(workers, **DENSE, network=wires, off=["rpc", "stragglers"])
-print(f"{'GPUs':20}", *(f"{n:6}" for n in workers))
 faster = speedups(workers, **DENSE, network="40Gb/s")
-for name, line in (
-    ("dense", dense),
-    ("dense, 40 Gb/s", faster),
-    ("dense, free network", free),
-    ("sparse", sparse),
-):
-    print(f"{name:20}", *(f"{times:6.1f}" for times in line))
-print(
-    "dense, 32 images per GPU on 128, 256, 512 GPUs:",
-    *(f"{rate:,.0f}" for rate in per_gpu),
-    "images/s",
-)
-assert (
-    workers[dense.argmax()] in (32, 64)
-    and dense[-1] < dense.max() / 4
-    and workers[faster.argmax()] == 64
-)
+lines = {"dense": dense, "dense, 40 Gb/s": faster, "dense, free network": free}
+lines |= {"sparse": sparse}
+columns = {name: [f"{times:.1f}" for times in line] for name, line in lines.items()}
+tf.viz.table({"GPUs": workers} | columns)
+
+# %%
+per_gpu = {n: split(n, inception, 32 * n, 16) for n in (128, 256, 512)}
+print("dense, with 32 images for each GPU:")
+for n, rate in per_gpu.items():
+    print(f"GPUs: {n}   {rate:,.0f} images/s")
+
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
+assert workers[dense.argmax()] in (32, 64) and dense[-1] < dense.max() / 4
+assert workers[faster.argmax()] == 64
 assert workers[sparse.argmax()] in (128, 256) and sparse[-1] < sparse.max()
-assert (np.diff(free[:-1]) > 0).all() and 1.0 < per_gpu[2] / per_gpu[1] < 1.2
+assert (np.diff(free[:-1]) > 0).all() and 1.0 < per_gpu[512] / per_gpu[256] < 1.2
 
 # %% [markdown]
-# For the dense network a few dozen, for the sparse one a few hundred, as the chapter says; then it gets worse. Each
-# server has to send its part of the variables to every worker: twice the workers, twice the bytes, while computing gets
-# shorter.
+# For the dense network a few dozen, for the sparse one a few hundred. Then it gets worse: each server has to send its
+# part of the variables to every worker. Twice the workers are twice the bytes, while computing gets shorter.
 #
 # *Where it ends:* with a network that costs nothing, 256 GPUs are better than 128. (At 512, with two images for each,
 # what is slow is to add up 512 gradients.) And if each GPU keeps its 32 images, training does not get slower, but twice
@@ -712,11 +678,8 @@ assert (np.diff(free[:-1]) > 0).all() and 1.0 < per_gpu[2] / per_gpu[1] < 1.2
 # (There are more in `docs/simulator.md`.)
 
 # %%
-shown = [
-    claim
-    for claim in tf.sim.CLAIMS
-    if "ResNet" not in claim.name and "one host" not in claim.name
-]
+others = ("ResNet", "one host")
+shown = [it for it in tf.sim.CLAIMS if not any(name in it.name for name in others)]
 speedup = {claim.name: claim.predicted("10Gb/s").speedup for claim in shown}
 tf.viz.table({
     "network": [claim.name for claim in shown],
@@ -725,11 +688,10 @@ tf.viz.table({
     "assumed": [claim.assumed for claim in shown],
 })  # fmt: skip
 
-# %%
-assert (
-    25 < speedup["Inception-v3, 50 GPUs"] < 50
-    and 4 < speedup["seq2seq, 8 GPUs in 8 hosts"] < 8
-)
+# %% jupyter={"source_hidden": true}
+# A check that the text below holds
+assert 25 < speedup["Inception-v3, 50 GPUs"] < 50
+assert 4 < speedup["seq2seq, 8 GPUs in 8 hosts"] < 8
 assert speedup["dense: VGG-16, 50 GPUs"] < 10 < 25 < speedup["the same, variables cut"]
 
 # %% [markdown]

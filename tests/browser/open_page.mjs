@@ -4,10 +4,11 @@
 //     node open_page.mjs PAGE SHOTS STEPS [EXPECTED]      (CHROMIUM=path of the browser)
 //
 // MEDIA in the environment is what the reader's system asks for, as playwright's emulateMedia takes it; `moves` is then
-// what moves of itself, and `faint` are lines that the page swallows.
-// STEPS are those of open_notebook.mjs in pictures, its audit, and {"width": 1920}: make the window that wide, and put
-// into `wide` how large the pictures are then. EXPECTED is a JSON file: for each place of the
-// sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the places where the page shows
+// what moves of itself, `faint` are lines that the page swallows, and `over` are the pixels by which it is wider than the
+// window.
+// STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, and
+// {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are then. EXPECTED is a JSON
+// file: for each place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the places where the page shows
 // something else.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -23,7 +24,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], sliders: [], axe: [], wide: {} };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], sliders: [], axe: [], wide: {}, over: 0 };
 const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
@@ -33,18 +34,20 @@ try {
   await page.emulateMedia(media);
   await page.goto(`file://${file}`);
   await page.waitForFunction(() => !document.querySelector('[data-live=begins]'));
-  const isAudited = steps.includes('"audit"');
+  const audit = JSON.parse(steps).find(step => step.audit)?.audit;
+  const parts = audit === true ? ['.jp-OutputArea-output', '.dtf-folded > summary'] : [audit];
   for (const step of JSON.parse(steps)) if (step.on || step.width) await act(step);
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
   report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
   report.buttons = await page.locator('.dtf-button').allInnerTexts();
   report.sliders = await page.locator('.dtf-slider').evaluateAll(all => all.map(one => one.value));
   report.moves = await page.evaluate(moves);
+  report.over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   if (expected) report.differ = await page.evaluate(compared, JSON.parse(readFileSync(expected, 'utf8')));
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ ...media, colorScheme });
     report.faint.push(...await page.evaluate(faint));
-    if (isAudited) report.axe.push(...(await audited(page, '.jp-OutputArea-output', '.dtf-folded > summary')));
+    if (audit) report.axe.push(...(await audited(page, ...parts)));
     await page.screenshot({ path: `${shots}/${name}-${colorScheme}.png`, fullPage: true });
   }
   console.log(JSON.stringify(report));

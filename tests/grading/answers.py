@@ -55,8 +55,23 @@ def stub(question: Question, folder: Path) -> Any:
 
 def wrong_answers(question: Question) -> dict[str, Callable[..., Any]]:
     """The functions of `solutions/wrong/<id>.py` that have the name of a mistake."""
-    found = runpy.run_path(str(SOLUTIONS / "wrong" / f"{question.id}.py"))
+    found = _of_wrong_answers(question)
     return {mistake.name: found[mistake.name] for mistake in question.mistakes if mistake.name in found}
+
+
+def more_wrong_answers(question: Question) -> dict[str, tuple[Callable[..., Any], str]]:
+    """The functions that are named in that file's `MORE`, each with the mistake whose hint it gets; "" for none."""
+    found = _of_wrong_answers(question)
+    return {name: (found[name], mistake) for name, mistake in found.get("MORE", {}).items()}
+
+
+def all_wrong_answers(question: Question) -> dict[str, Callable[..., Any]]:
+    """Both, by name; made again at each call, as some of them remember what they were asked before."""
+    return wrong_answers(question) | {name: answer for name, (answer, _) in more_wrong_answers(question).items()}
+
+
+def _of_wrong_answers(question: Question) -> dict[str, Any]:
+    return runpy.run_path(str(SOLUTIONS / "wrong" / f"{question.id}.py"))
 
 
 def mark(question: Question, answer: Any) -> Score:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.house import ROOT
 
@@ -52,6 +55,13 @@ def sleepers(seconds):
 
 def command(*arguments):
     return [sys.executable, "-m", "dtflab", "grade", *map(str, arguments)]
+
+
+def need_namespaces():
+    """Skip a test where the system lets no user make namespaces, by the word of another program."""
+    asked = ["unshare", "-Urmpnif", "--mount-proc", "true"]
+    if shutil.which("unshare") is None or subprocess.run(asked, capture_output=True).returncode != 0:
+        pytest.skip("this system has no user namespaces")
 
 
 # `dtflab grade` as on a system without user and pid namespaces.

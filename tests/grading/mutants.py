@@ -1,8 +1,8 @@
 """Mutants of a solution: one operator, constant, comparison changed or one line dropped, and whether the checks notice.
 
-A mutant that full marks are given to is compared with the solution itself, on many other instances (other seeds): if
-those find a difference, it has escaped; if not, it is another right answer. So the tally says how well the instances of
-one seed, those that a student meets, are chosen.
+A mutant that gets full marks has escaped, unless it is equivalent, another right answer: not the checks say so, but an
+oracle that is written apart from them (`oracles.py`). Where a question has none, a mutant that other seeds catch has
+escaped, and one that none catches is left out of the score and counted. All checks of a question judge.
 
     python -m tests.grading.mutants [ID …]     all mutants and seeds, as a table; status 1 below 95%
 """
@@ -25,14 +25,11 @@ from dtflab.grading.judge import judge
 from dtflab.grading.questions import Check, Question
 from dtflab.grading.sources import BEGIN, END
 from tests.grading.answers import answer, answer_cell
+from tests.grading.oracles import ORACLES
 
 OTHER_SEEDS = 20
 SAMPLE, SAMPLE_SEEDS = 24, 6  # in CI
 PATIENCE = 0.5  # of a check's seconds; right answers need less than a tenth of them
-SLOW = {
-    "many/q1": {"processes"},
-    "data/q1": {"one_worker"},
-}  # checks that are left out: mutants must be caught by the others
 # Left out, by the text of the change: a client's loop that does nothing forever, so that no thread of ours can end it.
 SPINS = {"data/q1": "'sess.run(step)' dropped"}
 _SWAPS: dict[type[ast.AST], tuple[type[Any], ...]] = {
@@ -137,13 +134,14 @@ def sample(question: Question) -> list[Mutant]:
 
 
 class Tally:
-    """How many mutants lost marks, escaped, or are right answers of another kind, as far as that many seeds tell."""
+    """How many mutants lost marks, escaped, are right by an oracle, or are left out as there is no oracle."""
 
     def __init__(self, question: Question, folder: Path, seeds: int = OTHER_SEEDS) -> None:
         self.question, self.folder, self.seeds = question, folder, seeds
         self.caught = 0
         self.escaped: list[str] = []
         self.equal: list[str] = []
+        self.left_out = [f"{SPINS[question.id]} spins"] if question.id in SPINS else []
 
     @property
     def share(self) -> float:
@@ -152,10 +150,13 @@ class Tally:
     def judge(self, mutant: Mutant) -> None:
         if self._loses(mutant, "0"):
             self.caught += 1
+        elif agrees := ORACLES.get(self.question.id):
+            right = agrees(answer(self.question, mutant.cell, self.folder))
+            (self.equal if right else self.escaped).append(mutant.change)
         elif any(self._loses(mutant, str(seed)) for seed in range(1, 1 + self.seeds)):
             self.escaped.append(mutant.change)
         else:
-            self.equal.append(mutant.change)
+            self.left_out.append(mutant.change)
 
     def _loses(self, mutant: Mutant, seed: str) -> bool:
         """Whether a check fails. Those after it are not tried, as a mutant that never ends takes all of its time."""
@@ -163,8 +164,7 @@ class Tally:
             work = answer(self.question, mutant.cell, self.folder)
         except Exception:
             return True  # the cell itself fails
-        checks = [check for check in self.question.checks if check.name not in SLOW.get(self.question.id, ())]
-        return any(not self._passes(check, work, seed) for check in checks)
+        return any(not self._passes(check, work, seed) for check in self.question.checks)
 
     def _passes(self, check: Check, work: Any, seed: str) -> bool:
         part = self.question.only(check.name)
@@ -176,7 +176,8 @@ class Tally:
         judged = self.caught + len(self.escaped)
         return (
             f"{self.question.id}: {self.caught} of {judged} mutants that behave differently lose marks "
-            f"({self.share:.0%}); escaped {self.escaped}; right answers of another kind {self.equal}"
+            f"({self.share:.0%}); escaped {self.escaped}; right by an oracle {self.equal}; "
+            f"left out, without one {self.left_out}"
         )
 
 
@@ -186,13 +187,15 @@ ENOUGH = 0.95  # the share of mutants that must lose marks
 def total(tallies: Sequence[Tally]) -> str:
     """The mutation score of all questions together."""
     caught, judged = sum(t.caught for t in tallies), sum(t.caught + len(t.escaped) for t in tallies)
-    return f"{caught} of {judged} mutants of {len(tallies)} solutions lose marks ({caught / judged:.1%})"
+    equal, left_out = sum(len(t.equal) for t in tallies), sum(len(t.left_out) for t in tallies)
+    score = f"{caught} of {judged} mutants of {len(tallies)} solutions lose marks ({caught / judged:.1%})"
+    return f"{score}; {equal} are right by an oracle; {left_out} are left out, as there is no oracle or they never end"
 
 
 def main(ids: Sequence[str]) -> int:
     """Judge every mutant, and print a line per question; the exit status."""
     tallies = []
-    print(f"{'question':16} {'mutants':>8} {'equal':>6} {'caught':>7} {'score':>7} {'CPU':>7}")
+    print(f"{'question':16} {'mutants':>8} {'equal':>6} {'out':>4} {'caught':>7} {'score':>7} {'CPU':>7}")
     for question in [find(id) for id in ids] or all_questions():
         began = time.process_time()
         with tempfile.TemporaryDirectory() as folder:
@@ -202,8 +205,8 @@ def main(ids: Sequence[str]) -> int:
                     tally.judge(mutant)
         tallies.append(tally)
         judged, seconds = tally.caught + len(tally.escaped), time.process_time() - began
-        every = judged + len(tally.equal)
-        line = f"{every:8} {len(tally.equal):6} {tally.caught:7} {tally.share:7.0%} {seconds:5.1f} s"
+        equal, out = len(tally.equal), len(tally.left_out)
+        line = f"{judged + equal + out:8} {equal:6} {out:4} {tally.caught:7} {tally.share:7.0%} {seconds:5.1f} s"
         print(f"{question.id:16} {line}  {', '.join(tally.escaped)}", flush=True)
     print(total(tallies))
     return int(any(tally.share < ENOUGH for tally in tallies))

@@ -187,7 +187,7 @@ def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
 
 def test_the_page_says_it_for_each(graded, folders):
     page = (folders[2] / "marks.html").read_text()
-    assert page.count("<h2") == 28 and "<script" not in page
+    assert page.count("<article") == 28 and "<script" not in page
     assert "Cell 1 was left out. It crashed: signal SIGSEGV." in page
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dtflab.grading import catalogue, questions
+from dtflab.grading import catalogue, otter, questions
 from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.grade import check, chosen, grade
 from dtflab.grading.questions import register
@@ -156,6 +156,11 @@ def test_a_broken_package_stops_the_commands_with_a_sentence(package, tmp_path, 
         error = capsys.readouterr().err
         assert ended.value.code == 2 and error.startswith(f"dtflab {command[0]}: exam_package, ")
         assert error.count("\n") == 1
+
+
+def test_a_test_of_otter_asks_public_checks_only(teacher):
+    written = otter.text(find("numbers/q9"))
+    assert '"one")' in written and "large" not in written
 
 
 def test_check_is_true_or_says_what_is_wrong(capsys):

@@ -8,6 +8,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.grading.catalogue import find
+from tests.grading.answers import full_marks
 
 Q1 = "input/q1"
 
@@ -69,9 +70,69 @@ def computes_forever(take, coordinator, threads):
         pass
 
 
-@pytest.mark.parametrize("at_the_end", [swallows_the_end, waits_for_a_stop, joins_before_it_takes, computes_forever])
-def test_what_has_no_end_is_told_what_it_usually_means(at_the_end, monkeypatch):
+@pytest.mark.parametrize(
+    ("at_the_end", "mistake"),
+    [
+        (swallows_the_end, "asks_nobody_to_stop"),
+        (waits_for_a_stop, "asks_nobody_to_stop"),
+        (joins_before_it_takes, "joins_too_early"),
+        (computes_forever, ""),
+    ],
+)
+def test_what_has_no_end_is_told_what_it_waits_for_if_that_is_seen(at_the_end, mistake, monkeypatch):
     monkeypatch.setattr(find(Q1), "checks", find(Q1).checks[:1])
     score = tf.grade(Q1, lambda *arguments: reads(*arguments, at_the_end))
-    assert score == 0 and "An answer without an end usually waits for somebody whom nobody asks to stop" in score.text
+    assert score == 0 and score.reports[0].results[0].mistake == mistake
     assert "Nobody fills the queue" not in score.text and "more lines than" not in score.text
+
+
+def with_batches(server, filenames, epochs):
+    """tf.train.batch makes queue and runner; elements in twos, the last ones fewer."""
+    lines = []
+    with tf.Graph().as_default():
+        names = tf.train.string_input_producer(filenames, num_epochs=epochs, shuffle=False)
+        batch = tf.train.batch([tf.TextLineReader().read(names)[1]], 2, allow_smaller_final_batch=True, num_threads=2)
+        with tf.Session(server) as sess:
+            sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+            coordinator = tf.train.Coordinator()
+            threads = tf.train.start_queue_runners(sess=sess, coord=coordinator)
+            try:
+                while not coordinator.should_stop():
+                    lines += list(sess.run(batch))
+            except tf.errors.OutOfRangeError as error:
+                coordinator.request_stop(error)
+            finally:
+                coordinator.request_stop()
+                coordinator.join(threads)
+    return lines
+
+
+def with_a_shuffling_queue(server, filenames, epochs):
+    graph, lines = tf.Graph(), []
+    with graph.as_default():
+        names = tf.train.string_input_producer(tf.constant(filenames), epochs)
+        reader = tf.TextLineReader(name="my_reader")
+        queue = tf.RandomShuffleQueue(20, 0, [tf.string], shapes=[()])
+        runner = tf.train.QueueRunner(queue, [queue.enqueue(reader.read(names, name="next_line").value)])
+        init = tf.local_variables_initializer()
+        take = queue.dequeue_up_to(7)
+    sess = tf.Session(server, graph=graph)
+    sess.run(init)
+    with graph.as_default():
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coordinator)
+        threads += runner.create_threads(sess, coordinator, daemon=True, start=True)
+    while True:
+        try:
+            lines.extend(line.decode() for line in sess.run(take))
+        except tf.errors.OutOfRangeError:
+            break
+    coordinator.request_stop()
+    coordinator.join(threads)
+    sess.close()
+    return lines
+
+
+@pytest.mark.parametrize("answer", [with_batches, with_a_shuffling_queue])
+def test_every_right_answer_gets_full_marks(answer, monkeypatch):
+    full_marks(Q1, answer, monkeypatch, seeds=["0", "autumn"])

@@ -11,7 +11,7 @@ import pytest
 
 from dtflab.grading import isolation, meter, watchdog
 from tests.cluster.two_tasks import until
-from tests.grading.classroom import own_seconds, sleepers
+from tests.grading.classroom import need_namespaces, own_seconds, sleepers
 from tests.house import ROOT
 
 pytestmark = pytest.mark.processes
@@ -31,6 +31,14 @@ def test_a_program_ends_by_itself(tmp_path):
     )
     ended = run(code, tmp_path, given="hello\n", heard=heard.append)
     assert (ended.error, ended.output, heard) == ("", "hello\n", ["one", "two"])
+
+
+def test_its_caller_may_say_lines_to_it_until_it_has_ended(tmp_path):
+    lines = []
+    code = "import os, sys; print(open(int(sys.argv[2])).readline())"
+    ended = run(code, tmp_path, heard=print, talk=lambda say: (lines.append(say), say("hello")))
+    assert (ended.error, ended.output) == ("", "hello\n\n")
+    lines[0]("nobody reads this, and nothing happens")
 
 
 EATER = "import time; x = b'x' * 200_000_000; time.sleep(99)"
@@ -79,8 +87,8 @@ def secluded(tmp_path):
     (secret / "checks.py").write_text("hidden")
     (tmp_path / "marks.csv").write_text("hidden")
     hidden = [secret, tmp_path / "marks.csv", tmp_path / "gone"]
-    if not isolation.can_seclude(place, hidden):
-        pytest.skip("this system has no user namespaces")
+    need_namespaces()
+    assert isolation.can_seclude(place, hidden)
 
     def run_there(code, limits=LONG, **options):
         return isolation.run([sys.executable, "-c", code], limits, place, hidden=hidden, **options)
@@ -98,7 +106,7 @@ def test_what_is_hidden_is_not_there_and_the_rest_is_read_only(secluded, tmp_pat
 import os
 for path in ({str(tmp_path / "secret/checks.py")!r}, {str(tmp_path / "marks.csv")!r}):
     print(os.path.exists(path) and open(path).read())
-for path in ("here", "/tmp/own", "/dev/shm/own", "/etc/own", os.path.expanduser("~root/own"), {str(ROOT / "own")!r}):
+for path in ("here", "/tmp/own", "/dev/shm/own", "/etc/own", "/usr/own", {str(ROOT / "own")!r}):
     try:
         open(path, "w").close()
         print(path, "written")
@@ -110,6 +118,13 @@ for path in ("here", "/tmp/own", "/dev/shm/own", "/etc/own", os.path.expanduser(
     assert told[2:5] == ["here written", "/tmp/own written", "/dev/shm/own written"]
     assert set(told[5:]) <= {"Read-only file system", "Permission denied", "No such file or directory"}
     assert not (ROOT / "own").exists()
+
+
+def test_its_home_is_empty_but_for_what_it_needs(secluded):
+    home = os.path.realpath(os.path.expanduser("~"))
+    code = f"import os; print(*os.listdir({home!r}), sep='/')"
+    needed = {one.removeprefix(f"{home}/").split("/")[0] for one in isolation._needed() if one.startswith(f"{home}/")}
+    assert set(secluded(code).output.strip().split("/")) - {""} <= needed
 
 
 def test_it_has_a_loopback_and_no_other_network(secluded):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.grading import catalogue, judge as judging, questions, watchdog
+from dtflab.grading import catalogue, grade as grading, judge as judging, questions, watchdog
 from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.grade import check, chosen, grade, grade_all, next_hint
 from dtflab.grading.judge import judge
@@ -129,14 +129,18 @@ def test_the_line_of_the_answer_is_shown(twice):
 
 
 def test_an_endless_answer_ends_the_grade_after_the_check_that_it_does_not_finish(twice):
+    """A student waits for one limit, not for one per check."""
+    calls = []
+
     def stuck(n):
+        calls.append(n)
         while n:
             pass
         return 0
 
     first, second = report(twice, stuck).results
     assert not first.passed and first.message == "Stopped after 1 s: twice does not come to an end."
-    assert not second.passed and second.message == judging._ENDLESS
+    assert not second.passed and second.message == judging._ENDLESS and len(calls) == 1
 
 
 def test_in_a_notebook_a_question_also_has_a_limit_by_the_clock(twice, monkeypatch):
@@ -288,13 +292,103 @@ def test_what_only_has_the_name_of_an_answer_is_not_meant(twice, thing):
     assert chosen("numbers/q9", False, space) == [twice], "who names it means it"
 
 
-def test_hints_come_in_steps(twice):
-    assert [str(grade("numbers/q9", hint=True)) for _ in range(3)] == [
-        "Hint 1 of 2: Add it.",
+@pytest.fixture
+def fresh(monkeypatch):
+    """A session in which nothing was asked yet."""
+    monkeypatch.setattr(grading, "_given", {})
+    monkeypatch.setattr(grading, "_shown", {})
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+
+
+def test_hints_come_in_steps_and_the_last_one_needs_a_try(twice, fresh):
+    def ask():
+        return str(grade("numbers/q9", hint=True))
+
+    assert ask() == "Hint 1 of 2: Add it."
+    held = ask()
+    assert held.startswith("The last of 2 hints nearly gives the answer away. Write twice first")
+    grade_all([twice], {})
+    assert ask() == held, "an answer that is not there is no try"
+    grade("numbers/q9", lambda n: n)
+    assert [ask(), ask()] == [
         "Hint 2 of 2: Multiply by 2.",
         "There are no more hints. The last one was:\nHint 2 of 2: Multiply by 2.",
     ]
     assert repr(next_hint(twice)).endswith("\nHint 2 of 2: Multiply by 2.")
+
+
+@pytest.fixture
+def cured(twice):
+    """A mistake whose text has a cure."""
+    twice.mistakes[:] = []
+    twice.mistake("That is the square. Add it to itself.")(lambda seen: seen[0] ** 2 == seen[1])
+    return twice
+
+
+def square(n):
+    return n * n
+
+
+def test_the_cure_of_a_mistake_comes_when_another_try_shows_it(cured, fresh):
+    first, again = grade_all([cured], {"twice": square}), grade_all([cured], {"twice": square})
+    for score in (first, again):
+        assert (
+            "Hint: That is the square. If your next try shows the same mistake, the report says how to fix it."
+            in score.text
+        )
+        assert "Add it" not in score.html and "Add it" not in json.dumps(score.json)
+    other = grade_all([cured], {"twice": lambda n: n**2})
+    assert "Hint: That is the square. Add it to itself." in other.text
+    assert other.json["questions"][0]["checks"][0]["cure"] == "Add it to itself."
+    assert "Add it" not in grade_all([cured], {"twice": square}).text, "the try that showed it first"
+
+
+def test_the_feedback_of_nbgrader_has_the_cure_at_once(cured, fresh, monkeypatch):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    assert "Hint: That is the square. Add it to itself." in grade_all([cured], {"twice": square}).text
+
+
+def test_an_answer_that_cannot_be_compared_is_no_trouble(cured, fresh):
+    for _ in range(2):
+        assert grade_all([cured], {"twice": np.arange(3)}) == 0
+
+
+def test_a_check_that_may_fail_by_the_mistake_of_another_says_so(cured):
+    """The evidence shows the same mistake, or no mistake where another check shows one."""
+
+    @cured.check("Two", points=1)
+    def two(answer, random):
+        raise Wrong("two failed", evidence=(3, 9))
+
+    @cured.check("Three", points=1)
+    def three(answer, random):
+        raise Wrong("three failed")
+
+    cured.checks.insert(0, cured.checks.pop())
+    told = str(Score([report(cured, square)]))
+    assert "three failed\n               This may be a consequence of the mistake below: fix that one first." in told
+    assert "two failed\n               Caused by the same mistake as above." in told
+    assert told.count("Add it to itself.") == 1
+    assert "consequence" not in str(Score([report(cured, lambda n: 3 * n)])).partition("three")[0]
+
+
+def test_what_was_not_tried_follows_from_no_mistake(cured):
+    def stuck(n):
+        while n == 7:
+            pass
+        return n * n
+
+    @cured.check("Seven", points=1, seconds=0.2)
+    def seven(answer, random):
+        return answer(7)
+
+    @cured.check("More", points=1)
+    def more(answer, random):
+        raise Wrong("never reached")
+
+    found = report(cured, stuck)
+    assert [result.stopped for result in found.results] == [False, False, True, False]
+    assert "consequence" not in str(Score([found]))
 
 
 def test_a_question_is_checked_when_it_is_registered(twice):

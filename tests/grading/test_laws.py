@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import math
 import re
+import sys
 
 import pytest
 
+from dtflab.grading.judge import judge
 from dtflab.grading.questions import MOST, Question
-from tests.grading.answers import QUESTIONS, SOLUTIONS, mark, solution, source_of, stub, wrong_answers
+from tests.grading.answers import (
+    QUESTIONS,
+    SOLUTIONS,
+    all_wrong_answers,
+    mark,
+    more_wrong_answers,
+    solution,
+    source_of,
+    stub,
+    wrong_answers,
+)
 from tests.grading.mutants import ENOUGH, SAMPLE_SEEDS, Tally, sample, total
 from tests.house import ROOT
 
 EACH = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
-WRONG = [(question, name) for question in QUESTIONS for name in wrong_answers(question)]
+WRONG = [(question, name, name) for question in QUESTIONS for name in wrong_answers(question)]
+WRONG += [(one, name, mistake) for one in QUESTIONS for name, (_, mistake) in more_wrong_answers(one).items()]
 SEEDS = [("0", ""), ("0", "ada"), ("0", "grace"), ("winter", ""), ("winter", "ada"), ("2026-11", "Łukasz 7")]
 
 
@@ -46,21 +62,57 @@ def test_an_answer_that_gives_none_gets_nothing(question):
 
 
 @EACH
+def test_no_function_of_the_module_is_an_answer(question):
+    """Nor is a method of one of its classes. A student can import all of them."""
+    module = sys.modules[question.checks[0].judge.__module__]
+    own = [one for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__]
+    methods = [one for kind in own if isinstance(kind, type) for one in vars(kind).values()]
+    found = [one.__func__ if isinstance(one, staticmethod | classmethod) else one for one in (*own, *methods)]
+    functions = [one for one in found if callable(one) and _takes_as_many(one, question)]
+    assert [one for one in functions if _is_right(question, one)] == []
+
+
+def _takes_as_many(function, question):
+    """True if it takes the arguments of an answer, as the catalogued wrong ones do."""
+    (some, *_) = wrong_answers(question).values()
+    with contextlib.suppress(TypeError, ValueError):
+        inspect.signature(function).bind(*inspect.signature(some).parameters)
+        return True
+    return False
+
+
+def _is_right(question, answer):
+    return judge(question, {question.answer: answer}, "0", "", wall=math.inf).points == question.points
+
+
+@EACH
 def test_three_mistakes_or_more_are_catalogued_and_each_has_a_wrong_answer(question):
     assert len(question.mistakes) >= 3
     assert set(wrong_answers(question)) == {mistake.name for mistake in question.mistakes}
 
 
-@pytest.mark.parametrize("question, name", WRONG, ids=[f"{question.id}-{name}" for question, name in WRONG])
-@pytest.mark.parametrize("seed, student", SEEDS)
-def test_each_mistake_loses_marks_and_gets_its_own_hint(question, name, seed, student, monkeypatch):
-    monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
-    monkeypatch.setenv("DTFLAB_STUDENT", student)
-    score = mark(question, wrong_answers(question)[name])
-    assert score < score.max
-    assert {result.mistake for result in score.reports[0].results} - {""} == {name}, score.text
-    (text,) = {mistake.text for mistake in question.mistakes if mistake.name == name}
-    assert score.text.count(text) == score.html.count(score_html(text)) == 1
+@pytest.mark.parametrize("question, name, mistake", WRONG, ids=[f"{question.id}-{name}" for question, name, _ in WRONG])
+def test_a_wrong_answer_loses_as_many_marks_for_everyone_and_gets_the_hint_that_fits(question, name, mistake):
+    """As many for each seed and student. Where no mistake is catalogued that explains it, it gets no hint."""
+    reports = [
+        judge(question, {question.answer: all_wrong_answers(question)[name]}, *one, wall=math.inf) for one in SEEDS
+    ]
+    assert len({report.points for report in reports}) == 1, [(*one, r.points) for one, r in zip(SEEDS, reports)]
+    for report in reports:
+        assert report.points < question.points
+        assert {result.mistake for result in report.results} - {""} == {mistake} - {""}, text_of(report)
+
+
+def text_of(report):
+    return "\n".join(f"{result.check.name}: {result.message} {result.mistake}" for result in report.results)
+
+
+@EACH
+def test_the_hint_of_a_mistake_is_said_once(question):
+    for name, answer in wrong_answers(question).items():
+        score = mark(question, answer)
+        (text,) = {mistake.diagnosis for mistake in question.mistakes if mistake.name == name}
+        assert score.text.count(text) == score.html.count(score_html(text)) == 1
 
 
 def score_html(text):
@@ -134,6 +186,8 @@ def test_of_all_mutants_nearly_all_lose_marks(tallies, record_property):
 def test_each_mistake_says_something_that_no_other_one_says(question):
     texts = [mistake.text for mistake in question.mistakes]
     assert all(texts) and len(set(texts)) == len(texts)
+    first = [mistake.diagnosis for mistake in question.mistakes]
+    assert len(set(first)) == len(first), "the cure comes later"
 
 
 def test_a_mistake_says_its_text_or_the_docstring_of_its_function():

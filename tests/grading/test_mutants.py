@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from dtflab.grading.catalogue import find
-from tests.grading import mutants
+from tests.grading import mutants, oracles
+from tests.grading.answers import solution, wrong_answers
+from tests.grading.oracles import ORACLES
 
 
 @pytest.mark.parametrize("id", mutants.SPINS)
@@ -27,3 +31,17 @@ def test_a_name_that_no_mutant_has_or_several_is_an_error(text, count, monkeypat
         return
     with pytest.raises(LookupError, match=f"of data/q1, and {count} mutants are that"):
         mutants.mutants(question)
+
+
+@pytest.mark.parametrize("id", ORACLES)
+def test_an_oracle_agrees_with_the_solution_and_with_no_mistake_that_it_knows(id, tmp_path):
+    question = find(id)
+    assert ORACLES[id](solution(question, tmp_path))
+    assert not ORACLES[id](wrong_answers(question)[KNOWN[id]])
+
+
+KNOWN = {"queues/q1": "one_queue", "input/q1": "loses_the_end", "data/q3": "adds_again", "split/q1": "forgets_relu"}
+
+
+def test_oracles_import_no_checks():
+    assert "grading.checks" not in inspect.getsource(oracles)

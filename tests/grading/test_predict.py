@@ -11,7 +11,7 @@ import pytest
 import dtflab as tf
 from dtflab.grading import choices
 from dtflab.grading.catalogue import find
-from dtflab.grading.questions import Question, all_or_nothing, register
+from dtflab.grading.questions import Question, register, teachers_own
 from dtflab.grading.sources import student_version
 from notebooks import build
 from tests.grading.answers import QUESTIONS, source_of
@@ -199,7 +199,7 @@ def test_bad_input_says_what_there_is(call, error, message):
 
 
 def test_letters_of_a_question_follow_each_other():
-    with pytest.raises(ZeroDivisionError), all_or_nothing():
+    with pytest.raises(ZeroDivisionError), teachers_own():
         question = register("numbers/q7", "Numbers", answer="n", hints=("a", "b"))
         question.choice("A", "one", right=True, look="Look.", why="So.")
         with pytest.raises(ValueError, match="numbers/q7: the next letter to choose is B, not 'A'"):

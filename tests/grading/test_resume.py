@@ -13,13 +13,23 @@ from pathlib import Path
 
 import pytest
 
-from dtflab.grading import batch, isolation
+from dtflab.grading import batch
 from dtflab.grading.catalogue import find
 from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.submissions import Submission
 from dtflab.grading.workplace import clear_dead, workplace
 from tests.cluster.two_tasks import until
-from tests.grading.classroom import ASKS, RIGHT, WITHOUT_NAMESPACES, WRONG, grade, own_seconds, percent, sleepers
+from tests.grading.classroom import (
+    ASKS,
+    RIGHT,
+    WITHOUT_NAMESPACES,
+    WRONG,
+    grade,
+    need_namespaces,
+    own_seconds,
+    percent,
+    sleepers,
+)
 from tests.house import ROOT
 
 SLEEPER = own_seconds(5)  # what processes that stay behind are known by
@@ -74,8 +84,7 @@ except ProcessLookupError:
 
 def test_in_namespaces_nobody_else_can_be_killed(folders, tmp_path):
     """Neither the grader nor another submission; a file that tries it has done nothing, and has its own mark."""
-    if not isolation.can_seclude(tmp_path, []):
-        pytest.skip("this system has no user namespaces")
+    need_namespaces()
     checks, _, _ = folders
     when_asked = KILLS_ALL.replace("\n", "\n    ").rstrip()
     asked = f"def twice(n):\n    {when_asked}\n    return 2 * n"

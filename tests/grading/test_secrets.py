@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dtflab.grading import isolation
-from tests.grading.classroom import ASKS, CHECKS, RIGHT, grade, percent
+from tests.grading.classroom import ASKS, CHECKS, RIGHT, grade, need_namespaces, percent
 
 pytestmark = pytest.mark.processes
 SEED, HIDDEN = f"seed {uuid.uuid4()}", f"check {uuid.uuid4()}"  # not in this file, which is on the disk, too
@@ -126,16 +126,10 @@ def trial(tmp_path_factory):
     return marks
 
 
-def has_namespaces(tmp_path):
-    folder = tmp_path / "here"
-    folder.mkdir()
-    return isolation.can_seclude(folder, [])
-
-
 @NAMESPACES
-def test_neither_hidden_checks_nor_the_seed_are_found(trial, namespaces, tmp_path):
-    if namespaces and not has_namespaces(tmp_path):
-        pytest.skip("this system has no user namespaces")
+def test_neither_hidden_checks_nor_the_seed_are_found(trial, namespaces):
+    if namespaces:
+        need_namespaces()
     _, curious = trial(namespaces)
     assert "LOOKED" in curious["output"], curious
     assert "FOUND" not in curious["output"], curious["output"]

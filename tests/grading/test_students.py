@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dtflab.grading import batch, cli, mark_sheets as sheets
+from dtflab.grading import batch, cli, mark_sheets as sheets, marks_page
 from dtflab.grading.batch import Graded
 from dtflab.grading.catalogue import find
 from dtflab.grading.journal import GradingJournal
@@ -57,7 +57,7 @@ def test_what_does_not_count_is_in_the_table_and_not_in_the_sheet():
     choose(files)
     assert [row.split(",")[3] for row in sheets.csv_text(files).splitlines()[1:]] == ["ada", "bob"]
     assert [one["counts"] for one in sheets.data(files)["submissions"]] == [False, True, True]
-    assert "Does not count: ada/ex1 (1).py" in sheets.text(files) and "Does not count" in sheets.html(files)
+    assert "Does not count: ada/ex1 (1).py" in sheets.text(files) and "Does not count" in marks_page.html(files)
 
 
 LISTS = {
@@ -86,13 +86,13 @@ def test_letters_are_compared_in_one_form_and_other_encodings_are_refused(tmp_pa
 def test_who_handed_in_nothing_has_a_row_and_strangers_are_named():
     files = [graded("ada/ex1.py", points=10), graded("eve/ex1.py", "eve", points=3)]
     rows = with_class(files, ["ada", "bob"], "class.txt")
-    assert [(one.submission.student, sheets._points(one), one.notes) for one in rows] == [
+    assert [(one.submission.student, sheets.points_of(one), one.notes) for one in rows] == [
         ("ada", "10/10", []),
         ("eve", "3/10", ["eve is not in class.txt: whose file is it?"]),
         ("bob", "0/10", ["Nothing handed in."]),
     ]
     assert sheets.text(rows).endswith("2 files, 0 could not be graded")
-    assert sheets.data(rows)["submissions"][2]["file"] == "" and "Nothing handed in." in sheets.html(rows)
+    assert sheets.data(rows)["submissions"][2]["file"] == "" and "Nothing handed in." in marks_page.html(rows)
     assert sheets.csv_text(rows).splitlines()[3] == "ex1,,,bob,,,,0.0,0.0,0.0,10.0"
 
 

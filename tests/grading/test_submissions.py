@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dtflab import course
-from dtflab.grading import batch, cli, mark_sheets as sheets, report_pages as pages
+from dtflab.grading import batch, cli, mark_sheets as sheets, marks_page, report_pages as pages
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.catalogue import find
 from dtflab.grading.journal import GradingJournal
@@ -277,9 +277,9 @@ def test_a_file_of_another_exercise_is_told():
 
 def test_the_page_shows_the_first_note_and_folds_what_was_printed(graded):
     graded.failed, graded.notes, graded.output = "", ["Cell 2: ValueError", "Cell 3: TypeError"], "1\n2\n"
-    page = sheets.html([graded])
+    page = marks_page.html([graded])
     assert "Cell 2: ValueError (and 1 more note)" in page
-    assert "<details><summary>Printed: 2 lines</summary><pre>1\n2</pre></details>" in page
+    assert "<summary>Printed: 2 lines</summary><pre>1\n2</pre></details>" in page
 
 
 def test_what_an_answer_printed_is_folded_where_it_is_long():
@@ -289,7 +289,7 @@ def test_what_an_answer_printed_is_folded_where_it_is_long():
 
 def test_a_name_is_no_formula_and_no_markup(graded):
     assert sheets.csv_text([graded]).splitlines()[1] == "ex1,,2026-11-20,'=HYPERLINK(1),,,,0.0,0.0,0.0,10.0"
-    assert "<b>no" not in sheets.html([graded]) and "&lt;b&gt;no" in sheets.html([graded])
+    assert "<b>no" not in marks_page.html([graded]) and "&lt;b&gt;no" in marks_page.html([graded])
 
 
 class Terminal(io.StringIO):

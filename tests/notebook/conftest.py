@@ -8,12 +8,14 @@ from traitlets.config import Config
 
 import dtflab as tf
 from dtflab.runtime.session import last_session
+from dtflab.viz.drawing import front_end
 from tests.notebook.cells import MODEL, magic
 
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setattr(front_end, "_widgets", [])  # the way to a page ends with its test
     shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     shell.kernel = None  # as in a notebook, not as in a terminal
     shell.run_cell("import dtflab as tf\ntf.reset_default_graph()").raise_error()

@@ -43,7 +43,8 @@ def test_cells_of_a_task_share_their_session_while_it_serves(two):
         return two.user_ns["sess"]
 
     first = session()
-    assert session() is first and session("%%dtf_run --on /job:worker/task:0\npass") is not first
+    assert session() is first is session("%%dtf_run --on worker:1\npass")
+    assert session("%%dtf_run --on /job:worker/task:0\npass") is not first
     two.run_cell("sess0 = sess")
     assert session() is first
     first.close()
@@ -107,7 +108,9 @@ def test_bad_lines_are_told_and_nothing_runs(two):
     assert "'/gpu:0' does not name a task" in cell(two, "%%dtf_run --on /gpu:0\nran = 1")
     shown = cell(two, "%%dtf_run --on /jb:worker\nran = 1")
     assert "Malformed device specification '/jb:worker'. Did you mean /job:worker/task:1? The tasks are" in shown
-    assert "Did you mean /job:worker/task:0?" in cell(two, "%%dtf_run --on worker:0\nran = 1")
+    assert "cluster has no task /job:worker/task:9. Did you mean /job:worker/task:1?" in cell(
+        two, "%%dtf_run --on worker:9\nran = 1"
+    )
     assert "No cluster named 'none' is running. Use --name cluster" in cell(
         two, "%%dtf_run --on /job:ps/task:0 --name none\n0"
     )

@@ -110,7 +110,7 @@ def too_large(cells: list[NotebookNode]) -> list[str]:
     ]
 
 
-@COURSE
+@ALL
 def test_code_is_small_enough_to_be_read(path):
     assert too_large(nbformat.read(path, as_version=4).cells) == []
 

@@ -10,6 +10,7 @@ import sys
 import nbformat
 import pytest
 
+from dtflab.grading.catalogue import find
 from notebooks import build
 from tests.forks import imported
 from tests.house import ROOT
@@ -111,6 +112,13 @@ def test_feedback_shows_the_report_and_no_check(course, name):
     expected = {"empty": "is not written yet", "hanging": "Stopped after 4 s"}.get(name, "fewest bytes so far")
     assert expected in page
     assert "BEGIN SOLUTION" not in page and "def balanced(" not in page
+
+
+def test_feedback_on_a_mistake_has_the_cure(course):
+    """In a student's own notebook it comes with the second try; after autograde no other try counts."""
+    page = (course / "feedback" / "half" / NAME / f"{NAME}.html").read_text(encoding="utf-8")
+    (made,) = (one for one in find("placement/q1").mistakes if one.name == "counts_elements")
+    assert made.cure and made.text in page
 
 
 def rows(sheet):

@@ -114,6 +114,19 @@ def test_after_a_plain_run_devices_are_those_where_it_ran_and_bytes_those_of_sha
             assert viz.digraph(there).nodes["there"]["start_us"] is not None  # a trace knows more than a later run
 
 
+def test_a_session_says_where_its_ops_are_and_when_they_ran():
+    with tf.Graph().as_default() as graph, tf.Cluster(ps=1, worker=1) as cluster:
+        there, both = unpinned()
+        with tf.Session(cluster.target) as session:
+            session.trace(there, {both: np.ones([2, 4], np.float32)})
+            found = viz.digraph(there, session)
+            assert found.nodes["square"]["device"].startswith("/job:worker/replica:0/task:0")
+            assert found.nodes["square"]["end_us"] > found.nodes["square"]["start_us"]
+            with tf.Graph().as_default(), pytest.raises(ValueError, match="The session has another graph"):
+                viz.digraph(tf.constant(1.0), session)
+    assert graph
+
+
 def test_bytes_of_an_edge_from_what_has_no_trace_are_those_sent():
     nodes = [Node("switch", "Switch", device=PS), Node("neg", "Neg", [("switch", 1)], device=worker())]
     step = StepStats()

@@ -239,6 +239,16 @@ def test_reports_take_no_virtual_time(page):
         assert cluster.run(work, watch=tf.viz.live("loss", over="virtual time (s)")) == [0.0, 0.0]
 
 
+def test_a_hook_without_a_worker_reports_for_the_task_of_its_tensor(page):
+    with tf.Graph().as_default(), tf.Cluster(worker=3) as cluster, tf.viz.live("loss") as live:
+        with tf.device("/job:worker/task:2"):
+            there = tf.constant(2.0)
+        hooks = [live.hook(there), live.hook(tf.constant(1.0))]
+        with tf.train.MonitoredSession(tf.train.ChiefSessionCreator(master=cluster.target), hooks=hooks) as session:
+            session.run(there)
+    assert [*live._course.lines] == ["/job:worker/task:2", "/job:worker/task:0"]
+
+
 def test_a_hook_reports_each_run_and_ends_the_training(page):
     with tf.Graph().as_default():
         step = tf.train.get_or_create_global_step()

@@ -76,6 +76,24 @@ def test_the_picture_marks_the_circle_and_draws_beside_it_what_hangs_on_it():
     assert [row[5] for row in table[2]] == ["yes", "yes", "yes", "yes", ""]
 
 
+def in_threads(third=False):
+    """Two threads of one session, each with `enqueue(dequeue())` by way of a worker; a third takes what the first does."""
+    here, steps = program(W0, [1, 2, 3], "take:left take:right"), [(1, "left", W0), (2, "right", W1), (3, "left", W0)]
+    uses = [Uses("a", "put", HERE, "localhost", "right", True), Uses("b", "put", HERE, "localhost", "left", True)]
+    facts = [here._replace(uses=(*here.uses, *uses))]
+    for step, queue, worker in steps[: 2 + third]:
+        line = in_line(step, queue, "put")
+        facts += [line._replace(op=f"{line.op}{step}"), Owed(step, worker, PS, f"{line.op}{step}")]
+    return [*facts, Owed(1, PS, W0, "add"), Owed(2, PS, W1, "add_1")]
+
+
+def test_threads_of_one_session_are_told_apart_by_their_ops():
+    assert sentences(waits_for(in_threads())) == [
+        "A circle: client of worker:0 (take_left1) waits until b puts into left, "
+        "client of worker:0 (take_right2) until a puts into right. None of them can move by itself."
+    ]
+
+
 def three(offset=0, masters=(W0, W1, W2)):
     """Each of three clients takes from the queue that the one before it would fill."""
     queues = [f"q{offset + i}" for i in range(3)]

@@ -1,15 +1,15 @@
 """Questions on data parallelism.
 
 q2: the rule by which gradients of several workers become one step. An answer is played the same calls as the library's
-own ConditionalAccumulator, in a session, and must give the same values; each mistake is a rule of its own, which is
-played the same calls.
+own ConditionalAccumulator, in a session, and must give the same values without one. Each mistake is a rule of its own,
+which is played the same calls: the library's accumulator, used wrongly. So no function here is an answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
+from dtflab.machine.watch import watch
 from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.queues.functions import ConditionalAccumulator
 from dtflab.runtime.session import Session
@@ -58,59 +59,53 @@ class Seen(NamedTuple):
     written: bool = False
     carried: bool = False
 
-    def follows(self, **rule: Any) -> bool:
+    def follows(self, rule: type[Library]) -> bool:
         """Whether that is what another rule gives."""
-        try:
-            return not self.written and not self.carried and _same(self.got, played(other(**rule), self.calls))
-        except ZeroDivisionError:
+        if self.written or self.carried or not self.calls:
             return False
+        with rule() as other:
+            return _same(self.got, played((other.push, other.take), self.calls))
+
+
+class Library:
+    """The library's accumulator, in a session that the `with` block closes."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        with Graph().as_default() as graph:
+            self._value, self._count = placeholder(dtypes.float64, [2]), placeholder(dtypes.int64, [])
+            self._required = placeholder(dtypes.int32, [])
+            accumulator = ConditionalAccumulator(dtypes.float64, shape=[2])
+            self._push = accumulator.apply_grad(self._value, self._count)
+            self._take = accumulator.take_grad(self._required)
+            self._held = accumulator.num_accumulated()
+        self._session = Session(graph=graph)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._session.close()
+
+    @property
+    def held(self) -> int:
+        return int(self._session.run(self._held))
+
+    def push(self, gradient: Any, local_step: int) -> None:
+        self._session.run(self._push, {self._value: gradient, self._count: local_step})
+
+    def take(self, required: int) -> Any:
+        """A mean, or None where the library would wait."""
+        if self.held < required:
+            return None
+        self.steps += 1
+        return self._session.run(self._take, {self._required: required})
 
 
 def by_library(calls: Calls) -> list[Any]:
-    """The answers of the library's accumulator: for each take a mean, or None where it would wait."""
-    with Graph().as_default() as graph, Session(graph=graph) as session:
-        value, count = placeholder(dtypes.float64, [2]), placeholder(dtypes.int64, [])
-        required = placeholder(dtypes.int32, [])
-        accumulator = ConditionalAccumulator(dtypes.float64, shape=[2])
-        push, take = accumulator.apply_grad(value, count), accumulator.take_grad(required)
-        held = accumulator.num_accumulated()
-        got: list[Any] = []
-        for call in calls:
-            if isinstance(call, Push):
-                session.run(push, {value: call.gradient, count: call.local_step})
-            elif session.run(held) < call.required:
-                got.append(None)
-            else:
-                got.append(session.run(take, {required: call.required}))
-        return got
-
-
-def other(
-    divide: Callable[[int, int], float] = lambda kept, required: kept,
-    stale: Callable[[int, int], bool] = lambda local_step, step: local_step < step,
-    begins_again: bool = True,
-    loses: bool = False,
-    only_required: bool = False,
-) -> tuple[Any, Any]:
-    """A rule that may differ from the right one: a pair (push, take)."""
-    kept: list[Any] = []
-    steps: list[int] = []
-
-    def push(gradient: Any, local_step: int) -> None:
-        if not stale(local_step, len(steps)):
-            kept.append(gradient)
-
-    def take(required: int) -> Any:
-        if len(kept) < required:
-            kept.clear() if loses else None
-            return None
-        counted = kept[:required] if only_required else kept
-        mean = np.sum(counted, axis=0) / divide(len(counted), required)
-        kept.clear() if begins_again else None
-        steps.append(1)
-        return mean
-
-    return push, take
+    """The answers of the library's accumulator, one for each take."""
+    with Library() as right:
+        return played((right.push, right.take), calls)
 
 
 def played(functions: tuple[Any, Any], calls: Calls) -> list[Any]:
@@ -138,11 +133,14 @@ def _equal(one: Any, two: Any) -> bool:
 
 def demand_rule(answer: Any, calls: Calls) -> None:
     """Wrong unless each take gives what the library's accumulator gives, and the gradients are as they were."""
-    made = answer()
-    if not isinstance(made, tuple | list) or len(made) != 2:
-        raise Wrong(f"Two functions (push, take) are expected, not {shown(made)}.")
     given = [call._replace(gradient=call.gradient.copy()) if isinstance(call, Push) else call for call in calls]
-    got = played((made[0], made[1]), given)
+    with watch() as watched:
+        made = answer()
+        if not isinstance(made, tuple | list) or len(made) != 2:
+            raise Wrong(f"Two functions (push, take) are expected, not {shown(made)}.")
+        got = played((made[0], made[1]), given)
+    if watched.calls:
+        raise Wrong("A session was run. Write the rule itself, in plain Python.")
     if not _same(got, expected := by_library(calls)):
         i = next(i for i, pair in enumerate(zip(got, expected)) if not _equal(*pair))
         raise Wrong(_sentence(calls, i, got[i], expected[i]), Seen(calls, got, _written(calls, given)))
@@ -180,7 +178,7 @@ def _gradient(random: Random) -> Any:
 
 @q2.check("A step is the mean of its gradients, and the next one starts from zero", points=3)
 def means(answer: Any, random: Random) -> None:
-    workers = random.randint(2, 4)
+    workers = random.randint(3, 5)  # of two, a median is the mean
     calls: list[Push | Take] = []
     for step in range(3):
         calls += [*(Push(_gradient(random), step) for _ in range(workers)), Take(workers)]
@@ -192,15 +190,17 @@ def too_few(answer: Any, random: Random) -> None:
     workers = random.randint(3, 5)
     calls: list[Push | Take] = [Push(_gradient(random), 0), Take(1)]  # that a step can be made is another matter
     for _ in range(workers - 1):
-        calls += [Take(workers), Push(_gradient(random), 1)]
-    demand_rule(answer, [*calls, Take(workers), Push(_gradient(random), 1), Take(workers), Take(1)])
+        calls += [Push(_gradient(random), 1), Take(workers)]
+    demand_rule(answer, [*calls, Push(_gradient(random), 1), Take(workers), Take(1)])
 
 
 @q2.check("If more have come than are required, all of them count", points=2)
 def spares(answer: Any, random: Random) -> None:
     required = random.randint(2, 4)
     more = required + random.randint(1, 3)
-    demand_rule(answer, [*(Push(_gradient(random), 0) for _ in range(more)), Take(required)])
+    first = [Push(_gradient(random), 0) for _ in range(more)]
+    second = [Push(_gradient(random), 1) for _ in range(required - 1)]
+    demand_rule(answer, [*first, Take(required), *second, Take(required)])  # of the first ones, none counts again
 
 
 @q2.check("Stale gradients are dropped, fresh ones and those of the future are kept", points=2)
@@ -221,7 +221,7 @@ def alone(answer: Any, random: Random) -> None:
     if (got := second[1](1)) is not None:
         text = f"3 gradients were pushed to one accumulator; take(1) of another gave {_numbers(got)}, expected: None."
         raise Wrong(text, Seen((), (), carried=True) if np.any(got) else None)  # 0 is nobody's gradient
-    demand_rule(answer, [*(Push(one, 0) for one in gradients), Take(4), *(Push(one, 1) for one in gradients), Take(3)])
+    demand_rule(answer, [*(Push(one, 0) for one in gradients), Take(4)])
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -241,48 +241,216 @@ def shared_state(seen: Seen) -> bool:
     return seen.carried
 
 
+NEVER_STALE = 10**9  # a local step
+
+
+class Sums(Library):
+    def take(self, required: int) -> Any:
+        held, mean = self.held, super().take(required)
+        return None if mean is None else held * mean
+
+
+class DividesByRequired(Library):
+    def take(self, required: int) -> Any:
+        held, mean = self.held, super().take(required)
+        return None if mean is None else held * mean / required
+
+
+class GivesOneNumber(Library):
+    def take(self, required: int) -> Any:
+        mean = super().take(required)
+        return None if mean is None else np.mean(mean)
+
+
+class GivesZero(Library):
+    def take(self, required: int) -> Any:
+        mean = super().take(required)
+        return np.zeros(2) if mean is None else mean
+
+
+class WaitsForOneMore(Library):
+    def take(self, required: int) -> Any:
+        return super().take(required) if self.held > required else None
+
+
+class KeepsStale(Library):
+    def push(self, gradient: Any, local_step: int) -> None:
+        super().push(gradient, NEVER_STALE)
+
+
+class CountsNoSteps(Library):
+    def push(self, gradient: Any, local_step: int) -> None:
+        if local_step >= 0:
+            super().push(gradient, NEVER_STALE)
+
+
+class CountsEveryTake(Library):
+    asked = 0
+
+    def push(self, gradient: Any, local_step: int) -> None:
+        if local_step >= self.asked:
+            super().push(gradient, NEVER_STALE)
+
+    def take(self, required: int) -> Any:
+        self.asked += 1
+        return super().take(required)
+
+
+class OnlyTheSameStep(Library):
+    def push(self, gradient: Any, local_step: int) -> None:
+        if local_step == self.steps:
+            super().push(gradient, local_step)
+
+
+class OnlyTheFuture(Library):
+    def push(self, gradient: Any, local_step: int) -> None:
+        if local_step > self.steps:
+            super().push(gradient, local_step)
+
+
+class Chooses(Library):
+    """Keeps the gradients itself, and gives the library those that it chooses when a step is wanted."""
+
+    loses = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[Any] = []
+
+    def push(self, gradient: Any, local_step: int) -> None:
+        if local_step >= self.steps:
+            self.kept.append(gradient)
+
+    def take(self, required: int) -> Any:
+        if len(self.kept) < required:
+            self.kept = [] if self.loses else self.kept
+            return None
+        for gradient in self.choice(required):
+            super().push(gradient, NEVER_STALE)
+        self.kept = self.rest(required)
+        return super().take(1)
+
+    def choice(self, required: int) -> list[Any]:
+        return self.kept
+
+    def rest(self, required: int) -> list[Any]:
+        return []
+
+
+class LosesWhenTooFew(Chooses):
+    loses = True
+
+
+class TakesTheFirst(Chooses):
+    def choice(self, required: int) -> list[Any]:
+        return self.kept[:required]
+
+
+class TakesTheLast(Chooses):
+    def choice(self, required: int) -> list[Any]:
+        return self.kept[-required:]
+
+
+class KeepsTheRest(TakesTheFirst):
+    def rest(self, required: int) -> list[Any]:
+        return self.kept[required:]
+
+
+class KeepsWhatWasUsed(Chooses):
+    def rest(self, required: int) -> list[Any]:
+        return self.kept
+
+
 @q2.mistake()
 def sums(seen: Seen) -> bool:
     """That is the sum of the gradients. With twice as many workers, steps would be twice as long. Take the mean."""
-    return seen.follows(divide=lambda kept, required: 1)
+    return seen.follows(Sums)
 
 
 @q2.mistake()
 def divides_by_required(seen: Seen) -> bool:
     """The sum was divided by `required`. If more gradients have come, they are in the sum as well: divide by their
     number."""
-    return seen.follows(divide=lambda kept, required: required)
+    return seen.follows(DividesByRequired)
+
+
+@q2.mistake()
+def gives_one_number(seen: Seen) -> bool:
+    """That is one number, the mean of all numbers in all gradients. A mean has the shape of a gradient:
+    np.mean(kept, axis=0)."""
+    return seen.follows(GivesOneNumber)
 
 
 @q2.mistake()
 def takes_no_more_than_required(seen: Seen) -> bool:
     """Only `required` gradients count, though more have come. `required` is how many there must be at least: take the
     mean of all that were kept."""
-    return seen.follows(only_required=True)
+    return seen.follows(TakesTheFirst) or seen.follows(TakesTheLast)
+
+
+@q2.mistake()
+def keeps_the_rest(seen: Seen) -> bool:
+    """Only `required` gradients count, and the others stay for the next step. All that were kept count, and are
+    forgotten."""
+    return seen.follows(KeepsTheRest)
 
 
 @q2.mistake()
 def keeps_what_was_used(seen: Seen) -> bool:
     """Gradients of a step that is over count again in the next one. After a step, forget them and begin with none."""
-    return seen.follows(begins_again=False)
+    return seen.follows(KeepsWhatWasUsed)
 
 
 @q2.mistake()
 def keeps_stale(seen: Seen) -> bool:
     """Stale gradients are kept. A gradient was computed from the variables of step local_step; if steps were taken
-    since, drop it in push. Does take count its steps?"""
-    return seen.follows(stale=lambda local_step, step: False)
+    since, drop it in push."""
+    return seen.follows(KeepsStale)
+
+
+@q2.mistake()
+def counts_no_steps(seen: Seen) -> bool:
+    """Steps are not counted, so a gradient of an old step looks fresh. A take that gives a mean adds one to the number
+    of steps, which needs `nonlocal`."""
+    return seen.follows(CountsNoSteps)
+
+
+@q2.mistake()
+def counts_every_take(seen: Seen) -> bool:
+    """A take that gave None was counted as a step, so gradients look stale that are not. Count a step only with a
+    mean."""
+    return seen.follows(CountsEveryTake)
 
 
 @q2.mistake()
 def only_the_same_step(seen: Seen) -> bool:
     """Gradients of the future are dropped. It happens: the accumulator of another variable may be a step ahead. Only
-    what is older, local_step < step, is stale."""
-    return seen.follows(stale=lambda local_step, step: local_step != step)
+    those that are older, local_step < step, are stale."""
+    return seen.follows(OnlyTheSameStep)
+
+
+@q2.mistake()
+def drops_the_fresh(seen: Seen) -> bool:
+    """Gradients of the step that is under way are dropped. These are fresh: stale is local_step < step, not <=. Steps
+    are counted from 0."""
+    return seen.follows(OnlyTheFuture)
 
 
 @q2.mistake()
 def loses_when_too_few(seen: Seen) -> bool:
     """Gradients got lost after a take that gave None. As long as there are too few, they wait for the others, and no
     step is counted."""
-    return seen.follows(loses=True)
+    return seen.follows(LosesWhenTooFew)
+
+
+@q2.mistake()
+def gives_zero(seen: Seen) -> bool:
+    """Zeros came while there were too few gradients: an optimizer would take that for a step. take gives None then."""
+    return seen.follows(GivesZero)
+
+
+@q2.mistake()
+def waits_for_one_more(seen: Seen) -> bool:
+    """As many gradients as required were there, and take gave None. `required` are enough: len(kept) < required is too
+    few, not <=."""
+    return seen.follows(WaitsForOneMore)

@@ -1,11 +1,13 @@
 """The third question on data parallelism, data/q3: a ring all-reduce as a graph.
 
 An answer builds a graph over several tasks. The checks run it in virtual time, compare each task's result with the sum,
-and count the bytes that each task has sent and received: a ring needs 2(n−1)/n of a tensor, whatever n is.
+and count the bytes that each task has sent and received: a ring needs 2(n−1)/n of a tensor, whatever n is. The tensors
+are drawn, so what a device has of a part tells how often each of them was added to it; mistakes are known by that.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -25,6 +27,7 @@ from dtflab.viz.drawing.units import byte_size
 from dtflab.viz.loads import loads
 
 CALL = 200  # bytes of a call between tasks
+BY_THE_LIBRARY = re.compile(r"(^|/)(reduce|gather)_\d+/from_\d+_to_\d+")  # how train/collectives/ names its messages
 
 q3 = from_toml(__file__)
 
@@ -60,6 +63,24 @@ class Seen(NamedTuple):
         return [sum(count for pair, count in self.passed.items() if pair[end] == i) for i in range(self.number)]
 
     @property
+    def counts(self) -> list[list[list[float]]]:
+        """How often each tensor is in each part of each result; [] where that is not a sum of them."""
+        return [[self._counts(value, part) for part in range(self.number)] for value in self.values]
+
+    def _counts(self, value: Any, part: int) -> list[float]:
+        if np.shape(value) != self.tensors[0].shape:
+            return []
+        got = np.split(value, self.number)[part]
+        parts = np.stack([np.split(tensor, self.number)[part] for tensor in self.tensors], axis=1)
+        times, *_ = np.linalg.lstsq(parts.astype(float), got, rcond=None)
+        return [round(float(one), 3) for one in times] if np.allclose(parts @ times, got, atol=0.01) else []
+
+    @property
+    def finished(self) -> list[int]:
+        """How many parts of each result are those of the sum."""
+        return [sum(part == [1] * self.number for part in parts) for parts in self.counts]
+
+    @property
     def ring(self) -> bool:
         """Whether each task sends to one other task at most."""
         return all(len({j for i, j in self.passed if i == task}) <= 1 for task in range(self.number))
@@ -87,6 +108,8 @@ def run(answer: Any, tensors: Sequence[Any]) -> Seen:
         made = answer(list(given), list(places))
         if not isinstance(made, list | tuple) or len(made) != number or not all(isinstance(t, Tensor) for t in made):
             raise Wrong(f"{number} tensors, one for each device, are expected, not {shown(made)}.")
+        if any(BY_THE_LIBRARY.search(op.name) for op in on.graph.get_operations()):
+            raise Wrong("The graph is that of tf.train.all_reduce. Here you write it yourself.")
         on.session.run([tensor.op for tensor in made])
         passed, largest = _traffic(on)
         values = on.session.run(list(made))
@@ -115,7 +138,7 @@ def _picture(seen: Seen) -> Picture:
 
 @q3.check("Each device has the sum of all tensors", points=4)
 def sums(answer: Any, random: Random) -> None:
-    for number in (3, random.choice((2, 4, 5))):
+    for number in (3, 2, random.choice((4, 5))):
         seen = run(answer, drawn(random, number))
         for i, (value, place) in enumerate(zip(seen.values, devices_of(number))):
             total = np.sum(seen.tensors, axis=0)
@@ -152,11 +175,18 @@ def neighbours(answer: Any, random: Random) -> None:
 
 
 @q3.mistake()
+def results_in_one_place(seen: Seen) -> bool:
+    """All results are on one device, so the parts travel there, too. Join the parts of a device on that device: with
+    tf.device(device): tf.concat(…)."""
+    return seen.number > 1 and len(set(map(label, seen.places))) == 1
+
+
+@q3.mistake()
 def one_server(seen: Seen) -> bool:
     """All tensors were sent to one device, which added them and sent the sum back. Its link carries everything, while
     the others rest: that is a parameter server."""
     servers = [task for task in range(seen.number) if all(task in pair for pair in seen.passed)]
-    return seen.number > 2 and len(servers) == 1
+    return seen.number > 2 and bool(seen.passed) and len(servers) == 1
 
 
 @q3.mistake()
@@ -167,24 +197,42 @@ def sends_whole_tensors(seen: Seen) -> bool:
 
 
 @q3.mistake()
+def takes_the_mean(seen: Seen) -> bool:
+    """That is the mean of the tensors. Here the sum is asked for: leave out the division."""
+    mean = [round(1 / seen.number, 3)] * seen.number
+    return all(part == mean for parts in seen.counts for part in parts)
+
+
+@q3.mistake()
 def stops_half_way(seen: Seen) -> bool:
-    """Each device has only a part of the sum, or some: after the first round each has one part. A second round of n − 1
-    times sends the parts on, without adding."""
-    total = np.sum(seen.tensors, axis=0)
-    right = [np.shape(value) == total.shape and value == total for value in seen.values]
-    return all(0 < np.mean(one) < 1 for one in right) and _least(seen)
+    """Each device has only a part of the sum: after the first round each has one part. A second round of n − 1 times
+    sends the parts on, without adding."""
+    half = max(seen.load(0)) <= seen.bound // 2 + 1
+    return seen.number > 2 and set(seen.finished) == {1} and half and bool(seen.passed)
 
 
-def _least(seen: Seen) -> bool:
-    """Whether no more was sent than in the first round."""
-    return max(seen.load(0)) <= seen.bound // 2 + 1
+@q3.mistake()
+def second_round_too_short(seen: Seen) -> bool:
+    """Each device has some parts of the sum, but not all: the second round is too short. It takes n − 1 times, as the
+    first one does."""
+    some = set(seen.finished)
+    return len(some) == 1 and some <= set(range(2, seen.number))
+
+
+@q3.mistake()
+def first_round_too_short(seen: Seen) -> bool:
+    """No part of the sum is complete anywhere: the first round is too short. It takes n − 1 times until a part has been
+    to everybody."""
+    counts = [count for parts in seen.counts for part in parts for count in part]
+    return bool(seen.passed) and not any(seen.finished) and set(counts) == {0, 1}
 
 
 @q3.mistake()
 def adds_again(seen: Seen) -> bool:
     """A tensor counts more than once in the sum: a part that had been added already was added again. In the second
     round take what comes, with tf.identity; it is not added any more."""
-    return seen.ring and not any(np.array_equal(value, np.sum(seen.tensors, axis=0)) for value in seen.values)
+    counts = [count for parts in seen.counts for part in parts for count in part or [0]]
+    return min(counts) >= 1 and max(counts) >= 2 and all(count == int(count) for count in counts)
 
 
 @q3.mistake()

@@ -1,13 +1,15 @@
 """The first question on data parallelism, data/q1: the book's exercise 10, asynchronous and synchronous training.
 
-An answer is what each worker runs. All workers get the same images here, so synchronous training, however the workers
-take turns, must end with the weights of plain gradient descent, to rounding; a stale gradient would show. The loss that
-the checks give counts how often it was computed, and on which devices its graph was made.
+An answer is what each worker runs. Each gets images of its own here, equally many, so synchronous training must end
+with the weights of plain gradient descent over all images, to rounding; a stale gradient would show, and a worker whose
+gradients are left out. The loss that the checks give counts how often it was computed, and on which devices its graph
+was made.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple
@@ -27,6 +29,7 @@ from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, device
+from dtflab.graph.static_value import constant_value
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.reduce.functions import reduce_mean
@@ -34,9 +37,10 @@ from dtflab.ops.variables.functions import assign_add
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
 from dtflab.runtime.session import Session
-from dtflab.sim import lognormal, sleep
+from dtflab.sim import lognormal, now, sleep
 
-EXAMPLES = 60
+EXAMPLES = 60  # as many for each of up to four workers
+USUAL_RATES = (0.001, 0.01, 0.1, 0.5, 1.0)
 LIMIT = 180.0  # virtual seconds, as the two below: when all has ended
 BEGIN = 5.0
 BUSY = 5.13  # nobody computes any more; a session that waits for the chief looks at 5.05 s and 5.15 s
@@ -58,7 +62,9 @@ class Seen(NamedTuple):
     taken: int = 0  # by the global step
     computed: int = 0  # gradients
     off: float = 0.0  # from the weights of gradient descent after that many steps
+    other_rate: bool = False  # the weights are those of gradient descent with another rate
     loss: float = 0.0
+    required: int | None = None  # gradients for a step, as the graph says; None if it does not
     strays: tuple[str, ...] = ()  # variables that are not on the ps, ops that are not on their worker
     end: str = ""  # why the training was stopped
 
@@ -82,18 +88,27 @@ class Loss:
         rows = random.sample(range(len(data.images)), EXAMPLES)
         self.images, self.labels = data.images[rows], data.labels[rows]
         self.devices: list[str] = []
+        self.built: dict[int, Tensor] = {}  # logits, by worker
 
-    def build(self) -> Tensor:
-        """A net of one layer; each time it is computed, the variable `computed` grows by one."""
+    def build_for(self, worker: int, workers: int) -> Tensor:
+        """A net of one layer with the worker's images; at each computation the variable `computed` grows by one."""
         weights = get_variable("weights", [64, 10], initializer=zeros_initializer())
         count = get_variable("computed", [], dtypes.int32, zeros_initializer(), trainable=False)
         with control_dependencies([assign_add(count, 1)]):
-            images = constant(self.images)
-        logits = matmul(images, weights)
+            images = constant(self.images[worker::workers])
+        logits = self.built[worker] = matmul(images, weights)
         self.devices.append(logits.device)
-        losses = sparse_softmax_cross_entropy_with_logits(labels=constant(self.labels), logits=logits)
+        labels = constant(self.labels[worker::workers])
+        losses = sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
         mean: Tensor = reduce_mean(losses)
         return mean
+
+    def required(self) -> int | None:
+        """The number of gradients that the workers' graphs take for a step; None if there is no such number."""
+        every = (op for logits in self.built.values() for op in logits.graph.get_operations())
+        takes = [constant_value(op.inputs[1]) for op in every if op.type.endswith("AccumulatorTakeGradient")]
+        found = {None if number is None else int(number) for number in takes}
+        return found.pop() if len(found) == 1 else None
 
     def value(self, weights: Any) -> float:
         right = self._probabilities(weights)[np.arange(EXAMPLES), self.labels]
@@ -115,12 +130,14 @@ class Loss:
 def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> Seen:
     """Let all workers train on a simulated cluster; Wrong if that does not end well."""
     workers = workers or random.randint(2, 4)
-    steps, rate = random.randint(6, 10), random.choice((0.3, 0.4, 0.5))
+    steps, rate = random.randint(6, 10), random.choice((0.3, 0.35, 0.4))
     loss, seen = Loss(random), Seen(sync, steps, workers)
 
     def work(client: Client) -> Any:
         sleep(BEGIN)  # the time is not 0 when it begins
-        return answer(client, loss.build, rate, sync, steps)
+        began = now()
+        seconds = answer(client, functools.partial(loss.build_for, client.index, workers), rate, sync, steps)
+        return seconds, now() - began
 
     spread = lognormal(0.3)
     with Cluster(clock="virtual", ps=1, worker=workers, stragglers=spread, seed=random.randrange(999)) as cluster:
@@ -132,15 +149,27 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
                     raise
                 message, strays = late[0]
                 raise Wrong(message, seen._replace(strays=strays, end=message)) from None
-        took = cluster.now() - BEGIN
-        for index, one in enumerate(seconds):
-            if not (isinstance(one, float) and 0 < one <= took):
-                rule = f"train_together returns the virtual seconds of the training, which took {took:.2g} s at most"
-                raise Wrong(f"{rule}; that of worker {index} returned {shown(one)}.")
+        for index, (value, most) in enumerate(seconds):
+            _demand_seconds(index, value, _computing(cluster, loss, index), most)
         if strays := _strays(cluster, loss):
             message = f"Expected: variables on the ps and the rest on each worker; but {strays[0]}."
             raise Wrong(message, seen._replace(strays=strays))
         return _looked_at(cluster, loss, rate, seen)
+
+
+def _computing(cluster: Cluster, loss: Loss, worker: int) -> float:
+    """The seconds from a worker's first computation to its last."""
+    name, task = loss.built[worker].op.name if worker in loss.built else "", f"/job:worker/replica:0/task:{worker}/"
+    mine = [line for line in cluster.log().lines if line.what == name and line.where.startswith(task)]
+    return mine[-1].ended - mine[0].started if mine else 0.0
+
+
+def _demand_seconds(worker: int, value: Any, least: float, most: float) -> None:
+    """Wrong unless a worker has returned seconds that its session may have taken."""
+    if not isinstance(value, float) or not max(least, 1e-9) <= value <= most:
+        rule = "train_together returns the virtual seconds of the training"
+        took = f"it computed for {least:.3g} s, and ended after {most:.3g} s"
+        raise Wrong(f"{rule}; that of worker {worker} returned {shown(value)}, though {took}.")
 
 
 @contextlib.contextmanager
@@ -177,7 +206,10 @@ def _looked_at(cluster: Cluster, loss: Loss, rate: float, seen: Seen) -> Seen:
         count = get_variable("global_step", [], dtypes.int64)
         trained, computed, taken = session.run([weights, computed, count])
     off = float(np.abs(trained - loss.descent(rate, int(taken))).max())
-    return seen._replace(taken=int(taken), computed=int(computed), off=off, loss=loss.value(trained))
+    others = {rate * seen.workers, rate / seen.workers, *USUAL_RATES} - {rate}
+    other = any(np.abs(trained - loss.descent(one, int(taken))).max() < 1e-4 for one in others)
+    seen = seen._replace(taken=int(taken), computed=int(computed), off=off, other_rate=bool(other))
+    return seen._replace(loss=loss.value(trained), required=loss.required())
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -204,6 +236,9 @@ def with_waiting(answer: Any, random: Random) -> None:
     if seen.alone:
         observed = f"{plural(seen.workers, 'worker')} computed {seen.computed} gradients for {seen.taken} steps"
         raise Wrong(f"{observed}; expected: {seen.workers} for each step.", seen)
+    if seen.required is not None and seen.required != seen.workers:
+        message = f"A step is made of {plural(seen.required, 'gradient')}; expected: {seen.workers}, one per worker."
+        raise Wrong(message, seen)
     if seen.off > 1e-4:
         observed = "The weights are not those of gradient descent with the same steps"
         raise Wrong(f"{observed}; the largest difference is {seen.off:.2g}.", seen)
@@ -267,7 +302,28 @@ def always_waits(seen: Seen) -> bool:
 def aggregates_too_few(seen: Seen) -> bool:
     """Each gradient becomes a step by itself, though the optimizer drops stale ones: replicas_to_aggregate is how many
     gradients make a step. Give it the number of workers."""
-    return seen.sync and seen.alone and seen.off < 1e-4
+    return seen.sync and seen.required == 1 < seen.workers
+
+
+@q1.mistake()
+def leaves_workers_out(seen: Seen) -> bool:
+    """A step is made as soon as some of the workers have brought a gradient; those of the others are dropped as stale.
+    replicas_to_aggregate is the number of all workers here."""
+    return seen.sync and 1 < (seen.required or 0) < seen.workers
+
+
+@q1.mistake()
+def takes_more_than_there_are(seen: Seen) -> bool:
+    """A step is made of more gradients than there are workers, so it takes longer, and a worker counts twice.
+    replicas_to_aggregate is the number of workers."""
+    return seen.sync and (seen.required or 0) > seen.workers
+
+
+@q1.mistake()
+def uses_another_rate(seen: Seen) -> bool:
+    """The steps are those of gradient descent, but with another rate. Give the optimizer `rate` as it is: of gradients
+    that are averaged already, a step needs no division."""
+    return seen.other_rate and not seen.alone and (seen.sync or seen.workers == 1)
 
 
 @q1.mistake()

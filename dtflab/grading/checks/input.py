@@ -2,22 +2,22 @@
 
 q1: read all lines of some files with a coordinator and queue runners. An answer is called with files that the checks
 have written, on a simulated cluster, where a pipeline that waits forever is reported at once. How it is built is up to
-the answer: what counts are the lines that come out, that they came through a queue there, and what happens when a file
-is missing.
+the answer: what counts are the lines that come out, that ops there read them and threads put them into a queue there,
+and what happens when a file is missing.
 """
 
 from __future__ import annotations
 
 import functools
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 from dtflab.base import errors
-from dtflab.base.events import QueueEvent
+from dtflab.base.events import NodeRan, QueueEvent
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import watchdog
@@ -31,24 +31,78 @@ SECONDS = 1.0  # for a call; right answers need less than a tenth of it
 _CHECK_SECONDS = 6.5  # for a check: to stop a call that never ends takes seconds, too, on a busy machine
 PATIENCE = 300.0  # virtual seconds: a pipeline that has not ended by then waits forever; one needs milliseconds
 
+READS = ("ReaderRead", "ReadFile")  # how the types of ops begin that read files
+
 q1 = from_toml(__file__)
+
+
+# -- what is watched -----------------------------------------------------------------------------------------
+
+
+class Passed(NamedTuple):
+    """The elements that passed through the queue of lines, and the names of files that were put into another queue.
+
+    What an op took and gave back, because it did not get all that it wanted, is not `taken`. `by_hand`: a thread took
+    what it had put itself.
+    """
+
+    put: int = 0
+    taken: int = 0
+    names: int = 0
+    by_hand: bool = False
+
+
+class Readers:
+    """Listens for ops of the worker that read files."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def on_node(self, ran: NodeRan) -> None:
+        if "/job:worker/" in ran.device and ran.node.op.startswith(READS):
+            self.names.add(ran.node.name)
+
+
+def passed(queues: Sequence[QueueEvent], readers: Collection[str]) -> Passed:
+    """The traffic through the queue of lines: of those from which no reader takes, the one from which most was taken.
+
+    If nothing was taken, it is the one into which most was put.
+    """
+    put, taken = Counter[str](), Counter[str]()
+    putting, taking = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    some = Counter[tuple[str, str]]()  # taken by an op that wants more
+    for event in queues:
+        op = (event.client, event.op)
+        if event.what == "put":
+            put[event.queue] += event.elements
+            putting[event.queue].add(event.client)
+        elif event.what == "take":
+            some[op] += event.elements
+            taking[event.queue].add(event.client)
+            taken[event.queue] += some.pop(op) if event.over else 0
+        elif event.what == "end":
+            some.pop(op, None)
+    named = {event.queue for event in queues if event.op in readers or READS[0] in event.op}
+    most = [queue for queue, _ in (*taken.most_common(), *put.most_common()) if queue not in named]
+    lines, names = most[0] if most else "", sum(put[queue] for queue in named)
+    return Passed(put[lines], taken[lines], names, bool(putting[lines] & taking[lines]))
 
 
 # -- a run ---------------------------------------------------------------------------------------------------
 
 
 class Seen(NamedTuple):
-    """The answer's elements: the evidence. `error` is the type of the exception that it raised."""
+    """The answer's elements: the evidence. `error` is the exception that it raised."""
 
     files: Sequence[Lines]
     epochs: int
     missing: bool  # one of the files
     got: Sequence[str] = ()
-    error: type[BaseException] | None = None
-    elsewhere: bool = False  # no queue of the cluster was used
+    error: BaseException | None = None
+    elsewhere: bool = False  # no op of the cluster has read a file, or no queue of it was used
     waits: bool = False  # forever
-    endless: bool = False  # that, or it was stopped;
-    taken: int = 0  # elements until then, of the queue from which most were taken
+    endless: bool = False  # that, or it was stopped
+    passed: Passed = Passed()
 
     @property
     def once(self) -> Counter[str]:
@@ -56,32 +110,38 @@ class Seen(NamedTuple):
         return Counter(line for lines in self.files for line in lines)
 
     @property
+    def total(self) -> int:
+        """The number of lines that should come."""
+        return self.once.total() * self.epochs
+
+    @property
     def starved(self) -> bool:
         """Whether the answer waits for a first element that nobody will bring."""
-        return self.waits and not self.taken
+        return self.waits and not self.passed.put
 
     @property
     def insatiable(self) -> bool:
-        return self.endless and self.taken > self.once.total() * self.epochs
+        return self.endless and self.passed.taken > self.total
 
 
 def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False) -> Seen:
     """Let the answer read files; Wrong for an error that is not about the missing file, and if it never ends."""
-    seen = Seen(files, epochs, missing)
-    with watch() as watched:
-        outcome = watchdog.call(functools.partial(_read, answer, seen, watched.queues), SECONDS)
+    seen, readers = Seen(files, epochs, missing), Readers()
+    with watch(readers) as watched:
+        outcome = watchdog.call(functools.partial(_read, answer, seen, watched.queues, readers), SECONDS)
+    seen = seen._replace(passed=passed(watched.queues, readers.names))
     if outcome.stopped:
         message = f"Stopped after {SECONDS:g} s: read_all does not come to an end."
         deaf = " It did not react, and goes on in the background: restart the kernel." * outcome.left_running
-        raise _endless(message + deaf, seen, watched.queues)
+        raise _endless(message + deaf, seen)
     if outcome.error is not None:
         raise outcome.error
     found: Seen = outcome.value
     return found
 
 
-def _read(answer: Any, seen: Seen, queues: Sequence[QueueEvent]) -> Seen:
-    """Call the answer on a cluster of its own, whose `queues` are watched."""
+def _read(answer: Any, seen: Seen, queues: Sequence[QueueEvent], readers: Readers) -> Seen:
+    """Call the answer on a cluster of its own, whose `queues` and `readers` are watched."""
     with tempfile.TemporaryDirectory() as folder, Cluster(clock="virtual", worker=1) as cluster:
         names = _written(folder, seen.files)
         names.insert(1, str(Path(folder, "missing.txt"))) if seen.missing else None
@@ -89,16 +149,29 @@ def _read(answer: Any, seen: Seen, queues: Sequence[QueueEvent]) -> Seen:
         try:
             got = answer(cluster.target, names, seen.epochs)
         except (DeadlockError, errors.OpError) as error:
+            seen = seen._replace(passed=passed(queues, readers.names))
             if isinstance(error, DeadlockError) or cluster.now() >= PATIENCE:
-                raise _endless("The program waits forever.", seen._replace(waits=True), queues) from None
-            return _raised(seen, error)
+                raise _endless("The program waits forever.", seen._replace(waits=True)) from None
+            return _raised(seen, error, queues)
+        seen = seen._replace(passed=passed(queues, readers.names))
         if cluster.now() >= PATIENCE:
-            raise _endless("The program waits forever.", seen._replace(waits=True), queues)
+            raise _endless("The program waits forever.", seen._replace(waits=True))
     if not isinstance(got, list | tuple) or not all(isinstance(line, str | bytes) for line in got):
         raise Wrong(f"A list of lines is expected, not {shown(got)}.")
-    if got and not any("/job:worker/" in event.device for event in queues):
-        raise Wrong("No queue was used on `server`; the lines must come through one.", seen._replace(elsewhere=True))
+    if got:
+        _demand_means(seen, queues, readers)
     return seen._replace(got=[line.decode() if isinstance(line, bytes) else line for line in got])
+
+
+def _demand_means(seen: Seen, queues: Sequence[QueueEvent], readers: Readers) -> None:
+    """Wrong unless the lines were read there, and came through a queue there that other threads filled."""
+    if not any("/job:worker/" in event.device for event in queues):
+        raise Wrong("No queue was used on `server`; the lines must come through one.", seen._replace(elsewhere=True))
+    if not readers.names:
+        message = "No op on `server` has read a file: the lines must be read there, by a tf.TextLineReader."
+        raise Wrong(message, seen._replace(elsewhere=True))
+    if seen.passed.by_hand:
+        raise Wrong("One thread has put lines into the queue and taken them from it; others must read meanwhile.", seen)
 
 
 def _written(folder: str, files: Sequence[Lines]) -> list[str]:
@@ -109,12 +182,9 @@ def _written(folder: str, files: Sequence[Lines]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def _endless(message: str, seen: Seen, queues: Sequence[QueueEvent]) -> Wrong:
-    """The verdict on a call without an end, by the elements that it took from queues."""
-    taken: Counter[str] = Counter()
-    for event in queues:
-        taken[event.queue] += event.elements if event.what == "take" else 0
-    seen = seen._replace(endless=True, taken=max(taken.values(), default=0))
+def _endless(message: str, seen: Seen) -> Wrong:
+    """The verdict on a call without an end."""
+    seen = seen._replace(endless=True)
     if seen.starved:
         message = f"{message} Nobody fills the queue."
     elif seen.insatiable:
@@ -122,20 +192,23 @@ def _endless(message: str, seen: Seen, queues: Sequence[QueueEvent]) -> Wrong:
     return Wrong(message, seen)
 
 
-def _raised(seen: Seen, error: errors.OpError) -> Seen:
-    """The evidence after an error; Wrong unless it is the error of the missing file."""
-    seen = seen._replace(error=type(error))
+def _raised(seen: Seen, error: errors.OpError, queues: Sequence[QueueEvent]) -> Seen:
+    """The evidence after an error; Wrong unless it is the error of the missing file, which a thread has met."""
+    seen = seen._replace(error=error)
     if not (seen.missing and isinstance(error, errors.NotFoundError)):
         expected = "; expected: the NotFoundError of the missing file" if seen.missing else ""
         first = str(error.message).splitlines()[0].rstrip(".")
         raise Wrong(f"It raised {type(error).__name__}: {first}{expected}.", seen)
+    if len({event.client for event in queues}) < 2:
+        message = "No thread was reading when the error came; the files must be read by threads, through a queue."
+        raise Wrong(message, seen._replace(elsewhere=True))
     return seen
 
 
 def demand_lines(answer: Any, files: Sequence[Lines], epochs: int) -> None:
     """Wrong unless every line comes as often as there are epochs."""
     seen = run(answer, files, epochs)
-    expected = Counter({line: count * epochs for line, count in seen.once.items()})
+    expected = _times(seen.once, epochs)
     got = Counter(seen.got)
     if got == expected:
         return
@@ -156,8 +229,9 @@ def _files(random: Random, lengths: Sequence[int]) -> list[Lines]:
 
 @q1.check("Every line comes once per epoch", points=4, seconds=_CHECK_SECONDS)
 def complete(answer: Any, random: Random) -> None:
-    lengths = [random.randint(1, 9), 0, random.randint(10, 15), random.randint(2, 6)]
-    demand_lines(answer, _files(random, lengths), random.randint(2, 3))
+    first, second = random.randint(1, 9), random.randint(10, 15)
+    rest = random.choice([prime for prime in (29, 31, 37) if prime > first + second]) - first - second
+    demand_lines(answer, _files(random, [first, 0, second, rest]), 3)  # no batches but those of 3 are all full
 
 
 @q1.check("One epoch, one file, one line", points=2, seconds=_CHECK_SECONDS)
@@ -185,6 +259,13 @@ def reads_elsewhere(seen: Seen) -> bool:
 
 
 @q1.mistake()
+def puts_and_takes(seen: Seen) -> bool:
+    """The program itself puts lines into the queue, and then takes them out again: a detour, in which nobody reads
+    ahead. Give the enqueue op to a tf.train.QueueRunner, whose threads run it meanwhile."""
+    return not seen.endless and not seen.error and seen.passed.by_hand
+
+
+@q1.mistake()
 def forgets_to_start(seen: Seen) -> bool:
     """Nobody starts the queue runners: the queue stays empty, and a dequeue blocks forever.
     tf.train.start_queue_runners(sess, coordinator) starts their threads."""
@@ -200,34 +281,61 @@ def reads_forever(seen: Seen) -> bool:
 
 @q1.mistake()
 def asks_nobody_to_stop(seen: Seen) -> bool:
-    """An answer without an end usually waits for somebody whom nobody asks to stop. A queue that is closed and empty
-    raises OutOfRangeError: leave the loop there. Then coordinator.request_stop(), and only then
+    """All lines were taken, and the program waits for somebody whom nobody asks to stop. A queue that is closed and
+    empty raises OutOfRangeError: leave the loop there. Then coordinator.request_stop(), and only then
     coordinator.join(threads). coordinator.should_stop() is True after a request_stop() only."""
-    return seen.endless
+    return seen.endless and seen.passed.taken == seen.total
+
+
+@q1.mistake()
+def joins_too_early(seen: Seen) -> bool:
+    """Lines are in the queue, and nobody takes them: coordinator.join waits for threads that wait for room. Take the
+    lines first, until OutOfRangeError."""
+    return seen.endless and seen.passed.put > 0 == seen.passed.taken
 
 
 @q1.mistake()
 def forgets_local_variables(seen: Seen) -> bool:
     """A variable has no value: string_input_producer counts its epochs in a local variable. Run
     tf.local_variables_initializer() before the queue runners start."""
-    return seen.error is errors.FailedPreconditionError
+    return isinstance(seen.error, errors.FailedPreconditionError) and "epochs" in str(seen.error)
 
 
 @q1.mistake()
 def swallows_errors(seen: Seen) -> bool:
     """A thread that reads has failed, and no error was raised: its queue was closed, which looks like the end.
     coordinator.join(threads) raises the error of the thread. It must be reached, and not be caught."""
-    return seen.missing and seen.error is None
+    returned = not seen.endless and not seen.elsewhere and not seen.passed.by_hand and seen.error is None
+    return seen.missing and returned and seen.passed.names > len(seen.files)
 
 
 @q1.mistake()
 def one_epoch_only(seen: Seen) -> bool:
     """Each line came once, though there are more epochs. Give num_epochs to string_input_producer."""
-    return seen.epochs > 1 and Counter(seen.got) == seen.once
+    return seen.epochs > 1 and Counter(seen.got) == seen.once and seen.passed.put == seen.once.total()
+
+
+@q1.mistake()
+def skips_the_first_lines(seen: Seen) -> bool:
+    """The first line of each file is missing. These files have no line of headings: leave skip_header_lines out."""
+    first = Counter(lines[0] for lines in seen.files if lines)
+    return bool(seen.got) and Counter(seen.got) == _times(seen.once - first, seen.epochs)
+
+
+@q1.mistake()
+def reads_whole_files(seen: Seen) -> bool:
+    """Whole files came, each with all of its lines in one element. A tf.TextLineReader reads line by line."""
+    return any("\n" in line.rstrip("\n") for line in seen.got)
 
 
 @q1.mistake()
 def loses_the_end(seen: Seen) -> bool:
-    """Lines at the end are missing. A batch that is not full any more is lost with dequeue_many, and so is what is in
-    the queue if you stop before it is empty. Take until OutOfRangeError; dequeue_up_to gives smaller batches."""
-    return len(seen.got) < seen.once.total() * seen.epochs
+    """Lines were put into the queue, and never taken out. A batch that is not full any more is lost with dequeue_many,
+    and so is what is in the queue if you stop before it is empty. Take until OutOfRangeError; dequeue_up_to gives
+    smaller batches."""
+    ended = not seen.endless and not seen.missing and seen.error is None
+    return ended and 0 < len(seen.got) == seen.passed.taken < seen.passed.put == seen.total
+
+
+def _times(lines: Counter[str], epochs: int) -> Counter[str]:
+    return Counter({line: count * epochs for line, count in lines.items()})

@@ -2,19 +2,25 @@
 
 q1: the book's exercise 8, a client program that trains one net with what its command line says. The checks call it on a
 simulated cluster and look at what it leaves there; one check starts it in processes of their own, on a real cluster.
+Which images it trains on is seen by what the net has learned: for a while, each part of the digits has labels of its
+own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab import datasets
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.resources_held import HeldVariable
+from dtflab.datasets.dataset import Dataset, Datasets
 from dtflab.datasets.digits import digits
 from dtflab.grading.device_functions import shown
 from dtflab.grading.programs import program_of, run_side_by_side
@@ -23,6 +29,7 @@ from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import container, device
+from dtflab.machine.watch import watch
 from dtflab.nets.layers.core import dense
 from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.nn.functions import relu
@@ -30,9 +37,13 @@ from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.runtime.session import Session
+from dtflab.viz.drawing.units import byte_size
 
 SECONDS = 7.0  # for the processes
 LEARNED = 0.5  # of the training images, after some steps
+BATCH = 32
+IMAGE, LABEL = 256, 80  # bytes, the latter at most: ten numbers of 8 bytes
+PARTS = ("train", "validation", "test")
 
 q1 = from_toml(__file__)
 
@@ -64,7 +75,10 @@ class Seen(NamedTuple):
     steps: int | None = None  # the global step of its container
     training: float | None = None  # the share of right answers on the training images; and on the others
     validation: float | None = None
-    disobeys: bool = False  # a number of the command line
+    test: float | None = None
+    learned: str = ""  # the part of the digits whose labels it has learned, if these are told apart
+    fed: int = 0  # bytes, with most of the steps
+    runs: Sequence[Seen] = ()  # all of these, if numbers of the command line are not obeyed
 
     def mine(self, one: HeldVariable) -> bool:
         """Whether a variable is in the container of the program."""
@@ -86,10 +100,33 @@ def net(images: Any, hidden: int, name: str) -> Tensor:
 def run(answer: Any, cluster: Cluster, **given: Any) -> Seen:
     """Call the answer, and look at what it has left in its container; Wrong if there is no net that works."""
     options = Options(**({"server": cluster.target} | given))
-    value = answer(options.argv)
+    with watch() as watched:
+        value = answer(options.argv)
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
         raise Wrong(f"train_net must return the share of right answers, a number from 0 to 1, not {shown(value)}.")
-    return _looked_at(cluster, Seen(options, float(value), cluster.variables()))
+    sizes = Counter(call.sent for call in watched.calls if call.method == "RunStep" and call.sent > 1000)
+    fed = max(sizes, key=lambda size: sizes[size], default=0)
+    return _looked_at(cluster, Seen(options, float(value), cluster.variables(), fed=fed))
+
+
+@contextlib.contextmanager
+def with_labels_of_their_own() -> Iterator[None]:
+    """While the block runs, labels of part number i of the digits are i + 1 too large, 10 being 0."""
+    original = datasets.digits
+
+    def shifted(one_hot: bool = False, **given: Any) -> Datasets:
+        parts = original(one_hot=one_hot, **given)
+        moved = [
+            np.roll(part.labels, by, axis=1) if one_hot else (part.labels + by) % 10 for by, part in enumerate(parts, 1)
+        ]
+        seed = given.get("seed", 0)
+        return Datasets(*(Dataset(part.images, labels, seed) for part, labels in zip(parts, moved)))
+
+    datasets.digits = shifted  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        datasets.digits = original
 
 
 def _looked_at(cluster: Cluster, seen: Seen) -> Seen:
@@ -105,11 +142,13 @@ def _looked_at(cluster: Cluster, seen: Seen) -> Seen:
         images = placeholder(dtypes.float32, [None, 64])
         logits = net(images, kernel.shape[1], options.container)
         with Session(options.server, graph=graph) as session:
-            training, validation = (
-                float(np.mean(session.run(logits, {images: part.images}).argmax(1) == part.labels))
-                for part in (data.train, data.validation)
-            )
-    return seen._replace(training=training, validation=validation, steps=_global_step(seen))
+            said = [session.run(logits, {images: part.images}).argmax(1) for part in data]
+    training, validation, test = (float(np.mean(one == part.labels)) for one, part in zip(said, data))
+    by = (said[0] - data.train.labels) % 10
+    shares = [float(np.mean(np.isin(by, labels))) for labels in ([0, 1], [2], [3])]  # 0: as they really are
+    learned = next((part for part, share in zip(PARTS, shares) if share > LEARNED), "")
+    seen = seen._replace(training=training, validation=validation, test=test, learned=learned)
+    return seen._replace(steps=_global_step(seen))
 
 
 def _global_step(seen: Seen) -> int | None:
@@ -160,15 +199,15 @@ def contained(answer: Any, random: Random) -> None:
             raise Wrong("After container 'right' was reset, the net of container 'left' is not what it was.", second)
 
 
-@q1.check("--hidden, --rate and --steps are obeyed", points=3, seconds=3)
+@q1.check("--hidden, --rate and --steps are obeyed, with batches of 32 training images", points=3, seconds=3)
 def obeyed(answer: Any, random: Random) -> None:
-    with Cluster(clock="virtual", worker=3, seed=random.randrange(1000)) as cluster:
-        steps, rate = random.randint(35, 45), random.choice((0.4, 0.5))
-        idle = _options(random, container="idle", rate=1e-9, steps=steps)
-        busy = _options(random, container="busy", rate=rate, steps=steps)
-        for options in (idle, busy):
-            seen = run(answer, cluster, **options)
-            _demand_numbers(seen)
+    fewer, more, narrow, wide = random.randint(35, 39), random.randint(41, 45), random.randint(16, 22), 24
+    idle = _options(random, container="idle", rate=1e-9, steps=fewer, hidden=wide)
+    busy = _options(random, container="busy", rate=random.choice((0.4, 0.5)), steps=more, hidden=narrow)
+    with Cluster(clock="virtual", worker=3, seed=random.randrange(1000)) as cluster, with_labels_of_their_own():
+        runs = [run(answer, cluster, **options) for options in (idle, busy)]
+    for seen in runs:
+        _demand_numbers(seen._replace(runs=runs))
 
 
 def _demand_numbers(seen: Seen) -> None:
@@ -176,14 +215,17 @@ def _demand_numbers(seen: Seen) -> None:
     kernel, options = seen.variable("hidden/kernel"), seen.options
     if kernel and kernel.shape[1] != options.hidden:
         message = f"With --hidden={options.hidden} the net has {plural(kernel.shape[1], 'hidden unit')}."
-        raise Wrong(message, seen._replace(disobeys=True))
+        raise Wrong(message, seen)
     if seen.steps != options.steps:
-        message = f"With --steps={options.steps} the global step of the container is {seen.steps}."
-        raise Wrong(message, seen._replace(disobeys=True))
-    learned = seen.training is not None and seen.training > LEARNED
-    if learned != (options.rate > 0.1):
-        observed = f"after {options.steps} steps the net knows {seen.training:.0%} of the training images"
-        raise Wrong(f"With --rate={options.rate:g}, {observed}.", seen._replace(disobeys=True))
+        raise Wrong(f"With --steps={options.steps} the global step of the container is {seen.steps}.", seen)
+    if seen.learned not in ("", "train"):
+        raise Wrong(f"The net was trained on the {seen.learned} images; expected: on the training images.", seen)
+    if bool(seen.learned) != (options.rate > 0.1):
+        observed = f"after {options.steps} steps the net {'knows' if seen.learned else 'does not know'} half of"
+        raise Wrong(f"With --rate={options.rate:g}, {observed} the training images.", seen)
+    if seen.fed and not BATCH * IMAGE <= seen.fed <= BATCH * (IMAGE + LABEL):
+        message = f"A step was given {byte_size(seen.fed)}; {BATCH} images with labels are {byte_size(BATCH * IMAGE)}"
+        raise Wrong(f"{message} and little more.", seen)
 
 
 @q1.check("train_net returns the share of right answers on the validation images", points=2, seconds=3)
@@ -204,7 +246,7 @@ def _demand_value(seen: Seen) -> None:
 def processes(answer: Any, random: Random) -> None:
     with Cluster(clock="virtual", worker=3) as cluster:  # what fails here need not be started
         seen = run(answer, cluster, **_options(random, device="/job:worker/task:2/cpu:0", rate=0.4, steps=40))
-        _demand_numbers(seen)
+        _demand_numbers(seen._replace(runs=[seen]))
         _demand_value(seen)
     with Cluster(worker=2, listen=True) as cluster:
         every = [
@@ -249,24 +291,68 @@ def ignores_the_device(seen: Seen) -> bool:
 def counts_no_steps(seen: Seen) -> bool:
     """The steps are not counted in the container. Make the global step, tf.train.get_or_create_global_step(), inside of
     the `with` blocks, and give it to minimize."""
-    return not seen.steps
+    return bool(seen.runs) and not any(one.steps for one in seen.runs)
+
+
+@q1.mistake()
+def miscounts_the_steps(seen: Seen) -> bool:
+    """There is a step too many, or too few. range(options.steps) runs as many as are asked for; and one more is run
+    where the step is fetched to try the net out."""
+    return bool(seen.runs) and {abs((one.steps or 0) - one.options.steps) for one in seen.runs} == {1}
 
 
 @q1.mistake()
 def reports_training(seen: Seen) -> bool:
     """That is the share on the training images, which the net has seen. To choose between nets, ask for images that
     none was trained on: digits.validation."""
-    return seen.training is not None and abs(seen.value - seen.training) < 0.002 and seen.value != seen.validation
+    return _is_only(seen, seen.training)
+
+
+@q1.mistake()
+def reports_test(seen: Seen) -> bool:
+    """That is the share on the test images. They are kept for the very end: if nets are
+    chosen by them, none are left for an honest test. Report digits.validation."""
+    return _is_only(seen, seen.test)
+
+
+@q1.mistake()
+def reports_errors(seen: Seen) -> bool:
+    """That is the share of wrong answers. The share of right ones is 1 minus that."""
+    return _is_only(seen, None if seen.validation is None else 1 - seen.validation)
+
+
+def _is_only(seen: Seen, share: float | None) -> bool:
+    """Whether that share was returned, and not one of the others, which may be equal by chance."""
+    if seen.runs or share is None or seen.training is None or seen.validation is None or seen.test is None:
+        return False
+    every = (seen.training, seen.validation, seen.test, 1 - seen.validation)
+    return {one for one in every if abs(seen.value - one) < 0.002} == {share}
 
 
 @q1.mistake()
 def tries_too_early(seen: Seen) -> bool:
     """The net was tried out before it was trained. Run the share of right answers after the last step."""
-    return seen.validation is not None and seen.value < 0.3 < seen.validation
+    return not seen.runs and seen.validation is not None and seen.value < 0.3 < seen.validation
+
+
+@q1.mistake()
+def trains_on_other_images(seen: Seen) -> bool:
+    """The net was trained on images that are kept to try it out, so the share that it then returns tests nothing. Take
+    batches of digits.train."""
+    return bool(seen.runs) and any(one.learned in PARTS[1:] for one in seen.runs)
+
+
+@q1.mistake()
+def other_batches(seen: Seen) -> bool:
+    """The batches have another size: 32 images are asked for, digits.train.next_batch(32)."""
+    obeys = [one for one in seen.runs if one.steps == one.options.steps and one.learned in ("", "train")]
+    return len(obeys) == len(seen.runs) > 0 and bool(seen.fed) and not BATCH <= seen.fed / IMAGE <= 1.4 * BATCH
 
 
 @q1.mistake()
 def own_numbers(seen: Seen) -> bool:
-    """A number of the command line is not used: look where options.hidden, options.rate and options.steps should
-    stand."""
-    return seen.disobeys
+    """A number of the command line is not used: it changed, and nothing else did. Look where options.hidden,
+    options.rate and options.steps should stand."""
+    widths = [kernel.shape[1] for one in seen.runs if (kernel := one.variable("hidden/kernel"))]
+    every = (widths, [one.steps for one in seen.runs], [one.learned for one in seen.runs])
+    return len(seen.runs) > 1 and any(len(set(numbers)) == 1 for numbers in every)

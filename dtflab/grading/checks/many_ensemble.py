@@ -69,6 +69,34 @@ def most_votes(logits: Sequence[Any]) -> Any:
     return sum(np.eye(10)[one.argmax(axis=1)] for one in logits).argmax(axis=1)
 
 
+def highest_probability(logits: Sequence[Any]) -> Any:
+    """The class of which one net is surest."""
+    powers = [np.exp(one - one.max(axis=1, keepdims=True)) for one in logits]
+    return np.max([one / one.sum(axis=1, keepdims=True) for one in powers], axis=0).argmax(axis=1)
+
+
+def shares_of_images(logits: Sequence[Any]) -> Any:
+    """Probabilities along the images, in place of the classes."""
+    powers = [np.exp(one - one.max(axis=0, keepdims=True)) for one in logits]
+    return sum(one / one.sum(axis=0, keepdims=True) for one in powers).argmax(axis=1)
+
+
+def last_three(members: Sequence[Member]) -> Sequence[Member]:
+    return members[-3:]
+
+
+def widest_three(members: Sequence[Member]) -> Sequence[Member]:
+    return sorted(members, key=lambda one: one.result.hidden)[-3:]
+
+
+def best_two(members: Sequence[Member]) -> Sequence[Member]:
+    return best_three(members)[-2:]
+
+
+def best_four(members: Sequence[Member]) -> Sequence[Member]:
+    return sorted(members, key=lambda one: one.result.accuracy)[-4:]
+
+
 def first_three(members: Sequence[Member]) -> Sequence[Member]:
     return members[:3]
 
@@ -90,10 +118,13 @@ def everyone(members: Sequence[Member]) -> Sequence[Member]:
 
 
 Choose = Callable[[Sequence[Member]], Sequence[Member]]
+_THREES = (first_three, last_three, best_three, worst_three, widest_three)
 _OTHERS: list[tuple[Choose, Combine]] = [
     (best_three, sum_of_logits),
     (best_three, most_votes),
-    *((choose, mean_of_probabilities) for choose in (first_three, worst_three, only_best, everyone)),
+    (best_three, shares_of_images),
+    *((choose, mean_of_probabilities) for choose in (first_three, last_three, worst_three, widest_three, only_best)),
+    (everyone, mean_of_probabilities),
 ]
 
 
@@ -102,8 +133,13 @@ def members(random: Random, count: int = 6) -> list[Member]:
     while True:
         made = [_member(random, number) for number in range(count)]
         random.shuffle(made)
+        if len({frozenset(one.result.container for one in choose(made)) for choose in _THREES}) < len(_THREES):
+            continue
         right = classes_of(made, best_three, mean_of_probabilities)
-        if all(np.sum(right != classes_of(made, *other)) > 3 for other in _OTHERS):
+        nearly = [(best_two, mean_of_probabilities), (best_four, mean_of_probabilities)]
+        nearly += [(best_three, highest_probability)]
+        wrong = [np.sum(right != classes_of(made, *other)) for other in _OTHERS]
+        if min(wrong) > 3 and min(np.sum(right != classes_of(made, *other)) for other in nearly) > 2:
             return made
 
 
@@ -141,12 +177,18 @@ class Seen(NamedTuple):
     classes: Any = None
     devices: tuple[str, ...] = ()  # where products of matrices were computed
     containers: tuple[str, ...] = ()  # of the variables in its graph
+    names: tuple[str, ...] = ()  # of these variables
     uninitialized: bool = False
 
-    def says(self, choose: Choose, combine: Combine = mean_of_probabilities) -> bool:
-        """Whether that is what these members say together, but for an image where two classes are nearly equal."""
+    def are(self, choose: Choose, combine: Combine = mean_of_probabilities) -> bool:
+        """Whether the classes are those of these members together, but for an image where two are nearly equal."""
         expected = classes_of(self.members, choose, combine)
         return np.shape(self.classes) == expected.shape and bool(np.sum(self.classes != expected) <= 1)
+
+    def says(self, choose: Choose, combine: Combine = mean_of_probabilities) -> bool:
+        """Whether that is what these members say together, each computing where it is."""
+        devices = {label(one.result.device) for one in choose(self.members)}
+        return set(map(label, self.devices)) == devices and self.are(choose, combine)
 
 
 def run(answer: Any, made: Sequence[Member], images: Any = None) -> Seen:
@@ -159,8 +201,10 @@ def run(answer: Any, made: Sequence[Member], images: Any = None) -> Seen:
         classes = answer([member.result for member in made], given)
         if not isinstance(classes, Tensor) or not classes.dtype.is_integer:
             raise Wrong(f"A tensor of classes, whole numbers, is expected, not {shown(classes)}.")
-        names = {op.get_attr("container") for op in on.graph.get_operations() if op.type in VARIABLE_OPS}
-        return _traced(on, classes, {given: fed}, Seen(made, containers=tuple(map(_text, names))))
+        variables = [op for op in on.graph.get_operations() if op.type in VARIABLE_OPS]
+        containers = tuple({_text(op.get_attr("container")) for op in variables})
+        seen = Seen(made, containers=containers, names=tuple(op.name for op in variables))
+        return _traced(on, classes, {given: fed}, seen)
 
 
 def _leave(on: Stage, member: Member) -> None:
@@ -191,7 +235,7 @@ def _text(name: Any) -> str:
 def demand_best(answer: Any, made: Sequence[Member]) -> None:
     """Wrong unless the classes are those of the three best nets."""
     seen = run(answer, made)
-    if not seen.says(best_three):
+    if not seen.are(best_three):
         labels = digits().validation.labels
         best = classes_of(made, best_three, mean_of_probabilities)
         if np.shape(seen.classes) != best.shape:
@@ -242,6 +286,14 @@ def forgets_the_container(seen: Seen) -> bool:
 
 
 @q2.mistake()
+def calls_it_otherwise(seen: Seen) -> bool:
+    """The variables of the graph have other names than those on the cluster, so they are new ones, without values. A
+    net's name is that of its container: net(images, one.hidden, one.container)."""
+    left = {f"{one.result.container}/{name}" for one in seen.members for name in one.weights}
+    return seen.uninitialized and not set(seen.names) <= left
+
+
+@q2.mistake()
 def forgets_the_device(seen: Seen) -> bool:
     """A net was looked for on a task where it is not. Its variables are where it was trained: put tf.device(one.device)
     around each net."""
@@ -250,8 +302,8 @@ def forgets_the_device(seen: Seen) -> bool:
 
 @q2.mistake()
 def adds_logits(seen: Seen) -> bool:
-    """The logits of the nets were added. Their size differs from net to net, so one may outvote the two others. Add
-    probabilities: tf.nn.softmax of each net's logits."""
+    """The logits of the nets were added, or probabilities multiplied, which comes to the same. The size of logits
+    differs from net to net, so one may outvote the two others. Add what tf.nn.softmax makes of each net's logits."""
     return seen.says(best_three, sum_of_logits)
 
 
@@ -263,9 +315,41 @@ def counts_votes(seen: Seen) -> bool:
 
 
 @q2.mistake()
+def believes_the_surest(seen: Seen) -> bool:
+    """The net that is surest decides alone. The class with the highest mean of the three probabilities wins."""
+    return seen.says(best_three, highest_probability)
+
+
+@q2.mistake()
+def adds_up_along_the_images(seen: Seen) -> bool:
+    """Probabilities add up to 1 along the images here. They do so for each image, along the classes: tf.nn.softmax of
+    the logits, without axis=0."""
+    return seen.says(best_three, shares_of_images)
+
+
+@q2.mistake()
 def takes_the_first(seen: Seen) -> bool:
-    """These are the first three of the list, which is in no order. Sort it by accuracy."""
-    return len(seen.members) > 3 and seen.says(first_three)
+    """These are three that stand together in the list, which is in no order. Sort it by accuracy."""
+    return len(seen.members) > 3 and (seen.says(first_three) or seen.says(last_three))
+
+
+@q2.mistake()
+def takes_the_widest(seen: Seen) -> bool:
+    """These are the three widest nets. Sort by accuracy, not by width."""
+    return len(seen.members) > 3 and seen.says(widest_three)
+
+
+@q2.mistake()
+def takes_two_or_four(seen: Seen) -> bool:
+    """These are the best nets, but not three of them: a slice was one too short, or too long."""
+    return len(seen.members) > 3 and (seen.says(best_two) or seen.says(best_four))
+
+
+@q2.mistake()
+def computes_in_one_place(seen: Seen) -> bool:
+    """All nets compute on one device, and their variables travel there. Build each net, not only its variables, inside
+    of `with tf.device(one.device)`."""
+    return len(set(seen.devices)) == 1 and seen.are(best_three)
 
 
 @q2.mistake()

@@ -25,6 +25,7 @@ from dtflab.ops.arrays.functions import placeholder
 from dtflab.virtual.deadlock import DeadlockError
 
 Sentence = tuple[int, ...]
+ROOM = 100  # sentences
 
 q1 = from_toml(__file__)
 
@@ -79,19 +80,19 @@ class Seen(NamedTuple):
 
 
 def drawn(random: Random) -> Task:
-    """Two or three bounds; a batch of sentences of each kind and some more, mixed, first one as long as each bound.
+    """Two or three bounds; a batch of sentences of each kind and some more, mixed, only the first as long as its bound.
 
     A kind in the middle comes first: the first batch is there while those before and after it have less than one.
     """
-    bounds = sorted(random.sample(range(3, 12), random.randint(2, 3)))
+    bounds = [3 * i + random.randint(0, 1) for i in range(1, 1 + random.randint(2, 3))]
     batch_size = random.randint(2, 4)
     edges = [0, *bounds, bounds[-1] + 6]
     kinds = [1, 0, *range(2, len(edges) - 1)]
     sentences = []
     for turn in range(len(kinds) * (batch_size + 1) + random.randrange(3)):
         kind = kinds[turn % len(kinds)]
-        shortest = edges[kind] + 1 if turn >= len(kinds) else edges[kind + 1]
-        length = random.randint(shortest, edges[kind + 1])
+        longest = edges[kind + 1]
+        length = longest if turn < len(kinds) else random.randint(edges[kind] + 1, longest - 1)
         sentences.append(tuple(random.randint(1, 999) for _ in range(length)))
     return Task(bounds, batch_size, sentences)
 
@@ -199,6 +200,15 @@ def demand_one_kind(seen: Seen) -> None:
         raise Wrong(f"{observed}; expected: sentences of one kind, {kinds} words.", seen)
 
 
+def demand_room(answer: Any, task: Task) -> None:
+    """Wrong unless 100 sentences of any one kind find room while nobody takes them."""
+    for kind in range(len(task.bounds) + 1):
+        with stage(worker=1) as on:
+            pipeline = Pipeline(answer, task, on)
+            for _ in range(ROOM):
+                pipeline.put(next(one for one in task.sentences if task.kind(one) == kind))
+
+
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
@@ -229,9 +239,10 @@ def full(answer: Any, random: Random) -> None:
         demand_one_kind(seen)
 
 
-@q1.check("After close what is left comes out, then OutOfRangeError", points=2)
+@q1.check("There is room for 100; after close what is left comes out, then OutOfRangeError", points=2)
 def ends(answer: Any, random: Random) -> None:
     task = drawn(random)
+    demand_room(answer, task)
     short = [one for one in task.sentences if task.kind(one) == 0]
     for count in (task.batch_size + 1, 1, 0):
         *_, seen = run(answer, task._replace(sentences=short[:count]))
@@ -324,5 +335,5 @@ def loses_the_rest(seen: Seen) -> bool:
 @q1.mistake()
 def too_small(seen: Seen) -> bool:
     """put waits: a queue is full. While sentences of one kind come, others may wait for long to be a batch; give each
-    queue room for many more than one batch."""
-    return seen.waits == "put"
+    queue room for 100 sentences."""
+    return seen.waits == "put" and seen.arrived > 0

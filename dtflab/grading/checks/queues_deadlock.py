@@ -31,10 +31,11 @@ q2 = from_toml(__file__)
 class Seen(NamedTuple):
     """The evidence: what jobs did."""
 
-    waits: bool = False  # all jobs of a circle
-    sizes: Sequence[int] = ()  # tokens in each queue, after the jobs
+    sizes: Sequence[int] = ()  # tokens in each queue, after a job
+    tokens: Sequence[int] = ()  # that were in the queues then, by queue; each began with its own number
     during: Sequence[int] = ()  # tokens of a job's own queues while it worked
-    held: Sequence[tuple[int, int]] = ()  # (a, b): token a is held by a job that waits for b
+    jobs: Sequence[tuple[int, int]] = ()
+    held: Sequence[tuple[int, int]] = ()  # (a, b): token a is held by one of these jobs that waits for b
 
 
 class Shop:
@@ -45,6 +46,7 @@ class Shop:
         self.tokens = [FIFOQueue(2, [dtypes.int32], shapes=[[]], name=f"gpu{number}") for number in range(count)]
         self.fill = [queue.enqueue(number) for number, queue in enumerate(self.tokens)]
         self.sizes = [queue.size() for queue in self.tokens]
+        self.one_each = [queue.dequeue() for queue in self.tokens]
 
     def job(self, answer: Any, i: int, j: int) -> Any:
         """The tensor of a job; what it gives is how many tokens its queues had while it worked."""
@@ -81,8 +83,8 @@ def holds(answer: Any, i: int, j: int, missing: int) -> bool:
         return shop.left()[other] == 0
 
 
-def demand_tokens(answer: Any, i: int, j: int) -> None:
-    """Wrong unless a job that is alone works while it holds both tokens, and gives both back."""
+def demand_tokens(answer: Any, i: int, j: int, own: bool = True) -> None:
+    """Wrong unless a job that is alone works while it holds both tokens, and gives both back; `own`: as they were."""
     with stage(worker=1) as on:
         shop = Shop(on, 3)
         one = shop.job(answer, i, j)
@@ -90,7 +92,7 @@ def demand_tokens(answer: Any, i: int, j: int) -> None:
         values = shop.run([one])
         sizes = shop.left()
         if values is None:
-            raise Wrong(f"A job for GPUs {i} and {j} waits forever, though it is alone.", Seen(sizes=sizes))
+            raise Wrong(f"A job for GPUs {i} and {j} waits forever, though it is alone.", Seen())
         if np.shape(values[0]) != (2,):
             raise Wrong(f"The tensor of a job has the value of work(); this one is {shown(values[0])}.")
         during = [int(size) for size in values[0]]
@@ -100,20 +102,25 @@ def demand_tokens(answer: Any, i: int, j: int) -> None:
         if sizes != [1, 1, 1]:
             message = f"After a job for GPUs {i} and {j} the queues have {sizes} tokens; expected: one each."
             raise Wrong(message, Seen(sizes=sizes))
+        tokens = [int(token) for token in on.session.run(shop.one_each)]
+        if own and tokens != [0, 1, 2]:
+            message = f"After a job for GPUs {i} and {j} the queues have the tokens {tokens}; expected: [0, 1, 2]."
+            raise Wrong(message, Seen(sizes, tokens, jobs=[(i, j)]))
 
 
-def demand_one_order(answer: Any, random: Random) -> None:
+def what_they_hold(answer: Any, random: Random) -> Seen:
+    """The tokens that each job of three GPUs holds while one of its tokens is missing."""
+    jobs = list(permutations(random.sample(range(4), 3), 2))
+    held = [(i if missing == j else j, missing) for i, j in jobs for missing in (i, j) if holds(answer, i, j, missing)]
+    return Seen(jobs=jobs, held=held)
+
+
+def demand_one_order(seen: Seen) -> None:
     """Wrong if two jobs can each hold the token that the other waits for, in some order of events."""
-    held = [
-        (i if missing == j else j, missing)
-        for i, j in permutations(random.sample(range(4), 3), 2)
-        for missing in (i, j)
-        if holds(answer, i, j, missing)
-    ]
-    for a, b in held:
-        if (b, a) in held:
+    for a, b in seen.held:
+        if (b, a) in seen.held:
             order = f"One job may hold GPU {a} and wait for {b}, while another holds {b} and waits for {a}"
-            raise Wrong(f"{order}: each forever.", Seen(held=held))
+            raise Wrong(f"{order}: each forever.", seen)
 
 
 def circles(random: Random) -> Iterator[list[tuple[int, int]]]:
@@ -128,7 +135,8 @@ def circles(random: Random) -> Iterator[list[tuple[int, int]]]:
 
 @q2.check("Jobs in a circle all come to an end, in whatever order they get tokens", points=7)
 def circle(answer: Any, random: Random) -> None:
-    demand_tokens(answer, 0, 1)
+    demand_tokens(answer, 0, 1, own=False)
+    seen = what_they_hold(answer, random)
     for pairs in circles(random):
         with stage(worker=1) as on:
             shop = Shop(on, len(pairs))
@@ -137,11 +145,11 @@ def circle(answer: Any, random: Random) -> None:
             for _ in range(2):
                 if shop.run(jobs) is None:
                     named = ", ".join(f"{i} and {j}" for i, j in pairs)
-                    raise Wrong(f"Jobs for GPUs {named}, started together: all wait forever.", Seen(True, shop.left()))
-    demand_one_order(answer, random)
+                    raise Wrong(f"Jobs for GPUs {named}, started together: all wait forever.", seen)
+    demand_one_order(seen)
 
 
-@q2.check("A job works while it holds both tokens, and gives both back", points=1)
+@q2.check("A job works while it holds both tokens, and gives each back to its own queue", points=1)
 def held_meanwhile(answer: Any, random: Random) -> None:
     for i, j in random.sample([(0, 1), (0, 2), (2, 1), (1, 0)], 2):
         demand_tokens(answer, i, j)
@@ -173,24 +181,38 @@ def works_without(seen: Seen) -> bool:
 def keeps_a_token(seen: Seen) -> bool:
     """A token is not given back, so the next job waits forever. Enqueue both of them after the work; and let the tensor
     that you return wait for that, under tf.control_dependencies of both enqueues, or nobody runs them."""
-    return len(seen.sizes) == 3 and 0 in seen.sizes and not seen.waits
+    return len(seen.sizes) == 3 and sum(seen.sizes) < 3
+
+
+@q2.mistake()
+def swaps_the_tokens(seen: Seen) -> bool:
+    """Each of the two tokens is in the queue of the other one now. A token goes back to the queue it was taken from:
+    tokens[i].enqueue(one), if one = tokens[i].dequeue()."""
+    return bool(seen.tokens) and all((seen.tokens[i], seen.tokens[j]) == (j, i) for i, j in seen.jobs)
+
+
+@q2.mistake()
+def makes_other_tokens(seen: Seen) -> bool:
+    """A value was put back that is not the token that was taken. Keep what dequeue() gives, and enqueue that."""
+    return bool(seen.tokens) and not set(seen.tokens) <= {0, 1, 2}
+
+
+@q2.mistake()
+def gives_both_to_one(seen: Seen) -> bool:
+    """Both tokens were put into one queue, so the other one has none. Each goes back to the queue that it was taken
+    from."""
+    return len(seen.sizes) == 3 and sum(seen.sizes) == 3 and max(seen.sizes) == 2
 
 
 @q2.mistake()
 def takes_as_named(seen: Seen) -> bool:
-    """Each job takes the token that it names first, and waits for the other: in a circle, all have one and nobody has
-    two. All jobs must take tokens in one order, for example by their numbers."""
-    return seen.waits or _both_ways(seen, half=True)
+    """Each job takes the tokens in the order in which it names them, and waits for the other: in a circle, all have one
+    and nobody has two. All jobs must take tokens in one order, for example by their numbers."""
+    return bool(seen.held) and sorted(seen.held) in (sorted(seen.jobs), sorted((j, i) for i, j in seen.jobs))
 
 
 @q2.mistake()
 def takes_both_at_once(seen: Seen) -> bool:
     """Both tokens are taken at the same time, in whatever order they come: that goes well until two jobs get one each.
     The second dequeue must wait for the first: tf.control_dependencies."""
-    return _both_ways(seen, half=False)
-
-
-def _both_ways(seen: Seen, half: bool) -> bool:
-    """Whether a job held one of its tokens whichever was missing; `half`: only in one of two ways to name them."""
-    once = [pair for pair in set(seen.held) if seen.held.count(pair) == 1]
-    return bool(seen.held) and bool(once) == half
+    return bool(seen.held) and sorted(seen.held) == sorted([*seen.jobs, *((j, i) for i, j in seen.jobs)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ ELSEWHERE = [
 
 
 class Case(NamedTuple):
-    """A model: where each variable is, and its value when the training ended."""
+    """A model: where each variable is, and its value when the training ended. Those called steps… are not trainable."""
 
     homes: Mapping[str, Home]
     trained: Mapping[str, np.ndarray]
@@ -63,11 +63,15 @@ class Case(NamedTuple):
         graph = scopes.get_default_graph()
         for name, home in self.homes.items():
             with graph.device(home.device), graph.container(home.container):
-                get_variable(name, self.trained[name].shape)
+                get_variable(name, self.trained[name].shape, trainable=_is_trainable(name))
+
+
+def _is_trainable(name: str) -> bool:
+    return not name.startswith("steps")
 
 
 class Seen(NamedTuple):
-    """The variables an answer called lost, its checkpoint (None: there is none), and the cluster's state afterwards.
+    """The variables an answer called lost, its checkpoint (None: there is none), and the cluster's values afterwards.
 
     If it ended with an error, what that said, and nothing else. `files` are all that it wrote next to `path`.
     """
@@ -75,15 +79,23 @@ class Seen(NamedTuple):
     case: Case
     lost: Sequence[str] = ()
     saved: Mapping[str, np.ndarray] | None = None
-    left: Sequence[str] = ()
+    left: Mapping[str, np.ndarray] = {}
     files: Sequence[str] = ()
     error: str = ""
 
+    @property
+    def has_new_values(self) -> bool:
+        """Whether a variable that was not lost has another value on the cluster now."""
+        kept = self.case.kept
+        return any(not np.array_equal(value, kept[name]) for name, value in self.left.items() if name in kept)
+
 
 def _draw(random: Random, homes: Sequence[Home]) -> Case:
-    """A model with one variable or two in each of the homes, in any order."""
+    """A model with one variable or two in each of the homes, in any order; one that stays is not trainable."""
     chosen = random.sample([*homes, *random.sample(homes, len(homes) - 1)], 2 * len(homes) - 1)
-    names = {f"{random.choice(('weights', 'biases', 'embedding'))}{i}": home for i, home in enumerate(chosen, 1)}
+    steps = random.choice([i for i, home in enumerate(chosen) if home.stays])
+    kinds = ["steps" if i == steps else random.choice(("weights", "biases", "embedding")) for i in range(len(chosen))]
+    names = {f"{kind}{i}": home for i, (kind, home) in enumerate(zip(kinds, chosen), 1)}
     values = {name: np.array([random.gauss(0, 1) for _ in range(random.randint(2, 5))], np.float32) for name in names}
     return Case(names, values)
 
@@ -109,11 +121,19 @@ def _run(answer: Any, case: Case) -> Seen:
         with Graph().as_default():
             lost = _names(_asked(answer, case, target, path))
         saved = _saved(path) if os.path.exists(f"{path}.index") else None
-        with Graph().as_default():
-            case.build()
-            with Session(target) as session:
-                gone = session.run(report_uninitialized_variables())
-        return Seen(case, lost, saved, sorted(set(case.homes) - {name.decode() for name in gone}), os.listdir(folder))
+        return Seen(case, lost, saved, _left(case, target), os.listdir(folder))
+
+
+def _left(case: Case, target: str) -> dict[str, np.ndarray]:
+    """The variables that have a value on the cluster, as a later program finds them."""
+    with Graph().as_default():
+        case.build()
+        with Session(target) as session:
+            gone = {name.decode() for name in session.run(report_uninitialized_variables())}
+            found: dict[str, np.ndarray] = session.run(
+                {v.op.name: v for v in global_variables() if v.op.name not in gone}
+            )
+            return found
 
 
 def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
@@ -121,6 +141,8 @@ def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
     try:
         return answer(target, case.build, path)
     except errors.FailedPreconditionError as error:
+        if not case.lost:
+            raise  # the answer has emptied the cluster itself
         what = error.message.partition(". ")[0]
         raise Wrong(f"rescue stopped at a variable that is lost: {what}.", Seen(case, error=error.message)) from None
     except errors.InvalidArgumentError as error:
@@ -141,7 +163,7 @@ def _saved(path: str) -> dict[str, np.ndarray]:
     return {name: load_variable(path, name) for name, _ in list_variables(path)}
 
 
-def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
@@ -165,6 +187,16 @@ def _demand_saved(seen: Seen) -> None:
             raise Wrong(f"{name} was trained to {value}, but {seen.saved[name]} was saved.", seen)
 
 
+def _demand_untouched(seen: Seen) -> None:
+    """Wrong unless the cluster is as the answer found it."""
+    if more := set(seen.left) - set(seen.case.kept):
+        raise Wrong(f"Lost variables have values on the cluster now, which nobody trained: {_listed(more)}.", seen)
+    if less := set(seen.case.kept) - set(seen.left):
+        raise Wrong(f"On the cluster these have no value any more: {_listed(less)}.", seen)
+    if seen.has_new_values:
+        raise Wrong("On the cluster, variables that were trained have other values now.", seen)
+
+
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
@@ -173,6 +205,7 @@ def ended(answer: Any, random: Random) -> None:
     seen = _run(answer, _draw(random, ON_PS))
     _demand_lost(seen)
     _demand_saved(seen)
+    _demand_untouched(seen)
 
 
 @q1.check("A task restarted, and a container was reset: what is lost is named", points=3)
@@ -180,9 +213,11 @@ def named(answer: Any, random: Random) -> None:
     _demand_lost(_run(answer, _draw(random, ON_PS + ELSEWHERE)))
 
 
-@q1.check("The rest is saved, as it was trained", points=3)
+@q1.check("The rest is saved as it was trained, and the cluster is left as it was", points=3)
 def saved(answer: Any, random: Random) -> None:
-    _demand_saved(_run(answer, _draw(random, ON_PS + ELSEWHERE)))
+    seen = _run(answer, _draw(random, ON_PS + ELSEWHERE))
+    _demand_saved(seen)
+    _demand_untouched(seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -197,15 +232,21 @@ def opens_a_local_session(seen: Seen) -> bool:
 
 @q1.mistake()
 def saves_all(seen: Seen) -> bool:
-    """A Saver saves all variables, and fails at one without a value. Don't initialize it: what it gets is not what was
-    trained. Find out which ones have a value, and give the Saver a list of these."""
+    """A variable without a value can't be read, and a Saver without a list reads all. Don't initialize it: what it gets
+    is not what was trained. Find out which ones have a value, and give the Saver a list of these."""
     return "Attempting to use uninitialized value" in seen.error
 
 
 @q1.mistake()
 def names_what_is_left(seen: Seen) -> bool:
     """These are the names of what is left, and saved. Return those of the others, which have no value any more."""
-    return bool(seen.saved) and set(seen.lost) == set(seen.case.kept)
+    return bool(seen.case.lost and seen.saved) and set(seen.lost) == set(seen.case.kept)
+
+
+@q1.mistake()
+def names_all(seen: Seen) -> bool:
+    """These are the names of all variables. Return only those that have no value any more."""
+    return bool(seen.case.lost and seen.saved) and set(seen.lost) == set(seen.case.homes)
 
 
 @q1.mistake()
@@ -225,15 +266,14 @@ def numbers_the_checkpoint(seen: Seen) -> bool:
 def empties_the_cluster(seen: Seen) -> bool:
     """The cluster's variables are gone now: tf.Session.reset empties containers. To find what others have left, only
     open a session."""
-    return not seen.left
+    return not seen.error and not seen.left
 
 
 @q1.mistake()
 def initializes(seen: Seen) -> bool:
     """Variables were initialized: trained values are overwritten by new ones, forever. What a cluster holds needs no
     initializer; a later client just uses it."""
-    kept, got = seen.case.kept, seen.saved or {}
-    return len(seen.left) == len(seen.case.homes) and any(n in got and (got[n] != kept[n]).any() for n in kept)
+    return len(seen.left) == len(seen.case.homes) and seen.has_new_values
 
 
 @q1.mistake()
@@ -244,7 +284,28 @@ def saves_what_is_lost(seen: Seen) -> bool:
 
 
 @q1.mistake()
+def gives_new_values(seen: Seen) -> bool:
+    """Lost variables were initialized on the cluster: a later program takes their new values for trained ones. Only
+    look; initialize nothing."""
+    return not seen.has_new_values and set(seen.case.kept) < set(seen.left)
+
+
+@q1.mistake()
+def saves_one_by_one(seen: Seen) -> bool:
+    """The checkpoint has the last variable only: each save replaces the one before it. Collect the variables that have
+    a value in a list first, then save once."""
+    return len(seen.case.kept) > 1 and set(seen.saved or {}) == {list(seen.case.kept)[-1]}
+
+
+@q1.mistake()
+def forgets_what_is_not_trainable(seen: Seen) -> bool:
+    """Some variables that an optimizer does not change were forgotten, such as counters of steps.
+    tf.trainable_variables() leaves them out; tf.global_variables() has all."""
+    return set(seen.saved or {}) == set(filter(_is_trainable, seen.case.kept))
+
+
+@q1.mistake()
 def looks_elsewhere(seen: Seen) -> bool:
     """Everything seems to be lost. A variable is found by its name: does the graph have the variables' own names,
     without a scope around build()?"""
-    return len(seen.lost) == len(seen.case.homes) > len(seen.case.lost)
+    return not seen.saved and len(seen.lost) == len(seen.case.homes) > len(seen.case.lost)

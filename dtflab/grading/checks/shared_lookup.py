@@ -7,21 +7,24 @@ more rows travel than were asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base import errors
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.graph.convert import constant
+from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
+from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.nn.embedding import embedding_lookup
-from dtflab.ops.variables.functions import global_variables_initializer
+from dtflab.ops.variables.functions import assign, global_variables_initializer
 from dtflab.ops.variables.variable import Variable
 from dtflab.runtime.session import Session
 from dtflab.viz.drawing.picture import Picture
@@ -57,35 +60,53 @@ class Case(NamedTuple):
         """The ids, sorted by the task that holds them."""
         return sorted(self.ids, key=lambda row: self.home(row)[0])
 
+    def found_at(self, places: Iterable[tuple[int, int]]) -> list[int]:
+        """The rows that are in these places, each a task and a number there; -1 for a place that no shard has."""
+        where = {self.home(row): row for row in range(len(self.table))}
+        return [where.get(place, -1) for place in places]
+
+    def first_outside(self, rows: Sequence[int]) -> tuple[int, int] | None:
+        """The first of these numbers, with its place among them, that no shard has."""
+        return next(((i, row) for i, row in enumerate(rows) if row >= len(self.table) // self.tasks), None)
+
+    def with_blocks(self, block_rows: int) -> list[int]:
+        """The rows that a lookup with the wrong block size finds."""
+        return self.found_at(map(self._replace(block_rows=block_rows).home, self.ids))
+
+    def with_rows(self, number: Callable[[int], int]) -> list[int]:
+        """The rows that are found on the right tasks, but at that number there."""
+        return self.found_at((self.home(row)[0], number(row)) for row in self.ids)
+
 
 class Seen(NamedTuple):
-    """The rows that an answer looked up, by number (None: no such row), and the bytes that each task sent."""
+    """The rows that an answer looked up, by number (None: no such row), and the bytes that each task sent.
+
+    If it looked for a row that a shard does not have, `outside` is its place in the list asked for and its number, and
+    there is nothing else.
+    """
 
     case: Case
-    rows: Sequence[int | None]
-    sent: Sequence[int]
+    rows: Sequence[int | None] = ()
+    sent: Sequence[int] = ()
+    outside: tuple[int, int] | None = None
 
 
-def _draw(random: Random, block_rows: int) -> Case:
-    """A case in which the order of the tasks, other blocks, and one shard after the other give other rows."""
-    tasks = random.randint(2, 3)
+def _draw(random: Random, tasks: int, block_rows: int) -> Case:
+    """A case in which each wrong order, place or block gives other rows; an id is there twice."""
     count = tasks * max(block_rows, 2) * random.randint(4, 6)
     table = np.array([[random.random() for _ in range(COLUMNS)] for _ in range(count)], np.float32)
     while True:
-        case = Case(tasks, block_rows, table, [random.randrange(count) for _ in range(random.randint(6, 9))])
-        other_blocks = (count // tasks, 1 if block_rows > 1 else 2)
-        wrongs = [case.order_of_tasks, *(_with_blocks(case, rows) for rows in other_blocks)]
+        ids = [random.randrange(count) for _ in range(random.randint(6, 9))]
+        case = Case(tasks, block_rows, table, [*ids, ids[0]])
+        wrongs = [
+            case.order_of_tasks,
+            *map(case.with_blocks, (count // tasks, 1 if block_rows > 1 else 2)),
+            case.with_rows(lambda row: row),
+            case.with_rows(lambda row: row % block_rows),
+        ]
         homes = {case.home(row)[0] for row in case.ids}
-        telling = all(wrong != case.ids for wrong in wrongs) and len(case.ids) * tasks != count
-        if telling and len(homes) == tasks:
+        if all(wrong != case.ids for wrong in wrongs) and len(case.ids) * tasks != count and len(homes) == tasks:
             return case
-
-
-def _with_blocks(case: Case, block_rows: int) -> list[int]:
-    """The rows that a lookup with the wrong block size finds."""
-    where = {case.home(row): row for row in range(len(case.table))}
-    taken = case._replace(block_rows=block_rows)
-    return [where.get(taken.home(row), -1) for row in case.ids]
 
 
 def _run(answer: Any, case: Case) -> Seen:
@@ -94,20 +115,33 @@ def _run(answer: Any, case: Case) -> Seen:
         shards = []
         for task, rows in enumerate(case.shards()):
             with graph.device(f"/job:ps/task:{task}"):
-                shards.append(Variable(rows, name=f"shard{task}"))
+                shards.append(Variable(np.zeros_like(rows), name=f"shard{task}"))
         with graph.device(WORKER):
-            found = answer(list(shards), constant(case.ids, name="ids"), case.block_rows)
+            ids = placeholder(dtypes.int32, [len(case.ids)], name="ids")
+            found = answer(list(shards), ids, case.block_rows)
         if not isinstance(found, Tensor):
             raise Wrong(f"lookup returned {shown(found)}; expected: a tensor, the rows of `ids` in their order.")
         with Session(cluster.target) as session:
             session.run(global_variables_initializer())
+            session.run([assign(shard, rows) for shard, rows in zip(shards, case.shards())])
             before = len(cluster.calls())
-            values = session.run(found)
+            values = _looked_up(session, found, {ids: case.ids}, case)
             calls = cluster.calls()[before:]
     pulled = [call for call in calls if call.method == "RecvTensor"]  # by the worker, or by another ps task
     servers = [f"/job:ps/replica:0/task:{task}" for task in range(case.tasks)]
     sent = [sum(call.nbytes for call in pulled if call.target.endswith(server)) for server in servers]
     return Seen(case, _numbers(case, values), sent)
+
+
+def _looked_up(session: Session, found: Tensor, feed: Any, case: Case) -> Any:
+    """The value; Wrong if a shard does not have the row that it was asked for."""
+    try:
+        return session.run(found, feed)
+    except errors.InvalidArgumentError as error:
+        if not (outside := re.search(r"indices\[(\d+)\S*\] = (\d+) is not in \[0, \d+\)", error.message)):
+            raise
+        message = f"A parameter server was asked for a row that it does not have: {outside[0]}."
+        raise Wrong(message, Seen(case, outside=(int(outside[1]), int(outside[2])))) from None
 
 
 def _numbers(case: Case, values: Any) -> list[int | None]:
@@ -145,19 +179,21 @@ def _picture(seen: Seen) -> Picture:
 
 @q2.check("Blocks of one row: the rows that tf.nn.embedding_lookup finds", points=3)
 def like_the_library(answer: Any, random: Random) -> None:
-    case = _draw(random, block_rows=1)
-    assert list(_run(lambda shards, ids, _: embedding_lookup(shards, ids, "mod"), case).rows) == list(case.ids)
-    _demand_rows(_run(answer, case))
+    for tasks in (2, 3):
+        case = _draw(random, tasks, block_rows=1)
+        assert list(_run(lambda shards, ids, _: embedding_lookup(shards, ids, "mod"), case).rows) == list(case.ids)
+        _demand_rows(_run(answer, case))
 
 
 @q2.check("Larger blocks", points=4)
 def blocks(answer: Any, random: Random) -> None:
-    _demand_rows(_run(answer, _draw(random, random.randint(2, 4))))
+    for tasks in (2, 3):
+        _demand_rows(_run(answer, _draw(random, tasks, random.randint(2, 4))))
 
 
 @q2.check("No more leaves a parameter server than the rows asked for", points=3)
 def traffic(answer: Any, random: Random) -> Picture:
-    seen = _run(answer, _draw(random, random.randint(2, 4)))
+    seen = _run(answer, _draw(random, 3, random.randint(2, 4)))
     _demand_rows(seen)
     rows, picture = len(seen.case.ids) * COLUMNS * 4, _picture(seen)
     if sum(seen.sent) > rows + 16 * len(seen.case.ids):  # and perhaps a place and a number with each
@@ -169,40 +205,61 @@ def traffic(answer: Any, random: Random) -> Picture:
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-def _wrong_rows(seen: Seen) -> bool:
-    return list(seen.rows) != list(seen.case.ids)
+def _found(seen: Seen, rows: Sequence[int]) -> bool:
+    """Whether these are the rows that were found; -1 stands for those that no shard has."""
+    return list(seen.rows) == list(rows) != list(seen.case.ids)
 
 
 @q2.mistake()
 def forgets_the_places(seen: Seen) -> bool:
     """The rows come in the order of the tasks, not of the ids. Keep the places with them (tf.dynamic_partition of
     tf.range), and put the rows there with tf.dynamic_stitch."""
-    return _wrong_rows(seen) and list(seen.rows) == seen.case.order_of_tasks
+    return _found(seen, seen.case.order_of_tasks)
 
 
 @q2.mistake()
 def one_shard_after_the_other(seen: Seen) -> bool:
     """The first rows were looked for on the first task, the next ones on the second, as partition_strategy='div' deals
     them. But blocks go to the tasks in turn: block b is on task b % len(shards)."""
-    return _wrong_rows(seen) and list(seen.rows) == _with_blocks(seen.case, len(seen.case.table) // seen.case.tasks)
+    return _found(seen, seen.case.with_blocks(len(seen.case.table) // seen.case.tasks))
 
 
 @q2.mistake()
 def ignores_the_blocks(seen: Seen) -> bool:
     """Single rows were dealt out to the tasks in turn, as partition_strategy='mod' does it. Here blocks of block_rows
     rows are: the block of a row is id // block_rows."""
-    return _wrong_rows(seen) and list(seen.rows) == _with_blocks(seen.case, 1)
+    return _found(seen, seen.case.with_blocks(1))
+
+
+@q2.mistake()
+def forgets_the_blocks_before(seen: Seen) -> bool:
+    """The rows are those of the first block on each task. A shard has several blocks, one after the other: before a
+    row's own come block // len(shards) others, of block_rows rows each."""
+    return _found(seen, seen.case.with_rows(lambda row: row % seen.case.block_rows))
+
+
+@q2.mistake()
+def takes_ids_for_rows_of_a_shard(seen: Seen) -> bool:
+    """The number of a row in the table was taken for its number in the shard, which has only a part of the rows. In the
+    shard it is block // len(shards) * block_rows + id % block_rows."""
+    case = seen.case
+    asked = [[row for row in case.ids if case.home(row)[0] == task] for task in range(case.tasks)]
+    if seen.outside:
+        return seen.outside in map(case.first_outside, asked)
+    return _found(seen, case.with_rows(lambda row: row))
 
 
 @q2.mistake()
 def asks_everyone(seen: Seen) -> bool:
     """Each task sends a row for every id, and most are thrown away. Ask each only for the rows that it holds: cut the
     ids by task first, with tf.dynamic_partition."""
-    return not _wrong_rows(seen) and all(sent == len(seen.case.ids) * COLUMNS * 4 for sent in seen.sent)
+    return list(seen.rows) == list(seen.case.ids) and all(
+        sent == len(seen.case.ids) * COLUMNS * 4 for sent in seen.sent
+    )
 
 
 @q2.mistake()
 def sends_whole_shards(seen: Seen) -> bool:
     """Whole shards travel to the worker, which then takes some rows of them. Let tf.gather run where the shard is: with
     tf.device(shard.device)."""
-    return not _wrong_rows(seen) and sum(seen.sent) >= seen.case.table.nbytes
+    return list(seen.rows) == list(seen.case.ids) and sum(seen.sent) >= seen.case.table.nbytes

@@ -41,6 +41,8 @@ BUDGET = 0.75  # of the time on one GPU
 MOST_HELD = 0.6  # of all weights
 
 _HOLD = ("Const", "Variable", "VariableV2", "VarHandleOp")
+_MULTIPLIES = ("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum")
+_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 Matrix = NDArray[np.float32]
 
@@ -68,7 +70,10 @@ class Net(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The measurements of a step: the evidence. `held` and `sent` are bytes per GPU, of weights and over its lanes."""
+    """The measurements of a step: the evidence. `held` and `sent` are bytes per GPU, of weights and over its lanes.
+
+    `on_cpu` are the types of ops that do on the CPU what is the GPUs' work.
+    """
 
     net: Net
     value: Any
@@ -76,13 +81,14 @@ class Step(NamedTuple):
     held: dict[str, int]
     sent: int
     trace: Any
+    on_cpu: frozenset[str] = frozenset()
     one_ms: float = 0.0  # of the whole net on one GPU
 
 
 def drawn(random: Random) -> Net:
     """A net whose hidden layer is far wider than its inputs and outputs."""
     numbers = np.random.RandomState(random.randrange(2**31))
-    sizes = 128, 128, random.choice((960, 1024, 1088)), 64
+    sizes = 128, 96, random.choice((1408, 1536, 1664)), 64
     inputs, first, second = (numbers.standard_normal(shape).astype(np.float32) for shape in pairwise(sizes))
     return Net(inputs, first, second)
 
@@ -95,7 +101,7 @@ def slow_card() -> Processor:
     return dataclasses.replace(fast, name="a tenth of a K40", peak_flops=peaks, memory_bandwidth=bandwidth)
 
 
-def whole(x: Tensor, first: Matrix, second: Matrix, devices: Any) -> Tensor:
+def on_one_gpu(x: Tensor, first: Matrix, second: Matrix, devices: Any) -> Tensor:
     """The net on the first device."""
     with device(devices[0]):
         return matmul(relu(matmul(x, constant(first))), constant(second))
@@ -118,12 +124,17 @@ def _traced(on: Stage, output: Tensor, x: Tensor, net: Net) -> Step:
     trace, began, before = config_pb2.RunMetadata(), on.cluster.now(), _sent(on)
     value = on.session.run(output, {x: net.inputs}, options=options, run_metadata=trace)
     ms = 1000 * (on.cluster.now() - began)
-    return Step(net, value, ms, _held(on, trace), _sent(on) - before, trace)
+    return Step(net, value, ms, _held(on, trace), _sent(on) - before, trace, _on_cpu(trace))
 
 
 def _sent(on: Stage) -> int:
     """Bytes that GPUs have sent until now."""
     return sum(link.nbytes for link in on.cluster.loads().links if link.name.endswith("lanes up"))
+
+
+def _on_cpu(trace: Any) -> frozenset[str]:
+    nodes = [node for graph in trace.partition_graphs for node in graph.node if node.op in _MULTIPLIES + _PYTHON]
+    return frozenset(node.op for node in nodes if device_spec.parse(node.device).type != "GPU")
 
 
 def _held(on: Stage, trace: Any) -> dict[str, int]:
@@ -152,11 +163,13 @@ def values(answer: Any, random: Random) -> None:
         raise Wrong(f"The output differs from that of the whole net, by up to {off:.4g}.", step)
 
 
-@q1.check("No GPU holds more than 60% of the weights", points=2)
+@q1.check("The GPUs multiply with weights of their own, and neither holds more than 60% of them", points=2)
 def shares(answer: Any, random: Random) -> Picture:
     step = step_of(answer, drawn(random))
     held = ", ".join(f"{name} {byte_size(count)}" for name, count in step.held.items())
     picture = _held_picture(step)
+    if step.on_cpu:
+        raise Wrong(f"The CPU runs {', '.join(sorted(step.on_cpu))}; the products are the GPUs' work.", step, picture)
     if sum(step.held.values()) < 0.95 * step.net.weights:
         message = f"The GPUs hold {held}; the layers have {byte_size(step.net.weights)}. The rest is not on a GPU."
         raise Wrong(message, step, picture)
@@ -175,7 +188,7 @@ def _held_picture(step: Step) -> Picture:
 def _one_gpu_ms(inputs: int, hidden: int) -> float:
     """Milliseconds of a step on one GPU: they depend on the shapes alone."""
     sizes = 128, inputs, hidden, 64
-    return step_of(whole, Net(*(np.zeros(shape, np.float32) for shape in pairwise(sizes)))).ms
+    return step_of(on_one_gpu, Net(*(np.zeros(shape, np.float32) for shape in pairwise(sizes)))).ms
 
 
 def _demand_time(answer: Any, net: Net, share: float, expected: str) -> Picture:
@@ -183,6 +196,8 @@ def _demand_time(answer: Any, net: Net, share: float, expected: str) -> Picture:
     one_ms = _one_gpu_ms(*net.first.shape)
     step = step_of(answer, net)._replace(one_ms=one_ms)
     picture = timeline(step.trace, title=f"Your step: {step.ms:.3f} ms; at most {share * one_ms:.3f} ms are expected")
+    if python := step.on_cpu & set(_PYTHON):
+        raise Wrong(f"{', '.join(python)} runs Python, which takes no virtual time: use ops.", step, picture)
     if step.ms > share * one_ms:
         raise Wrong(f"A step takes {step.ms:.3f} ms, on one GPU {one_ms:.3f} ms; expected: {expected}.", step, picture)
     return picture
@@ -239,6 +254,41 @@ def loses_a_half(step: Step) -> bool:
 
 
 @q1.mistake()
+def relu_at_the_end(step: Step) -> bool:
+    """relu is at the end, too, and makes negative outputs zero. It belongs between the layers only."""
+    return _is(step, np.maximum(step.net.outputs(), 0))
+
+
+@q1.mistake()
+def mixes_up_the_halves(step: Step) -> bool:
+    """Hidden units of one GPU meet the rows of `second` that belong to the other one's. Columns and rows with the same
+    numbers go together."""
+    columns, rows = np.split(step.net.first, 2, axis=1), np.split(step.net.second, 2, axis=0)
+    return _is(step, sum(np.maximum(step.net.inputs @ a, 0) @ b for a, b in zip(columns, rows[::-1])))
+
+
+@q1.mistake()
+def cuts_the_inputs(step: Step) -> bool:
+    """`first` is cut by rows, so each GPU has a part of every hidden unit, and relu of parts is not the parts of relu.
+    Cut it by columns: a hidden unit is on one GPU as a whole."""
+    inputs, rows = np.split(step.net.inputs, 2, axis=1), np.split(step.net.first, 2, axis=0)
+    return _is(step, sum(np.maximum(a @ b, 0) for a, b in zip(inputs, rows)) @ step.net.second)
+
+
+@q1.mistake()
+def runs_python(step: Step) -> bool:
+    """A function of Python multiplies, on the CPU. Build the products of ops, tf.matmul and tf.nn.relu, inside of `with
+    tf.device(…)` of a GPU."""
+    return bool(step.on_cpu & set(_PYTHON))
+
+
+@q1.mistake()
+def computes_on_the_cpu(step: Step) -> bool:
+    """The CPU multiplies. Build tf.matmul inside of `with tf.device(…)` of the GPU that has these weights."""
+    return bool(step.on_cpu)
+
+
+@q1.mistake()
 def copies_the_weights(step: Step) -> bool:
     """Each GPU has all of the weights and half of the batch: that is data parallelism. It is fast, but a net that is
     too large for one GPU stays too large. Cut the weights."""
@@ -250,13 +300,13 @@ def leaves_weights_elsewhere(step: Step) -> bool:
     """The weights are not on the GPUs that work with them, and travel at each step. Make each constant or variable
     inside `with tf.device(…)` of its GPU, already cut; a slice of a constant leaves the whole where it was made."""
     travel = min(step.held.values()) == 0 and step.sent > 0.4 * step.net.weights
-    return travel or sum(step.held.values()) < 0.95 * step.net.weights
+    return travel or sum(step.held.values()) < 0.05 * step.net.weights
 
 
 @q1.mistake()
 def uses_one_gpu(step: Step) -> bool:
     """One GPU does all the work. Use both names in `devices`."""
-    return min(step.held.values()) == 0
+    return min(step.held.values()) == 0 and max(step.held.values()) > 0.95 * step.net.weights
 
 
 @q1.mistake()
@@ -270,5 +320,5 @@ def cuts_between_layers(step: Step) -> bool:
 def sends_hidden_units(step: Step) -> bool:
     """The hidden units travel between the GPUs: with both layers cut by columns, each GPU needs all of them for the
     second. Cut the second layer so that a GPU needs only the hidden units that it has."""
-    batch, outputs = step.net.outputs().shape
-    return bool(step.sent > 2 * 4 * batch * outputs)  # a summand, and the result
+    (batch, outputs), hidden = step.net.outputs().shape, step.net.first.shape[1]
+    return bool(0 <= step.sent - 4 * batch * hidden <= 2 * 4 * batch * outputs)  # a summand, and the result

@@ -13,9 +13,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base.grouping import grouped
+from dtflab.base.nest import leaves
 from dtflab.graph import op_registry
 from dtflab.graph.device_spec import task_name
 from dtflab.graph.fetches import Fetches
+from dtflab.graph.graph import Graph
 from dtflab.graph.node import Node, by_name, line_text
 from dtflab.graph.operation import Tensor
 from dtflab.machine.devices import Device
@@ -124,6 +126,20 @@ def placement_of(session: BaseSession) -> Placement:
     except NotImplementedError:
         devices = [device.name for device in session.list_devices()]  # the master's own come first
         return placed_by_rules(session, devices, task_name(devices[0]))
+
+
+def asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:
+    """The graph to draw and the devices of its ops; a session says where it has them."""
+    if where is None or isinstance(where, Mapping):
+        return graph, where
+    if not isinstance(where, BaseSession):
+        wrong = type(where).__name__
+        raise TypeError(f"placement must be a dict from op names to devices, or a session, not of type {wrong}.")
+    graph = where.graph if graph is None else graph
+    graphs = [part if isinstance(part, Graph) else getattr(part, "graph", where.graph) for part in leaves(graph)]
+    if any(other is not where.graph for other in graphs):
+        raise ValueError("The session has another graph. Draw its own: viz.placement(sess.graph, sess).")
+    return graph, placement_of(where)
 
 
 def placed_by_rules(session: BaseSession, devices: Sequence[str], task: str) -> Placement:

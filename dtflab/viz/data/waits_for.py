@@ -35,11 +35,12 @@ class Waiter(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """One waits for another, and for what."""
+    """One waits for another, and for what; `by` is the op that could help at a queue."""
 
     source: str
     target: str
     what: str
+    by: str = ""
 
 
 class WaitsFor(NamedTuple):
@@ -199,7 +200,8 @@ class _Graph:
             waiting = {_op_key(other) for other in here}
             blocked = [key for key in self._blocked(program) if key not in waiting]
             targets = blocked or [self._add_client(self._labels[program.handle], sorted({*program.steps} - steps))]
-            yield from (Arrow(queue, target, f"a {fact.needs} by {readable(use.op)}") for target in targets)
+            op = readable(use.op)
+            yield from (Arrow(queue, target, f"a {fact.needs} by {op}", op) for target in targets)
 
     # -- tensors and GPUs -------------------------------------------------------------------------------------
 
@@ -274,14 +276,20 @@ def sentences(found: WaitsFor) -> list[str]:
 
 
 def _circle(found: WaitsFor, circle: Sequence[str]) -> str:
-    """`A (op) waits until B puts into q, B (op) until A …`: who waits for whom around a circle."""
+    """`A (op) waits until B puts into q, B (op) until A …`: who waits for whom around a circle.
+
+    Where A and B are threads of one client, the op that would put says more than the client.
+    """
     own = [found.waiters[key] for key in circle if found.waiters[key].kind != "queue"]
     queues = {circle[i - 1]: found.waiters[key] for i, key in enumerate(circle) if found.waiters[key].kind == "queue"}
+    by = {(arrow.source, arrow.target): arrow.by for arrow in found.arrows}
     parts = []
     for i, waiter in enumerate(own):
         other = own[(i + 1) % len(own)]
-        whom = "itself" if other is waiter else _who(other)
         queue = queues.get(waiter.key)
+        whom = "itself" if other is waiter else _who(other)
+        if queue and whom == _who(waiter):
+            whom = by[queue.key, other.key]
         wait = f"until {whom} {_does(queue)} {queue.name}" if queue else f"for {whom}"
         op = f" ({waiter.name})" if waiter.kind == "op" else ""
         parts.append(f"{_who(waiter)}{op} {wait if i else f'waits {wait}'}")

@@ -3,7 +3,7 @@
 import dtflab as tf
 
 
-def work(client, build_loss, rate, sync, steps, hook=True, aggregate=0, placed=True, loop=None):
+def work(client, build_loss, rate, sync, steps, hook=True, aggregate=0, placed=True, loop=None, total=0):
     """The right way, but for what an argument changes."""
     workers = client.cluster_spec.num_tasks("worker")
     hooks = [] if loop else [tf.train.StopAtStepHook(last_step=steps)]
@@ -12,7 +12,7 @@ def work(client, build_loss, rate, sync, steps, hook=True, aggregate=0, placed=T
         loss = build_loss()
         optimizer = tf.train.GradientDescentOptimizer(rate)
         if sync:
-            optimizer = tf.train.SyncReplicasOptimizer(optimizer, aggregate or workers, workers)
+            optimizer = tf.train.SyncReplicasOptimizer(optimizer, aggregate or workers, total or workers)
             if hook:
                 hooks.append(optimizer.make_session_run_hook(client.is_chief))
         step = optimizer.minimize(loss, tf.train.get_or_create_global_step())
@@ -71,3 +71,56 @@ def reads_the_step_too_early(client, build_loss, rate, sync, steps):
         while count < steps and not sess.should_stop():
             _, count = sess.run([step, global_step])
     return tf.sim.now() - began
+
+
+def workers_of(client):
+    return client.cluster_spec.num_tasks("worker")
+
+
+def leaves_workers_out(client, build_loss, rate, sync, steps):
+    """One is spare; of two, both are taken."""
+    return work(
+        client, build_loss, rate, sync, steps, aggregate=max(2, workers_of(client) - 1), total=workers_of(client)
+    )
+
+
+def takes_more_than_there_are(client, build_loss, rate, sync, steps):
+    more = workers_of(client) + 1 if workers_of(client) > 1 else 1
+    return work(client, build_loss, rate, sync, steps, aggregate=more, total=more)
+
+
+def uses_another_rate(client, build_loss, rate, sync, steps):
+    """A mean that is divided once more, with waiting."""
+    return work(client, build_loss, rate / workers_of(client) if sync else rate, sync, steps)
+
+
+def learns_at_one_rate(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, 0.5, sync, steps)
+
+
+def makes_up_its_seconds(client, build_loss, rate, sync, steps):
+    work(client, build_loss, rate, sync, steps)
+    return 1e-6
+
+
+def gives_a_tenth_of_its_seconds(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, rate, sync, steps) / 10
+
+
+def tells_the_time(client, build_loss, rate, sync, steps):
+    """The moment of its end, not how long it took."""
+    work(client, build_loss, rate, sync, steps)
+    return tf.sim.now()
+
+
+def gives_no_seconds(client, build_loss, rate, sync, steps):
+    work(client, build_loss, rate, sync, steps)
+
+
+MORE = {
+    "learns_at_one_rate": "uses_another_rate",
+    "makes_up_its_seconds": "",
+    "gives_a_tenth_of_its_seconds": "",
+    "tells_the_time": "",
+    "gives_no_seconds": "",
+}

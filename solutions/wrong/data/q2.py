@@ -1,5 +1,11 @@
 """Wrong answers to data/q2, each called as the mistake that its hint names. Tests grade them; people read them."""
 
+import importlib
+
+import numpy as np
+
+import dtflab as tf
+
 kept_by_all: list = []
 
 
@@ -9,7 +15,12 @@ def rule(
     restarts=True,
     loses=False,
     kept=None,
-    most=lambda required: None,
+    most=lambda required: slice(None),
+    enough=lambda kept, required: kept >= required,
+    mean=lambda counted: sum(counted),
+    too_few=None,
+    counts="means",
+    rest=lambda kept, required: [],
 ):
     """The right way, but for what an argument changes."""
     step, kept = 0, [] if kept is None else kept
@@ -20,15 +31,16 @@ def rule(
 
     def take(required):
         nonlocal step
-        if len(kept) < required:
+        step += counts == "takes"
+        if not enough(len(kept), required):
             if loses:
                 kept.clear()
-            return None
-        counted = kept[: most(required)]
-        total = sum(counted) / divide(len(counted), required)
-        step += 1
+            return too_few
+        counted = kept[most(required)]
+        total = mean(counted) / divide(len(counted), required)
+        step += counts == "means"
         if restarts:
-            kept.clear()
+            kept[:] = rest(kept, required)
         return total
 
     return push, take
@@ -43,7 +55,7 @@ def divides_by_required():
 
 
 def takes_no_more_than_required():
-    return rule(most=lambda required: required)
+    return rule(most=lambda required: slice(required))
 
 
 def keeps_what_was_used():
@@ -88,3 +100,82 @@ def writes_into_gradients():
         return mean
 
     return push, take
+
+
+def gives_one_number():
+    return rule(mean=lambda counted: np.mean(np.sum(counted, axis=0)))
+
+
+def keeps_the_rest():
+    return rule(most=lambda required: slice(required), rest=lambda kept, required: kept[required:])
+
+
+def counts_no_steps():
+    return rule(counts="nothing")
+
+
+def counts_every_take():
+    return rule(counts="takes")
+
+
+def drops_the_fresh():
+    return rule(stale=lambda local, step: local <= step)
+
+
+def gives_zero():
+    return rule(too_few=np.zeros(2))
+
+
+def waits_for_one_more():
+    return rule(enough=lambda kept, required: kept > required)
+
+
+def takes_the_last():
+    return rule(most=lambda required: slice(-required, None))
+
+
+def takes_the_median():
+    return rule(mean=lambda counted: np.median(counted, axis=0) * len(counted))
+
+
+def gives_a_sum_of_absolute_values():
+    return rule(mean=lambda counted: sum(np.abs(counted)))
+
+
+def takes_whatever_there_is():
+    """The mean of those that are there, even if they are too few."""
+    return rule(enough=lambda kept, required: kept > 0)
+
+
+def runs_the_library():
+    """The library's own accumulator, in a session."""
+    graph = tf.Graph()
+    sess = tf.Session(graph=graph)
+    with graph.as_default():
+        given = tf.placeholder(tf.float64, [2]), tf.placeholder(tf.int64, []), tf.placeholder(tf.int32, [])
+        library = tf.ConditionalAccumulator(tf.float64, shape=[2])
+        ops = library.apply_grad(*given[:2]), library.take_grad(given[2]), library.num_accumulated()
+
+    def push(gradient, local_step):
+        sess.run(ops[0], dict(zip(given, (gradient, local_step), strict=False)))
+
+    def take(required):
+        return None if sess.run(ops[2]) < required else sess.run(ops[1], {given[2]: required})
+
+    return push, take
+
+
+def asks_the_checker():
+    """The library's accumulator again, as the checks play it."""
+    library = importlib.import_module(".checks.data", "dtflab.grading").Library()
+    return library.push, library.take
+
+
+MORE = {
+    "takes_the_last": "takes_no_more_than_required",
+    "takes_the_median": "",
+    "gives_a_sum_of_absolute_values": "",
+    "takes_whatever_there_is": "",
+    "runs_the_library": "",
+    "asks_the_checker": "",
+}

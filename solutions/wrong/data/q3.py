@@ -11,9 +11,9 @@ def cut(tensors, devices):
     return parts
 
 
-def first_round(parts, devices):
+def first_round(parts, devices, times=None):
     n = len(devices)
-    for s in range(n - 1):
+    for s in range(n - 1 if times is None else times):
         for i in range(n):
             after, c = (i + 1) % n, (i - s) % n
             with tf.device(devices[after]):
@@ -65,3 +65,75 @@ def meets_everybody(tensors, devices):
         with tf.device(device):
             sums.append(tf.add_n([mine[c] for mine in parts]))
     return joined([sums] * len(devices), devices)
+
+
+def second_round(parts, devices, times=None):
+    n = len(devices)
+    for s in range(n - 1 if times is None else times):
+        for i in range(n):
+            after, c = (i + 1) % n, (i + 1 - s) % n
+            with tf.device(devices[after]):
+                parts[after][c] = tf.identity(parts[i][c])
+
+
+def ring(tensors, devices, first=None, second=None, at_the_end=joined):
+    """The right way, but for the lengths of the rounds and how the parts are joined."""
+    parts = cut(tensors, devices)
+    first_round(parts, devices, first)
+    second_round(parts, devices, second)
+    return at_the_end(parts, devices)
+
+
+def second_round_too_short(tensors, devices):
+    return ring(tensors, devices, second=len(devices) - 2)
+
+
+def first_round_too_short(tensors, devices):
+    return ring(tensors, devices, first=len(devices) - 2)
+
+
+def takes_the_mean(tensors, devices):
+    sums, means = ring(tensors, devices), []
+    for total, device in zip(sums, devices):
+        with tf.device(device):
+            means.append(total / len(devices))
+    return means
+
+
+def results_in_one_place(tensors, devices):
+    return ring(tensors, devices, at_the_end=lambda parts, devices: joined(parts, devices[:1] * len(devices)))
+
+
+def asks_the_library(tensors, devices):
+    return tf.train.all_reduce(tensors)
+
+
+def asks_the_library_by_another_name(tensors, devices):
+    return tf.train.all_reduce(tensors, "ring", name="mine")
+
+
+def keeps_its_own(tensors, devices):
+    return tensors
+
+
+def joins_in_another_order(tensors, devices):
+    return ring(tensors, devices, at_the_end=lambda parts, devices: joined([one[::-1] for one in parts], devices))
+
+
+def one_device_further(tensors, devices):
+    """Each result is on the neighbour."""
+    return ring(tensors, devices, at_the_end=lambda parts, devices: joined(parts, [*devices[1:], devices[0]]))
+
+
+def both_rounds_too_short(tensors, devices):
+    return ring(tensors, devices, first=len(devices) - 2, second=len(devices) - 2)
+
+
+MORE = {
+    "asks_the_library": "",
+    "asks_the_library_by_another_name": "",
+    "keeps_its_own": "",
+    "joins_in_another_order": "",
+    "one_device_further": "",
+    "both_rounds_too_short": "first_round_too_short",
+}

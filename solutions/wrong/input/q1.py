@@ -3,12 +3,12 @@
 import dtflab as tf
 
 
-def read(server, filenames, epochs, start=True, initialize=True, join=True, batch=0):
+def read(server, filenames, epochs, start=True, initialize=True, join=True, batch=0, most=10**6, **reader):
     """The right way, but for a step that is left out."""
     lines = []
     with tf.Graph().as_default(), tf.Session(server) as sess:
         names = tf.train.string_input_producer(filenames, num_epochs=epochs)
-        _, line = tf.TextLineReader().read(names)
+        _, line = reader.pop("kind", tf.TextLineReader)(**reader).read(names)
         queue = tf.FIFOQueue(10, [tf.string], shapes=[[]])
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(line)] * 2))
         take = queue.dequeue_many(batch) if batch else queue.dequeue()
@@ -17,7 +17,7 @@ def read(server, filenames, epochs, start=True, initialize=True, join=True, batc
         coordinator = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(sess, coordinator) if start else []
         try:
-            while True:
+            while len(lines) < most:
                 taken = sess.run(take)
                 lines.extend(taken if batch else [taken])
         except tf.errors.OutOfRangeError:
@@ -72,3 +72,101 @@ def one_epoch_only(server, filenames, epochs):
 
 def loses_the_end(server, filenames, epochs):
     return read(server, filenames, epochs, batch=4)
+
+
+def joins_too_early(server, filenames, epochs):
+    with tf.Graph().as_default(), tf.Session(server) as sess:
+        queue = tf.FIFOQueue(10, [tf.string], shapes=[[]])
+        _, line = tf.TextLineReader().read(tf.train.string_input_producer(filenames, num_epochs=epochs))
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(line)]))
+        sess.run(tf.local_variables_initializer())
+        coordinator = tf.train.Coordinator()
+        coordinator.join(tf.train.start_queue_runners(sess, coordinator))
+        return [sess.run(queue.dequeue()) for _ in range(sess.run(queue.size()))]
+
+
+def skips_the_first_lines(server, filenames, epochs):
+    return read(server, filenames, epochs, skip_header_lines=1)
+
+
+def reads_whole_files(server, filenames, epochs):
+    return read(server, filenames, epochs, kind=tf.WholeFileReader)
+
+
+def puts_and_takes(server, filenames, epochs):
+    """A reader and a queue, and no thread: each line is put in and taken out by the program."""
+    lines = []
+    with tf.Graph().as_default(), tf.Session(server) as sess:
+        names = tf.train.string_input_producer(filenames, num_epochs=epochs)
+        queue = tf.FIFOQueue(10, [tf.string], shapes=[[]])
+        put, take = queue.enqueue(tf.TextLineReader().read(names)[1]), queue.dequeue()
+        sess.run(tf.local_variables_initializer())
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coordinator)
+        try:
+            while True:
+                sess.run(put)
+                lines.append(sess.run(take))
+        except tf.errors.OutOfRangeError:
+            coordinator.request_stop()
+        coordinator.join(threads)
+    return lines
+
+
+def goes_through_a_queue(server, filenames, epochs):
+    """The client reads, and sends each line through a queue of the server and back."""
+    lines = []
+    with tf.Graph().as_default(), tf.Session(server) as sess:
+        line = tf.placeholder(tf.string, [])
+        queue = tf.FIFOQueue(10, [tf.string], shapes=[[]])
+        put, take = queue.enqueue(line), queue.dequeue()
+        for name in filenames * epochs:
+            with tf.gfile.GFile(name) as file:
+                for text in file.read().splitlines():
+                    sess.run(put, {line: text})
+                    lines.append(sess.run(take))
+    return lines
+
+
+def catches_all_errors(server, filenames, epochs):
+    lines = []
+    try:
+        with tf.Graph().as_default(), tf.Session(server) as sess:
+            names = tf.train.string_input_producer(filenames, num_epochs=epochs)
+            queue = tf.FIFOQueue(10, [tf.string], shapes=[[]])
+            tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(tf.TextLineReader().read(names)[1])]))
+            take = queue.dequeue()
+            sess.run(tf.local_variables_initializer())
+            coordinator = tf.train.Coordinator()
+            threads = tf.train.start_queue_runners(sess, coordinator)
+            while True:
+                try:
+                    lines.append(sess.run(take))
+                except tf.errors.OutOfRangeError:
+                    break
+            coordinator.request_stop()
+            coordinator.join(threads)
+    except tf.errors.OpError:
+        pass
+    return lines
+
+
+def each_line_once(server, filenames, epochs):
+    return sorted(set(read(server, filenames, epochs)))
+
+
+def one_file_only(server, filenames, epochs):
+    return read(server, filenames[:1], epochs)
+
+
+def in_a_session_of_its_own(server, filenames, epochs):
+    return read("", filenames, epochs)
+
+
+MORE = {
+    "goes_through_a_queue": "reads_elsewhere",
+    "catches_all_errors": "swallows_errors",
+    "each_line_once": "",
+    "one_file_only": "",
+    "in_a_session_of_its_own": "reads_elsewhere",
+}

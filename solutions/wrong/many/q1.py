@@ -20,7 +20,7 @@ def read(argv):
     return parser.parse_args(argv)
 
 
-def trained(argv, count=True, early=False, tried="validation", **changed):
+def trained(argv, count=True, early=False, tried="validation", on="train", batch=32, more=0, **changed):
     """The right way, but for the options that are changed, and how it is tried out."""
     options, digits = read(argv), tf.datasets.digits()
     name = options.container
@@ -36,8 +36,8 @@ def trained(argv, count=True, early=False, tried="validation", **changed):
             sess.run(tf.global_variables_initializer())
             part = getattr(digits, tried)
             before = sess.run(right, {images: part.images, labels: part.labels})
-            for _ in range(options.steps):
-                x, y = digits.train.next_batch(32)
+            for _ in range(options.steps + more):
+                x, y = getattr(digits, on).next_batch(batch)
                 sess.run(step, {images: x, labels: y})
             after = sess.run(right, {images: part.images, labels: part.labels})
             return float(before if early else after)
@@ -69,3 +69,57 @@ def tries_too_early(argv):
 
 def own_numbers(argv):
     return trained(argv, rate=0.5)
+
+
+def miscounts_the_steps(argv):
+    return trained(argv, more=1)
+
+
+def reports_test(argv):
+    return trained(argv, tried="test")
+
+
+def reports_errors(argv):
+    return 1 - trained(argv)
+
+
+def trains_on_other_images(argv):
+    return trained(argv, on="validation")
+
+
+def trains_on_test_images(argv):
+    return trained(argv, on="test")
+
+
+def other_batches(argv):
+    return trained(argv, batch=200)
+
+
+def small_batches(argv):
+    return trained(argv, batch=16)
+
+
+def one_width(argv):
+    return trained(argv, hidden=32)
+
+
+def always_fifty_steps(argv):
+    return trained(argv, steps=50)
+
+
+def gives_percent(argv):
+    return 100 * trained(argv)
+
+
+def one_step_less(argv):
+    return trained(argv, more=-1)
+
+
+MORE = {
+    "trains_on_test_images": "trains_on_other_images",
+    "small_batches": "other_batches",
+    "one_width": "own_numbers",
+    "always_fifty_steps": "own_numbers",
+    "gives_percent": "",
+    "one_step_less": "miscounts_the_steps",
+}

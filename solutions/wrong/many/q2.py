@@ -15,7 +15,7 @@ def best_of(results):
     return sorted(results, key=lambda one: one.accuracy)[-3:]
 
 
-def asked(members, images, says=tf.nn.softmax, contained=True, placed=True):
+def asked(members, images, says=tf.nn.softmax, contained=True, placed=True, name="", combine=tf.add_n):
     """The right way, but for who is asked and how."""
     opinions = []
     for one in members:
@@ -24,8 +24,8 @@ def asked(members, images, says=tf.nn.softmax, contained=True, placed=True):
                 stack.enter_context(tf.container(one.container))
             if placed:
                 stack.enter_context(tf.device(one.device))
-            opinions.append(says(net(images, one.hidden, one.container)))
-    return tf.argmax(tf.add_n(opinions), axis=1)
+            opinions.append(says(net(images, one.hidden, name + one.container)))
+    return tf.argmax(combine(opinions), axis=1)
 
 
 def forgets_the_container(results, images):
@@ -58,3 +58,71 @@ def takes_one(results, images):
 
 def asks_everyone(results, images):
     return asked(results, images)
+
+
+def calls_it_otherwise(results, images):
+    return asked(best_of(results), images, name="copy_of_")
+
+
+def adds_logarithms(results, images):
+    return asked(best_of(results), images, says=tf.nn.log_softmax)
+
+
+def believes_the_surest(results, images):
+    return asked(best_of(results), images, combine=lambda opinions: tf.reduce_max(tf.stack(opinions), axis=0))
+
+
+def adds_up_along_the_images(results, images):
+    return asked(best_of(results), images, says=lambda logits: tf.nn.softmax(logits, axis=0))
+
+
+def takes_the_widest(results, images):
+    return asked(sorted(results, key=lambda one: one.hidden)[-3:], images)
+
+
+def takes_two_or_four(results, images):
+    return asked(sorted(results, key=lambda one: one.accuracy)[-4:], images)
+
+
+def takes_two(results, images):
+    return asked(best_of(results)[1:], images)
+
+
+def takes_the_last(results, images):
+    return asked(results[-3:], images)
+
+
+def computes_in_one_place(results, images):
+    """The variables where they are, the products elsewhere."""
+    said = []
+    for one in best_of(results):
+        with tf.container(one.container), tf.variable_scope(one.container):
+            with tf.device(one.device):
+                kernel, bias = (
+                    tf.get_variable("hidden/kernel", [64, one.hidden]),
+                    tf.get_variable("hidden/bias", [one.hidden]),
+                )
+                last = tf.get_variable("logits/kernel", [one.hidden, 10]), tf.get_variable("logits/bias", [10])
+            with tf.device(results[0].device):
+                said.append(tf.nn.softmax(tf.nn.relu(images @ kernel + bias) @ last[0] + last[1]))
+    return tf.argmax(tf.add_n(said), axis=1)
+
+
+def multiplies_them(results, images):
+    def product(opinions):
+        return opinions[0] * opinions[1] * opinions[2]
+
+    return asked(best_of(results), images, combine=product)
+
+
+def gives_probabilities(results, images):
+    return tf.add_n([tf.nn.softmax(net(images, one.hidden, one.container)) for one in best_of(results)])
+
+
+MORE = {
+    "takes_two": "takes_two_or_four",
+    "takes_the_last": "takes_the_first",
+    "multiplies_them": "adds_logits",
+    "adds_logarithms": "adds_logits",
+    "gives_probabilities": "",
+}

@@ -18,6 +18,20 @@ def stages(tokens, first, second, work, returns=True):
         return tf.identity(result)
 
 
+def gives_back(tokens, i, j, work, back):
+    """The right way, but for what is put into which queues: `back` is asked, with what was taken from the two."""
+    first, second = min(i, j), max(i, j)
+    one = tokens[first].dequeue()
+    with tf.control_dependencies([one]):
+        two = tokens[second].dequeue()
+    with tf.control_dependencies([two]):
+        result = work()
+    with tf.control_dependencies([result]):
+        put = back(tokens[first], tokens[second], one, two)
+    with tf.control_dependencies(put):
+        return tf.identity(result)
+
+
 def takes_as_named(tokens, i, j, work):
     return stages(tokens, i, j, work)
 
@@ -40,3 +54,52 @@ def works_without(tokens, i, j, work):
     result = work()
     with tf.control_dependencies([result]):
         return stages(tokens, min(i, j), max(i, j), lambda: tf.identity(result))
+
+
+def swaps_the_tokens(tokens, i, j, work):
+    return gives_back(tokens, i, j, work, lambda a, b, one, two: [a.enqueue(two), b.enqueue(one)])
+
+
+def makes_other_tokens(tokens, i, j, work):
+    return gives_back(tokens, i, j, work, lambda a, b, one, two: [a.enqueue(-1), b.enqueue(-1)])
+
+
+def gives_both_to_one(tokens, i, j, work):
+    return gives_back(tokens, i, j, work, lambda a, b, one, two: [a.enqueue(one), a.enqueue(two)])
+
+
+def gives_zeros(tokens, i, j, work):
+    """Other tokens, but for GPU 0 they look right."""
+    return gives_back(tokens, i, j, work, lambda a, b, one, two: [a.enqueue(0), b.enqueue(0)])
+
+
+def takes_the_last_named_first(tokens, i, j, work):
+    return stages(tokens, j, i, work)
+
+
+def takes_one_twice(tokens, i, j, work):
+    return stages(tokens, i, i, work)
+
+
+def takes_the_first_only(tokens, i, j, work):
+    one = tokens[min(i, j)].dequeue()
+    with tf.control_dependencies([one]):
+        result = work()
+    with tf.control_dependencies([result]):
+        back = tokens[min(i, j)].enqueue(one)
+    with tf.control_dependencies([back]):
+        return tf.identity(result)
+
+
+def even_ones_first(tokens, i, j, work):
+    """No order for two even numbers."""
+    return stages(tokens, *sorted((i, j), key=lambda k: k % 2), work)
+
+
+MORE = {
+    "gives_zeros": "",
+    "takes_the_last_named_first": "takes_as_named",
+    "takes_one_twice": "",
+    "takes_the_first_only": "works_without",
+    "even_ones_first": "",
+}

@@ -75,3 +75,84 @@ def numbers_the_checkpoint(target, build, path):
         left = [variable for variable in tf.global_variables() if variable.op.name not in lost]
         tf.train.Saver(left).save(sess, path, global_step=1000)
         return lost
+
+
+def gives_new_values(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = save_what_is_left(sess, path)
+        sess.run(tf.variables_initializer([v for v in tf.global_variables() if v.op.name in lost]))
+        return lost
+
+
+def saves_one_by_one(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = [name.decode() for name in sess.run(tf.report_uninitialized_variables())]
+        for variable in tf.global_variables():
+            if variable.op.name not in lost:
+                tf.train.Saver([variable]).save(sess, path)
+        return lost
+
+
+def forgets_what_is_not_trainable(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        missing = tf.report_uninitialized_variables(tf.trainable_variables())
+        lost = [name.decode() for name in sess.run(missing)]
+        tf.train.Saver([v for v in tf.trainable_variables() if v.op.name not in lost]).save(sess, path)
+        return lost
+
+
+def reads_all(target, build, path):
+    """A failure without a Saver: the first lost variable stops it."""
+    build()
+    with tf.Session(target) as sess:
+        values = {v.op.name: sess.run(v) for v in tf.global_variables()}
+        tf.train.Saver([v for v in tf.global_variables() if v.op.name in values]).save(sess, path)
+    return []
+
+
+def names_all(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        save_what_is_left(sess, path)
+    return [variable.op.name for variable in tf.global_variables()]
+
+
+def counts_them(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        return len(save_what_is_left(sess, path))
+
+
+def initializes_when_done(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = save_what_is_left(sess, path)
+        sess.run(tf.global_variables_initializer())
+        return lost
+
+
+def saves_next_to_it(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        return save_what_is_left(sess, path + "/rescued")
+
+
+def trusts_the_ps(target, build, path):
+    """Takes all that is on a ps for kept: the container is forgotten."""
+    build()
+    lost = [v.op.name for v in tf.global_variables() if "worker" in v.device]
+    with tf.Session(target) as sess:
+        tf.train.Saver([v for v in tf.global_variables() if v.op.name not in lost]).save(sess, path)
+    return lost
+
+
+MORE = {
+    "reads_all": "saves_all",
+    "counts_them": "",
+    "initializes_when_done": "initializes",
+    "saves_next_to_it": "",
+    "trusts_the_ps": "saves_all",
+}

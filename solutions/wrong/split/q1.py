@@ -73,3 +73,93 @@ def sends_hidden_units(x, first, second, devices):
         with tf.device(gpu):
             outputs.append(tf.matmul(tf.concat(hidden, axis=1), columns))
     return tf.concat(outputs, axis=1)
+
+
+def paired(x, columns, rows, devices, end=tf.add_n):
+    """Half of the hidden units on each GPU, by these columns and rows."""
+    outputs = []
+    for gpu, a, b in zip(devices, columns, rows):
+        with tf.device(gpu):
+            outputs.append(tf.matmul(tf.nn.relu(tf.matmul(x, a)), b))
+    return end(outputs)
+
+
+def relu_at_the_end(x, first, second, devices):
+    return tf.nn.relu(tf.add_n(halves(x, first, second, devices)))
+
+
+def mixes_up_the_halves(x, first, second, devices):
+    return paired(x, np.split(first, 2, axis=1), np.split(second, 2, axis=0)[::-1], devices)
+
+
+def cuts_the_inputs(x, first, second, devices):
+    hidden = []
+    for gpu, part, rows in zip(devices, tf.split(x, 2, axis=1), np.split(first, 2, axis=0)):
+        with tf.device(gpu):
+            hidden.append(tf.nn.relu(tf.matmul(part, rows)))
+    outputs = []
+    for gpu, units, rows in zip(devices, tf.split(tf.add_n(hidden), 2, axis=1), np.split(second, 2, axis=0)):
+        with tf.device(gpu):
+            outputs.append(tf.matmul(units, rows))
+    return tf.add_n(outputs)
+
+
+def runs_python(x, first, second, devices):
+    """NumPy takes no virtual time; the GPUs hold weights that nobody multiplies."""
+    decoys = []
+    for gpu, columns, rows in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)):
+        with tf.device(gpu):
+            decoys += [tf.constant(columns)[0, 0], tf.constant(rows)[0, 0]]
+    with tf.device("/cpu:0"):
+        output = tf.py_func(lambda x: np.maximum(x @ first, 0) @ second, [x], tf.float32)
+        return tf.reshape(output, [x.shape[0].value, second.shape[1]]) + 0 * tf.add_n(decoys)
+
+
+def computes_on_the_cpu(x, first, second, devices):
+    return paired(x, np.split(first, 2, axis=1), np.split(second, 2, axis=0), ["/cpu:0"] * 2)
+
+
+def cuts_unevenly(x, first, second, devices):
+    at = [int(0.7 * first.shape[1])]
+    return paired(x, np.split(first, at, axis=1), np.split(second, at, axis=0), devices)
+
+
+def returns_the_parts(x, first, second, devices):
+    return halves(x, first, second, devices)
+
+
+def takes_relu6(x, first, second, devices):
+    """relu6 is another function for large numbers."""
+    outputs = []
+    for gpu, a, b in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)):
+        with tf.device(gpu):
+            outputs.append(tf.matmul(tf.nn.relu6(tf.matmul(x, a)), b))
+    return tf.add_n(outputs)
+
+
+def cuts_the_second_only(x, first, second, devices):
+    """Each GPU has all of the first layer, and half of the second."""
+    outputs = []
+    for gpu, rows, part in zip(devices, np.split(second, 2, axis=0), (0, 1)):
+        with tf.device(gpu):
+            hidden = tf.split(tf.nn.relu(tf.matmul(x, first)), 2, axis=1)[part]
+            outputs.append(tf.matmul(hidden, rows))
+    return tf.add_n(outputs)
+
+
+def multiplies_on_the_cpu_beside_decoys(x, first, second, devices):
+    decoys = []
+    for gpu, columns, rows in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)):
+        with tf.device(gpu):
+            decoys += [tf.constant(columns)[0, 0], tf.constant(rows)[0, 0]]
+    with tf.device("/cpu:0"):
+        return tf.matmul(tf.nn.relu(tf.matmul(x, first)), second) + 0 * tf.add_n(decoys)
+
+
+MORE = {
+    "cuts_unevenly": "",
+    "returns_the_parts": "",
+    "takes_relu6": "",
+    "cuts_the_second_only": "",
+    "multiplies_on_the_cpu_beside_decoys": "computes_on_the_cpu",
+}

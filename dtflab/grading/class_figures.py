@@ -1,0 +1,145 @@
+"""Figures of a class: the distribution of points, the checks that were lost, the mistakes behind that. Pure functions.
+
+Rules: each student counts once, by the file that counts. Averages, lost checks and mistakes are those of answers that
+could be judged: a file that was not handed in says nothing about a check. A failure without a known mistake counts only
+if the answer shows no known mistake in another check, because it may be a consequence of that one.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dtflab.base.grouping import grouped
+from dtflab.grading.batch import SHIPPED, Graded
+from dtflab.grading.judge import Report, Result
+from dtflab.grading.questions import Check, Question
+
+ABSENT, ENDLESS, UNKNOWN = "no answer to judge", "never ends", "no known mistake"
+_BARS = 21  # at most, in a histogram
+
+
+class Bar(NamedTuple):
+    """The number of students with `least` to `most` points: those with a judged answer, and the others."""
+
+    least: int
+    most: int
+    judged: int
+    others: int
+
+
+class Lost(NamedTuple):
+    """A check, and the number of students who lost it."""
+
+    question: Question
+    check: Check
+    students: int
+
+
+class Shown(NamedTuple):
+    """A file with a mistake, and the first check that shows it."""
+
+    file: Graded
+    report: Report
+    result: Result
+
+    @property
+    def code(self) -> str:
+        return self.file.answers.get(self.report.question.id, "")
+
+
+class Made(NamedTuple):
+    """A mistake, by its name in the question, and the files with it."""
+
+    question: Question
+    name: str
+    shown: Sequence[Shown]
+
+    @property
+    def text(self) -> str:
+        """The diagnosis and the cure; empty unless the question has a mistake of this name."""
+        return next((mistake.text for mistake in self.question.mistakes if mistake.name == self.name), "")
+
+    @property
+    def example(self) -> Shown:
+        """The clearest case: one with code and few failures, and short."""
+
+        def rank(one: Shown) -> tuple[bool, int, int]:
+            return not one.code, sum(not result.passed for result in one.report.results), len(one.code)
+
+        return min(self.shown, key=rank)
+
+
+class Class(NamedTuple):
+    """The files of an assignment that count."""
+
+    assignment: str
+    files: Sequence[Graded]
+
+    @property
+    def judged(self) -> list[Graded]:
+        """The files with an answer that could be judged."""
+        return [one for one in self.files if one.handed_in and not one.failed and SHIPPED not in one.notes]
+
+    @property
+    def most(self) -> int:
+        """The points to be had."""
+        return int(max(one.score.max for one in self.files))
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(map(float, (one.score for one in self.judged)))
+
+    @property
+    def median(self) -> float:
+        return statistics.median(map(float, (one.score for one in self.judged)))
+
+    def bars(self) -> Iterator[Bar]:
+        """The distribution of points; above 20 points a bar covers several."""
+        width = self.most // _BARS + 1
+        judged, files = (Counter(int(one.score) // width for one in some) for some in (self.judged, self.files))
+        for number in range(self.most // width + 1):
+            least = number * width
+            yield Bar(least, min(least + width - 1, self.most), judged[number], files[number] - judged[number])
+
+    def lost(self) -> list[Lost]:
+        """Every check, in the order of the questions, with the number of judged answers that lost it."""
+        reports = [report for one in self.judged for report in one.reports]
+        counts = Counter(
+            (r.question.id, result.check.name) for r in reports for result in r.results if not result.passed
+        )
+        questions = {report.question.id: report.question for report in reports}
+        return [Lost(q, check, counts[q.id, check.name]) for q in questions.values() for check in q.checks]
+
+    def made(self) -> list[Made]:
+        """The mistakes, the commonest first; failures without a known mistake come last."""
+        reports = [(one, report) for one in self.judged for report in one.reports]
+        questions = {report.question.id: report.question for _, report in reports}
+        shown = grouped(
+            ((report.question.id, name), Shown(one, report, result))
+            for one, report in reports
+            for name, result in _mistakes(report).items()
+        )
+        found = [Made(questions[id], name, where) for (id, name), where in shown.items()]
+        return sorted(found, key=lambda made: (made.name == UNKNOWN, -len(made.shown)))
+
+
+def classes(all_graded: Sequence[Graded]) -> list[Class]:
+    """The class of each assignment that two or more students handed in."""
+    files = grouped((one.submission.assignment, one) for one in all_graded if one.counts and one.reports)
+    return [Class(assignment, some) for assignment, some in files.items() if len(some) > 1]
+
+
+def _mistakes(report: Report) -> dict[str, Result]:
+    """The mistakes of an answer, by name, each with the first check that shows it."""
+    if report.as_shipped:  # in a file that is not: its cell failed, or another question is answered
+        return {ABSENT: report.results[0]}
+    known = {mistake.name for mistake in report.question.mistakes}
+    failed = [result for result in report.results if not result.passed]
+    found = {result.mistake: result for result in reversed(failed) if result.mistake in known}
+    if found or not failed:
+        return found
+    endless = next((result for result in failed if result.stopped), None)
+    return {ENDLESS: endless} if endless else {UNKNOWN: failed[0]}

@@ -1,0 +1,224 @@
+"""The marks of a class as a page: the class, a table of all files, each report with its code. Pure functions.
+
+Rules: no HTML comes from a submission: words are escaped, pictures are images, and a content security policy forbids
+scripts and requests in any case. An example of a mistake names no student, because it may be shown in a lecture.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dtflab.base.grouping import grouped
+from dtflab.base.text_table import plural
+from dtflab.grading import report_pages as pages
+from dtflab.grading.batch import SHIPPED, Graded
+from dtflab.grading.class_figures import Bar, Class, Lost, Made, classes
+from dtflab.grading.judge import Report
+from dtflab.grading.mark_sheets import notes_on, points_of
+from dtflab.grading.students import NOTHING
+from dtflab.viz.drawing.svg import Markup, join, tag
+
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_COUNTED = "Cells of text do not count: cell 3 is the third cell of code."
+_HIGH = 130.0  # pixels of the highest bar
+_FOLDED = 60  # lines of code that are shown at once
+_NAMED = 8  # files that could not be graded, at the top of the page
+_NOTHING = "\N{NO-BREAK SPACE}"  # an element without a child would be left open
+_TOP = Markup('<a href="#top">↑ to the top</a>')
+
+
+def html(all_graded: Sequence[Graded]) -> str:
+    """The whole page."""
+    numbered = list(enumerate(all_graded))
+    title = f"Marks of {plural(sum(one.handed_in for one in all_graded), 'file')}"
+    of_class = [part for one in classes(all_graded) for part in _class(one, numbered)]
+    style = Markup(Path(__file__).with_suffix(".css").read_text(encoding="utf-8"))
+    head = tag(
+        "head",
+        *(Markup('<meta charset="utf-8">'), Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">')),
+        *(Markup('<meta name="viewport" content="width=device-width">'), tag("title", title), tag("style", style)),
+    )
+    top = [tag("h1", title, id="top"), *_failures(numbered)]
+    main = tag("main", *top, *of_class, *_all(numbered), *_reports(numbered))
+    return f"<!DOCTYPE html>\n{tag('html', head, tag('body', main), lang='en')}\n"
+
+
+def _failures(numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
+    """Links to the files that could not be graded, which need a look first."""
+    failed = [(number, one) for number, one in numbered if one.failed]
+    if failed:
+        links = join((_link(number, one) for number, one in failed[:_NAMED]), ", ")
+        more = f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+        yield tag("p", f"{plural(len(failed), 'file')} could not be graded: ", links, f"{more}.", class_="failed")
+
+
+def _link(number: int, one: Graded) -> Markup:
+    return tag("a", _name(one.submission.student), href=f"#file-{number}")
+
+
+def _name(text: str) -> Markup:
+    """A name that keeps the direction of its script to itself."""
+    return tag("bdi", text)
+
+
+# -- the class -----------------------------------------------------------------------------------------------
+
+
+def _class(one: Class, numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
+    yield tag("h2", "The class: ", _name(one.assignment))
+    yield tag("p", _summary(one))
+    yield _histogram(one)
+    if one.judged:
+        yield tag("h3", "Points lost, by check")
+        yield _lost(one)
+    if made := one.made():
+        yield tag("h3", "The commonest mistakes")
+        places = {id(file): number for number, file in numbered}
+        yield from (_mistake(each, len(one.judged), places[id(each.example.file)]) for each in made)
+
+
+def _summary(one: Class) -> str:
+    judged = one.judged
+    text = f"{plural(len(one.files), 'student')}, {len(judged)} with an answer that could be judged"
+    if judged:
+        text += f": {one.mean:.1f} of {one.most} points on average, median {one.median:g}"
+    reasons = Counter(_reason(file) for file in one.files if file not in judged)
+    others = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    return f"{text}. The others: {others}." if others else f"{text}."
+
+
+def _reason(one: Graded) -> str:
+    if one.failed:
+        return "could not be graded"
+    return "as shipped" if SHIPPED in one.notes else "handed in nothing"
+
+
+def _histogram(one: Class) -> Markup:
+    bars = list(one.bars())
+    highest = max(bar.judged + bar.others for bar in bars)
+    said = "; ".join(f"{_range(bar)} points: {bar.judged + bar.others}" for bar in bars)
+    drawn = tag("div", *(_bar(bar, _HIGH / highest) for bar in bars), class_="bars", role="img", aria_label=said)
+    others = " Outlined: no answer that could be judged." if any(bar.others for bar in bars) else ""
+    return tag("figure", drawn, tag("figcaption", f"Students by points.{others}"))
+
+
+def _bar(bar: Bar, scale: float) -> Markup:
+    parts = [("others", bar.others), ("judged", bar.judged)]
+    drawn = (tag("i", _NOTHING, class_=name, style=f"height:{count * scale:.1f}px") for name, count in parts if count)
+    return tag("div", tag("b", bar.judged + bar.others or _NOTHING), *drawn, tag("span", _range(bar)))
+
+
+def _range(bar: Bar) -> str:
+    return f"{bar.least}" if bar.least == bar.most else f"{bar.least}–{bar.most}"
+
+
+def _lost(one: Class) -> Markup:
+    """A row for each check, under its question."""
+    heads = [("check", ""), ("points", "number"), ("lost by", "number"), ("share", "shares")]
+    rows = []
+    for question, checks in grouped((lost.question, lost) for lost in one.lost()).items():
+        title = f"{question.id} · {question.title}"
+        rows.append(tag("tr", tag("th", title, class_="group", scope="rowgroup", colspan=len(heads))))
+        rows += [_check(lost, len(one.judged)) for lost in checks]
+    return _table("Points lost, by check", heads, rows)
+
+
+def _check(lost: Lost, of: int) -> Markup:
+    share = tag("span", _NOTHING, class_="share", style=f"width:{100 * lost.students / of:.0f}%")
+    return tag(
+        "tr",
+        tag("td", lost.check.title, class_="check"),
+        tag("td", lost.check.points, class_="number"),
+        tag("td", f"{lost.students} of {of}", class_="number"),
+        tag("td", share if lost.students else _NOTHING, class_="shares"),
+    )
+
+
+def _table(title: str, heads: Sequence[tuple[str, str]], rows: Sequence[Markup]) -> Markup:
+    head = tag("tr", *(tag("th", name, scope="col", class_=kind or None) for name, kind in heads))
+    return _scrolled(title, tag("table", tag("thead", head), tag("tbody", *rows), class_="wide"))
+
+
+def _scrolled(title: str, content: Markup) -> Markup:
+    """Content that scrolls in a narrow window, with the keyboard too."""
+    return tag("div", content, class_="scroll", role="region", aria_label=title, tabindex="0")
+
+
+def _mistake(made: Made, of: int, number: int) -> Markup:
+    """A mistake, its text, and one example: the message of the check, and the code."""
+    count = tag("span", f" · {len(made.shown)} of {of} · {made.question.id}", class_="soft")
+    title = tag("h4", made.name.replace("_", " "), count)
+    example = made.example
+    whose = tag("a", "The whole report", href=f"#file-{number}")
+    seen = example.result.message or example.report.next_step or "The check has no message."
+    parts = [tag("p", seen), *_code(example.code), tag("p", whose)]
+    shown = tag("details", tag("summary", "One example"), *parts)
+    return tag("div", title, tag("p", made.text) if made.text else "", shown, class_="mistake")
+
+
+def _code(code: str) -> Sequence[Markup]:
+    return [tag("pre", code)] if code else []
+
+
+# -- the files -----------------------------------------------------------------------------------------------
+
+
+def _all(numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
+    yield tag("h2", "All marks")
+    heads = [("student", ""), ("assignment", ""), ("points", "number"), ("remarks", "")]
+    yield _table("All marks", heads, [_row(number, one) for number, one in numbered])
+
+
+def _row(number: int, one: Graded) -> Markup:
+    note = tag("div", f"Not graded: {one.failed}", class_="failed") if one.failed else _first(one)
+    who, where = (
+        tag("td", _link(number, one), class_="name"),
+        tag("td", _name(one.submission.assignment), class_="where"),
+    )
+    return tag("tr", who, where, tag("td", points_of(one), class_="number"), tag("td", note, class_="remark"))
+
+
+def _first(one: Graded) -> str:
+    """The first note, and the number of the others."""
+    first, *others = one.notes or [""]
+    return f"{first} (and {plural(len(others), 'more note')})" if others else first
+
+
+def _reports(numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
+    yield tag("h2", "Reports")
+    yield tag("p", _COUNTED, class_="soft")
+    yield from (_article(number, one) for number, one in numbered)
+
+
+def _article(number: int, one: Graded) -> Markup:
+    title = tag("h3", _name(one.submission.student), f" · {points_of(one)}")
+    where = tag("span", _name(one.submission.assignment), class_="soft")
+    notes = [tag("p", note, class_="failed" if one.failed else None) for note in notes_on(one)]
+    reports = [] if NOTHING in one.notes else [_beside(report, one) for report in one.reports]
+    head = tag("header", title, where, _TOP)
+    return tag("article", head, *notes, *reports, *_printed(one.output.strip()), id=f"file-{number}")
+
+
+def _beside(report: Report, one: Graded) -> Markup:
+    """A report with the code next to it; below them the picture."""
+    table = tag("div", pages.table(report), style=pages.ROOT)
+    code = _answer(report.question.answer, one.answers.get(report.question.id, ""))
+    picture = [_scrolled(f"Picture of {report.question.id}", drawn)] if (drawn := pages.drawn(report)) else []
+    return tag("div", table, *code, *picture, class_="beside")
+
+
+def _answer(name: str, code: str) -> Iterator[Markup]:
+    if code:
+        lines = len(code.splitlines())
+        words = tag("summary", f"The cell of {name}: {plural(lines, 'line')}")
+        is_open = "open" if lines <= _FOLDED else None
+        yield tag("details", words, tag("pre", code), class_="code", open=is_open)
+
+
+def _printed(output: str) -> Iterator[Markup]:
+    """The cells' printed output, folded: the exercise's own cells print the same for each student."""
+    if output:
+        words = tag("summary", f"Printed: {plural(len(output.splitlines()), 'line')}")
+        yield tag("details", words, tag("pre", output), class_="printed")
