@@ -20,7 +20,8 @@ from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.layout.layered import Box, Cluster, Layout, Rect, layout
 
-MOST, HEIGHT, LABEL_ROOM = 120, 26.0, 150.0  # nodes; of a box, for its name
+MOST, SAID = 120, 5  # nodes: in a picture; of one kind in a sentence
+HEIGHT, LABEL_ROOM = 26.0, 150.0  # of a box, for its name
 
 _MARKS = {"done": "✓", "dead": "✗", "ready": "0", "asked": "…", "waits": "n"}  # in a node's badge
 _MEANINGS = {"done": "has run", "dead": "dead: does not run", "ready": "ready: runs next",
@@ -88,15 +89,20 @@ def _frame(nodes: Sequence[Standing], states: Mapping[str, str], counts: Mapping
 
 
 def _says(record: Record, called: Callable[[str], str]) -> str:
-    ran = ", ".join(called(ran.name) + (f" ({ran.result})" if ran.result else "") for ran in record.ran)
-    fell = ", ".join(f"{called(c.name)} {c.before} → {c.after}" for c in record.counters)
+    ran = _listed([called(ran.name) + (f" ({ran.result})" if ran.result else "") for ran in record.ran])
+    fell = _listed([f"{called(c.name)} {c.before} → {c.after}" for c in record.counters])
     ready = f" Ready next: {_named(record.ready, called)}." if record.ready else ""
     waiting = f" Asked, and waiting: {_named(record.waiting, called)}." if record.waiting else ""
     return f"Ran: {ran}." + (f" Counters that fell: {fell}." if fell else "") + ready + waiting
 
 
 def _named(names: Sequence[str], called: Callable[[str], str]) -> str:
-    return ", ".join(map(called, names)) or "nothing"
+    return _listed([*map(called, names)]) or "nothing"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """The first of them, in a sentence that stays short: the picture shows them all."""
+    return ", ".join(texts[:SAID]) + (f" and {len(texts) - SAID} more" if len(texts) > SAID else "")
 
 
 def _mark(state: str, count: int) -> str:

@@ -169,14 +169,14 @@ def test_transfers_of_one_tensor_are_told_apart(begun):
     steps = begun(layers=1)
     while not any(readable(name) == "send weights0/read" for name in steps.ready):
         steps.next()
-    ready = frames(steps)[-1].says
+    ready = frames(steps)[-1].says.partition("Ready next")[2]
     assert "send weights0/read to worker:0, " in ready and "send weights0/read to worker:1" in ready
     assert "send weights0/read to worker:1" in repr(steps)
     steps.next()
     record = steps.records[-1]
     assert "send weights0/read to worker:0" in str(record) and "send weights0/read to worker:1" in record_html(record)
     steps.finish()
-    assert any("receive weights0/read on worker:1 (float32 [4, 4])" in frame.says for frame in frames(steps))
+    assert any("receive weights0/read on worker:0 (float32 [4, 4])" in frame.says for frame in frames(steps))
     assert "receive weights0/read on worker:1: done" in counters(steps.nodes).svg
 
 
@@ -185,3 +185,12 @@ def test_a_large_graph_is_shown_without_a_picture_and_says_why(begun):
     shown, count = steps_html(steps), len(steps.nodes)
     assert count > MOST and "<svg" not in shown and "Other nodes that are not ready" in shown
     assert f"the step has {count} nodes, and a picture draws {MOST} at most. For fewer, fetch less" in shown
+
+
+def test_a_sentence_stays_short_in_a_large_step(begun):
+    steps = begun(layers=2)
+    steps.finish()
+    for frame, record in zip(frames(steps)[1:], steps.records, strict=True):
+        ran = frame.says.removeprefix("Ran: ").partition(". Counters")[0]
+        assert (f" and {len(record.ran) - 5} more" in ran) == (len(record.ran) > 5)
+    assert max(len(record.ran) for record in steps.records) > 5
