@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from dtflab.graph.device_spec import label
 
 _ADDED = (
     (re.compile(r"^_arg_(.+)_\d+_\d+$"), "feed "),
@@ -11,6 +15,7 @@ _ADDED = (
     (re.compile(r"^(.+?)/to_job_\w+/.+/recv$"), "receive "),
     (re.compile(r"^(.+?)/to_job_\w+/done/signal$"), "end of "),
 )
+_TRANSFER = re.compile(r"/to_job_(\w+)_replica_(\d+)_task_(\d+)_device_(\w+)_(\d+)/.+/(send|recv)$")
 
 
 def readable(name: str) -> str:
@@ -20,3 +25,23 @@ def readable(name: str) -> str:
         if match:
             return word + readable(match[1]).removeprefix("feed ") + name[match.end() :]
     return name
+
+
+def told_apart(names: Iterable[str]) -> Callable[[str], str]:
+    """The words for nodes that are shown together: a name that repeats gets its place, `send w/read to worker:0`."""
+    repeats = Counter(map(readable, set(names)))
+
+    def called(name: str) -> str:
+        short = readable(name)
+        return short + _place(name) if repeats[short] > 1 else short
+
+    return called
+
+
+def _place(name: str) -> str:
+    """Where a send's tensor goes, or where a receive is: all receives of a tensor have the same sender."""
+    if (found := _TRANSFER.search(name)) is None:
+        return ""
+    job, replica, task, kind, index, end = found.groups()
+    device = f"/job:{job}/replica:{replica}/task:{task}/device:{kind}:{index}"
+    return f" {'to' if end == 'send' else 'on'} {label(device)}"

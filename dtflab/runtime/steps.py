@@ -21,7 +21,7 @@ from dtflab.base import errors
 from dtflab.base.text_table import text_table
 from dtflab.graph import device_spec
 from dtflab.graph.loops import Frames, frames_of
-from dtflab.graph.node_names import readable
+from dtflab.graph.node_names import told_apart
 
 if TYPE_CHECKING:
     from dtflab.runtime.executor import Executor, Iteration
@@ -85,17 +85,24 @@ class Record(NamedTuple):
 
     def __str__(self) -> str:
         head = f"set {self.number}" + ("" if self.ran else ": nothing was ready")
-        ran = [(device_spec.label(r.device), readable(r.name), r.op, r.result) for r in self.ran]
-        counters = [(readable(c.name), str(c), "" if c.after > 0 else "ready") for c in self.counters]
+        called = told_apart(self.names)
+        ran = [(device_spec.label(r.device), called(r.name), r.op, r.result) for r in self.ran]
+        counters = [(called(c.name), str(c), "" if c.after > 0 else "ready") for c in self.counters]
         parts = [text_table(("device", "node", "op", "result"), ran)] if ran else []
         parts += [text_table(("counter of", "falls", ""), counters)] if counters else []
         return "\n".join([head, *parts, self.outlook])
 
     @property
+    def names(self) -> list[str]:
+        """All nodes that it mentions, some twice."""
+        return [*(ran.name for ran in self.ran), *(c.name for c in self.counters), *self.ready, *self.waiting]
+
+    @property
     def outlook(self) -> str:
         """The next nodes, in a line or two."""
         lines = [("ready next: ", self.ready), ("asked, and waiting: ", self.waiting)]
-        texts = [what + ", ".join(map(readable, names)) for what, names in lines if names]
+        called = told_apart(self.names)
+        texts = [what + ", ".join(map(called, names)) for what, names in lines if names]
         return "\n".join(texts) or "the step is over"
 
 
@@ -454,7 +461,9 @@ class Steps:
     def __repr__(self) -> str:
         if (error := self.error) is not None:
             return f"step failed after set {len(self.records)}: {getattr(error, 'message', error)}"
-        counts = [(readable(name), count) for name, count in self.counts.items()]
+        open_counts = self.counts
+        called = told_apart(open_counts)
+        counts = [(called(name), count) for name, count in open_counts.items()]
         head = f"step after set {len(self.records)}" if self.records else "step, not begun"
         last = self.records[-1] if self.records else Record(0, [], [], [], [])
         parts = [head, last._replace(ready=self.ready, waiting=self.waiting).outlook]

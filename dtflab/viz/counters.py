@@ -6,20 +6,22 @@ What a learner should see at once: where the step is, and what the next set will
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base.text_table import text_table
-from dtflab.graph.node_names import readable
+from dtflab.graph.node_names import readable, told_apart
 from dtflab.runtime.steps import Record, Standing, Steps
 from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.names import shorter
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.layout.layered import Box, Cluster, Layout, Rect, layout
 
-MOST, HEIGHT, LABEL_ROOM = 48, 26.0, 150.0  # nodes; of a box, for its name
+MOST, SAID = 120, 5  # nodes: in a picture; of one kind in a sentence
+HEIGHT, LABEL_ROOM = 26.0, 150.0  # of a box, for its name
 
 _MARKS = {"done": "✓", "dead": "✗", "ready": "0", "asked": "…", "waits": "n"}  # in a node's badge
 _MEANINGS = {"done": "has run", "dead": "dead: does not run", "ready": "ready: runs next",
@@ -43,6 +45,7 @@ def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -
     if not nodes:
         raise ValueError("There is nothing to draw: the step has no nodes outside of loops. Choose another one.")
     names = {node.name for node in nodes}
+    called = told_apart(names)
     edges = [(source, node.name) for node in nodes for source in node.sources if source in names]
     with together(node.device for node in nodes):
         boxes = tuple(Box(node.name, _width(node), HEIGHT) for node in nodes)
@@ -50,8 +53,9 @@ def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -
         width = max(plan.width, 500.0)
         samples = [(_sample(state), meaning) for state, meaning in _MEANINGS.items()]
         legend, height = marks.line_legend(samples, width, 0, size=11)
-        drawing = join([legend, tag("g", _lines(plan), _boxes(nodes, plan), transform=f"translate(0 {height + 8:g})")])
-        rows = [[look(n.device).label, readable(n.name), n.state, n.waits_for] for n in nodes]
+        below = f"translate(0 {height + 8:g})"
+        drawing = join([legend, tag("g", _lines(plan), _boxes(nodes, plan, called), transform=below)])
+        rows = [[look(n.device).label, called(n.name), n.state, n.waits_for] for n in nodes]
         heads = ("device", "node", "state", "waits for")
         counted = Counter(node.state for node in nodes)
         count = ", ".join(f"{counted[state]} {state}" for state in _MARKS if counted[state])
@@ -63,17 +67,18 @@ def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -
 def frames(steps: Steps) -> list[Frame]:
     """The step before its first set and after each that has run, from what each set did."""
     nodes, records = steps.nodes, steps.records
+    called = told_apart(node.name for node in nodes)
     counts = {node.name: node.waits_for for node in nodes}
     for record in reversed(records):
         counts |= {counter.name: counter.before for counter in record.counters}
     states = dict.fromkeys(counts, "waits")
     first = [ran.name for ran in records[0].ran] if records else steps.ready
-    found = [_frame(nodes, states | dict.fromkeys(first, "ready"), counts, f"Ready first: {_named(first)}.")]
+    found = [_frame(nodes, states | dict.fromkeys(first, "ready"), counts, f"Ready first: {_named(first, called)}.")]
     for record in records:
         counts |= {counter.name: counter.after for counter in record.counters}
         states |= {ran.name: {"dead": "dead", "waits": "asked"}.get(ran.state, "done") for ran in record.ran}
         now = states | dict.fromkeys(record.waiting, "asked") | dict.fromkeys(record.ready, "ready")
-        found.append(_frame(nodes, now, counts, _says(record)))
+        found.append(_frame(nodes, now, counts, _says(record, called)))
     return found
 
 
@@ -83,16 +88,21 @@ def _frame(nodes: Sequence[Standing], states: Mapping[str, str], counts: Mapping
     return Frame(shown, badges, says)
 
 
-def _says(record: Record) -> str:
-    ran = ", ".join(f"{readable(ran.name)} ({ran.result})" if ran.result else readable(ran.name) for ran in record.ran)
-    fell = ", ".join(f"{readable(c.name)} {c.before} → {c.after}" for c in record.counters)
-    ready = f" Ready next: {_named(record.ready)}." if record.ready else ""
-    waiting = f" Asked, and waiting: {_named(record.waiting)}." if record.waiting else ""
+def _says(record: Record, called: Callable[[str], str]) -> str:
+    ran = _listed([called(ran.name) + (f" ({ran.result})" if ran.result else "") for ran in record.ran])
+    fell = _listed([f"{called(c.name)} {c.before} → {c.after}" for c in record.counters])
+    ready = f" Ready next: {_named(record.ready, called)}." if record.ready else ""
+    waiting = f" Asked, and waiting: {_named(record.waiting, called)}." if record.waiting else ""
     return f"Ran: {ran}." + (f" Counters that fell: {fell}." if fell else "") + ready + waiting
 
 
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(map(readable, names)) or "nothing"
+def _named(names: Sequence[str], called: Callable[[str], str]) -> str:
+    return _listed([*map(called, names)]) or "nothing"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """The first of them, in a sentence that stays short: the picture shows them all."""
+    return ", ".join(texts[:SAID]) + (f" and {len(texts) - SAID} more" if len(texts) > SAID else "")
 
 
 def _mark(state: str, count: int) -> str:
@@ -107,24 +117,31 @@ def _sample(state: str) -> Markup:
 
 
 def _width(node: Standing) -> float:
-    return BADGE + marks.badge_width(look(node.device)) + 18 + text_width(shorten(readable(node.name), LABEL_ROOM))
+    return BADGE + marks.badge_width(look(node.device)) + 18 + text_width(_label(node.name))
 
 
-def _boxes(nodes: Sequence[Standing], plan: Layout) -> Markup:
-    return tag("g", *(_box(node, plan.boxes[node.name]) for node in nodes), class_="nodes")
+def _label(name: str) -> str:
+    """The longest end of a name that fits, of whole scopes: its end says what it does, the badge where."""
+    word = readable(name).rpartition(" ")[0]
+    ends = [end for end in shorter(name) if end != word]
+    return next((end for end in ends if text_width(end) <= LABEL_ROOM), shorten(ends[-1], LABEL_ROOM))
 
 
-def _box(node: Standing, r: Rect) -> Markup:
+def _boxes(nodes: Sequence[Standing], plan: Layout, called: Callable[[str], str]) -> Markup:
+    return tag("g", *(_box(node, plan.boxes[node.name], called(node.name)) for node in nodes), class_="nodes")
+
+
+def _box(node: Standing, r: Rect, name: str) -> Markup:
     device = look(node.device)
     room = marks.badge_width(device)
     shape = {"x": r.x, "y": r.y, "width": r.width, "height": r.height, "rx": 4}
     return tag(
         "g",
-        tag("title", f"{node.name}: {node.state}\n{node.device}"),
+        tag("title", f"{name}: {node.state}\n{node.device}"),
         tag("rect", class_="box", **shape),
         marks.badge(device, r.right - room, r.y, r.height, room),
         tag("text", _mark(node.state, node.waits_for), x=r.x + BADGE / 2, y=r.y + 17, class_="b mid counter"),
-        tag("text", shorten(readable(node.name), LABEL_ROOM), x=r.x + BADGE + 4, y=r.y + 17, class_="name"),
+        tag("text", _label(node.name), x=r.x + BADGE + 4, y=r.y + 17, class_="name"),
         class_=f"node {node.state}",
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dtflab.base import errors
-from dtflab.graph.node_names import readable
+from dtflab.graph.node_names import told_apart
 from dtflab.runtime.steps import Record, Steps
 from dtflab.viz.counters import MOST, counters, frames
 from dtflab.viz.drawing import front_end
@@ -31,7 +31,14 @@ def steps_html(steps: Steps) -> Markup:
     last = steps.records[-1] if steps.records else Record(0, [], [], [], [])
     now = last._replace(ready=steps.ready, waiting=steps.waiting)
     with together(node.device for node in nodes):
-        return page(head, [*now.outlook.split("\n"), NO_SETS], _tables(last, steps.counts), unfolded=2)
+        remarks = [*_no_picture(len(nodes)), *now.outlook.split("\n"), NO_SETS]
+        return page(head, remarks, _tables(last, steps.counts), unfolded=2)
+
+
+def _no_picture(nodes: int) -> list[str]:
+    """The reason why there are only tables, if it is that the step is large."""
+    why = f"There is no picture: the step has {nodes} nodes, and a picture draws {MOST} at most."
+    return [f"{why} For fewer, fetch less: the loss of one worker, or a tensor on the way to it."] if nodes else []
 
 
 def _of_still(kind: str, text: str) -> Markup:
@@ -68,10 +75,10 @@ def record_html(record: Record) -> Markup:
 
 
 def _tables(record: Record, counts: Mapping[str, int]) -> list[Table]:
-    fell = {c.name for c in record.counters}
-    ran: list[Any] = [[look(r.device).label, readable(r.name), r.op, r.result] for r in record.ran]
-    falls: list[Any] = [[readable(c.name), str(c), "ready" if c.after == 0 else ""] for c in record.counters]
-    others: list[Any] = [[readable(name), count] for name, count in counts.items() if name not in fell]
+    fell, called = {c.name for c in record.counters}, told_apart([*record.names, *counts])
+    ran: list[Any] = [[look(r.device).label, called(r.name), r.op, r.result] for r in record.ran]
+    falls: list[Any] = [[called(c.name), str(c), "ready" if c.after == 0 else ""] for c in record.counters]
+    others: list[Any] = [[called(name), count] for name, count in counts.items() if name not in fell]
     tables: list[Table] = [
         ("What ran", ("device", "node", "op", "result"), ran),
         ("Counters that fell", ("node", "waits for", ""), falls),

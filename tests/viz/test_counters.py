@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
 import dtflab as tf
+from dtflab.graph.node_names import readable
 from dtflab.viz.counters import MOST, counters, frames
 from dtflab.viz.drawing.palette import look
 from dtflab.viz.steps import _Answer, record_html, steps_html
@@ -121,12 +123,74 @@ def test_a_notebook_shows_picture_and_tables(steps):
     assert "no sets" in after and after.count("<table") == 1
 
 
-def test_a_large_graph_is_shown_without_a_picture():
-    with tf.Graph().as_default() as graph:
-        x = tf.placeholder(tf.float32, [], name="x")
-        y = x
-        for _ in range(MOST):
-            y = tf.negative(y)
-    with tf.Session(graph=graph) as session:
-        shown = steps_html(session.step_through(y, {x: 1.0}))
-    assert "<svg" not in shown and "Other nodes that are not ready" in shown
+def training(layers):
+    """A step of two workers that train a network with biases."""
+    with tf.device("/job:ps/task:0"):
+        weights = [tf.Variable(tf.zeros([4, 4]), name=f"weights{layer}") for layer in range(layers)]
+        biases = [tf.Variable(tf.zeros([4]), name=f"bias{layer}") for layer in range(layers)]
+    trains = []
+    for worker in range(2):
+        with tf.device(f"/job:worker/task:{worker}"), tf.name_scope(f"worker{worker}"):
+            y = tf.ones([3, 4])
+            for weight, bias in zip(weights, biases, strict=True):
+                y = tf.nn.relu(tf.matmul(y, weight) + bias)
+            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 1, 2], logits=y)
+            trains.append(tf.train.GradientDescentOptimizer(0.5).minimize(tf.reduce_mean(loss)))
+    return trains
+
+
+@pytest.fixture
+def begun():
+    """A function that begins the step of `training`, on a cluster."""
+    with tf.Graph().as_default(), contextlib.ExitStack() as stack:
+
+        def begin(layers):
+            trains = training(layers)
+            session = stack.enter_context(tf.Session(stack.enter_context(tf.Cluster(ps=1, worker=2)).target))
+            session.run(tf.global_variables_initializer())
+            return stack.enter_context(session.step_through(trains))
+
+        yield begin
+
+
+def test_a_training_of_two_workers_with_biases_is_a_picture(begun):
+    steps = begun(layers=1)
+    assert len(steps.nodes) > 60 and "<svg" in steps_html(steps) and "no picture" not in steps_html(steps)
+
+
+def test_a_label_is_the_end_of_a_name(begun):
+    root = ET.fromstring(counters(begun(layers=1).nodes).svg.split("\n", 1)[1])
+    drawn = [one.text for one in root.iter() if one.get("class") == "name"]
+    assert {"worker0/MatMul", "MatMul_grad/MatMul_1", "send weights0/read", "tuple/group_deps"} <= set(drawn)
+    assert not {"send", "receive"} & set(drawn), "of what?"
+
+
+def test_transfers_of_one_tensor_are_told_apart(begun):
+    steps = begun(layers=1)
+    while not any(readable(name) == "send weights0/read" for name in steps.ready):
+        steps.next()
+    ready = frames(steps)[-1].says.partition("Ready next")[2]
+    assert "send weights0/read to worker:0, " in ready and "send weights0/read to worker:1" in ready
+    assert "send weights0/read to worker:1" in repr(steps)
+    steps.next()
+    record = steps.records[-1]
+    assert "send weights0/read to worker:0" in str(record) and "send weights0/read to worker:1" in record_html(record)
+    steps.finish()
+    assert any("receive weights0/read on worker:0 (float32 [4, 4])" in frame.says for frame in frames(steps))
+    assert "receive weights0/read on worker:1: done" in counters(steps.nodes).svg
+
+
+def test_a_large_graph_is_shown_without_a_picture_and_says_why(begun):
+    steps = begun(layers=3)
+    shown, count = steps_html(steps), len(steps.nodes)
+    assert count > MOST and "<svg" not in shown and "Other nodes that are not ready" in shown
+    assert f"the step has {count} nodes, and a picture draws {MOST} at most. For fewer, fetch less" in shown
+
+
+def test_a_sentence_stays_short_in_a_large_step(begun):
+    steps = begun(layers=2)
+    steps.finish()
+    for frame, record in zip(frames(steps)[1:], steps.records, strict=True):
+        ran = frame.says.removeprefix("Ran: ").partition(". Counters")[0]
+        assert (f" and {len(record.ran) - 5} more" in ran) == (len(record.ran) > 5)
+    assert max(len(record.ran) for record in steps.records) > 5
