@@ -33,7 +33,7 @@ from dtflab.viz.participants import party
 
 _WIDE, _HIGH, _ROW = 184.0, 42.0, 104.0  # a box; from one row of a circle to the next
 _LEAST = 180.0  # width of a column of boxes with the gap next to it
-_MOST = 8  # boxes at a side of a circle: with more, they are told in words
+_MOST = 8  # boxes at a side of a circle; if there are more, words say it
 _ARC, _BULGE = 34.0, 22.0  # how far an arrow leaves the circle's boxes, above and at the side
 _GAP = 26.0  # between parts that do not hang together
 
@@ -197,7 +197,7 @@ def _turned(part: _Part) -> list[str]:
 def _hanging(part: _Part, column: Sequence[str]) -> dict[str, list[str]]:
     """All that hang on each box of a column of the circle: those that wait for it, for these, and so on.
 
-    Whoever doesn't wait for the circle hangs on who waits for it.
+    A box that doesn't wait for the circle hangs on the one that waits for it.
     """
     waiting = grouped((arrow.target, arrow.source) for arrow in part.arrows)
     waited_for = grouped((arrow.source, arrow.target) for arrow in part.arrows)

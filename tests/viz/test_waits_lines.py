@@ -1,4 +1,4 @@
-"""The lines of the picture of waits: none runs behind a box, each ends where the data says."""
+"""The lines of the picture of waits: they run past boxes, not behind them, and end where the data says."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GPUS = [Reserving(f"client {name}", "2 GPUs", ("client A", "client B")) for name
 CASES = {
     "two threads": in_threads(),
     "a third thread": in_threads(third=True),
-    "a circle, and who hangs on it": CIRCLE,
+    "a circle with a box next to it": CIRCLE,
     "three clients": three(),
     "two parts": [*three(), *three(10, OTHERS)],
     "itself": [Reserving("client A", "1 GPU", ("client A",))],
@@ -33,7 +33,7 @@ CASES = {
 
 
 class Part(NamedTuple):
-    """What hangs together in a picture: boxes by title, lines as points that lie close together, words."""
+    """A part of a picture: boxes by title, lines as points that lie close together, words."""
 
     boxes: list[tuple[str, Rect]]
     lines: list[list[tuple[float, float]]]
@@ -116,7 +116,7 @@ def test_what_hangs_on_a_circle_leaves_its_words_free_and_no_line_ends_where_ano
     assert not {line[0] for line in part.dashed} & {line[-1] for line in part.dashed}
 
 
-def test_who_hangs_on_a_circle_stands_at_the_side_of_what_it_waits_for():
+def test_a_box_that_hangs_on_a_circle_stands_at_the_side_of_what_it_waits_for():
     (part,) = parts_of(tf.viz.waits(in_threads()))
     at = {(name.partition(":")[0] if "take" in name else name[:8]): box for name, box in part.boxes}
     assert at["worker:0"].right < at["take_left1"].x and at["worker:0"].y == at["take_left1"].y
@@ -141,7 +141,7 @@ def test_a_line_goes_around_a_box_and_crosses_a_mark_only_to_save_a_long_way():
     assert {y for _, y in Around(ends, [wall], 300).way("a", "c")} == {70.0}
 
 
-def test_many_that_hang_on_a_circle_are_told_in_words():
+def test_many_that_hang_on_a_circle_are_put_in_words():
     waiting = [in_line(10 + i, "left", "put")._replace(op=f"take{i}") for i in range(9)]
     picture = tf.viz.waits([*in_threads(), *waiting])
     (part,) = parts_of(picture)

@@ -69,7 +69,7 @@ class Around:
                     heapq.heappush(line, (far + _left(there, goals), far, there, here, False))
 
     def _crossed(self, here: Point, there: Point) -> float:
-        """What a straight line costs for all that it crosses; asked once for each."""
+        """The cost of all that a straight line crosses, kept for the next line."""
         if (here, there) not in self._costs:
             boxes = sum(_crosses(here, there, rect) for rect in self._boxes.values())
             marks = sum(_crosses(here, there, rect) for rect in self._marks)
