@@ -45,10 +45,10 @@ class Variable(NamedTuple):
 
 
 def dense_net(random: Random, resource: bool = False) -> list[Variable]:
-    """Weights and biases of 4 to 6 layers, and the step counter."""
+    """Weights and biases of 4 to 6 layers, and a counter: all have 4 bytes for an element."""
     sizes = [random.randrange(8, 400) for _ in range(random.randint(5, 7))]
     layers = [shape for pair in itertools.pairwise(sizes) for shape in (pair, pair[1:])]
-    return [*(Variable(shape, resource=resource) for shape in layers), Variable((), dtypes.int64, resource)]
+    return [*(Variable(shape, resource=resource) for shape in layers), Variable((), dtypes.int32, resource)]
 
 
 def mixed_types(random: Random) -> list[Variable]:

@@ -99,7 +99,7 @@ BAD = {
     "numbers": (lambda p, c, n, m: [(i % c, None) for i in range(p)], "a setting has 0, which is not a text"),
     "no message": (lambda p, c, n, m: [("0", {"allow_growth": True})] * p, "True}, which is not a tf.ConfigProto"),
     "too many": (lambda p, c, n, m: [("0", None)] * 2 * p, " pairs; expected: one pair per program"),
-    "names": (lambda p, c, n, m: [("/gpu:0", None)] * p, "CUDA_VISIBLE_DEVICES is a list of their numbers"),
+    "names": (lambda p, c, n, m: [("/gpu:0", None)] * p, "A program sees no card"),
     "too little": (
         lambda p, c, n, m: [(str(i % c), options(per_process_gpu_memory_fraction=0.5 * n / m)) for i in range(p)],
         "program 1 stopped: OOM when allocating tensor with shape[",

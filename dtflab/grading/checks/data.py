@@ -170,7 +170,7 @@ def _numbers(value: Any) -> str:
 
 
 def _gradient(random: Random) -> Any:
-    return np.array([float(random.randint(-20, 20)), float(random.randint(1, 99))])
+    return np.array([float(-random.randint(1, 20)), float(random.randint(1, 99))])  # whoever forgets signs is seen
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -221,7 +221,8 @@ def alone(answer: Any, random: Random) -> None:
     if (got := second[1](1)) is not None:
         text = f"3 gradients were pushed to one accumulator; take(1) of another gave {_numbers(got)}, expected: None."
         raise Wrong(text, Seen((), (), carried=True) if np.any(got) else None)  # 0 is nobody's gradient
-    demand_rule(answer, [*(Push(one, 0) for one in gradients), Take(4)])
+    pushes = [Push(one, step) for one, step in zip(gradients, (0, 0, 0, 1), strict=True)]
+    demand_rule(answer, [*pushes, Take(4), Take(1)])
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
