@@ -9,6 +9,7 @@ import pytest
 
 from dtflab.grading.catalogue import find
 from dtflab.grading.judge import judge
+from tests.grading.answers import some_of
 
 FOLDER = Path(__file__).parent / "answers"
 IDS = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.glob("*/q*.py"))
@@ -23,7 +24,7 @@ def answers(id):
 
 def reports(id, answer):
     question = find(id)
-    return [judge(question, {question.answer: answer}, *student) for student in STUDENTS]
+    return [judge(question, {question.answer: answer}, *student) for student in some_of(STUDENTS, answer.__name__)]
 
 
 RIGHT = [pytest.param(id, one, id=f"{id}-{one.__name__}") for id in IDS for one in answers(id)[0]]

@@ -170,7 +170,7 @@ def _numbers(value: Any) -> str:
 
 
 def _gradient(random: Random) -> Any:
-    return np.array([float(-random.randint(1, 20)), float(random.randint(1, 99))])  # whoever forgets signs is seen
+    return np.array([float(-random.randint(1, 20)), float(random.randint(1, 99))])  # else a forgotten sign may not show
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
