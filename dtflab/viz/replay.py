@@ -30,11 +30,12 @@ from dtflab.viz.drawing import front_end, marks
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag
+from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import duration, time_ticks
 
 ROW, BAR, WAIT = 24.0, 13.0, 3.0
 _GAP, _AXIS, _MOMENT = 10.0, 22.0, 14.0
+_SAYS = 200.0  # right of a row: what it does at the moment
 
 
 def replay(
@@ -187,6 +188,17 @@ def _end(run: Run) -> str:
 # -- drawing ----------------------------------------------------------------------------------------------------
 
 
+def _words(row: Row) -> str:
+    return f"queue {row.label}" if row.kind == "queue" else row.label
+
+
+def _name_width(row: Row) -> float:
+    if row.kind != "device":
+        return text_width(_words(row)) + 6
+    one = look(row.device)
+    return marks.badge_width(one) + 6 + text_width(one.label, bold=True)
+
+
 class _Drawing:
     """Where everything stands: for each run its title, then its rows; over all one axis."""
 
@@ -199,7 +211,8 @@ class _Drawing:
         self.head = marks.heading(title, self.summary, self.width)
         # A fork that waits for seconds after a run of milliseconds would leave nothing to see of either.
         self.shown = min(max(map(busy_until, runs)), 2 * busy_until(runs[0])) or 1e-6
-        self.left, self.right = 0.27 * self.width, 0.72 * self.width
+        widest = max((_name_width(row) for rows in self.rows for row in rows), default=0.0)
+        self.left, self.right = min(widest + 14, 0.27 * self.width), self.width - _SAYS
         legend, height = marks.line_legend(_LEGEND[: 2 * len(runs)], self.width, self.head.height + 6)
         self._legend = legend
         self.top = self.head.height + 6 + height + _AXIS + 8
@@ -264,8 +277,7 @@ class _Drawing:
             x = marks.badge_width(one) + 6
             label = shorten(one.label, self.left - x - 8, bold=True)
             return join([marks.badge(one, 0, y + 1), tag("text", label, x=x, y=y + 14, class_="b")])
-        words = {"link": row.label, "queue": f"queue {row.label}", "variable": row.label}[row.kind]
-        text = tag("text", shorten(words, self.left - 14), x=6, y=y + 14)
+        text = tag("text", shorten(_words(row), self.left - 14), x=6, y=y + 14)
         return tag("g", tag("title", f"{row.kind} {row.label}"), text)
 
     def _bars(self, row: Row, y: float, end: float) -> Markup:
