@@ -271,10 +271,11 @@ class Live {
     return [texts[bars.op[index]!]!, name, name.slice(name.lastIndexOf("/") + 1)].some((each) => each.toLowerCase() === wanted);
   }
 
-  // A span with some of its surroundings.
+  // A span with its surroundings: eight times as much, a twelfth of the step at least, and nothing outside of the step.
   private showSpan(start: number, end: number): void {
-    const k = Math.min(MOST_ZOOM, Math.max(1, this.data.total / Math.max((end - start) * 8, this.data.total / 50)));
-    const middle = ((start + end) / 2 / this.data.total) * this.width;
+    const k = Math.max(1, this.data.total / Math.max((end - start) * 8, this.data.total / 12));
+    const half = this.width / k / 2, wanted = ((start + end) / 2 / this.data.total) * this.width;
+    const middle = Math.max(half, Math.min(wanted, this.width - half));
     this.go(zoomIdentity.translate(this.width / 2, 0).scale(k).translate(-middle, 0));
   }
 
