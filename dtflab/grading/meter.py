@@ -138,7 +138,7 @@ def threads(pids: Iterable[int], looks: int = 0) -> Threads:
     """
     ready, now = {}, set()
     for pid in pids:
-        for folder in (PROC / str(pid) / "task").glob("[0-9]*"):
+        for folder in _folders(PROC / str(pid) / "task"):
             number = int(folder.name)
             with contextlib.suppress(OSError, IndexError):  # it has ended meanwhile
                 seconds = int((folder / "schedstat").read_text().split()[1]) / 1e9
@@ -146,3 +146,11 @@ def threads(pids: Iterable[int], looks: int = 0) -> Threads:
                 ready[number] = seconds
                 now |= {number} if state == "R" and number != looks else set()
     return Threads(ready, now)
+
+
+def _folders(tasks: Path) -> list[Path]:
+    """What is in there; nothing if the process has ended."""
+    try:
+        return [*tasks.iterdir()]
+    except OSError:
+        return []

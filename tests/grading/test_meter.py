@@ -159,6 +159,16 @@ def test_the_system_tells_who_was_ready():
             child.communicate()
 
 
+@pytest.mark.skipif(not meter.PROC.is_dir(), reason="the system has no /proc")
+def test_a_process_that_ends_during_the_look_has_no_threads(monkeypatch):
+    def ended(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "listdir", ended)
+    monkeypatch.setattr(os, "scandir", ended)
+    assert meter.threads([os.getpid()]) == meter.Threads({}, set())
+
+
 def test_the_processors_clock_sees_children_running_and_ended():
     program = "import sys, time\nwhile time.process_time() < 0.2: pass\nprint(flush=True)\nsys.stdin.read()"
     before = meter.used().processor
