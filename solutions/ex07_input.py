@@ -50,8 +50,8 @@ with tf.Graph().as_default(), tf.Session() as sess:
 # their lines:
 #
 # - every line of every file comes `epochs` times, in any order;
-# - `server` is where to make the session: `tf.Session(server)`. The files are read there, by threads that put lines into
-#   a queue while the program takes them from it;
+# - `server` is where to make the session: `tf.Session(server)`. The files are read there, by threads that put lines
+#   into a queue while the program takes them from it;
 # - if a file can't be read, `read_all` raises the error of the thread that tried (`tf.errors.NotFoundError` for a
 #   missing file), and returns nothing.
 #

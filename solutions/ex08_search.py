@@ -44,9 +44,10 @@ except argparse.ArgumentError as error:
 # - `--hidden` (a whole number), `--rate` (a number) and `--steps`: the width of the hidden layer, the learning rate of
 #   `tf.train.GradientDescentOptimizer`, and how many steps to train.
 #
-# Train on batches of 32 images of `digits.train`; the other images only try the net out. Count the steps in the *global step*. Then **return** the share of the
-# **validation** images for which the net is right, a number from 0 to 1. The variables stay on the cluster, for the
-# next exercise. `train_net` may be called several times, so it makes its own graph.
+# Train on batches of 32 images of `digits.train`; the other images only try the net out. Count the steps in the *global
+# step*. Then **return** the share of the **validation** images for which the net is right, a number from 0 to 1. The
+# variables stay on the cluster, for the next exercise. `train_net` may be called several times, so it makes its own
+# graph.
 
 
 # %%

@@ -20,7 +20,7 @@ from dtflab.viz.drawing.style import MARGIN, room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
 from dtflab.viz.drawing.units import duration, ticks
 
-_HEAD = 26.0  # one line; on a narrow page two
+_LONGEST = "10,000 of 10,000 updates in 99 min, 9,999 updates/s, staleness 10.5, at most 99"  # of a heading
 _LEFT, _RIGHT, _HEIGHT, _AXIS = 56.0, 12.0, 210.0, 34.0  # left and right of the plot, its height, below it
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")
 _MOST_ROWS = 40  # of a line, in the table
@@ -121,8 +121,9 @@ class Plan:
     def __init__(self, course: Course, labels: Labels) -> None:
         self.labels, self.lines = labels._replace(over=axis(course, labels.over)), in_order(course)
         self.pens = [_pen(i, who) for i, (who, _) in enumerate(self.lines)]
-        self.legend, height = marks.line_legend([(_sample(pen), pen.name) for pen in self.pens], room(), _HEAD)
-        self.top = _HEAD + max(height, marks.LEGEND_ROW) + 22
+        head = heading(labels.title, _LONGEST).height + 6
+        self.legend, height = marks.line_legend([(_sample(pen), pen.name) for pen in self.pens], room(), head)
+        self.top = head + max(height, marks.LEGEND_ROW) + 22
         self.right = room() - _RIGHT
         self.bottom = self.top + _HEIGHT
         self.height = self.bottom + _AXIS

@@ -94,7 +94,7 @@ def enqueues_that_nobody_runs(tokens, i, j, work):
         (lambda tokens, i, j, work: tokens[i].enqueue(0), "is expected, not <tf.Operation"),
         (lambda tokens, i, j, work: tf.constant(7), "has the value of work(); this one is np.int32(7)"),
         (lambda tokens, i, j, work: tf.FIFOQueue(1, [tf.int32]).dequeue(), "waits forever, though it is alone"),
-        (enqueues_that_nobody_runs, "or nobody runs them"),
+        (enqueues_that_nobody_runs, "A token is not given back"),
     ],
 )
 def test_what_is_no_job_is_told(answer, message):

@@ -329,7 +329,8 @@ def leaves_a_queue_open(seen: Seen) -> bool:
 def loses_the_rest(seen: Seen) -> bool:
     """The elements left at the end are lost: dequeue_many gives a full batch or, when the queue is closed, an error.
     dequeue_up_to gives what there is."""
-    return not seen.open and not seen.waits and all(len(one) == seen.task.batch_size for one in seen.batches)
+    full = all(len(one) == seen.task.batch_size for one in seen.batches)
+    return full and not seen.open and not seen.waits and len(seen.sentences) < seen.arrived
 
 
 @q1.mistake()

@@ -120,7 +120,7 @@ def computes_on_the_cpu(x, first, second, devices):
 
 
 def cuts_unevenly(x, first, second, devices):
-    at = [int(0.7 * first.shape[1])]
+    at = [int(0.8 * first.shape[1])]
     return paired(x, np.split(first, at, axis=1), np.split(second, at, axis=0), devices)
 
 
