@@ -104,6 +104,7 @@ def marked(monkeypatch):
     return call
 
 
+@pytest.mark.processes
 def test_a_sheet_that_can_no_longer_be_written_costs_only_itself(marked, tmp_path, monkeypatch, capsys):
     """The disk gets full while it is graded."""
     (tmp_path / "ada.py").write_text(percent(RIGHT, ASKS))
@@ -123,6 +124,7 @@ def test_a_sheet_that_can_no_longer_be_written_costs_only_itself(marked, tmp_pat
     assert json.loads(files[0].read_text())["submissions"][0]["student"] == "ada" and "ada" in files[2].read_text()
 
 
+@pytest.mark.processes
 def test_files_are_written_where_nobody_reads_the_table(marked, tmp_path, monkeypatch):
     (tmp_path / "ada.py").write_text(percent(RIGHT, ASKS))
 

@@ -146,6 +146,7 @@ def test_a_broken_package_is_an_error_each_time_until_it_is_mended(package):
         assert find("numbers/exam").points == 1 and find("numbers/q9").points == 5
 
 
+@pytest.mark.processes
 def test_a_broken_package_stops_the_commands_with_a_sentence(package, tmp_path, monkeypatch, capsys):
     from dtflab.__main__ import main
 

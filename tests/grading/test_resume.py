@@ -32,6 +32,7 @@ from tests.grading.classroom import (
 )
 from tests.house import ROOT
 
+pytestmark = pytest.mark.processes  # the command starts some
 SLEEPER = own_seconds(5)  # what processes that stay behind are known by
 HONEST = {"ada": RIGHT, "bob": WRONG, "dan": RIGHT, "erin": "def twice(n):\n    return 0", "fay": WRONG}
 # A supervisor is between a submission and the grader: a signal for the grader must look for it.
