@@ -192,7 +192,7 @@ function whatIsSeen(describes) {
     const texts = [...svg.querySelectorAll('text')].filter(isSeen);
     const boxes = texts.map(t => t.getBoundingClientRect());
     const outside = box => box.left < frame.left - 2 || box.right > frame.right + 2 || box.top < frame.top - 2 || box.bottom > frame.bottom + 2;
-    const faint = !inWindow(svg) ? [] : texts.map((t, i) => [t.textContent, contrast(t, boxes[i])]).filter(([, ratio]) => ratio < 3);
+    const faint = texts.map((t, i) => [t.textContent, contrast(t, boxes[i])]).filter(([, ratio]) => ratio < 3);
     const overlapping = boxes.flatMap((a, i) => boxes.slice(i + 1).map((b, j) => [i, i + 1 + j, shared(a, b)]));
     return {
       label: svg.getAttribute('aria-label') ?? svg.querySelector('title')?.textContent ?? '',
