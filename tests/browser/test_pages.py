@@ -74,7 +74,7 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": SCRUB, "do": "focus"},
         {"on": SCRUB, "do": "press", "key": "ArrowRight", "see": "Moment 1 of"},
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "see": "sets out from worker:2 GPU:0 to ps:0", "shot": "replay"},
-        {"on": FORK, "do": "press", "key": "Enter", "see": "A fork is computed by the kernel"},
+        {"on": FORK, "do": "click", "see": "A fork is computed by the kernel"},
     )  # fmt: skip
     assert report["live"] == ["timeline", "placement", "steps", "replay"] and report["stills"] == 0
 

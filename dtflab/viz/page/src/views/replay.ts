@@ -37,7 +37,6 @@ interface Replay {
 type Says = { html?: string; error?: string };
 
 const WAIT = 3, MOST_CHOICES = 8;
-const NO_KERNEL = "A fork is computed by the kernel that drew this picture, and there is none.";
 const ORIGINALS = new WeakMap<Element, Element>(); // of the picture of a fork, the picture from which it was asked
 
 export function replay(picture: Picture, data: Replay): void {
@@ -103,12 +102,7 @@ class Live {
   private addForks(): void {
     const bar = element("div", "dtf-bar"), button = element("button", "dtf-button");
     button.textContent = "Fork here";
-    button.title = NO_KERNEL;
-    button.setAttribute("aria-disabled", "true"); // still pressed for the reason
-    this.picture.onceItCanAsk(() => {
-      button.title = "Compute the run again with this choice from this moment on";
-      button.removeAttribute("aria-disabled");
-    });
+    button.title = "Compute the run again with this choice from this moment on";
     button.addEventListener("click", () => this.fork());
     this.choices.setAttribute("aria-label", "Another choice at this moment");
     this.choices.addEventListener("keydown", (event) => event.stopPropagation());
@@ -327,7 +321,7 @@ class Live {
   private fork(): void {
     const option = this.choices.selectedOptions[0];
     if (!option || this.isAsked) return;
-    if (!this.picture.canAsk) return this.picture.say(NO_KERNEL);
+    if (!this.picture.canAsk) return this.picture.say("A fork is computed by the kernel that drew this picture, and there is none.");
     this.isAsked = true;
     this.picture.say(`${option.textContent}, from ${duration(this.now)} on: the run is being computed again …`);
     this.picture.ask({ at: this.at, ...JSON.parse(option.value) });
