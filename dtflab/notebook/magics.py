@@ -106,7 +106,7 @@ class DtfMagics(Magics):
     @argument("--scope", help="draw only what is in this name scope")
     @argument(
         "--max-boxes",
-        help="start with about this many boxes, counting closed scopes (default: as many as fit on a page)",
+        help="start with about this many boxes, counting closed scopes (default: 12; up to 40 ops: a page of them)",
     )
     @_COLOR_BY
     @_SESSION
