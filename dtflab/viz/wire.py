@@ -42,8 +42,8 @@ def wire(seen: Watch | Sequence[Call], step: int | None = None, *, width: float 
     the beginning and the end of that step are drawn. ValueError if there was no such step, or no call at all. More than
     60 arrows are not drawn; the picture then says how many are left out, and its tables count them all.
     """
-    seen = seen if isinstance(seen, list | tuple) else watched(seen)
-    calls = sorted(seen.calls if isinstance(seen, Watch) else seen, key=lambda call: (call.at, call.turn))
+    given = seen if isinstance(seen, list | tuple) else watched(seen).calls
+    calls = sorted(given, key=lambda call: (call.at, call.turn))
     if not calls:
         raise ValueError("Nothing was called while this was watched. Run something in the block: with tf.watch() as …")
     numbers = _step_numbers(calls)
