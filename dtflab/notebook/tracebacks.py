@@ -40,8 +40,9 @@ def _show(
 def _suggest(shell: Any, error: BaseException) -> None:
     """Add what was meant to the error of an attribute or magic of ours that is not there: `cluster.targt`."""
     if isinstance(error, AttributeError) and error.name and type(error.obj).__module__.startswith("dtflab."):
-        names = [name for name in dir(error.obj) if not name.startswith("_") and str(error).endswith(f"'{error.name}'")]
-        if meant := did_you_mean(error.name, names).strip():
+        is_pythons = str(error).endswith(f"'{error.name}'")  # an error of ours goes on, and says what to do
+        names = [name for name in dir(error.obj) if not name.startswith("_")]
+        if is_pythons and (meant := did_you_mean(error.name, names).strip()):
             error.add_note(meant)
     elif isinstance(error, UsageError) and (wrong := _NO_MAGIC.search(str(error))):
         there = shell.magics_manager.lsmagic()
