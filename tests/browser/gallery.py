@@ -23,7 +23,7 @@ from PIL import Image
 from dtflab.__main__ import main as dtflab
 from tests.browser.lab import jupyter_lab
 from tests.browser.test_browser import CHROMIUM, HERE, MISSING, write
-from tests.browser.test_live import PANEL, PLACED, PLOT, TASK, TOWER
+from tests.browser.test_live import PANEL, PLACED, PLOT, TASK, TOWER, traced
 from tests.browser.test_live_records import CALLED, STUCK, USED, WIRE
 from tests.browser.test_pages import STEPPED
 from tests.house import ROOT
@@ -52,23 +52,12 @@ MEMORY = '.dtf-picture[data-live="memory"]'
 SLIDER = ".dtf-knob input"
 ACT = ".dtf-acts button:visible"
 STOP = '.dtf-button:text("Stop")'
-STEP = [
-    """
-import dtflab as tf
-cluster = tf.Cluster(ps=1, worker=2, clock="virtual", gpu="K40")
-with tf.device("/job:ps/task:0"):
-    w = tf.get_variable("w", [400, 400], initializer=tf.ones_initializer())
-losses = []
+STEP = traced("""
 for i in range(2):
     with tf.device(f"/job:worker/task:{i}/gpu:0"):
         x = tf.random_normal([3000, 400], name=f"x{i}")
         losses.append(tf.reduce_mean(tf.square(tf.matmul(x, w)), name=f"loss{i}"))
-train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses), colocate_gradients_with_ops=True)
-sess = tf.Session(cluster.target)
-sess.run(tf.global_variables_initializer())
-step = sess.trace(train)""",
-    "tf.viz.timeline(step, graph=sess.graph)",
-]
+train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses), colocate_gradients_with_ops=True)""")
 TRAINED = [
     """
 import dtflab as tf

@@ -7,23 +7,29 @@ import nbformat
 from tests.browser.test_browser import complaints, look, pytestmark, write  # noqa: F401 (the fixture)
 from tests.house import ROOT
 
-TRACED = [
-    """
+
+def traced(train):
+    """Two cells: trace a step of two workers that share `w`, and show it. `train` is the code from losses to train."""
+    return [
+        f"""
 import dtflab as tf
 cluster = tf.Cluster(ps=1, worker=2, clock="virtual", gpu="K40")
 with tf.device("/job:ps/task:0"):
     w = tf.get_variable("w", [400, 400], initializer=tf.ones_initializer())
-losses = []
+losses = []{train}
+sess = tf.Session(cluster.target)
+sess.run(tf.global_variables_initializer())
+step = sess.trace(train)""",
+        "tf.viz.timeline(step, graph=sess.graph)",
+    ]
+
+
+TRACED = traced("""
 for i in range(2):
     with tf.device(f"/job:worker/task:{i}"):
         losses.append(tf.reduce_mean(tf.matmul(tf.ones([300, 400]), w), name=f"loss{i}"))
 with tf.device("/job:ps/task:0"):
-    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses))
-sess = tf.Session(cluster.target)
-sess.run(tf.global_variables_initializer())
-step = sess.trace(train)""",
-    "tf.viz.timeline(step, graph=sess.graph)",
-]
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses))""")
 PLOT = "canvas.dtf-plot"
 
 
