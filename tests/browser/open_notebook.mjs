@@ -7,10 +7,11 @@
 // taken while the cells run; or `look`: then nothing is run.
 // STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
-// [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"), or change: wait until
-// a line is another one, or measure and texts: note in `measured` where all such elements stand or what they say, "at" a point in shares of the element's
-// size, "to" where a drag ends, "held" a key that is held. Each with "see", what must be seen before the next; "shot"
-// names a screenshot of what was done. {"width": 1920} makes the window that wide. {"audit": true} has axe-core judge all outputs in each theme, and drawings are only counted.
+// [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"). "at" is a point in shares of the
+// element's size, "to" where a drag ends, "held" a key that is held. Nobody touches anything where "do" is change (wait
+// until a line is another one), measure or texts (note in `measured` where all such elements stand, or what they say).
+// {"width": 1920} makes the window that wide. {"audit": true} has axe-core judge all outputs in each theme, and drawings
+// are only counted. Each step may have "see", what must be seen before the next, and "shot", the name of a screenshot.
 //
 // Found the hard way: “Run All” before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.

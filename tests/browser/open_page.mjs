@@ -8,8 +8,8 @@
 // window.
 // STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, and
 // {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are then. EXPECTED is a JSON
-// file: for each place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the places where the page shows
-// something else.
+// file: for each place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the
+// places where the page shows something else.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { chromium } from 'playwright-core';

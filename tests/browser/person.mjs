@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
-
 // What a person does to something in a page: open_notebook.mjs lists the steps.
+import { readFileSync } from 'node:fs';
 
 export async function inPicture(page, element, { do: what, at = [0.5, 0.5], to, by, key, held }) {
   await element.scrollIntoViewIfNeeded();
