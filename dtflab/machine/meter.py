@@ -31,7 +31,7 @@ class Meter:
         self._until = -math.inf
 
     def counts(self, step_id: int) -> bool:
-        """Count a step that begins on the devices of the task, one after the other, if it is on; True if it is."""
+        """Count a step while the meter is on, once for all its partitions here; returns whether it is on."""
         if self.is_on and step_id != self._step:
             self._step = step_id
             self.steps += 1

@@ -35,7 +35,7 @@ Span = TypeVar("Span", Event, Transfer)
 
 
 def percent(share: float) -> str:
-    """A share of the time: a device that ran something was not idle for 100%."""
+    """A share of idle time in percent; `>99%` where 100% would hide that something ran."""
     return ">99%" if 0.995 <= share < 1 else f"{100 * share:.0f}%"
 
 

@@ -110,7 +110,7 @@ def _mark(state: str, count: int) -> str:
 
 
 def _sample(state: str) -> Markup:
-    """A box smaller than those of the nodes, which are what there is to see."""
+    """A sample for the legend: smaller than a node's box, so that it is not taken for one."""
     box = {"x": 5, "y": 2, "width": 23, "height": 14, "rx": 3}
     mark = tag("text", _MARKS[state], x=16.5, y=13, class_="s11 mid counter")
     return tag("g", tag("rect", class_="box", **box), mark, class_=f"node {state}")
