@@ -289,9 +289,8 @@ class Live(_Shown):
     def _status(self) -> dict[str, str]:
         unheard = self._stopping and not self._is_asked and not self._is_over
         words = ": the program does not ask live.should_stop(); interrupt the kernel instead" if unheard else ""
-        labels = self._labels
-        status = summary(self._course, self._is_over, self._stopping, labels.over, labels.remark) + words
-        return {"status": status, "head": heading(labels.title, status)}
+        status = summary(self._course, self._labels, self._is_over, self._stopping) + words
+        return {"status": status, "head": heading(self._labels.title, status)}
 
 
 class _Hook(SessionRunHook):

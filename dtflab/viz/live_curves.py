@@ -41,11 +41,12 @@ class _Pen(NamedTuple):
     dash: str
 
 
-def summary(course: Course, done: bool, stopped: bool, over: str = "step", remark: str = "") -> str:
+def summary(course: Course, labels: Labels, done: bool, stopped: bool) -> str:
     """How far the training is, how fast it goes, and what is left; over another axis, how far along that."""
-    end = (", stopped" if done else ", stopping …") if stopped else f": {remark}" if remark and not done else ""
-    if over != "step":
-        return f"{over} {_number(max((line.newest[0] for line in course.lines.values()), default=0.0))}{end}"
+    remark = f": {labels.remark}" if labels.remark and not done else ""
+    end = (", stopped" if done else ", stopping …") if stopped else remark
+    if labels.over != "step":
+        return f"{labels.over} {_number(max((line.newest[0] for line in course.lines.values()), default=0.0))}{end}"
     of = f" of {course.steps:,}" if course.steps is not None and course.count <= course.steps else ""
     updates = f"{course.count:,}{of} {'update' if course.count == 1 and not of else 'updates'}"
     parts = [updates + (f" in {_time(course.seconds)}" if done else "")]
@@ -78,9 +79,7 @@ def sentence(course: Course, labels: Labels, done: bool, stopped: bool) -> str:
         + (f", one of {line.every} points is drawn" if line.every > 1 else "")
         for who, line in in_order(course)
     )
-    return f"{labels.title}: {summary(course, done, stopped, labels.over, labels.remark)}." + (
-        f" {lines}." if lines else ""
-    )
+    return f"{labels.title}: {summary(course, labels, done, stopped)}." + (f" {lines}." if lines else "")
 
 
 def in_order(course: Course) -> list[tuple[str, Line]]:
@@ -94,7 +93,7 @@ def curves(
 ) -> Picture:
     """Picture the course; `live` makes the data of the live picture of what it has in common with the still."""
     plan = Plan(course, labels)
-    head = heading(labels.title, summary(course, done, stopped, labels.over, labels.remark))
+    head = heading(labels.title, summary(course, labels, done, stopped))
     drawing = join([tag("g", head, class_="head"), plan.legend, tag("g", *plan.still(), class_="still")])
     rows = [
         [_name(who), line.count, _number(line.ys[0]), _number(line.lowest), _number(line.newest[1])]

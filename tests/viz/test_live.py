@@ -14,9 +14,10 @@ import pytest
 import dtflab as tf
 from dtflab.viz.data.course import MOST, Course
 from dtflab.viz.drawing import front_end
-from dtflab.viz.live_curves import Labels, Plan, curves, summary
+from dtflab.viz.live_curves import Labels, Plan, curves, sentence, summary
 
 SOON = 60.0
+LOSS = Labels("Loss", "loss", "step")
 
 
 @pytest.fixture
@@ -70,21 +71,16 @@ def test_a_long_line_keeps_values_that_were_there_and_the_newest():
     assert xs == ys and xs[0] == 0 and xs[-1] == 10 * MOST - 1
     assert MOST / 2 <= len(xs) <= MOST + 1
     assert set(np.diff(xs[:-1])) == {line.every}
-    assert f"one of {line.every} points is drawn" in tf_sentence(course)
-
-
-def tf_sentence(course):
-    from dtflab.viz.live_curves import sentence
-
-    return sentence(course, Labels("Loss", "loss", "step"), True, False)
+    assert f"one of {line.every} points is drawn" in sentence(course, LOSS, True, False)
 
 
 def test_speed_staleness_and_the_time_left():
     course = course_of(30, *(report(1.0, staleness=i) for i in (0, 1, 5)), *(report(1.0) for _ in range(7)))
-    assert summary(course, False, False) == "10 of 30 updates, 5.0 updates/s, staleness 2.0, at most 5, 4.00 s left"
+    said = summary(course, LOSS, False, False)
+    assert said == "10 of 30 updates, 5.0 updates/s, staleness 2.0, at most 5, 4.00 s left"
     course.add(iter([report(1.0)] * 20), 3.0)
-    assert summary(course, True, False) == "30 of 30 updates in 3.00 s, 10 updates/s, staleness 2.0, at most 5"
-    assert summary(course, True, True).endswith(", stopped")
+    assert summary(course, LOSS, True, False) == "30 of 30 updates in 3.00 s, 10 updates/s, staleness 2.0, at most 5"
+    assert summary(course, LOSS, True, True).endswith(", stopped")
 
 
 def test_updates_are_counted_together_and_steps_for_each_worker():
@@ -92,12 +88,8 @@ def test_updates_are_counted_together_and_steps_for_each_worker():
 
     def seen(*whos, x=None):
         course = course_of(12, *(report(1.0, who, x) for who in whos))
-        picture = curves(course, Labels("Loss", "loss", "step"), False, False, lambda data: data)
-        return (
-            summary(course, False, False).partition(",")[0],
-            Plan(course, Labels("", "loss", "step")).data["over"],
-            picture,
-        )
+        picture = curves(course, LOSS, False, False, lambda data: data)
+        return summary(course, LOSS, False, False).partition(",")[0], Plan(course, LOSS).data["over"], picture
 
     both = "/job:worker/task:0", "/job:worker/task:1"
     *words, picture = seen(*both, *both)
@@ -120,7 +112,7 @@ def test_what_is_no_number_is_a_gap():
     assert course.lines["a"].since(0) == ([0, 1, 2, 3], [2.0, None, None, 1.0])
     (path,) = re.findall(r'd="([^"]*)"[^>]*stroke="#0072B2"', "".join(Plan(course, Labels("", "loss", "step")).still()))
     assert path.count("M") == 2
-    assert "loss 1, lowest 1" in tf_sentence(course)
+    assert "loss 1, lowest 1" in sentence(course, LOSS, True, False)
 
 
 # ---- the picture
