@@ -63,8 +63,8 @@ def run(build, gpus, inputs, bus="pcie3", **hardware):
 UNITS, LAYERS, BATCH = 1024, 4, 256
 rng = np.random.default_rng(1)
 inputs = rng.normal(size=[BATCH, UNITS]).astype(np.float32)
-small, size = UNITS**-0.5, [LAYERS, UNITS, UNITS]
-kernels = list(rng.normal(scale=small, size=size).astype(np.float32))
+scale, size = UNITS**-0.5, [LAYERS, UNITS, UNITS]
+kernels = list(rng.normal(scale=scale, size=size).astype(np.float32))
 
 
 def dense(x, kernel, name):
