@@ -13,11 +13,11 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
 from dtflab.runtime.session import BaseSession, open_sessions
 from dtflab.viz.data import step_trace as trace
+from dtflab.viz.data.graph_ops import Edge, edges_of, graph_of, ops_of
 from dtflab.viz.data.story import asked, placement_of, static_bytes
 
 if TYPE_CHECKING:
     import networkx
-from dtflab.viz.data.graph_ops import Edge, edges_of, graph_of, ops_of
 
 
 def digraph(
