@@ -149,7 +149,7 @@ def threads(pids: Iterable[int], looks: int = 0) -> Threads:
 
 
 def _folders(tasks: Path) -> list[Path]:
-    """What is in there; nothing if the process has ended."""
+    """The entries of the folder; none if the process has ended."""
     try:
         return [*tasks.iterdir()]
     except OSError:
