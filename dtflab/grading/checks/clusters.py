@@ -200,8 +200,8 @@ def takes_a_port_twice(seen: Seen) -> bool:
 
 @q1.mistake()
 def names_devices(seen: Seen) -> bool:
-    """CUDA_VISIBLE_DEVICES has the numbers of GPUs, '0' or '0,1', and no names of devices: '/gpu:0' is what an op asks
-    for once the server runs. Use str(gpu)."""
+    """CUDA_VISIBLE_DEVICES does not understand names of devices: '/gpu:0' is what an op asks for once the server runs.
+    It has the numbers of GPUs, '0' or '0,1'. Use str(gpu)."""
     return any(text and ":" in text for job in ("ps", "worker") for text in _visible(seen, job))
 
 

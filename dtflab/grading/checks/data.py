@@ -418,7 +418,7 @@ def counts_no_steps(seen: Seen) -> bool:
 
 @q2.mistake()
 def counts_every_take(seen: Seen) -> bool:
-    """A take that gave None was counted as a step, so gradients look stale that are not. Count a step only with a
+    """A take that gave None was counted as a step, so fresh gradients look stale. Count a step only with a
     mean."""
     return seen.follows(CountsEveryTake)
 

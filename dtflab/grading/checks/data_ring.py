@@ -221,8 +221,8 @@ def second_round_too_short(seen: Seen) -> bool:
 
 @q3.mistake()
 def first_round_too_short(seen: Seen) -> bool:
-    """No part of the sum is complete anywhere: the first round is too short. It takes n − 1 times until a part has been
-    to everybody."""
+    """No part of the sum is complete anywhere: the first round is too short. It takes n − 1 times until a part has
+    been on every device."""
     counts = [count for parts in seen.counts for part in parts for count in part]
     return bool(seen.passed) and not any(seen.finished) and set(counts) == {0, 1}
 

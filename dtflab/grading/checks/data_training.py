@@ -300,8 +300,8 @@ def always_waits(seen: Seen) -> bool:
 
 @q1.mistake()
 def aggregates_too_few(seen: Seen) -> bool:
-    """Each gradient becomes a step by itself, though the optimizer drops stale ones: replicas_to_aggregate is how many
-    gradients make a step. Give it the number of workers."""
+    """Each gradient becomes a step by itself, though the optimizer drops stale ones. replicas_to_aggregate is how many
+    gradients make a step: give it the number of workers."""
     return seen.sync and seen.required == 1 < seen.workers
 
 

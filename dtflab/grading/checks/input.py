@@ -274,7 +274,7 @@ def forgets_to_start(seen: Seen) -> bool:
 
 @q1.mistake()
 def reads_forever(seen: Seen) -> bool:
-    """The files are read again and again, and nobody ever closes the queue of their names: without num_epochs,
+    """The files are read again and again, and nobody ever closes the queue of their names. Without num_epochs,
     string_input_producer goes on forever. With num_epochs=epochs it closes its queue, and the others close in turn."""
     return seen.insatiable
 

@@ -310,8 +310,8 @@ def reports_training(seen: Seen) -> bool:
 
 @q1.mistake()
 def reports_test(seen: Seen) -> bool:
-    """That is the share on the test images. They are kept for the very end: if nets are
-    chosen by them, none are left for an honest test. Report digits.validation."""
+    """That is the share on the test images. They are kept for the very end: if nets are chosen by them, none are left
+    for an honest test. Report digits.validation."""
     return _is_only(seen, seen.test)
 
 
@@ -344,7 +344,7 @@ def trains_on_other_images(seen: Seen) -> bool:
 
 @q1.mistake()
 def other_batches(seen: Seen) -> bool:
-    """The batches have another size: 32 images are asked for, digits.train.next_batch(32)."""
+    """The batches do not have the size that the exercise asks for. It is 32 images: digits.train.next_batch(32)."""
     obeys = [one for one in seen.runs if one.steps == one.options.steps and one.learned in ("", "train")]
     return len(obeys) == len(seen.runs) > 0 and bool(seen.fed) and not BATCH <= seen.fed / IMAGE <= 1.4 * BATCH
 

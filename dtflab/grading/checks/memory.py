@@ -211,7 +211,8 @@ def forgets_the_context(seen: Seen) -> bool:
 
 @q1.mistake()
 def forgets_what_is_in_use(seen: Seen) -> bool:
-    """The contexts were counted, but 11 MiB of a card are in use before any program starts. They are missing, too."""
+    """The contexts were counted, but not what is in use on an idle card. It is 11 MiB: only the rest can hold contexts
+    and tensors."""
     return seen.given == {"idle"}
 
 
@@ -248,7 +249,7 @@ def takes_all(seen: Seen) -> bool:
 
 @q1.mistake()
 def takes_too_little(seen: Seen) -> bool:
-    """A program gets a smaller part of the card than its tensors need: the part is need / memory, on whatever card."""
+    """A program gets a smaller part of the card than its tensors need. The part is need / memory, on any card."""
     parts = [one.fraction * seen.case.memory for one in seen.settings or () if one.fraction and not one.grows]
     return any(part < seen.case.need - 1 for part in parts)
 

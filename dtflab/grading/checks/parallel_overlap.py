@@ -1,8 +1,8 @@
 """Question parallel/q1: which two ops can run at the same time.
 
 Each case is two ops in a graph of their own, made so that they do run at the same time if they may. The graph runs in
-virtual time, on a cluster of this process, and the trace of the step shows it. How the ops hang together is known from
-how they were made, so no rule is applied to them, but for those of mistakes.
+virtual time, on a cluster of this process, and the trace of the step shows it. How the ops depend on each other is
+known from how they were made, so the only rules applied to them are those of mistakes.
 """
 
 from __future__ import annotations
@@ -237,22 +237,22 @@ def _follows(seen: Seen, rule: Callable[[Case], bool]) -> bool:
 
 @q1.mistake()
 def one_op_per_device(seen: Seen) -> bool:
-    """On the same device, ops can run at the same time: a CPU has a pool of threads, one for each core, and takes every
-    op that is ready."""
+    """Ops on one device were taken to run one after the other. A CPU has a pool of threads, one for each core, and
+    takes every op that is ready: they can run at the same time."""
     return _follows(seen, lambda case: not case.link and not case.same_device)
 
 
 @q1.mistake()
 def a_gpu_is_no_cpu(seen: Seen) -> bool:
-    """A GPU takes what TensorFlow gives it into one queue, its compute stream, and works that off op by op. Inside of
-    an op it uses all of its cores; but two ops of one GPU do not overlap."""
+    """Ops on one GPU were taken to overlap. A GPU puts what TensorFlow gives it into one queue, its compute stream, and
+    runs that op by op. An op uses all of its cores, but two ops do not run at the same time."""
     return _follows(seen, lambda case: not case.link)
 
 
 @q1.mistake()
 def forgets_control_inputs(seen: Seen) -> bool:
-    """A control dependency counts, too: the op waits, although it reads nothing. Sources of an op are those of its
-    inputs and its control_inputs."""
+    """Control dependencies are forgotten. An op waits for them, too, although it reads nothing: the sources of an op
+    are those of its inputs and its control_inputs."""
     return _follows(seen, lambda case: case.link != "reads" and not case.on_one_gpu)
 
 
@@ -265,7 +265,8 @@ def looks_only_at_neighbours(seen: Seen) -> bool:
 
 @q1.mistake()
 def looks_in_one_direction(seen: Seen) -> bool:
-    """The second op may be the one that has to be done first. Look for a path in both directions."""
+    """A path was looked for in one direction only. The second op may be the one that has to be done first: look in
+    both."""
 
     def sees(case: Case, turned: bool) -> bool:
         return bool(case.link) and case.turned == turned
@@ -276,14 +277,15 @@ def looks_in_one_direction(seen: Seen) -> bool:
 
 @q1.mistake()
 def compares_steps_before_them(seen: Seen) -> bool:
-    """Only ops with as many others before them were taken to overlap. But an op begins when its own sources are done: a
-    long one may still be running then, that began much earlier. Only a path from one to the other keeps them apart."""
+    """Only ops at the same depth of the graph were taken to overlap. But an op begins when its own sources are done,
+    and a long op that began much earlier may still be running then. Only a path from one to the other keeps them
+    apart."""
     return _follows(seen, lambda case: case.pair.level and not case.on_one_gpu)
 
 
 @q1.mistake()
 def takes_gpus_of_two_tasks_for_one(seen: Seen) -> bool:
-    """GPU:0 of one task and GPU:0 of another are two devices. Compare the full names, with job and task."""
+    """GPU:0 of one task was taken for GPU:0 of another. Compare the full names, with job and task."""
 
     def rule(case: Case) -> bool:
         names = [op.device.rpartition("/")[2] for op in (case.first, case.second)]

@@ -220,8 +220,8 @@ def edges(answer: Any, random: Random) -> None:
 
 @q3.mistake()
 def forgets_control_inputs(seen: Seen) -> bool:
-    """Control inputs are forgotten: an op also waits for those of op.control_inputs, although it reads nothing of them.
-    They count as edges."""
+    """Control inputs are forgotten. An op also waits for those of op.control_inputs, although it reads nothing from
+    them: they count as edges."""
     return bool(seen.plan.waits) and seen.answered == _ready(seen.plan._replace(waits={}).ops())
 
 

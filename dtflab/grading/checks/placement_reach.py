@@ -254,8 +254,8 @@ def changes_nothing(seen: Seen) -> bool:
 
 @q4.mistake()
 def updates_elsewhere(seen: Seen) -> bool:
-    """A pin does not take an update away from its variable: an op that changes a variable must be next to it. So
-    `update` runs on the variable's device, and the number that is added travels there."""
+    """You took the pin of `update` for the place where it runs. An op that changes a variable must be next to it,
+    whatever its pin. So `update` runs on the variable's device, and the number that is added travels there."""
     return bool(seen.updated_on == seen.devices[-1] != seen.update_is_on == seen.home)
 
 
@@ -267,14 +267,15 @@ def counts_the_ops(seen: Seen) -> bool:
 
 @q4.mistake()
 def sends_it_home(seen: Seen) -> bool:
-    """Nothing is sent to the device where the variable is: ops there read it in place."""
+    """You count the device where the variable is. Nothing is sent there: its ops read the variable in place."""
     return seen.wrong_prediction and sorted(set(seen.devices)) == list(seen.said) != [seen.home]
 
 
 @q4.mistake()
 def stays_on_the_server(seen: Seen) -> bool:
-    """A variable can be used from all devices of the cluster, on other servers, too: what is needed there is sent over
-    the network. (Only in another cluster, or a local session, is it not known.)"""
+    """You count the devices of the variable's own server only. A variable can be used from all devices of the cluster:
+    what is needed on other servers is sent over the network. (Only in another cluster, or a local session, is it not
+    known.)"""
     here = {device for device in seen.elsewhere if _task(device) == _task(seen.home)}
     return seen.wrong_prediction and bool(here) and sorted(here) == list(seen.said)
 

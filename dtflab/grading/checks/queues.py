@@ -270,8 +270,8 @@ def forgets_the_longest(seen: Seen) -> bool:
 
 @q1.mistake()
 def gives_no_shapes(seen: Seen) -> bool:
-    """A queue that makes batches must know the shapes of its elements: tf.PaddingFIFOQueue(capacity, [tf.int32],
-    shapes=[[None]]). A FIFOQueue can't pad sentences of different lengths."""
+    """A queue that makes batches must know the shapes of its elements. A FIFOQueue can't pad sentences of different
+    lengths; tf.PaddingFIFOQueue(capacity, [tf.int32], shapes=[[None]]) can."""
     return "require the components to have specified shapes" in seen.error
 
 

@@ -249,7 +249,7 @@ def takes_the_mean(step: Step) -> bool:
 
 @q1.mistake()
 def loses_a_half(step: Step) -> bool:
-    """Half of the hidden units count only: the output of one GPU is not in the result. Add both."""
+    """Only half of the hidden units count: the output of one GPU is not in the result. Add both."""
     return any(_is(step, half) for half in _halves(step.net))
 
 

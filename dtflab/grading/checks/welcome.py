@@ -369,8 +369,7 @@ def chief_only_looks_on(seen: Seen) -> bool:
 
 @q1.mistake()
 def adds_in_one_go(seen: Seen) -> bool:
-    """The sum is right, but each worker adds everything in one step. Asked for are `steps` steps of each worker, and
-    each of them adds 1."""
+    """The sum is right, but each worker adds everything in one step. Let each run `steps` steps, and add 1 in each."""
     return seen.held == seen.expected and {one.times for one in seen.adding} == {1} and len(seen.adding) == seen.workers
 
 

@@ -3,24 +3,8 @@
 import dtflab as tf
 
 
-def stages(tokens, first, second, work, returns=True):
-    with tf.control_dependencies([]):
-        one = tokens[first].dequeue()
-    with tf.control_dependencies([one]):
-        two = tokens[second].dequeue()
-    with tf.control_dependencies([two]):
-        result = work()
-    with tf.control_dependencies([result]):
-        back = [tokens[first].enqueue(one)]
-        if returns:
-            back.append(tokens[second].enqueue(two))
-    with tf.control_dependencies(back):
-        return tf.identity(result)
-
-
-def gives_back(tokens, i, j, work, back):
-    """The right way, but for what is put into which queues: `back` is asked, with what was taken from the two."""
-    first, second = min(i, j), max(i, j)
+def stages(tokens, first, second, work, back=lambda a, b, one, two: [a.enqueue(one), b.enqueue(two)]):
+    """One token after the other, the work, and then what `back` makes of both queues and what was taken from them."""
     one = tokens[first].dequeue()
     with tf.control_dependencies([one]):
         two = tokens[second].dequeue()
@@ -30,6 +14,11 @@ def gives_back(tokens, i, j, work, back):
         put = back(tokens[first], tokens[second], one, two)
     with tf.control_dependencies(put):
         return tf.identity(result)
+
+
+def gives_back(tokens, i, j, work, back):
+    """The right order of the tokens, but for what is put into which queues."""
+    return stages(tokens, min(i, j), max(i, j), work, back)
 
 
 def takes_as_named(tokens, i, j, work):
@@ -47,7 +36,7 @@ def takes_both_at_once(tokens, i, j, work):
 
 
 def keeps_a_token(tokens, i, j, work):
-    return stages(tokens, min(i, j), max(i, j), work, returns=False)
+    return gives_back(tokens, i, j, work, lambda a, b, one, two: [a.enqueue(one)])
 
 
 def works_without(tokens, i, j, work):

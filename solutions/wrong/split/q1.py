@@ -5,21 +5,22 @@ import numpy as np
 import dtflab as tf
 
 
-def halves(x, first, second, devices):
-    """The right way, but that the partial outputs are not added yet."""
+def partial_outputs(x, columns, rows, devices, between=tf.nn.relu):
+    """On each device, what the hidden units of its columns and rows give."""
     outputs = []
-    for gpu, columns, rows in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)):
+    for gpu, a, b in zip(devices, columns, rows):
         with tf.device(gpu):
-            outputs.append(tf.matmul(tf.nn.relu(tf.matmul(x, columns)), rows))
+            outputs.append(tf.matmul(between(tf.matmul(x, a)), b))
     return outputs
 
 
+def halves(x, first, second, devices, between=tf.nn.relu):
+    """The right way, but that the partial outputs are not added yet."""
+    return partial_outputs(x, np.split(first, 2, axis=1), np.split(second, 2, axis=0), devices, between)
+
+
 def forgets_relu(x, first, second, devices):
-    outputs = []
-    for gpu, columns, rows in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)):
-        with tf.device(gpu):
-            outputs.append(tf.matmul(tf.matmul(x, columns), rows))
-    return tf.add_n(outputs)
+    return tf.add_n(halves(x, first, second, devices, between=lambda hidden: hidden))
 
 
 def puts_side_by_side(x, first, second, devices):
@@ -75,21 +76,13 @@ def sends_hidden_units(x, first, second, devices):
     return tf.concat(outputs, axis=1)
 
 
-def paired(x, columns, rows, devices, end=tf.add_n):
-    """Half of the hidden units on each GPU, by these columns and rows."""
-    outputs = []
-    for gpu, a, b in zip(devices, columns, rows):
-        with tf.device(gpu):
-            outputs.append(tf.matmul(tf.nn.relu(tf.matmul(x, a)), b))
-    return end(outputs)
-
-
 def relu_at_the_end(x, first, second, devices):
     return tf.nn.relu(tf.add_n(halves(x, first, second, devices)))
 
 
 def mixes_up_the_halves(x, first, second, devices):
-    return paired(x, np.split(first, 2, axis=1), np.split(second, 2, axis=0)[::-1], devices)
+    columns, rows = np.split(first, 2, axis=1), np.split(second, 2, axis=0)
+    return tf.add_n(partial_outputs(x, columns, rows[::-1], devices))
 
 
 def cuts_the_inputs(x, first, second, devices):
@@ -104,24 +97,30 @@ def cuts_the_inputs(x, first, second, devices):
     return tf.add_n(outputs)
 
 
-def runs_python(x, first, second, devices):
-    """NumPy takes no virtual time; the GPUs hold weights that nobody multiplies."""
-    decoys = []
+def decoys(first, second, devices):
+    """Weights on the GPUs that nothing multiplies."""
+    numbers = []
     for gpu, columns, rows in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)):
         with tf.device(gpu):
-            decoys += [tf.constant(columns)[0, 0], tf.constant(rows)[0, 0]]
+            numbers += [tf.constant(columns)[0, 0], tf.constant(rows)[0, 0]]
+    return numbers
+
+
+def runs_python(x, first, second, devices):
+    """NumPy takes no virtual time."""
+    held = decoys(first, second, devices)
     with tf.device("/cpu:0"):
         output = tf.py_func(lambda x: np.maximum(x @ first, 0) @ second, [x], tf.float32)
-        return tf.reshape(output, [x.shape[0].value, second.shape[1]]) + 0 * tf.add_n(decoys)
+        return tf.reshape(output, [x.shape[0].value, second.shape[1]]) + 0 * tf.add_n(held)
 
 
 def computes_on_the_cpu(x, first, second, devices):
-    return paired(x, np.split(first, 2, axis=1), np.split(second, 2, axis=0), ["/cpu:0"] * 2)
+    return tf.add_n(halves(x, first, second, ["/cpu:0"] * 2))
 
 
 def cuts_unevenly(x, first, second, devices):
     at = [int(0.8 * first.shape[1])]
-    return paired(x, np.split(first, at, axis=1), np.split(second, at, axis=0), devices)
+    return tf.add_n(partial_outputs(x, np.split(first, at, axis=1), np.split(second, at, axis=0), devices))
 
 
 def returns_the_parts(x, first, second, devices):
@@ -130,11 +129,7 @@ def returns_the_parts(x, first, second, devices):
 
 def takes_relu6(x, first, second, devices):
     """relu6 is another function for large numbers."""
-    outputs = []
-    for gpu, a, b in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)):
-        with tf.device(gpu):
-            outputs.append(tf.matmul(tf.nn.relu6(tf.matmul(x, a)), b))
-    return tf.add_n(outputs)
+    return tf.add_n(halves(x, first, second, devices, between=tf.nn.relu6))
 
 
 def cuts_the_second_only(x, first, second, devices):
@@ -148,12 +143,9 @@ def cuts_the_second_only(x, first, second, devices):
 
 
 def multiplies_on_the_cpu_beside_decoys(x, first, second, devices):
-    decoys = []
-    for gpu, columns, rows in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)):
-        with tf.device(gpu):
-            decoys += [tf.constant(columns)[0, 0], tf.constant(rows)[0, 0]]
+    held = decoys(first, second, devices)
     with tf.device("/cpu:0"):
-        return tf.matmul(tf.nn.relu(tf.matmul(x, first)), second) + 0 * tf.add_n(decoys)
+        return tf.matmul(tf.nn.relu(tf.matmul(x, first)), second) + 0 * tf.add_n(held)
 
 
 MORE = {

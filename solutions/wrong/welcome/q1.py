@@ -57,14 +57,18 @@ def builds_one_graph_for_all(workers, steps):
         return sess.run(counter)
 
 
+def counted_alone(target, counter, steps):
+    """The value of a counter that only this client uses."""
+    with tf.Session(target) as sess:
+        sess.run(counter.initializer)
+    add_many(target, counter, steps)
+    with tf.Session(target) as sess:
+        return sess.run(counter)
+
+
 def each_counts_alone(workers, steps):
     def work(client):
-        counter = tf.Variable(0, name="counter")
-        with tf.Session(client.target) as sess:
-            sess.run(counter.initializer)
-        add_many(client.target, counter, steps)
-        with tf.Session(client.target) as sess:
-            return sess.run(counter)
+        return counted_alone(client.target, tf.Variable(0, name="counter"), steps)
 
     with tf.Cluster(ps=1, worker=workers) as cluster:
         return cluster.run(work)[0]
@@ -148,12 +152,7 @@ def has_several_counters(workers, steps):
 
     def work(client):
         with tf.container(f"worker{client.index}"):
-            counter = make_counter()
-        with tf.Session(client.target) as sess:
-            sess.run(counter.initializer)
-        add_many(client.target, counter, steps)
-        with tf.Session(client.target) as sess:
-            return sess.run(counter)
+            return counted_alone(client.target, make_counter(), steps)
 
     with tf.Cluster(ps=1, worker=workers) as cluster:
         return sum(cluster.run(work))

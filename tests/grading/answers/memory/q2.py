@@ -5,12 +5,20 @@ import dtflab as tf
 OOM = tf.errors.ResourceExhaustedError
 
 
-def fits(step, n):
+def fits(step, n, error=OOM):
     try:
         step(n)
-    except OOM:
+    except error:
         return False
     return True
+
+
+def halved(step, low, high, error=OOM):
+    """The largest that is taken to fit and the smallest that is not, if `low` and `high` are such."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(step, middle, error) else (low, middle)
+    return low, high
 
 
 def by_steps_that_halve(step, most):
@@ -45,31 +53,15 @@ def in_tens(step, most):
 
 
 def smallest_that_fails(step, most):
-    low, high = 0, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(step, middle) else (low, middle)
-    return high
+    return halved(step, 0, most + 1)[1]
 
 
 def one_is_taken_for_granted(step, most):
-    low, high = 1, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(step, middle) else (low, middle)
-    return low
+    return halved(step, 1, most + 1)[0]
 
 
 def hides_everything(step, most):
-    low, high = 0, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            step(middle)
-            low = middle
-        except Exception:
-            high = middle
-    return low
+    return halved(step, 0, most + 1, error=Exception)[0]
 
 
 def a_float(step, most):
@@ -77,11 +69,7 @@ def a_float(step, most):
 
 
 def most_is_never_tried(step, most):
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(step, middle) else (low, middle)
-    return low
+    return halved(step, 0, most)[0]
 
 
 def by_division(step, most):
