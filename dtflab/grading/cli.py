@@ -27,6 +27,7 @@ from dtflab.grading import batch, hidden_marks, mark_sheets as sheets, marks_pag
 from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder, teachers_files
 from dtflab.grading.isolation import Limits, can_hide, can_seclude, keep_to_itself
 from dtflab.grading.journal import GradingJournal, Work
+from dtflab.grading.judge import PUBLIC_SEED
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question
 from dtflab.grading.students import choose, read_list, with_class
@@ -197,7 +198,7 @@ def _options(options: argparse.Namespace) -> batch.Options:
         load_folder(checks)
     limits = Limits(seconds=options.timeout, memory=int(options.memory * 2**30))
     folder = str(checks.resolve()) if checks is not None else ""
-    return batch.Options(limits, options.cell_timeout, folder, os.environ.get("DTFLAB_GRADE_SEED", "0"))
+    return batch.Options(limits, options.cell_timeout, folder, os.environ.get("DTFLAB_GRADE_SEED", PUBLIC_SEED))
 
 
 def _chosen(texts: Sequence[str]) -> Chosen:
