@@ -40,7 +40,7 @@ def report(question: Question, public: Report | None, answer: Any, link: Link, s
         if answer is None:
             results[check.name] = Result(check, False, unwritten=True)
         elif why:
-            results[check.name] = Result(check, False, why, starved=judge.after(list(results.values())) == judge.BUSY)
+            results[check.name] = Result(check, False, why, starved=why == judge.BUSY)
         else:
             timed = check._replace(seconds=min(check.seconds, left))
             result = _judged(question, timed, link.value(answer), link, f"{seed}/{student}/{question.id}/{check.name}")
