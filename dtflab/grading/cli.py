@@ -104,8 +104,8 @@ def _hidden(
     folders = [*teachers_files(how.checks), *options.paths]
     files = [options.json, options.csv, options.html, options.students, _journal(options)]
     inside = [path for folder in folders if not can_hide(folder) for path in folder.glob("*.py")]
-    files += [*inside, *(one.path for one in submissions if not all(map(can_hide, options.paths)))]
-    hidden = (*filter(can_hide, folders), *filter(None, files))
+    others = [] if all(map(can_hide, options.paths)) else [one.path for one in submissions]
+    hidden = (*filter(can_hide, folders), *filter(None, files), *inside, *others)
     assert how.folder is not None
     with tempfile.TemporaryDirectory(dir=how.folder) as trial:
         if can_seclude(Path(trial), hidden):
