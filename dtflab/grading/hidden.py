@@ -16,13 +16,13 @@ from dtflab.grading.meter import LEAST
 from dtflab.grading.questions import MOST, Check, Question
 from dtflab.grading.remote import Gone, Late, Link, NotPlain
 
-PATIENCE = MOST / LEAST  # seconds on the clock for a hidden check: its answer may have that much of a processor
+PATIENCE = MOST / LEAST  # seconds for a hidden check: on the busiest machine its answer's own take that long
 _ROUNDS = 100_000  # so that nobody finds a short seed by trying: 50 ms for each student
 
 
 @functools.lru_cache(maxsize=4096)
 def seed_for(seed: str, student: str) -> str:
-    """The seed that a student's process draws from: a public one as it is, nothing that tells a secret one."""
+    """The seed that a student's process draws from: the public one as it is, a digest of a secret one."""
     if seed == judge.PUBLIC_SEED:
         return seed
     return hashlib.pbkdf2_hmac("sha256", seed.encode(), student.encode(), _ROUNDS).hex()

@@ -131,10 +131,10 @@ def used() -> Used:
 
 
 def threads(pids: Iterable[int], looks: int = 0) -> Threads:
-    """The threads of these processes, of which one may be the one that `looks`: that runs now, and is not ready.
+    """The threads of these processes; no threads where the system does not count for how long they are ready.
 
-    (It counts like the others: while it is ready, and holds the interpreter's lock, they wait for it.) None where the
-    system does not count for how long they are ready.
+    `looks` is the thread that asks, if it is one of them: it runs now, so it is not one that is ready now. (The time
+    for which it was ready does count: it may hold the interpreter's lock, and then the others wait for it.)
     """
     ready, now = {}, set()
     for pid in pids:
@@ -149,7 +149,7 @@ def threads(pids: Iterable[int], looks: int = 0) -> Threads:
 
 
 def _folders(tasks: Path) -> list[Path]:
-    """What is in there; nothing if the process has ended."""
+    """The folders of a process's threads; none if it has ended."""
     try:
         return [*tasks.iterdir()]
     except OSError:

@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-NOT_STARTED = 125
+NOT_STARTED = 125  # the same as the supervisor's, which passes it on and can't be imported here
 _NEW = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000  # user, mount, pid, net and ipc namespaces
 _BIND, _PRIVATE_ALL = 0x1000, 0x4000 | 0x40000
 _MOUNT_SETATTR, _HERE, _RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
