@@ -36,7 +36,7 @@ from dtflab.grading.workplace import clear_dead, workplace
 from dtflab.machine.console import show
 
 _OPEN = (
-    "This system has no user and pid namespaces: a submission can read files here, and end programs, this one, too "
+    "This system has no user and pid namespaces: a submission can read files here and end programs, including this one "
     "(docs/teacher_grading.md, What this can't prevent)."
 )
 Chosen = dict[str, list[Question]]  # by the name of a file, "" for all

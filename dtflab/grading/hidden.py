@@ -31,7 +31,7 @@ def seed_for(seed: str, student: str) -> str:
 def report(question: Question, public: Report | None, answer: Any, link: Link, seed: str, student: str) -> Report:
     """The report on all checks: those that `public` has, and the hidden ones, which ask `answer` there.
 
-    `answer` is None where the submission has none, or its own words for it.
+    `answer` is what the submission's process says of its answer; None if it has none.
     """
     results = {result.check.name: result for result in public.results} if public else {}
     hidden = question.part(hidden=True)

@@ -2,8 +2,8 @@
 
 On a busy machine a program gets the processor now and then only. By the clock on the wall, the same answer would have
 its mark on one machine and be stopped on another. So a second counts as much as the program had of the processor. If it
-had next to nothing, it waits, and the second counts fully, or it is starved: its threads are ready to run, and are not
-let. Linux tells these apart: of each thread it counts for how long it was ready and did not run.
+had next to nothing, it waits, and the second counts fully, or it is starved: its threads are ready to run and get no
+processor. Linux tells these apart: of each thread it counts for how long it was ready and did not run.
 
 Rules: a second never counts for more than one, so that many threads cost no more than one; and never for less than a
 32nd, so that every limit has an end. A program that comes to that end without having had its seconds is `starved`:
