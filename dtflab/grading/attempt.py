@@ -2,14 +2,13 @@
 
 The order comes as JSON on standard input, what happens goes as lines of JSON to a pipe: which cell runs, its error,
 which question is judged, its report, or that the grader failed. Hidden checks run in the grader: their calls come by a
-second pipe, and go to the answer (`answering`). A cell that fails or takes too long does not keep later
-ones from running; one that can't be stopped takes the process down, and the caller makes another attempt without it
-(`batch.py`).
+second pipe, and go to the answer (`answering`). A cell that fails or takes too long does not keep later ones from
+running; one that can't be stopped takes the process down, and the caller makes another attempt without it (`batch.py`).
 
 Rule: the marks come from the questions as they were before the first cell ran. This process puts its own `grading`
 modules out of the submission's reach, as far as `import` goes: what it changes in `dtflab.grade` or in the checks, it
 changes in copies. Left out: what only another process could prevent. Code that looks for the grader's objects in
-memory, or at a library below the checks, can earn any mark.
+memory, or at a library below the checks, can earn the points of any public check.
 """
 
 from __future__ import annotations
@@ -160,7 +159,7 @@ def _graders_code() -> list[tuple[str, FunctionType, CodeType]]:
 
 
 def _changed(code: list[tuple[str, FunctionType, CodeType]]) -> str:
-    """The names of functions whose code is another one than before."""
+    """The names of the functions whose code has changed."""
     return ", ".join(sorted(name for name, function, before in code if function.__code__ is not before))
 
 

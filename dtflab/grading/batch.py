@@ -296,9 +296,8 @@ class _Work:
         errors = [f"Cell {number}: {error}" for number, error in told.items()]
         notes = [*untouched, *dict.fromkeys(self.notes), *errors]
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
-        failed = " ".join(
-            [*([why] if missing else []), *([_BUSY] if starved and not missing else []), *_broken(reports)]
-        )
+        ended = why if missing else _BUSY if starved else ""
+        failed = " ".join(filter(None, [ended, *_broken(reports)]))
         answers = written(self.code, list(self.questions.values()))
         graded = Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took, answers)
         graded.was_run = not starved  # it may be again, with --resume

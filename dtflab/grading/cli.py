@@ -27,6 +27,7 @@ from dtflab.grading import batch, hidden_marks, mark_sheets as sheets, marks_pag
 from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder, teachers_files
 from dtflab.grading.isolation import Limits, can_hide, can_seclude, keep_to_itself
 from dtflab.grading.journal import GradingJournal, Work
+from dtflab.grading.judge import PUBLIC_SEED
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question
 from dtflab.grading.students import choose, read_list, with_class
@@ -35,7 +36,7 @@ from dtflab.grading.workplace import clear_dead, workplace
 from dtflab.machine.console import show
 
 _OPEN = (
-    "This system has no user and pid namespaces: a submission can read files here, and end programs, this one, too "
+    "This system has no user and pid namespaces: a submission can read files here and end programs, including this one "
     "(docs/teacher_grading.md, What this can't prevent)."
 )
 Chosen = dict[str, list[Question]]  # by the name of a file, "" for all
@@ -103,8 +104,8 @@ def _hidden(
     folders = [*teachers_files(how.checks), *options.paths]
     files = [options.json, options.csv, options.html, options.students, _journal(options)]
     inside = [path for folder in folders if not can_hide(folder) for path in folder.glob("*.py")]
-    files += [*inside, *(one.path for one in submissions if not all(map(can_hide, options.paths)))]
-    hidden = (*filter(can_hide, folders), *filter(None, files))
+    others = [] if all(map(can_hide, options.paths)) else [one.path for one in submissions]
+    hidden = (*filter(can_hide, folders), *filter(None, files), *inside, *others)
     assert how.folder is not None
     with tempfile.TemporaryDirectory(dir=how.folder) as trial:
         if can_seclude(Path(trial), hidden):
@@ -197,7 +198,7 @@ def _options(options: argparse.Namespace) -> batch.Options:
         load_folder(checks)
     limits = Limits(seconds=options.timeout, memory=int(options.memory * 2**30))
     folder = str(checks.resolve()) if checks is not None else ""
-    return batch.Options(limits, options.cell_timeout, folder, os.environ.get("DTFLAB_GRADE_SEED", "0"))
+    return batch.Options(limits, options.cell_timeout, folder, os.environ.get("DTFLAB_GRADE_SEED", PUBLIC_SEED))
 
 
 def _chosen(texts: Sequence[str]) -> Chosen:

@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from dtflab.grading.catalogue import all_questions, find
-from dtflab.grading.judge import Report, judge
+from dtflab.grading.judge import Report, is_autograded, judge
 from dtflab.grading.questions import Question
 from dtflab.grading.score import Score
 from dtflab.machine.console import in_notebook, show
@@ -98,7 +98,7 @@ def _judged(question: Question, namespace: Mapping[str, Any]) -> Report:
     shown = _shown.setdefault(question.id, {})
     this = _code(namespace[question.answer]), [result.message for result in report.results]
     for result in report.results:
-        if result.cure and shown.setdefault(result.mistake, this) == this and not _is_final():
+        if result.cure and shown.setdefault(result.mistake, this) == this and not is_autograded():
             result.cure = _LATER
     return report
 
@@ -106,10 +106,6 @@ def _judged(question: Question, namespace: Mapping[str, Any]) -> Report:
 def _code(answer: Any) -> CodeType | None:
     """The code of a Python function, which is equal after its cell has only been run again; None for other objects."""
     return answer.__code__ if isinstance(answer, FunctionType) else None
-
-
-def _is_final() -> bool:
-    return os.environ.get("NBGRADER_EXECUTION") == "autograde"
 
 
 def next_hint(question: Question) -> Hint:

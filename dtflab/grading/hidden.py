@@ -16,13 +16,13 @@ from dtflab.grading.meter import LEAST
 from dtflab.grading.questions import MOST, Check, Question
 from dtflab.grading.remote import Gone, Late, Link, NotPlain
 
-PATIENCE = MOST / LEAST  # seconds on the clock for a hidden check: its answer may have that much of a processor
+PATIENCE = MOST / LEAST  # seconds for a hidden check: on the busiest machine its answer's own take that long
 _ROUNDS = 100_000  # so that nobody finds a short seed by trying: 50 ms for each student
 
 
 @functools.lru_cache(maxsize=4096)
 def seed_for(seed: str, student: str) -> str:
-    """The seed that a student's process draws from: a public one as it is, nothing that tells a secret one."""
+    """The seed that a student's process draws from: the public one as it is, a digest of a secret one."""
     if seed == judge.PUBLIC_SEED:
         return seed
     return hashlib.pbkdf2_hmac("sha256", seed.encode(), student.encode(), _ROUNDS).hex()
@@ -31,7 +31,7 @@ def seed_for(seed: str, student: str) -> str:
 def report(question: Question, public: Report | None, answer: Any, link: Link, seed: str, student: str) -> Report:
     """The report on all checks: those that `public` has, and the hidden ones, which ask `answer` there.
 
-    `answer` is None where the submission has none, or its own words for it.
+    `answer` is what the submission's process says of its answer; None if it has none.
     """
     results = {result.check.name: result for result in public.results} if public else {}
     hidden = question.part(hidden=True)
@@ -40,7 +40,7 @@ def report(question: Question, public: Report | None, answer: Any, link: Link, s
         if answer is None:
             results[check.name] = Result(check, False, unwritten=True)
         elif why:
-            results[check.name] = Result(check, False, why, starved=judge.after(list(results.values())) == judge.BUSY)
+            results[check.name] = Result(check, False, why, starved=why == judge.BUSY)
         else:
             timed = check._replace(seconds=min(check.seconds, left))
             result = _judged(question, timed, link.value(answer), link, f"{seed}/{student}/{question.id}/{check.name}")

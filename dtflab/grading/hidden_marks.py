@@ -1,10 +1,10 @@
-"""The points of hidden checks in other people's books: nbgrader's gradebook, otter's results.json.
+"""The points of hidden checks for other graders: in nbgrader's gradebook and otter's results.json.
 
 Both run the notebook and the public checks in one kernel. Hidden checks are asked afterwards, by `dtflab grade`, and
 their points go where `build.py --nbgrader --checks` has reserved room for them: a task cell per question, whose points
 nbgrader leaves to a person.
 
-Rule: only what is the hidden checks' is written, and the same however often it is.
+Rule: only the points of hidden checks are written, and writing them again changes nothing.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """A program in a process of its own, with limits: whatever it does, its caller goes on, and nothing of it stays.
 
 It is spawned, never forked, by a supervisor that leads a session: the parent that a program can kill is not its caller,
-and when the caller is killed, so is the program. What belongs to it is everything of that session, and whatever
-left the session but still has its mark in the environment; all of that is measured, and killed at the end. What it
-prints is read to the end and kept up to a limit, so that it neither fills memory nor waits for a reader. A second pipe
-is for what it has to say to its caller, a third for what the caller says to it.
+and when the caller is killed, so is the program. What belongs to it is everything of that session, whatever left the
+session but still has its mark in the environment, and the descendants of both; all of that is measured, and killed at
+the end. What it prints is read to the end and kept up to a limit, so that it neither fills memory nor waits for a
+reader. A second pipe is for what it has to say to its caller, a third for what the caller says to it.
 
 Rule: a limit that is passed is a sentence, not an exception. Where there is no /proc (macOS), memory and processes are
-not measured, seconds are those on the wall, and only the process group is killed. Left out: the network, and files that
-the user may read.
+not measured, seconds are those on the wall, and only the process group is killed. Only in namespaces (`seclusion`) are
+the network and hidden files out of its reach.
 """
 
 from __future__ import annotations

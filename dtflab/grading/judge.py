@@ -103,7 +103,7 @@ def judge(
     Instances are drawn from `seed` and `student`; by default those of the environment. After `wall` seconds on the
     clock, those of a cell by default, the answer is stopped on a busy machine, too.
     """
-    seed = os.environ.get("DTFLAB_GRADE_SEED", "0") if seed is None else seed
+    seed = os.environ.get("DTFLAB_GRADE_SEED", PUBLIC_SEED) if seed is None else seed
     student = _student() if student is None else student
     defined = question.answer in namespace
     if defined:
@@ -116,9 +116,14 @@ def judge(
 def _student() -> str:
     """The student of the environment; under nbgrader, which names none, the one in whose folder the kernel runs."""
     named = os.environ.get("DTFLAB_STUDENT", "")
-    if not named and os.environ.get("NBGRADER_EXECUTION") == "autograde":
+    if not named and is_autograded():
         return os.path.basename(os.path.dirname(os.getcwd()))
     return named
+
+
+def is_autograded() -> bool:
+    """Whether nbgrader runs this notebook for its mark."""
+    return os.environ.get("NBGRADER_EXECUTION") == "autograde"
 
 
 def report_on(question: Question, results: list[Result], seed: str, student: str, defined: bool) -> Report:

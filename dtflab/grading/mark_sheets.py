@@ -69,7 +69,7 @@ def text(all_graded: Sequence[Graded]) -> str:
 
 
 def points_of(one: Graded) -> str:
-    """`8/10`."""
+    """The points of a file and the most that it could have: `8/10`."""
     return f"{float(one.score):g}/{one.score.max:g}"
 
 

@@ -173,11 +173,13 @@ def _all(numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
 
 def _row(number: int, one: Graded) -> Markup:
     note = tag("div", f"Not graded: {one.failed}", class_="failed") if one.failed else _first(one)
-    who, where = (
+    return tag(
+        "tr",
         tag("td", _link(number, one), class_="name"),
         tag("td", _name(one.submission.assignment), class_="where"),
+        tag("td", points_of(one), class_="number"),
+        tag("td", note, class_="remark"),
     )
-    return tag("tr", who, where, tag("td", points_of(one), class_="number"), tag("td", note, class_="remark"))
 
 
 def _first(one: Graded) -> str:

@@ -2,8 +2,8 @@
 
 On a busy machine a program gets the processor now and then only. By the clock on the wall, the same answer would have
 its mark on one machine and be stopped on another. So a second counts as much as the program had of the processor. If it
-had next to nothing, it waits, and the second counts fully, or it is starved: its threads are ready to run, and are not
-let. Linux tells these apart: of each thread it counts for how long it was ready and did not run.
+had next to nothing, it waits, and the second counts fully, or it is starved: its threads are ready to run and get no
+processor. Linux tells these apart: of each thread it counts for how long it was ready and did not run.
 
 Rules: a second never counts for more than one, so that many threads cost no more than one; and never for less than a
 32nd, so that every limit has an end. A program that comes to that end without having had its seconds is `starved`:
@@ -131,10 +131,10 @@ def used() -> Used:
 
 
 def threads(pids: Iterable[int], looks: int = 0) -> Threads:
-    """The threads of these processes, of which one may be the one that `looks`: that runs now, and is not ready.
+    """The threads of these processes; no threads where the system does not count for how long they are ready.
 
-    (It counts like the others: while it is ready, and holds the interpreter's lock, they wait for it.) None where the
-    system does not count for how long they are ready.
+    `looks` is the thread that asks, if it is one of them: it runs now, so it is not one that is ready now. (The time
+    for which it was ready does count: it may hold the interpreter's lock, and then the others wait for it.)
     """
     ready, now = {}, set()
     for pid in pids:
@@ -149,7 +149,7 @@ def threads(pids: Iterable[int], looks: int = 0) -> Threads:
 
 
 def _folders(tasks: Path) -> list[Path]:
-    """The folders in it; none if the process has ended."""
+    """The folders of a process's threads; none if it has ended."""
     try:
         return [*tasks.iterdir()]
     except OSError:

@@ -221,15 +221,9 @@ def report_of(found: Any, question: Question) -> Report:
 
 
 def _result_of(found: dict[str, Any], check: Check) -> Result:
-    message, mistake, hint, cure, output = (str(found[name]) for name in _SAID)
-    passed, unwritten, stopped, starved, broken = (found[name] is True for name in _FACTS)
-    return Result(
-        *(check, passed, message, mistake, hint, cure, _still(found.get("picture")), output, float(found["seconds"])),
-        unwritten=unwritten,
-        stopped=stopped,
-        starved=starved,
-        broken=broken,
-    )
+    facts: dict[str, Any] = {name: found[name] is True for name in _FACTS}
+    said: dict[str, Any] = {name: str(found[name]) for name in _SAID}
+    return Result(check, **facts, **said, picture=_still(found.get("picture")), seconds=float(found["seconds"]))
 
 
 def _still(found: Any) -> Still | None:

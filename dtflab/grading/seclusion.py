@@ -5,9 +5,9 @@ own /tmp, an empty home, and all else read-only; what is hidden from it looks em
 namespaces ends, Linux ends all others, whatever they have done to their sessions and environments. That first process
 is this one, not the program: it starts the program, and waits for what the program leaves behind.
 
-Linux only, and only where a user may make user namespaces. The descriptor is of a file of JSON, which says where the
-program runs and what is hidden; not the command line, which the program can read. Exit status: the program's, 128 plus
-its signal, or NOT_STARTED.
+Linux only, and only where a user may make user namespaces. The descriptor is that of a JSON file, which says where the
+program runs and what is hidden; the command line does not, because the program can read it. Exit status: the program's,
+128 plus its signal, or NOT_STARTED.
 
 Rules: only the standard library, since it starts for each attempt at a file. Before the program starts, all rights over
 the namespaces are given up for good, so that nothing that was hidden can be uncovered.
@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-NOT_STARTED = 125
+NOT_STARTED = 125  # the same as the supervisor's, which passes it on and can't be imported here
 _NEW = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000  # user, mount, pid, net and ipc namespaces
 _BIND, _PRIVATE_ALL = 0x1000, 0x4000 | 0x40000
 _MOUNT_SETATTR, _HERE, _RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1

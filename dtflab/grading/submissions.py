@@ -89,7 +89,7 @@ def found(paths: Iterable[Path], exercises: Container[str] = ()) -> tuple[list[S
 
 def _is_handed_in(file: Path) -> bool:
     """True for a file, and for anything else with the name of a notebook: its row says why it is not graded."""
-    return file.is_file() or (_kind(file) in _SUFFIXES and bool(_no_file(file)))
+    return file.is_file() or _kind(file) in _SUFFIXES
 
 
 def _no_file(path: Path) -> str:
