@@ -56,8 +56,12 @@ Combine = Callable[[Sequence[Any]], Any]
 
 def mean_of_probabilities(logits: Sequence[Any]) -> Any:
     """The classes with the highest mean probability."""
-    powers = [np.exp(one - one.max(axis=1, keepdims=True)) for one in logits]
-    return sum(one / one.sum(axis=1, keepdims=True) for one in powers).argmax(axis=1)
+    return sum(map(_softmax, logits)).argmax(axis=1)
+
+
+def _softmax(logits: Any, axis: int = 1) -> Any:
+    powers = np.exp(logits - logits.max(axis=axis, keepdims=True))
+    return powers / powers.sum(axis=axis, keepdims=True)
 
 
 def sum_of_logits(logits: Sequence[Any]) -> Any:
@@ -71,14 +75,12 @@ def most_votes(logits: Sequence[Any]) -> Any:
 
 def highest_probability(logits: Sequence[Any]) -> Any:
     """The class of which one net is surest."""
-    powers = [np.exp(one - one.max(axis=1, keepdims=True)) for one in logits]
-    return np.max([one / one.sum(axis=1, keepdims=True) for one in powers], axis=0).argmax(axis=1)
+    return np.max([*map(_softmax, logits)], axis=0).argmax(axis=1)
 
 
 def shares_of_images(logits: Sequence[Any]) -> Any:
     """Probabilities along the images, in place of the classes."""
-    powers = [np.exp(one - one.max(axis=0, keepdims=True)) for one in logits]
-    return sum(one / one.sum(axis=0, keepdims=True) for one in powers).argmax(axis=1)
+    return sum(_softmax(one, axis=0) for one in logits).argmax(axis=1)
 
 
 def last_three(members: Sequence[Member]) -> Sequence[Member]:

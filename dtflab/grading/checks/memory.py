@@ -175,10 +175,10 @@ def too_large(answer: Any, random: Random) -> None:
     cases = [Case(programs, cards, random.randint(*needs), 256, why) for programs, cards, needs, why in _TOO_LARGE]
     values = [answer(case.programs, case.cards, case.need * MIB, case.memory * MIB) for case in cases]
     given = {case: _settings(case, value) for case, value in zip(cases, values) if value is not None}
-    for case, pairs in given.items():
-        seen = _seen(case, pairs)._replace(
-            given=frozenset(case.why for case in given), asked=frozenset(case.why for case in cases)
-        )
+    if given:
+        case, pairs = next(iter(given.items()))
+        why, asked = frozenset(one.why for one in given), frozenset(one.why for one in cases)
+        seen = _seen(case, pairs)._replace(given=why, asked=asked)
         raise Wrong(f"For {case}, settings gave {plural(len(pairs), 'pair')}, but none can help; expected: None.", seen)
     _demand_running(answer, Case(1, 1, random.randint(137, 140), 192))
 

@@ -268,15 +268,14 @@ def looks_in_one_direction(seen: Seen) -> bool:
     """A path was looked for in one direction only. The second op may be the one that has to be done first: look in
     both."""
 
-    def sees(case: Case, turned: bool) -> bool:
-        return bool(case.link) and case.turned == turned
+    def rule(turned: bool, case: Case) -> bool:
+        return not (case.link and case.turned == turned) and not case.on_one_gpu
 
-    ways = (functools.partial(sees, turned=turned) for turned in (False, True))
-    return any(_follows(seen, lambda case: not way(case) and not case.on_one_gpu) for way in ways)  # noqa: B023
+    return any(_follows(seen, functools.partial(rule, turned)) for turned in (False, True))
 
 
 @q1.mistake()
-def compares_steps_before_them(seen: Seen) -> bool:
+def compares_depths(seen: Seen) -> bool:
     """Only ops at the same depth of the graph were taken to overlap. But an op begins when its own sources are done,
     and a long op that began much earlier may still be running then. Only a path from one to the other keeps them
     apart."""

@@ -35,7 +35,7 @@ def looks_in_one_direction(first, second):
     return devices_allow(first, second) and not waits_for(first, second)
 
 
-def compares_steps_before_them(first, second):
+def compares_depths(first, second):
     def depth(op):
         return 1 + max(map(depth, sources_of(op)), default=0)
 
