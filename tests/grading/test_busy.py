@@ -47,8 +47,8 @@ def compute(seconds):
 
 
 def computes(n):
-    """Needs two thirds of the seconds that it has."""
-    compute(0.4)
+    """Needs a third of the seconds that it has."""
+    compute(0.2)
     return 2 * n
 
 

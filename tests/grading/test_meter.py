@@ -161,11 +161,11 @@ def test_the_system_tells_who_was_ready():
 
 @pytest.mark.skipif(not meter.PROC.is_dir(), reason="the system has no /proc")
 def test_a_process_that_ends_during_the_look_has_no_threads(monkeypatch):
-    def ended(path):
-        raise FileNotFoundError(path)
+    class Ended(type(meter.PROC)):
+        def iterdir(self):
+            raise FileNotFoundError(self)
 
-    monkeypatch.setattr(os, "listdir", ended)
-    monkeypatch.setattr(os, "scandir", ended)
+    monkeypatch.setattr(meter, "PROC", Ended(meter.PROC))
     assert meter.threads([os.getpid()]) == meter.Threads({}, set())
 
 
