@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.grading import hidden, plain, programs, watchdog
+from dtflab.grading import hidden, hidden_marks, plain, programs, watchdog
 from dtflab.grading.answering import Answering
+from dtflab.grading.batch import Graded
 from dtflab.grading.device_functions import Variable, dense_net, watch
 from dtflab.grading.questions import Question, Wrong, teachers_own
 from dtflab.grading.remote import FunctionThere, Gone, Late, Link, NotPlain, RaisedThere, There, run_there
+from dtflab.grading.submissions import Submission
 
 PLAIN = [
     *(
@@ -285,6 +287,15 @@ def test_a_check_that_hands_over_a_graph_is_the_teachers_mistake(wire, question)
 def test_no_answer_gets_nothing_and_is_told_what_to_do(question):
     found = hidden.report(question.part(hidden=True), None, None, Link(nothing), "0", "ada")
     assert found.as_shipped and "There is no twice yet" in found.next_step
+
+
+def test_otters_results_do_not_say_passed_of_a_check_that_had_no_answer(question, tmp_path):
+    results = tmp_path / "results.json"
+    results.write_text('{"tests": []}')
+    found = hidden.report(question.part(hidden=True), None, None, Link(nothing), "0", "ada")
+    hidden_marks.to_otter([Graded(Submission(tmp_path / "a.ipynb", "ada", "hw1", ""), [found])], results)
+    (test,) = json.loads(results.read_text())["tests"]
+    assert test["score"] == 0 and "passed" not in test["output"] and "There is no twice yet" in test["output"]
 
 
 def test_a_secret_seed_is_not_told():
