@@ -232,7 +232,7 @@ def question():
 def report(wire, question, answer, public=None):
     line = wire(answer)
     return hidden.report(
-        question.part(hidden=True), public, {"there": [0, "f", True]}, line.link, "winter", "ada"
+        question.part(hidden=True), public, {"there": [0, "f", True, ""]}, line.link, "winter", "ada"
     ), line
 
 
@@ -282,6 +282,99 @@ def test_a_check_that_hands_over_a_graph_is_the_teachers_mistake(wire, question)
     question.checks[1] = question.checks[1]._replace(judge=lambda answer, random: answer(tf.Graph()))
     first, second = report(wire, question, lambda n: 2 * n)[0].results
     assert first.broken and "not dtflab.graph.graph.Graph" in first.message and second.passed
+
+
+def test_what_hands_over_a_graph_is_not_taken_for_an_error_of_the_answer(wire):
+    line = wire(lambda one: 1)
+    with line.link.connected(20), pytest.raises(NotPlain):
+        try:
+            line.answer([{"graph": tf.Graph()}])
+        except Exception:
+            raise AssertionError("a check that expects an error would have judged") from None
+
+
+def a_graph(n):
+    with tf.Graph().as_default() as graph:
+        tf.constant(n, name="n")
+    return graph
+
+
+def a_tensor(n):
+    return a_graph(n).get_tensor_by_name("n:0")
+
+
+KINDS = {"graph": (a_graph, tf.Graph), "tensor": (a_tensor, tf.Tensor)}
+KINDS["operation"] = (lambda n: a_tensor(n).op, tf.Operation)
+KINDS["session"] = (lambda n: tf.Session(graph=a_graph(n)), tf.Session)
+KINDS["own graph"] = (lambda n: type("Mine", (tf.Graph,), {})(), tf.Graph)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_object_of_the_library_has_its_kind_and_nothing_else(wire, name):
+    made, kind = KINDS[name]
+    line = wire(made)
+    found = ask(line, 3)
+    assert (
+        isinstance(found, kind) and not isinstance(found, tf.Variable | int) and type(found) in (There, FunctionThere)
+    )
+    with pytest.raises(NotPlain, match=r"asked for graph of .* returned\. .*plain values.*public one"):
+        found.graph  # noqa: B018
+
+
+def test_an_object_of_the_library_can_be_handed_back(wire):
+    def answer(n, tensor=None):
+        return a_tensor(n) if tensor is None else n + int(tf.Session(graph=tensor.graph).run(tensor))
+
+    line = wire(answer)
+    assert ask(line, 4, tensor=ask(line, 3)) == 7
+
+
+def test_a_check_that_looks_into_a_graph_is_the_teachers_mistake(wire, question):
+    def looks(answer, random):
+        assert [op.name for op in answer(3).get_operations()] == ["n"]
+
+    question.checks[1] = question.checks[1]._replace(judge=looks)
+    first = report(wire, question, a_graph)[0].results[0]
+    assert first.broken and "get_operations of <dtflab Graph: 1 operations>" in first.message, first.message
+
+
+JUDGES = {
+    "compares": lambda got: got == 6,
+    "calculates": lambda got: abs(got - 6) < 1,
+    "NumPy": lambda got: np.allclose(got, 6),
+    "its kind": lambda got: isinstance(got, int),
+    "a list": lambda got: list(got) == [6],
+}
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_tensor_in_the_place_of_its_value_is_the_answers_mistake(wire, question, name):
+    def judge(answer, random):
+        if not JUDGES[name](got := answer(3)):
+            raise Wrong(f"got {got}")
+
+    question.checks[1] = question.checks[1]._replace(judge=judge)
+    first = report(wire, question, a_tensor)[0].results[0]
+    assert not first.passed and not first.broken, first
+
+
+def test_a_graph_travels_as_the_bytes_of_its_graphdef(wire):
+    """The answer can import what it gets, and what it returns can be read without being run."""
+
+    def answer(serialized):
+        with tf.Graph().as_default() as graph:
+            tf.import_graph_def(tf.GraphDef.FromString(serialized), name="")
+            tf.constant(2, name="more")
+        return graph.as_graph_def().SerializeToString()
+
+    found = tf.GraphDef.FromString(ask(wire(answer), a_graph(1).as_graph_def().SerializeToString()))
+    assert [node.name for node in found.node] == ["n", "more"]
+
+
+def test_a_forged_kind_makes_nothing(wire):
+    line = wire(lambda: 1).link
+    for kind in ("os:system", "dtflab.grading.remote:run_there", "dtflab.nowhere:Graph", "sys:modules", "dtflab.:", 3):
+        assert line.value({"there": [0, "f", False, kind]}).__class__ is There
 
 
 def test_no_answer_gets_nothing_and_is_told_what_to_do(question):
