@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dtflab.grading import isolation
-from tests.grading.classroom import ASKS, CHECKS, RIGHT, grade, need_namespaces, percent
+from tests.grading.classroom import ASKS, CHECKS, RIGHT, grade, need_namespaces, no_rights, percent
 from tests.grading.curious import looking_for
 
 pytestmark = pytest.mark.processes
@@ -26,10 +26,10 @@ def twice(n):
     return 2 * n
 print("LOOKED")
 """
-# Without namespaces files and the grader's command line can be read; nothing else.
+# Without namespaces files can be read, and the environments of other programs, but not that of the grader.
 IN_ITSELF = """
 in_memory()
-in_proc([os.getpid(), os.getppid()])
+in_proc(["self", *ancestors()])
 def twice(n):
     in_memory()
     return 2 * n
@@ -53,7 +53,8 @@ def trial(tmp_path_factory):
             (base / "ex9/curious.py").write_text(percent(looks, where, ASKS))
             sheet = base / f"marks-{namespaces}.json"
             ended = grade(base / "ex9", f"--checks={base / 'exam'}", f"--json={sheet}", "--cell-timeout=200",
-                          "--timeout=400", namespaces=namespaces, DTFLAB_GRADE_SEED=SEED)  # fmt: skip
+                          "--timeout=400", namespaces=namespaces, before=[] if namespaces else no_rights(),
+                          DTFLAB_GRADE_SEED=SEED)  # fmt: skip
             assert ended.returncode == 0, ended.stdout + ended.stderr
             found = {one["student"]: one for one in json.loads(sheet.read_text())["submissions"]}
             done[namespaces] = ended, found["curious"]

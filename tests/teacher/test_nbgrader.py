@@ -154,13 +154,25 @@ def test_a_choice_is_released_without_its_letters_and_costs_no_points(tmp_path, 
     notebook = build.exercise(ROOT / "solutions" / f"{name}.py", solved=True)
     (choice,) = (cell for cell in notebook.cells if cell.source == 'dtflab.predict("placement/q3", "CE")')
     choice.source = 'dtflab.predict("placement/q3", "ABD")'
-    path = tmp_path / "submitted" / "ada" / name / f"{name}.ipynb"
-    path.parent.mkdir(parents=True)
-    path.write_text(build.text_of(notebook), encoding="utf-8")
+    exchanged(tmp_path, nbgrader, name, notebook)
     nbgrader(tmp_path, "autograde", name, "--create")
     nbgrader(tmp_path, "export", "--to", "grades.csv")
     (ada,) = (row for row in rows(tmp_path / "grades.csv") if row["assignment"] == name)
     assert (float(ada["score"]), float(ada["max_score"])) == (10.0, 10.0)
+
+
+def exchanged(course, nbgrader, name, notebook):
+    """Hand in a notebook as the page says, through nbgrader's exchange: release, submit, collect."""
+    exchange, own = course / "exchange", course / "own"
+    (own / name).mkdir(parents=True)
+    exchange.mkdir()
+    exchange.chmod(0o777)  # nbgrader asks for that
+    for folder in (course, own):
+        (folder / "nbgrader_config.py").write_text(f"{CONFIG}c.Exchange.root = {str(exchange)!r}\n")
+    (own / name / f"{name}.ipynb").write_text(build.text_of(notebook), encoding="utf-8")
+    nbgrader(course, "release_assignment", name)
+    nbgrader(own, "submit", name)
+    nbgrader(course, "collect", name)
 
 
 # In a notebook whose environment has a seed nothing is graded.
