@@ -15,7 +15,9 @@ from dtflab.grading.questions import MOST, Question
 from tests.grading.answers import (
     QUESTIONS,
     SOLUTIONS,
+    answers_of_others,
     hints_of,
+    ids_of_others,
     mark,
     solution,
     some_of,
@@ -24,6 +26,7 @@ from tests.grading.answers import (
     wrong_answers,
 )
 from tests.grading.mutants import ENOUGH, Tally, sample, total
+from tests.grading.rare_mistakes import RARE
 from tests.house import ROOT
 
 EACH = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
@@ -99,6 +102,20 @@ def test_a_wrong_answer_loses_as_many_marks_for_everyone_and_gets_the_hint_that_
     for report in reports:
         assert report.points < question.points
         assert hints_of(report) == {name}, text_of(report)
+
+
+@EACH
+def test_each_check_refuses_an_answer_that_another_check_lets_pass(question):
+    """Else it would judge nothing of its own. Answers are tried until that is shown of all checks."""
+    others = answers_of_others(question.id)[1] if question.id in ids_of_others() else ()
+    untold = {check.name for check in question.checks}
+    for answer in (*RARE.get(question.id, []), *wrong_answers(question).values(), *others):
+        results = judge(question, {question.answer: answer}, "0", wall=math.inf).results
+        failed = {result.check.name for result in results if not result.passed}
+        untold -= failed if len(failed) < len(results) else set()
+        if not untold:
+            return
+    pytest.fail(f"{sorted(untold)} refuse only what all others refuse: add an answer to `rare_mistakes.py`")
 
 
 def text_of(report):
