@@ -145,7 +145,8 @@ def _dealt(things: int, hands: int) -> list[int]:
 def training(answer: Any) -> bool:
     """Each worker wants the weight to be its own number: the mean of them is where synchronous training goes.
 
-    It does so along the line of gradient descent by hand, and nobody waits long for threads at the end.
+    It does so as gradient descent by hand does, and asynchronous training does not. The grace period is advice: the
+    chief may wait its 120 s.
     """
     rate, steps, wanted = 0.1, 7, (1.0, 2.0, 6.0)
 
@@ -158,9 +159,10 @@ def training(answer: Any) -> bool:
             with tf.Graph().as_default(), tf.device("/job:ps/task:0"), tf.Session(cluster.target) as sess:
                 names = ("weight", tf.float32), ("global_step", tf.int64)
                 weight, taken = sess.run([tf.get_variable(name, [], kind) for name, kind in names])
-            if not all(0 < seconds < 5 for seconds in took) or taken < steps:
+            if not all(0 < seconds < 125 for seconds in took) or taken < steps:
                 return False
-            if sync and (taken != steps or abs(weight - 3 * (1 - (1 - 2 * rate) ** steps)) > 1e-4):
+            together = abs(weight - 3 * (1 - (1 - 2 * rate) ** int(taken))) < 1e-4
+            if together != sync or (sync and taken != steps):
                 return False
     return True
 
