@@ -249,7 +249,7 @@ def sweep(
         )
     ys = {name: [shown(one) for one in each] for name, each in lines.items()}
     words = words.format(next(iter(lines.values()))[0].what)
-    return curve(xs, ys, what, words, title=title, log=_is_wide(what, xs))
+    return curve(xs, ys, what, words, title=title, log=_is_wide(what, xs) or None)
 
 
 def _is_wide(what: str, xs: Sequence[float]) -> bool:

@@ -149,7 +149,9 @@ def test_it_says_how_much_is_not_drawn(question):
 
 def test_a_curve_over_what_was_changed(question):
     workers = {gpu: [question.run(workers=n) for n in (1, 2, 4)] for gpu in ("a", "b")}
-    (line, _) = viz.sweep(workers, "throughput").axes[0].lines
+    axes = viz.sweep(workers, "throughput").axes[0]
+    (line, _) = axes.lines
+    assert axes.get_xscale() == "log"
     assert line.get_xdata().tolist() == [1, 2, 4]
     assert line.get_ydata().tolist() == [one.throughput for one in workers["a"]]
     lines = {net: question.sweep(workers=[1, 4], network=net) for net in ("1Gb/s", "10Gb/s")}
