@@ -2,7 +2,8 @@
 
 Rules: sums become rates here, by the clock of the task that counted them; in virtual time these are virtual seconds.
 A wait is shown once it has lasted from one look to the next, since each step waits for tensors.
-A task that does not answer is left alone for a while: one question may take seconds then.
+A task that does not answer is left alone for a while: one question may take seconds then. Of one that has ended, the
+last error is what the clients of this process got because of that.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dtflab.machine.clock import REAL
 from dtflab.machine.meter import LEASE_S
 from dtflab.notebook.circle_watch import LONG_S, CircleWatch
 from dtflab.notebook.cluster_view import alike, numbers, rows as rows_of, title
+from dtflab.runtime.client import failures
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.units import byte_size, memory_size
 
@@ -75,6 +77,8 @@ class Seen:
         self.shares: deque[float] = deque(maxlen=KEPT)
         self.alone_until = 0.0
         self.waits_since: dict[str, float] = {}  # its lines on waits
+        self.ran = -math.inf  # when it was last seen to run
+        self.error = ""  # of a step, here or because the task has ended
 
     def is_new(self, vitals: Vitals | None) -> None:
         """Take the vital signs of now; those of a task that has restarted are the first ones."""
@@ -109,9 +113,13 @@ class LiveCluster:
                 seen.is_new(None)
         self._looked = REAL.now()
         for task in self.cluster.tasks:
-            seen = self._seen.setdefault(task.name, Seen())
+            seen, now = self._seen.setdefault(task.name, Seen()), REAL.now()
             seen.state = self._state(task, seen)
             seen.is_new(self._ask(task, seen))
+            if seen.vitals is not None:
+                seen.ran, seen.error = now, seen.vitals.error
+            else:
+                seen.error = next(_blaming(task.address, seen.ran), seen.error)
         self._lines = self._all_lines()
         self.circle.look(self._wait_long())
         return self.data(latest=1)
@@ -173,7 +181,7 @@ class LiveCluster:
             seen, pulse = self._seen[task.name], pulses.get(task.name)
             seen.shares.append(pulse.busy if pulse is not None else 0.0)
             vitals = seen.vitals
-            error = [f"Last error: {vitals.error.splitlines()[0]}"] if vitals and vitals.error else []
+            error = [f"Last error: {short(seen.error.splitlines()[0])}"] if seen.error else []
             memory = ", ".join(map(_held, vitals.held)) if vitals else devices[device_spec.plain(task.name)]
             found.append(
                 Line(
@@ -242,6 +250,11 @@ class LiveCluster:
                 "Rates are per second of virtual time; faults there are planned, with %%dtf_chaos or cluster.at."
             )
         return " ".join(parts)
+
+
+def _blaming(address: str, since: float) -> Iterator[str]:
+    """What clients got because no task was at an address, the latest first, `since` that moment."""
+    return (failed.text for failed in reversed(failures) if failed.at >= since and f" at {address} " in failed.text)
 
 
 def short(text: str) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.base import errors, tf_logging
 from dtflab.graph import default_stacks, device_spec
@@ -16,6 +17,7 @@ from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
 from dtflab.graph.graph import Graph
 from dtflab.graph.inlining import is_call
+from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
     from dtflab.base.errors import OpError
@@ -25,6 +27,16 @@ if TYPE_CHECKING:
 
 # The operation on whose behalf a node was made by prune (`_retval_v_0_0`) or partition (`v/to_job_ps…/0/send`).
 _OWNER = re.compile(r"^_(?:arg|retval)_(.*)_\d+_\d+$|^(.*?)/to_job.*$")
+
+
+class Failure(NamedTuple):
+    """The error of a client's call, when it had come: its class, and the first line of its message."""
+
+    at: float  # on the clock REAL
+    text: str
+
+
+failures: deque[Failure] = deque(maxlen=100)  # the latest of the clients of this process
 
 
 def checked_target(target: object, graph: object = None, config: object = None) -> str:
@@ -159,6 +171,8 @@ def explained(error: OpError | KeyboardInterrupt, graph: Graph) -> BaseException
     """
     if isinstance(error, KeyboardInterrupt):
         return _Interrupt(*error.args).with_traceback(error.__traceback__)
+    first, *_ = error.message.splitlines() or [""]
+    failures.append(Failure(REAL.now(), f"{type(error).__name__}: {first}"))
     named = re.search(r"\[\[\{\{node ([^}]+)\}\}\]\](?: on (\S+))?", error.message)
     if named is None:
         return error

@@ -316,6 +316,9 @@ class MasterSession:
         try:
             self._start(step, signature, args, results)
             step.drive()
+        except errors.UnavailableError as lost:  # no task that is there may have a node that failed
+            self.master.worker.devices[0].meter.error = f"{type(lost).__name__}: {lost}"
+            raise
         finally:
             if signature.transfers:
                 self._cleanup(signature, step_id, step.error)

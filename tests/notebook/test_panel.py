@@ -180,6 +180,37 @@ thread.start()
 
 
 @pytest.mark.parametrize("engine", ["inprocess", "process"])
+@pytest.mark.parametrize("master", [0, 1])
+def test_a_killed_task_has_the_error_that_steps_got(engine, master):
+    graph = tf.Graph()
+    with graph.as_default(), tf.device("/job:worker/task:1"), tf.Cluster(worker=2, engine=engine) as cluster:
+        there, began = tf.constant(1.0) + 1.0, threading.Event()
+        live, said = LiveCluster(cluster), "Last error: UnavailableError: Task worker:1 at "
+
+        def program():
+            target = cluster.target_of("worker", master)
+            with tf.Session(target, graph=graph) as sess, pytest.raises(tf.errors.UnavailableError):
+                while True:
+                    sess.run(there)
+                    began.set()
+
+        thread = threading.Thread(target=program)
+        thread.start()
+        assert began.wait(60)
+        assert row(live.look(), "worker:1")["notes"] == []
+        cluster.kill("worker", 1)
+        thread.join()
+        (note,) = row(live.look(), "worker:1")["notes"]
+        assert note.startswith(said) and note.split(" at ")[1].startswith(cluster.task("worker", 1).address)
+        (*of_the_master,) = row(live.look(), "worker:0")["notes"]
+        assert of_the_master == ([note] if master == 0 else []), "the master says it, too, if it is there"
+        cluster.restart("worker", 1)
+        assert row(live.look(), "worker:1")["notes"] == []
+        cluster.task("worker", 1).stop()
+        assert row(live.look(), "worker:1")["notes"] == [], "nobody has asked this one"
+
+
+@pytest.mark.parametrize("engine", ["inprocess", "process"])
 def test_a_circle_of_waits_is_drawn_while_it_lasts(shell, monkeypatch, engine):
     shown = panel_in(shell, f"cluster = %dtf_cluster --ps 1 --worker 2 --engine {engine}")
     page = Page(shown, monkeypatch)
