@@ -65,6 +65,7 @@ class Line(NamedTuple):
     can: Sequence[str]
     size: int = 1
     within: str = ""  # the key of the line that it folds into
+    held: Sequence[Held] = ()  # what `memory` says, if its tasks report
 
 
 class Seen:
@@ -182,11 +183,12 @@ class LiveCluster:
             seen.shares.append(pulse.busy if pulse is not None else 0.0)
             vitals = seen.vitals
             error = [f"Last error: {short(seen.error.splitlines()[0])}"] if seen.error else []
-            memory = ", ".join(map(_held, vitals.held)) if vitals else devices[device_spec.plain(task.name)]
+            held = vitals.held if vitals else ()
+            memory = _memory(held) or devices[device_spec.plain(task.name)]
             found.append(
                 Line(
                     task.name, short(task.name), seen.state, pulse, memory, list(seen.shares),
-                    [*_few(waits.get(task.name, [])), *error], self._can(task, seen.state),
+                    [*_few(waits.get(task.name, [])), *error], self._can(task, seen.state), held=held,
                 )
             )  # fmt: skip
         return found
@@ -274,17 +276,22 @@ def folded(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _sum(group: Sequence[Line]) -> Line:
-    """The line of several: their sums, and the mean of their busy shares."""
+    """The line of several: their sums, those of memory by device, and the mean of their busy shares."""
     job, state = group[0].name.partition(":")[0], group[0].state
     pulses = [line.pulse for line in group if line.pulse is not None]
     total = Pulse(*map(sum, zip(*pulses, strict=True))) if pulses else None
     shares = [sum(each) / len(group) for each in zip(*(line.shares for line in group), strict=True)]
+    held: dict[str, Held] = {}
+    for device, nbytes, limit in (each for line in group for each in line.held):
+        name = device.rpartition("/device:")[2]
+        so_far = held.get(name, Held(name, 0, 0))
+        held[name] = Held(name, so_far.nbytes + nbytes, so_far.limit + limit)
     return Line(
         key=f"{job}, {state}{', waiting' * bool(group[0].notes)}",
         name=f"{job}:{numbers([line.name for line in group])}",
         state=f"{state}, {len(group)} tasks",
         pulse=total and total._replace(busy=total.busy / len(pulses)),
-        memory="",
+        memory=_memory(list(held.values())),
         shares=shares,
         notes=_few([f"{line.name}: {note}" for line in group for note in line.notes]),
         can=[],
@@ -297,9 +304,13 @@ def _few(texts: Sequence[str]) -> list[str]:
     return [*texts[:_MOST_NOTES], f"and {more} more"] if more > 0 else list(texts)
 
 
-def _held(held: Held) -> str:
-    device = held.device.rpartition("/device:")[2]
-    return f"{device} {memory_size(held.nbytes)}" + f" of {memory_size(held.limit)}" * bool(held.limit)
+def _memory(held: Iterable[Held]) -> str:
+    """The memory of some devices in words."""
+    parts = (
+        f"{device.rpartition('/device:')[2]} {memory_size(nbytes)}" + f" of {memory_size(limit)}" * bool(limit)
+        for device, nbytes, limit in held
+    )
+    return ", ".join(parts)
 
 
 def _row(line: Line, latest: int) -> dict[str, Any]:

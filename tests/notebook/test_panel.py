@@ -337,6 +337,27 @@ def test_two_hundred_workers_are_one_line_that_opens(shell):
     assert {row["within"] for row in rows if row["within"]} == {"worker, running"}
 
 
+def test_a_fold_has_the_memory_of_its_tasks(shell):
+    shown = panel_in(shell, "cluster = %dtf_cluster --worker 8 --gpus 1 --gpu K40 --gpu-memory 4GiB")
+    shell.run_cell(OF_EACH).raise_error()
+    fold, *rows = shown.live.look()["rows"]
+    assert [row["memory"] for row in rows] == ["CPU:0 1.0 KiB, GPU:0 16.0 MiB of 3.66 GiB"] * 8
+    assert fold["memory"] == "CPU:0 8.0 KiB, GPU:0 128 MiB of 29.3 GiB"
+    shell.run_cell("for task in cluster.tasks: task.kill()").raise_error()
+    fold, row, *_ = shown.live.look()["rows"]
+    assert fold["memory"] == "" and row["memory"].startswith("CPU:0, GPU:0"), "nobody reports"
+
+
+OF_EACH = """
+for task in range(8):
+    with tf.device(f"/job:worker/task:{task}/cpu:0"):
+        tf.Variable(tf.zeros(256))
+    with tf.device(f"/job:worker/task:{task}/gpu:0"):
+        tf.Variable(tf.zeros(4 << 20))
+tf.Session(cluster.target).run(tf.global_variables_initializer())
+"""
+
+
 def test_interrupt_ends_what_the_main_thread_runs(monkeypatch):
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as between cells
     try:
