@@ -78,7 +78,7 @@ class Seen:
         self.shares: deque[float] = deque(maxlen=KEPT)
         self.alone_until = 0.0
         self.waits_since: dict[str, float] = {}  # its lines on waits
-        self.ran = -math.inf  # when it was last seen to run
+        self.failures = 0  # the number of the last one before it was last seen to run
         self.error = ""  # of a step, here or because the task has ended
 
     def is_new(self, vitals: Vitals | None) -> None:
@@ -114,13 +114,13 @@ class LiveCluster:
                 seen.is_new(None)
         self._looked = REAL.now()
         for task in self.cluster.tasks:
-            seen, now = self._seen.setdefault(task.name, Seen()), REAL.now()
+            seen, so_far = self._seen.setdefault(task.name, Seen()), failures[-1].number
             seen.state = self._state(task, seen)
             seen.is_new(self._ask(task, seen))
             if seen.vitals is not None:
-                seen.ran, seen.error = now, seen.vitals.error
+                seen.failures, seen.error = so_far, seen.vitals.error
             else:
-                seen.error = next(_blaming(task.address, seen.ran), seen.error)
+                seen.error = next(_blaming(task, seen.failures), seen.error)
         self._lines = self._all_lines()
         self.circle.look(self._wait_long())
         return self.data(latest=1)
@@ -254,9 +254,12 @@ class LiveCluster:
         return " ".join(parts)
 
 
-def _blaming(address: str, since: float) -> Iterator[str]:
-    """What clients got because no task was at an address, the latest first, `since` that moment."""
-    return (failed.text for failed in reversed(failures) if failed.at >= since and f" at {address} " in failed.text)
+def _blaming(task: RunningTask, after: int) -> Iterator[str]:
+    """Errors that clients got because a task had ended, the latest first, down to that number."""
+    for number, target, text in reversed(list(failures)):
+        is_of_session = target == task.target and text.startswith("AbortedError: ")
+        if number > after and (is_of_session or f" at {task.address} " in text):
+            yield text
 
 
 def short(text: str) -> str:

@@ -17,7 +17,6 @@ from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
 from dtflab.graph.graph import Graph
 from dtflab.graph.inlining import is_call
-from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
     from dtflab.base.errors import OpError
@@ -30,13 +29,14 @@ _OWNER = re.compile(r"^_(?:arg|retval)_(.*)_\d+_\d+$|^(.*?)/to_job.*$")
 
 
 class Failure(NamedTuple):
-    """The error of a client's call, when it had come: its class, and the first line of its message."""
+    """The error of a client's call: which one of this process, its class and the first line of its message."""
 
-    at: float  # on the clock REAL
+    number: int
+    target: str  # of the session
     text: str
 
 
-failures: deque[Failure] = deque(maxlen=100)  # the latest of the clients of this process
+failures = deque([Failure(0, "", "")], maxlen=100)  # the latest of them, the newest last
 
 
 def checked_target(target: object, graph: object = None, config: object = None) -> str:
@@ -163,16 +163,17 @@ class _Interrupt(KeyboardInterrupt):
 _Interrupt.__name__ = "KeyboardInterrupt"
 
 
-def explained(error: OpError | KeyboardInterrupt, graph: Graph) -> BaseException:
+def explained(error: OpError | KeyboardInterrupt, graph: Graph, target: str) -> BaseException:
     """The error with the operation it names and the user's line that made it; `error` itself is spent.
 
-    A notebook keeps the last error: it must not keep the arrays of the step, which the frames of `error` hold. Those of
-    an interrupt stay: they show where a function of the user's hangs.
+    It is noted among the `failures`, as one of a session at `target`. A notebook keeps the last error: it must not keep
+    the arrays of the step, which the frames of `error` hold. Those of an interrupt stay: they show where a function of
+    the user's hangs.
     """
     if isinstance(error, KeyboardInterrupt):
         return _Interrupt(*error.args).with_traceback(error.__traceback__)
     first, *_ = error.message.splitlines() or [""]
-    failures.append(Failure(REAL.now(), f"{type(error).__name__}: {first}"))
+    failures.append(Failure(failures[-1].number + 1, target, f"{type(error).__name__}: {first}"))
     named = re.search(r"\[\[\{\{node ([^}]+)\}\}\]\](?: on (\S+))?", error.message)
     if named is None:
         return error

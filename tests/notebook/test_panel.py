@@ -183,31 +183,39 @@ thread.start()
 @pytest.mark.parametrize("master", [0, 1])
 def test_a_killed_task_has_the_error_that_steps_got(engine, master):
     graph = tf.Graph()
-    with graph.as_default(), tf.device("/job:worker/task:1"), tf.Cluster(worker=2, engine=engine) as cluster:
-        there, began = tf.constant(1.0) + 1.0, threading.Event()
-        live, said = LiveCluster(cluster), "Last error: UnavailableError: Task worker:1 at "
+    with graph.as_default(), tf.device("/job:worker/task:1"):
+        there, take = tf.constant(1.0) + 1.0, tf.FIFOQueue(1, tf.float32).dequeue()
 
-        def program():
-            target = cluster.target_of("worker", master)
-            with tf.Session(target, graph=graph) as sess, pytest.raises(tf.errors.UnavailableError):
-                while True:
-                    sess.run(there)
-                    began.set()
+    def notes(of):
+        return row(live.look(), of)["notes"]
 
-        thread = threading.Thread(target=program)
-        thread.start()
-        assert began.wait(60)
-        assert row(live.look(), "worker:1")["notes"] == []
-        cluster.kill("worker", 1)
-        thread.join()
-        (note,) = row(live.look(), "worker:1")["notes"]
-        assert note.startswith(said) and note.split(" at ")[1].startswith(cluster.task("worker", 1).address)
-        (*of_the_master,) = row(live.look(), "worker:0")["notes"]
-        assert of_the_master == ([note] if master == 0 else []), "the master says it, too, if it is there"
+    with tf.Cluster(worker=2, engine=engine) as cluster:
+        live, got = LiveCluster(cluster), list[Exception]()
+
+        def program(fetch):
+            with pytest.raises(tf.errors.OpError) as failed:
+                sess.run(fetch)
+            got.append(failed.value)
+
+        with tf.Session(cluster.target_of("worker", master), graph=graph) as sess:
+            sess.run(there)
+            thread = threading.Thread(target=program, args=(take,))
+            thread.start()
+            while not cluster.waits():
+                live.look()
+            assert not any("Last error" in note for note in notes("worker:1"))
+            cluster.kill("worker", 1)
+            thread.join()
+            (note,) = notes("worker:1")
+            address = cluster.task("worker", 1).address
+            assert note.startswith(f"Last error: UnavailableError: Task worker:1 at {address} ")
+            assert notes("worker:0") == ([note] if master == 0 else []), "the master says it, too, if it is there"
+            program(there)
+            assert notes("worker:1")[0].startswith(f"Last error: {type(got[1]).__name__}: "), "of the next step"
         cluster.restart("worker", 1)
-        assert row(live.look(), "worker:1")["notes"] == []
+        assert notes("worker:1") == []
         cluster.task("worker", 1).stop()
-        assert row(live.look(), "worker:1")["notes"] == [], "nobody has asked this one"
+        assert notes("worker:1") == [], "nobody has asked this one"
 
 
 @pytest.mark.parametrize("engine", ["inprocess", "process"])
