@@ -20,6 +20,7 @@ import { audited, inPicture } from './person.mjs';
 
 const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
 const WIDTH = 1280;
+const HIGHEST = 12_000; // pixels of a window; of a notebook that is higher the rest is not shown
 // The kernel is connected: JupyterLab's status bar says so, Notebook 7 then fades out its own line.
 const IDLE = '#jp-main-statusbar :text("| Idle"), body:has(.jp-NotebookKernelStatus-fade) .jp-Notebook';
 const name = notebook.replace(/\.ipynb$/, '');
@@ -114,15 +115,20 @@ async function menu(bar, ...items) {
 async function showEverything() {
   await page.waitForFunction(() => !document.querySelector('.jp-Notebook').innerText.includes('Loading widget...'));
   const deadline = Date.now() + 120_000;
+  let height;
   do {
-    const height = await page.evaluate(() => lowest('.jp-Cell') + document.querySelector('.jp-WindowedPanel-outer').scrollTop);
-    await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, 12_000) });
+    height = await page.evaluate(() => lowest('.jp-Cell') + document.querySelector('.jp-WindowedPanel-outer').scrollTop);
+    await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, HIGHEST) });
     await page.evaluate(settled);
     await page.waitForTimeout(500); // a theme's colours fade in
-  } while (!(await page.evaluate(() => lowest('.jp-Cell') <= lowest('.jp-WindowedPanel-outer'))) && Date.now() < deadline);
+  } while (height < HIGHEST && !(await page.evaluate(allIsInTheWindow)) && Date.now() < deadline);
 }
 
 // ---- the rest runs in the page ----
+
+function allIsInTheWindow() {
+  return lowest('.jp-Cell') <= lowest('.jp-WindowedPanel-outer');
+}
 
 // Where elements stand within what holds them: left, top, width.
 function placed(elements) {
