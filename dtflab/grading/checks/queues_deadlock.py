@@ -18,6 +18,7 @@ from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import control_dependencies
 from dtflab.ops.arrays.functions import stack
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.virtual.deadlock import DeadlockError
@@ -47,10 +48,17 @@ class Shop:
         self.fill = [queue.enqueue(number) for number, queue in enumerate(self.tokens)]
         self.sizes = [queue.size() for queue in self.tokens]
         self.one_each = [queue.dequeue() for queue in self.tokens]
+        self.worked = FIFOQueue(1000, [dtypes.int32], shapes=[[]], name="worked")  # an element per run of work()
+        self.times = self.worked.size()
 
     def job(self, answer: Any, i: int, j: int) -> Any:
         """The tensor of a job; what it gives is how many tokens its queues had while it worked."""
-        made = answer(list(self.tokens), i, j, lambda: stack([self.tokens[i].size(), self.tokens[j].size()]))
+
+        def work() -> Tensor:
+            with control_dependencies([self.worked.enqueue(0)]):
+                return stack([self.tokens[i].size(), self.tokens[j].size()])
+
+        made = answer(list(self.tokens), i, j, work)
         if not isinstance(made, Tensor):
             raise Wrong(f"A tensor with the value of work() is expected, not {shown(made)}.")
         return made
@@ -77,7 +85,7 @@ def holds(answer: Any, i: int, j: int, missing: int) -> bool:
         shop = Shop(on, 4)
         other = j if missing == i else i
         shop.put([other])
-        if shop.run([shop.job(answer, i, j)]) is not None:
+        if shop.run([shop.job(answer, i, j)]) is not None or shop.on.session.run(shop.times):
             message = f"A job for GPUs {i} and {j} ran though the token of GPU {missing} was missing."
             raise Wrong(message, Seen(during=(1, 0)))
         return shop.left()[other] == 0
@@ -161,7 +169,7 @@ def others_go_on(answer: Any, random: Random) -> None:
         shop = Shop(on, 4)
         shop.put([0, 2, 3])
         jobs = [shop.job(answer, 0, 1), shop.job(answer, 3, 2)]
-        if shop.run([jobs[0]]) is not None:
+        if shop.run([jobs[0]]) is not None or shop.on.session.run(shop.times):
             raise Wrong("A job for GPUs 0 and 1 ran though the token of GPU 1 was missing.", Seen(during=(1, 0)))
         if shop.run([jobs[1]]) is None:
             raise Wrong("While a job waits for GPU 1, a job for GPUs 2 and 3 does not run.", Seen(sizes=shop.left()))

@@ -232,8 +232,8 @@ def opens_a_local_session(seen: Seen) -> bool:
 
 @q1.mistake()
 def saves_all(seen: Seen) -> bool:
-    """A variable without a value can't be read, and a Saver without a list reads all. Don't initialize it: what it gets
-    is not what was trained. Find out which ones have a value, and give the Saver a list of these."""
+    """The Saver was given a variable without a value, which can't be read. Don't initialize it: what it gets is not
+    what was trained. Ask the session which ones have a value, and give the Saver a list of these."""
     return "Attempting to use uninitialized value" in seen.error
 
 
