@@ -147,6 +147,7 @@ def nothing_left_running() -> Iterator[None]:
     while left := _left(threads, children):
         if time.monotonic() > deadline:
             pytest.fail("left running after the test:\n" + "\n".join(left), pytrace=False)
+        gc.collect()  # an error that a test has caught holds its frames, which may hold a channel and its thread
         time.sleep(0.01)
 
 

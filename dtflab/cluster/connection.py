@@ -125,13 +125,17 @@ class Connection:
         if (link := self.link) is not None:
             link.ping()
         elif not self._is_asked:
-            self._is_asked, channel = True, self.channel
-            channel.request(_PING, b"", partial(self._heard, channel), 3 * timeouts.silence, is_patient=True)
+            self._is_asked = True
+            this: weakref.ref[Connection] = weakref.ref(self)  # a ping keeps no connection open
+            over: weakref.ref[Channel] = weakref.ref(self.channel)
+            heard = partial(_heard, this, over)
+            self.channel.request(_PING, b"", heard, 3 * timeouts.silence, is_patient=True)
 
-    def _heard(self, channel: Channel, code: int, text: str, answer: bytes) -> None:
+    def heard(self, channel: Channel | None, is_answer: bool) -> None:
+        """Take note that a ping over a channel has ended; None: over one that is gone."""
         if channel is self.channel:
             self._is_asked = False
-        if code not in _UNANSWERED:
+        if is_answer:
             self._answers += 1
             self.is_silent = False
 
@@ -144,6 +148,13 @@ class Connection:
         self._is_asked = False
         channel.close()
         self.ping()  # until that is answered, calls fail at once
+
+
+def _heard(
+    connection: weakref.ref[Connection], channel: weakref.ref[Channel], code: int, text: str, answer: bytes
+) -> None:
+    if (pinged := connection()) is not None:
+        pinged.heard(channel(), code not in _UNANSWERED)
 
 
 _connections: weakref.WeakValueDictionary[tuple[str, Credentials, str], Connection] = weakref.WeakValueDictionary()

@@ -9,12 +9,14 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.base.credentials import Credentials
 from dtflab.cluster import connection, grpc_transport, wire
 from dtflab.cluster.addresses import free_addresses
 from dtflab.cluster.endpoint import Endpoint
@@ -131,6 +133,18 @@ def test_a_connection_is_shared_and_closed_with_its_last_user(lab):
         a.get_status()
     b.close()
     assert lab.addresses[1] not in [address for address, _, _ in connections]
+
+
+@pytest.mark.parametrize("token", ["", "sixteen-letters-or-more"])
+def test_a_ping_keeps_no_connection_open(token):
+    """One that nobody answers would, and its threads, for a minute and a half."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        pinging = connection.connect(f"127.0.0.1:{silent.getsockname()[1]}", Credentials(token=token))
+        pinging.ping()
+        silent.accept()[0].close()  # the ping is under way
+        gone = weakref.ref(pinging)
+        del pinging
+        assert gone() is None
 
 
 @pytest.fixture
