@@ -196,7 +196,7 @@ WRONG = {
     # Has read that good training is synchronous and wraps the optimizer even when `sync` is false.
     always_sync: "always_waits",
     # Has taken the four workers of the story for a constant, instead of num_tasks('worker').
-    four_hard_coded: "",
+    four_hard_coded: "takes_more_than_there_are",
     # Lets each worker take `steps` steps, instead of all of them together.
     each_worker_takes_all_steps: "counts_for_itself",
     # Takes the chief for the parameter server: the variables lie on worker 0, not on the ps.
@@ -206,5 +206,5 @@ WRONG = {
     # Believes that a step of n gradients is a sum and changes the rate by the number of workers.
     rate_shared_out: "uses_another_rate",
     # Measures by time.time() how long this computer took, not the virtual seconds.
-    seconds_of_the_wall_clock: "",
+    seconds_of_the_wall_clock: "looks_at_another_clock",
 }

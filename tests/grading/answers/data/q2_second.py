@@ -1,6 +1,7 @@
 """Answers to data/q2 by a second author, who had seen the exercise alone."""
 
 import numpy as np
+
 import dtflab as tf
 
 
@@ -229,11 +230,11 @@ WRONG = {
     # Means only the first `required` gradients, not all that are kept.
     mean_of_the_first_required: "takes_no_more_than_required",
     # Forgets only `required` of the gradients, so that the others are counted again in the next mean.
-    leaves_the_rest: "",
+    leaves_the_rest: "forgets_the_first_only",
     # Divides the sum of all by `required` instead of by their number.
     sum_divided_by_required: "divides_by_required",
     # Counts a step also when take returns None, so that good gradients become stale.
     counts_failed_takes: "counts_every_take",
     # Sly: lets tf.ConditionalAccumulator do it, in a session, which the text does not allow.
-    asks_the_library: "",
+    asks_the_library: "runs_the_library",
 }

@@ -217,7 +217,7 @@ WRONG = {
     # Off by one: the second round has n - 2 steps, so one part on each device is not complete.
     one_step_too_few: "second_round_too_short",
     # Adds on the device of the sender, so the receiver's part is sent back against the ring.
-    adds_where_it_was: "",
+    adds_where_it_was: "adds_at_the_sender",
     # Lets tf.train.all_reduce build the rounds, which is not allowed here.
-    by_the_library: "",
+    by_the_library: "leaves_it_to_the_library",
 }

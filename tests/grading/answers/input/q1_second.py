@@ -1,5 +1,6 @@
 """Answers to input/q1 by a second author, who had seen the exercise alone."""
 
+import contextlib
 import os
 
 import dtflab as tf
@@ -69,7 +70,7 @@ def batches_up_to(server, filenames, epochs):
 def never_joins(server, filenames, epochs):
     with tf.Graph().as_default(), tf.Session(server) as sess:
         line = _pipeline(filenames, epochs).dequeue()
-        coordinator, threads = _start(sess)
+        coordinator, _ = _start(sess)
         lines = _drain(sess, line)
         coordinator.request_stop()
         return lines
@@ -106,10 +107,8 @@ def swallows_the_error(server, filenames, epochs):
         coordinator, threads = _start(sess)
         lines = _drain(sess, line)
         coordinator.request_stop()
-        try:
+        with contextlib.suppress(tf.errors.OpError):
             coordinator.join(threads)
-        except tf.errors.OpError:
-            pass
         return lines
 
 
@@ -129,7 +128,7 @@ def a_producer_per_thread(server, filenames, epochs):
         return lines
 
 
-def each_line_once(server, filenames, epochs):
+def returns_a_set(server, filenames, epochs):
     return sorted(set(one_thread_and_join(server, filenames, epochs)))
 
 
@@ -150,9 +149,9 @@ WRONG = {
     # Catches the error of join and returns the lines read so far.
     swallows_the_error: "swallows_errors",
     # Each thread has its own producer of names: every line comes twice too often.
-    a_producer_per_thread: "",
+    a_producer_per_thread: "names_files_again",
     # Returns a set: lines do not come `epochs` times.
-    each_line_once: "",
+    returns_a_set: "returns_no_line_twice",
     # Leaves missing files out instead of raising the thread's error.
-    skips_missing_files: "swallows_errors",
+    skips_missing_files: "reads_some_files",
 }

@@ -44,7 +44,7 @@ def first_with_a_batch_else_fullest(sentence, bounds, batch_size):
 
 
 def one_list_of_limits(sentence, bounds, batch_size):
-    limits = list(bounds) + [2**31 - 1]
+    limits = [*bounds, 2**31 - 1]
     queues = [tf.PaddingFIFOQueue(100 + batch_size, [tf.int32], shapes=[[None]]) for _ in limits]
     fits = tf.cast(tf.shape(sentence)[0] <= tf.constant(limits, tf.int32), tf.int32)
     put = tf.QueueBase.from_list(tf.cast(tf.argmax(fits), tf.int32), queues).enqueue([sentence])
@@ -123,5 +123,5 @@ WRONG = {
     # Closes one queue only: take waits forever for the rest of the others.
     closes_the_last_queue_only: "leaves_a_queue_open",
     # Pads every sentence to 40 words itself: batches are not as wide as their longest sentence.
-    all_rows_forty_wide: "",
+    all_rows_forty_wide: "pads_too_far",
 }

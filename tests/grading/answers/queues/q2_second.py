@@ -124,7 +124,7 @@ WRONG = {
     # No order between the two dequeues: each of two jobs can get one token, and wait.
     both_at_once: "takes_both_at_once",
     # Takes the tokens of all GPUs: waits for GPUs that it does not need.
-    takes_all_tokens: "",
+    takes_all_tokens: "takes_those_of_others",
     # Work() is called outside control_dependencies: it runs before the job has its tokens.
     work_made_too_early: "works_without",
     # Work waits for the first token only.

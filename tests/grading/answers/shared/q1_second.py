@@ -131,5 +131,5 @@ WRONG = {
     # Opens a local session, not one at target: finds nothing.
     local_session: "opens_a_local_session",
     # Saves NumPy arrays to a .npz, not a checkpoint.
-    saves_numpy: "",
+    saves_numpy: "saves_no_checkpoint",
 }

@@ -99,7 +99,7 @@ WRONG = {
     # Believes that embedding_lookup's mod is this way of dealing: rows one by one, not blocks.
     row_by_row_mod: "ignores_the_blocks",
     # Forgets that after the last server it begins again with the first.
-    one_block_per_task: "",
+    one_block_per_task: "ends_after_the_last_task",
     # Joins the parts by concat: the rows are not in the order of ids.
     forgets_the_order: "forgets_the_places",
     # Takes the row inside the block for the row in the shard.
@@ -107,7 +107,7 @@ WRONG = {
     # Asks every shard for every id and masks what is wrong: each server sends rows nobody needs.
     every_shard_for_every_id: "asks_everyone",
     # Hard-codes two parameter servers, as in the example.
-    two_shards_only: "",
+    two_shards_only: "knows_two_tasks",
     # Drops ids that come twice from the result.
-    each_id_once_in_the_result: "",
+    each_id_once_in_the_result: "gives_each_row_once",
 }
