@@ -161,7 +161,7 @@ def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
 def _names(value: Any, case: Case) -> list[str]:
     """The names that an answer returned, in order; as bytes or with the number of the output they are names, too."""
     if not hasattr(value, "__iter__") or isinstance(value, str | bytes):
-        seen = Seen(case, counted=True) if type(value) is int and value == len(case.lost) else None
+        seen = Seen(case, counted=True) if type(value) is int and 0 < value == len(case.lost) else None
         raise Wrong(f"rescue returned {value!r}; expected: a list of names, [] if nothing is lost.", seen)
     return sorted((one.decode() if isinstance(one, bytes) else str(one)).removesuffix(":0") for one in value)
 

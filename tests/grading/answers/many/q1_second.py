@@ -50,21 +50,26 @@ def in_order(argv):
 
     digits = tf.datasets.digits()
     parser = argparse.ArgumentParser(prog="train_net")
-    for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+    for name, kind in {
+        "server": str,
+        "device": str,
+        "container": str,
+        "hidden": int,
+        "rate": float,
+        "steps": int,
+    }.items():
         parser.add_argument("--" + name, type=kind, required=True)
     a = parser.parse_args(argv)
     graph = tf.Graph()
-    with graph.as_default():
-        with tf.container(a.container):
-            with tf.device(a.device):
-                step = tf.train.create_global_step()
-                x = tf.placeholder(tf.float32, [None, 64], name="x")
-                y = tf.placeholder(tf.int64, [None], name="y")
-                logits = net(x, a.hidden, a.container)
-                loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
-                op = tf.train.GradientDescentOptimizer(a.rate)
-                train = op.apply_gradients(op.compute_gradients(loss), global_step=step)
-                init = tf.global_variables_initializer()
+    with graph.as_default(), tf.container(a.container), tf.device(a.device):
+        step = tf.train.create_global_step()
+        x = tf.placeholder(tf.float32, [None, 64], name="x")
+        y = tf.placeholder(tf.int64, [None], name="y")
+        logits = net(x, a.hidden, a.container)
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+        op = tf.train.GradientDescentOptimizer(a.rate)
+        train = op.apply_gradients(op.compute_gradients(loss), global_step=step)
+        init = tf.global_variables_initializer()
     sess = tf.Session(a.server, graph=graph)
     try:
         sess.run(init)
@@ -85,7 +90,14 @@ def with_helpers(argv):
 
     def options():
         parser = argparse.ArgumentParser()
-        for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+        for name, kind in {
+            "server": str,
+            "device": str,
+            "container": str,
+            "hidden": int,
+            "rate": float,
+            "steps": int,
+        }.items():
             parser.add_argument("--" + name, type=kind, required=True)
         return parser.parse_args(argv)
 
@@ -117,7 +129,14 @@ def container_forgotten(argv):
 
     def options():
         parser = argparse.ArgumentParser()
-        for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+        for name, kind in {
+            "server": str,
+            "device": str,
+            "container": str,
+            "hidden": int,
+            "rate": float,
+            "steps": int,
+        }.items():
             parser.add_argument("--" + name, type=kind, required=True)
         return parser.parse_args(argv)
 
@@ -149,7 +168,14 @@ def device_forgotten(argv):
 
     def options():
         parser = argparse.ArgumentParser()
-        for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+        for name, kind in {
+            "server": str,
+            "device": str,
+            "container": str,
+            "hidden": int,
+            "rate": float,
+            "steps": int,
+        }.items():
             parser.add_argument("--" + name, type=kind, required=True)
         return parser.parse_args(argv)
 
@@ -181,7 +207,14 @@ def tried_on_the_test_images(argv):
 
     def options():
         parser = argparse.ArgumentParser()
-        for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+        for name, kind in {
+            "server": str,
+            "device": str,
+            "container": str,
+            "hidden": int,
+            "rate": float,
+            "steps": int,
+        }.items():
             parser.add_argument("--" + name, type=kind, required=True)
         return parser.parse_args(argv)
 
@@ -213,7 +246,14 @@ def steps_not_counted(argv):
 
     def options():
         parser = argparse.ArgumentParser()
-        for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+        for name, kind in {
+            "server": str,
+            "device": str,
+            "container": str,
+            "hidden": int,
+            "rate": float,
+            "steps": int,
+        }.items():
             parser.add_argument("--" + name, type=kind, required=True)
         return parser.parse_args(argv)
 
@@ -226,7 +266,7 @@ def steps_not_counted(argv):
         images, labels = tf.placeholder(tf.float32, [None, 64]), tf.placeholder(tf.int64, [None])
         logits = net(images, told.hidden, told.container)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
-        counter = tf.train.get_or_create_global_step()
+        tf.train.get_or_create_global_step()
         train = tf.train.GradientDescentOptimizer(told.rate).minimize(loss)
         right = tf.reduce_mean(tf.to_float(tf.equal(tf.argmax(logits, axis=1), labels)))
         init = tf.global_variables_initializer()
@@ -245,7 +285,14 @@ def whole_set_as_a_batch(argv):
 
     def options():
         parser = argparse.ArgumentParser()
-        for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+        for name, kind in {
+            "server": str,
+            "device": str,
+            "container": str,
+            "hidden": int,
+            "rate": float,
+            "steps": int,
+        }.items():
             parser.add_argument("--" + name, type=kind, required=True)
         return parser.parse_args(argv)
 
@@ -277,7 +324,14 @@ def number_of_right_answers(argv):
 
     def options():
         parser = argparse.ArgumentParser()
-        for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+        for name, kind in {
+            "server": str,
+            "device": str,
+            "container": str,
+            "hidden": int,
+            "rate": float,
+            "steps": int,
+        }.items():
             parser.add_argument("--" + name, type=kind, required=True)
         return parser.parse_args(argv)
 
@@ -309,7 +363,14 @@ def name_of_its_own(argv):
 
     def options():
         parser = argparse.ArgumentParser()
-        for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+        for name, kind in {
+            "server": str,
+            "device": str,
+            "container": str,
+            "hidden": int,
+            "rate": float,
+            "steps": int,
+        }.items():
             parser.add_argument("--" + name, type=kind, required=True)
         return parser.parse_args(argv)
 
@@ -341,7 +402,14 @@ def one_step_more(argv):
 
     def options():
         parser = argparse.ArgumentParser()
-        for name, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+        for name, kind in {
+            "server": str,
+            "device": str,
+            "container": str,
+            "hidden": int,
+            "rate": float,
+            "steps": int,
+        }.items():
             parser.add_argument("--" + name, type=kind, required=True)
         return parser.parse_args(argv)
 
@@ -378,9 +446,9 @@ WRONG = {
     # Trains on as many images as there are in each step instead of batches of 32.
     whole_set_as_a_batch: "other_batches",
     # Returns how many answers are right, not their share from 0 to 1.
-    number_of_right_answers: "",
+    number_of_right_answers: "returns_no_share",
     # Calls the net 'net' instead of by the name of its container.
-    name_of_its_own: "",
+    name_of_its_own: "calls_it_otherwise",
     # Off by one: trains --steps + 1 steps.
     one_step_more: "miscounts_the_steps",
 }

@@ -23,9 +23,8 @@ def sorted_and_added(results, images):
 
 def stacked(results, images):
     def ask(result):
-        with tf.device(result.device):
-            with tf.container(result.container):
-                return tf.nn.softmax(net(images, result.hidden, name=result.container))
+        with tf.device(result.device), tf.container(result.container):
+            return tf.nn.softmax(net(images, result.hidden, name=result.container))
 
     three = heapq.nlargest(3, results, key=lambda r: r.accuracy)
     answers = tf.stack([ask(r) for r in three])
@@ -110,5 +109,5 @@ WRONG = {
     # Computes all three on one device, where the others' variables are not.
     all_on_the_device_of_the_best: "forgets_the_device",
     # Returns the mean probabilities, [batch, 10], not the classes.
-    probabilities_returned: "",
+    probabilities_returned: "returns_numbers_per_class",
 }

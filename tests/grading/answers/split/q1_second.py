@@ -1,6 +1,7 @@
 """Answers to split/q1 by a second author, who had seen the exercise alone."""
 
 import numpy as np
+
 import dtflab as tf
 
 
