@@ -31,15 +31,20 @@ for i in range(2):
 with tf.device("/job:ps/task:0"):
     train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses))""")
 PLOT = "canvas.dtf-plot"
+OUTLINES = {"on": PLOT, "do": "outlines"}
 
 
 def test_a_timeline_answers(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "timeline.ipynb", *TRACED), "run",
         {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for", "shot": "gap"},
-        {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:", "shot": "critical"},
+        {"on": PLOT, "do": "press", "key": "Escape", "at": [0.01, 0.18]},
+        OUTLINES,
+        {"on": PLOT, "do": "press", "key": "c", "at": [0.01, 0.18], "see": "Critical path:", "shot": "critical"},
+        OUTLINES,
         {"on": ".dtf-search", "do": "type", "by": "matmul", "see": "Enter goes to the next"},
         {"on": ".dtf-search", "do": "press", "key": "Enter", "shot": "found"},
+        OUTLINES,
         {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.9, 0.5], "held": "Shift", "see": "received",
          "shot": "sums"},
         {"on": PLOT, "do": "press", "key": "Escape"},
@@ -51,6 +56,8 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
+    bold = [{*drawn} - {"thin"} for drawn in report["measured"]]  # without the frame of a gap at the pointer
+    assert bold[1:] == [{"dashed"}, {"dashed", "solid"}], "the critical path, alone and with a hit of the search"
     for seen in report["themes"].values():
         (canvas,) = seen["canvases"]
         assert canvas["view"] == "timeline" and canvas["painted"] > 0.03 and canvas["colours"] > 20
