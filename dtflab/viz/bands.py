@@ -34,11 +34,6 @@ LEAST_CUT = 48.0  # pixels in which a name cut short still says something
 Span = TypeVar("Span", Event, Transfer)
 
 
-def percent(share: float) -> str:
-    """A share of idle time in percent; `>99%` where 100% would hide that something ran."""
-    return ">99%" if 0.995 <= share < 1 else f"{100 * share:.0f}%"
-
-
 @dataclasses.dataclass
 class Row:
     """Bars that do not overlap, with names below for which there is no room inside.

@@ -21,7 +21,7 @@ import { audited, inPicture } from './person.mjs';
 
 const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
 const WIDTH = 1280;
-const HIGHEST = 12_000; // pixels of a window; of a notebook that is higher the rest is not shown
+const TALLEST = 12_000; // of a window, in pixels
 // The kernel is connected: JupyterLab's status bar says so, Notebook 7 then fades out its own line.
 const IDLE = '#jp-main-statusbar :text("| Idle"), body:has(.jp-NotebookKernelStatus-fade) .jp-Notebook';
 const name = notebook.replace(/\.ipynb$/, '');
@@ -119,24 +119,20 @@ async function menu(bar, ...items) {
 
 // Makes the window as tall as the notebook, so that every output is drawn, and goes to its top, since running has
 // scrolled it to its end; again until all is in the window and still: a new theme's styles come when they come, and on
-// a busy machine a layout from before them is measured first.
+// a busy machine a layout from before them is measured first. Of a notebook that is taller than any window, all never is.
 async function showEverything() {
   await page.waitForFunction(() => !document.querySelector('.jp-Notebook').innerText.includes('Loading widget...'));
   const deadline = Date.now() + 120_000;
   let height;
   do {
     height = await page.evaluate(() => lowest('.jp-Cell') + document.querySelector('.jp-WindowedPanel-outer').scrollTop);
-    await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, HIGHEST) });
+    await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, TALLEST) });
     await page.evaluate(settled);
     await page.waitForTimeout(500); // a theme's colours fade in
-  } while (height < HIGHEST && !(await page.evaluate(allIsInTheWindow)) && Date.now() < deadline);
+  } while (height + 60 < TALLEST && !(await page.evaluate(() => lowest('.jp-Cell') <= lowest('.jp-WindowedPanel-outer'))) && Date.now() < deadline);
 }
 
 // ---- the rest runs in the page ----
-
-function allIsInTheWindow() {
-  return lowest('.jp-Cell') <= lowest('.jp-WindowedPanel-outer');
-}
 
 // Where elements stand within what holds them: left, top, width.
 function placed(elements) {
@@ -207,7 +203,7 @@ function whatIsSeen(describes) {
     const texts = [...svg.querySelectorAll('text')].filter(isSeen);
     const boxes = texts.map(t => t.getBoundingClientRect());
     const outside = box => box.left < frame.left - 2 || box.right > frame.right + 2 || box.top < frame.top - 2 || box.bottom > frame.bottom + 2;
-    const faint = texts.map((t, i) => [t.textContent, contrast(t, boxes[i])]).filter(([, ratio]) => ratio < 3);
+    const faint = texts.map(t => [t.textContent, contrast(t)]).filter(([, ratio]) => ratio < 3);
     const overlapping = boxes.flatMap((a, i) => boxes.slice(i + 1).map((b, j) => [i, i + 1 + j, shared(a, b)]));
     return {
       label: svg.getAttribute('aria-label') ?? svg.querySelector('title')?.textContent ?? '',
@@ -221,7 +217,6 @@ function whatIsSeen(describes) {
     };
   }
 
-  // Nothing can be said of the colours of what is not on the screen.
   function inWindow(element) {
     const box = element.getBoundingClientRect();
     const cells = document.querySelector('.jp-WindowedPanel-outer').getBoundingClientRect();
@@ -242,10 +237,14 @@ function whatIsSeen(describes) {
   }
 
   // WCAG contrast of a text against what is painted below it. Of 21 points the seventh worst counts: thin lines that
-  // pass behind a word leave it readable, a text that is half on another colour is not.
-  function contrast(text, box) {
+  // pass behind a word leave it readable, a text that is half on another colour is not. Nothing can be said of the
+  // colours of what is not on the screen: a text below the window is scrolled into it.
+  function contrast(text) {
+    if (!inWindow(text)) text.scrollIntoView({ block: 'center' });
+    const box = text.getBoundingClientRect();
     const points = [0.25, 0.5, 0.75].flatMap(v => [...Array(7).keys()].map(i => [(i + 0.5) / 7, v]));
     const ratios = points.map(([u, v]) => contrastAt(text, box.left + u * box.width, box.top + v * box.height));
+    document.querySelector('.jp-WindowedPanel-outer').scrollTop = 0;
     return ratios.sort((a, b) => a - b)[6];
   }
 

@@ -72,6 +72,8 @@ device = step.dev_stats.add(device="/job:worker/task:0/device:CPU:0", thread_nam
 for name, start, duration in [("longest", 0, 1), ("long", 2, 99_000), ("last", 99_998, 2)]:
     device.node_stats.add(node_name=name, timeline_label=f"{name} = NoOp()", all_start_micros=start,
                           all_end_rel_micros=duration)
+other = step.dev_stats.add(device="/job:worker/task:1/device:CPU:0", thread_names={0: "client"})
+other.node_stats.add(node_name="short", timeline_label="short = NoOp()", all_start_micros=50_000, all_end_rel_micros=1)
 tf.viz.timeline(step)""",
 ]
 
@@ -83,6 +85,7 @@ def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_p
         {"on": ".dtf-search", "do": "press", "key": "Enter", "see": "1 of 2: long = NoOp"},
         {"on": ".dtf-search", "do": "press", "key": "Escape"},
         {"on": PLOT, "do": "press", "key": "f"},
+        {"on": PLOT, "do": "drag", "at": [0.1, 0.2], "to": [0.9, 0.2], "held": "Shift", "see": "1 µs\t>99%"},
     )  # fmt: skip
     assert complaints(report) == []
     for seen in report["themes"].values():

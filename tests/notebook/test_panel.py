@@ -144,7 +144,7 @@ def test_tasks_are_paused_killed_and_started_by_buttons(shell, monkeypatch, engi
         page.asks(again, "worker:1")
         page.sees(lambda says: "pause" in row(says, "worker:1")["can"])
     assert page.shown.cluster.task("worker", 1) is not before and states(page.shown.cluster) == {"running"}
-    magic(shell, "%dtf_cluster stop")
+    cell(shell, "%dtf_cluster stop")  # after a cell, a silent one left out, panels look again
     page.shown.ticker.join()
 
 
@@ -281,7 +281,7 @@ def test_an_error_of_a_button_is_said(shell, monkeypatch):
     monkeypatch.setattr(page.shown.cluster, "restart", raising(OSError("no processes left")))
     page.asks("restart", "worker:0")
     assert page.sees(lambda says: says["note"])["note"] == "no processes left"
-    magic(shell, "%dtf_cluster stop")
+    cell(shell, "%dtf_cluster stop")  # after a cell, a silent one left out, panels look again
     page.shown.ticker.join()
 
 

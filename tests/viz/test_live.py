@@ -140,12 +140,12 @@ def test_a_picture_without_a_step_is_a_picture():
 def test_a_remark_says_what_is_computed_before_there_is_a_value(page):
     with tf.viz.live("loss", over="virtual time (s)", title="8 workers") as live:
         live.remark("async, 1 of 3")
-        assert "virtual time (s) 0: async, 1 of 3." in live.picture.sentence
-        until(page, lambda says: says["status"] == "virtual time (s) 0: async, 1 of 3")
+        assert "virtual time 0 s: async, 1 of 3." in live.picture.sentence
+        until(page, lambda says: says["status"] == "virtual time 0 s: async, 1 of 3")
         live(1.0, "async", step=0.5)
         live.remark("sync, 2 of 3")
         until(
-            page, lambda says: says["status"] == "virtual time (s) 0.5: sync, 2 of 3" and says["status"] in says["head"]
+            page, lambda says: says["status"] == "virtual time 0.5 s: sync, 2 of 3" and says["status"] in says["head"]
         )
     assert "sync, 2 of 3" not in live.picture.sentence
 

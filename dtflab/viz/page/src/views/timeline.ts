@@ -8,7 +8,7 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
 import { save } from "../perfetto";
 import { element, type Picture } from "../picture";
-import { bytes, duration } from "../units";
+import { bytes, duration, percent } from "../units";
 
 // Bars and waits are columns of equal length; times are microseconds, texts numbers of `texts`, rows those of `rows`.
 export interface Timeline {
@@ -655,7 +655,7 @@ class Live {
       for (const i of whole) byOp.set(texts[bars.op[i]!]!, (byOp.get(texts[bars.op[i]!]!) ?? 0) + inside(bars.start[i]!, bars.end[i]!));
       const busy = covered(spans.map((i) => [Math.max(bars.start[i]!, from), Math.min(bars.end[i]!, to)]));
       const got = waits.row.reduce((sum, row, i) => sum + (rows[row]!.device === device && waits.end[i]! >= from && waits.end[i]! <= to ? waits.bytes[i]! : 0), 0);
-      return [device, String(whole.length), duration(busy), `${Math.round(100 * (1 - busy / (to - from || 1)))}%`, bytes(got)];
+      return [device, String(whole.length), duration(busy), percent(1 - busy / (to - from || 1)), bytes(got)];
     });
     const longest = [...byOp].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([op, time]) => `${op} ${duration(time)}`);
     this.picture.said.replaceChildren(
