@@ -9,7 +9,8 @@
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
 // [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"). "at" is a point in shares of the
 // element's size, "to" where a drag ends, "held" a key that is held. Nobody touches anything where "do" is change (wait
-// until a line is another one), measure or texts (note in `measured` where all such elements stand, or what they say).
+// until a line is another one), measure, texts or outlines (note in `measured` where all such elements stand, what they
+// say, or how the outlines were drawn on canvases since the last time).
 // {"width": 1920} makes the window that wide. {"audit": true} has axe-core judge all outputs in each theme, and drawings
 // are only counted. Each step may have "see", what must be seen before the next, and "shot", the name of a screenshot.
 //
@@ -34,6 +35,12 @@ page.setDefaultTimeout(300_000); // the machine may be busy
 const measured = [];
 const noise = []; // what the browser's console and network complain about
 await page.addInitScript(() => {
+  const strokeRect = CanvasRenderingContext2D.prototype.strokeRect;
+  window.outlines = new Set();
+  CanvasRenderingContext2D.prototype.strokeRect = function (...box) {
+    window.outlines.add(this.lineWidth > 1 ? (this.getLineDash().length ? 'dashed' : 'solid') : 'thin');
+    strokeRect.apply(this, box);
+  };
   window.lowest = selector => Math.max(...[...document.querySelectorAll(selector)].map(e => e.getBoundingClientRect().bottom));
 });
 page.on('pageerror', error => noise.push(`uncaught: ${error.message}`));
@@ -80,6 +87,7 @@ async function act({ audit, width, slider, key, replace, by, see, on, shot, ...h
   if (width) await page.setViewportSize({ width, height: 1400 });
   else if (how.do === 'change') await changes(on);
   else if (how.do === 'measure') measured.push(await page.locator(on).evaluateAll(placed));
+  else if (how.do === 'outlines') measured.push(await page.evaluate(() => [[...outlines].sort(), outlines.clear()][0]));
   else if (how.do === 'texts') measured.push(await page.locator(on).allTextContents());
   else if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
