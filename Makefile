@@ -21,7 +21,7 @@ quick: .venv/.test ## the tests that need no TensorFlow, no processes and no bro
 	$(BIN)/python -m pytest --quick -n $(JOBS) --dist worksteal $(ARGS)
 
 test: lint types .venv-teacher/.done ## lint, types, and every test; ARGS="-k placer" goes to pytest, JOBS=4 runs four files at once
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 record: .venv/.test ## record TensorFlow's answers again, for `make quick`; ARGS="tests/ops/oracle/test_cond.py" records some
 	$(BIN)/python -m tests.oracle.record -n $(JOBS) $(ARGS)

@@ -1,4 +1,8 @@
-"""How long tests take: per folder with `--durations`, and which functions are too slow for the quick ring."""
+"""How long tests take: per folder with `--durations`, and which functions are too slow for the quick ring.
+
+Files that take half a minute or more begin first: with `--no-loadscope-reorder`, pytest-xdist hands out files in this
+order, and while the last file runs the other processes have nothing to do.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,33 @@ import pytest
 
 from tests import rings
 
+# Longest first. By itself pytest-xdist begins with those of most tests, so a browser's would come last.
+LONG = (
+    "grading/test_laws.py",
+    "browser/test_live.py",
+    "notebooks/test_lessons_on_networks.py",
+    "browser/test_browser.py",
+    "notebooks/test_claims.py",
+    "teacher/test_nbgrader.py",
+    "notebook/test_panel.py",
+    "notebooks/test_lessons_on_devices.py",
+    "grading/test_resume.py",
+    "soak/test_soak.py",
+    "grading/test_grade_folder.py",
+    "notebooks/test_lessons_on_clusters.py",
+)
 SLOW_S = 0.25  # seconds for all cases of a function, computing or waiting, on a quiet machine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--find-slow", action="store_true", help="with --quick: run slow tests too, and write slow.json")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files come first; then the others, those of most tests before those of few."""
+    place = {rings.HERE / file: number for number, file in enumerate(LONG)}
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (place.get(item.path, len(LONG)), -tests[item.path], item.path))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

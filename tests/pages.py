@@ -23,6 +23,7 @@ EXAMPLES |= {
     "checks/topic.py",
     "dtflab/grading/checks/topic.py",
     "solutions/wrong/topic/q1.py",
+    "tests/grading/answers/topic/q1.py",
 }
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _FENCED = re.compile(r"^ *```.*\n((?:(?! *```).*\n)*)", re.M)

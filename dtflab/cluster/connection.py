@@ -126,7 +126,9 @@ class Connection:
             link.ping()
         elif not self._is_asked:
             self._is_asked = True
-            heard = partial(_heard, weakref.ref(self), weakref.ref(self.channel))  # a ping keeps no connection open
+            this: weakref.ref[Connection] = weakref.ref(self)  # a ping keeps no connection open
+            over: weakref.ref[Channel] = weakref.ref(self.channel)
+            heard = partial(_heard, this, over)
             self.channel.request(_PING, b"", heard, 3 * timeouts.silence, is_patient=True)
 
     def heard(self, channel: Channel | None, is_answer: bool) -> None:

@@ -32,7 +32,9 @@ class Answering:
             text = repr(value)[:_TEXT]
         except Exception as error:
             text = f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
-        return {"there": [len(self._kept) - 1, text, callable(value)]}
+        library = (kind for kind in type(value).__mro__ if kind.__module__.startswith("dtflab."))
+        kind = next((f"{kind.__module__}:{kind.__qualname__}" for kind in library), "")
+        return {"there": [len(self._kept) - 1, text, callable(value), kind]}
 
     def serve(self) -> None:
         """Answer until the last call."""

@@ -68,7 +68,8 @@ def to_otter(all_graded: Sequence[Graded], results: Path) -> None:
 
 def _test(report: Report) -> dict[str, Any]:
     hidden = [result for result in report.results if result.check.hidden]
-    output = "\n".join(f"{result.check.title}: {result.message or 'passed'}" for result in hidden)
+    told = ["passed" if one.passed else one.message or report.next_step for one in hidden]
+    output = "\n".join(f"{one.check.title}: {text}" for one, text in zip(hidden, told))
     most = sum(result.check.points for result in hidden)
     return {"name": grade_id(report.question), "score": _points(report), "max_score": most, "output": output}
 

@@ -2,7 +2,8 @@
 
     3, "a", None          as they are; lists, too
     {"tuple": [1, 2]}     a kind that JSON does not have, and what it is made of
-    {"there": [7, "<function f>", true]}   an object that stays there: its number, its repr, whether it can be called
+    {"there": [7, "<function f>", true, ""]}   an object that stays there: its number, its repr, whether it can be
+                          called, its class if that is the library's
     {"here": 7}           the same on its way back
 
 Rule: what comes in is data. Nothing of it is evaluated or unpickled, and of classes only the named tuples that are

@@ -1,7 +1,7 @@
 """An answer in another process, as a hidden check sees it: it can be called, and what it returns is a value.
 
     answer(3, workers=2)          runs there; numbers, texts, lists, arrays, dtypes go there and come back
-    pick = answer(…)              a function or another object stays there: what is here can be called, and has its repr
+    pick = answer(…)              a function or another object stays there: what is here can be called or handed back
     watch(pick, variables, 7)     a function with `@run_there` runs where the answer is; what it gets and gives is plain
 
 So what a check knows, and how it judges, is never in the process of the code that is graded. Rule: an error of the
@@ -14,6 +14,7 @@ import builtins
 import functools
 import json
 import queue
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,11 +26,15 @@ from dtflab.grading.questions import Wrong
 Args = ParamSpec("Args")
 Value = TypeVar("Value")
 RUN_THERE: dict[str, Callable[..., Any]] = {}  # functions that run where the answer is, by their names
+_CURE = (
+    "Let the question give and return plain values, such as names, devices, values that were run, or the bytes of a "
+    "GraphDef; or make this check a public one"
+)
 _connected: ContextVar[Link | None] = ContextVar("_connected", default=None)
 
 
-class NotPlain(TypeError):
-    """A hidden check wanted to hand over what can't leave its process: a mistake of the check."""
+class NotPlain(BaseException):
+    """A hidden check wanted what can't leave its process: a mistake of the check, whose `except` lets it pass."""
 
 
 class Late(BaseException):
@@ -64,13 +69,27 @@ def run_there(function: Callable[Args, Value]) -> Callable[Args, Value]:
 
 
 class There:
-    """An object in the answer's process."""
+    """An object in the answer's process. One of the library's is an instance of its class, by `kind`, and no more."""
 
-    def __init__(self, link: Link, number: int, text: str) -> None:
-        self._link, self._number, self._text = link, number, text
+    def __init__(self, link: Link, number: int, text: str, kind: str) -> None:
+        self._link, self._number, self._text, self._kind = link, number, text, kind
 
     def __repr__(self) -> str:
         return self._text
+
+    @property  # type: ignore[misc]  # nobody sets it
+    def __class__(self) -> type:  # what isinstance(found, tf.Tensor) asks; type(found) is There
+        module, _, name = self._kind.partition(":")
+        found = getattr(sys.modules.get(module), name, None)
+        return found if module.startswith("dtflab.") and isinstance(found, type) else type(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if not self._kind or name.startswith("__"):  # __array__ is what NumPy asks any object for
+            raise AttributeError(f"{self._text} has no {name} here")
+        raise NotPlain(
+            f"A hidden check asked for {name} of {self._text}, which the answer returned. A graph, a tensor or a "
+            f"session stays in the answer's process, so nothing is known of it here but its kind. {_CURE}"
+        )
 
 
 class FunctionThere(There):
@@ -145,13 +164,12 @@ class Link:
             return {"here": value._number}
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise NotPlain(
-            f"A hidden check hands numbers, texts, lists, dicts, arrays and dtypes to an answer, not {kind}: what "
-            "needs more must be run by a function of dtflab.grading, such as watch"
+            f"A hidden check hands numbers, texts, lists, dicts, arrays and dtypes to an answer, not {kind}. {_CURE}"
         )
 
     def _there(self, found: Any) -> Any:
-        number, text, called = found["there"]
-        return (FunctionThere if called else There)(self, int(number), str(text)[:2000])
+        number, text, called, kind = found["there"]
+        return (FunctionThere if called else There)(self, int(number), str(text)[:2000], str(kind))
 
 
 def _error(kind: str, message: str, told: str) -> Exception:

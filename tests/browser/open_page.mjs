@@ -4,8 +4,9 @@
 //     node open_page.mjs PAGE SHOTS STEPS [EXPECTED]      (CHROMIUM=path of the browser)
 //
 // MEDIA in the environment is what the reader's system asks for, as playwright's emulateMedia takes it; `moves` is then
-// what moves of itself, `faint` are lines that the page swallows, and `over` are the pixels by which it is wider than the
-// window.
+// what moves of itself, `faint` are lines that the page swallows, `unavailable` what can't be used, with the reason,
+// `broken` words of printed outputs that go on in the next line though they have room in one, and `over` are the pixels
+// by which it is wider than the window.
 // STEPS are those of open_notebook.mjs in pictures, its audit, of the outputs or of {"audit": "PART"}, and
 // {"width": 1920}: make the window that wide, and put into `wide` how large the pictures are then. EXPECTED is a JSON
 // file: for each place of the sliders, in their order, the code and the HTML that a kernel gives; `differ` are then the
@@ -24,7 +25,7 @@ const browser = await chromium.launch({
 const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, offline: true });
 const page = await context.newPage();
 page.setDefaultTimeout(120_000);
-const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], sliders: [], axe: [], wide: {}, over: 0 };
+const report = { noise: [], requests: [], live: [], stills: 0, differ: [], moves: 0, faint: [], buttons: [], unavailable: [], broken: [], sliders: [], axe: [], wide: {}, over: 0 };
 const media = JSON.parse(process.env.MEDIA ?? '{}');
 page.on('pageerror', error => report.noise.push(`uncaught: ${error.message}`));
 page.on('console', line => ['error', 'warning'].includes(line.type()) && report.noise.push(`console: ${line.text()}`));
@@ -40,6 +41,8 @@ try {
   report.live = await page.evaluate(() => [...document.querySelectorAll('[data-live]')].map(one => one.dataset.live));
   report.stills = await page.locator('.dtf-still, .dtf-of-still').evaluateAll(all => all.filter(one => one.checkVisibility()).length);
   report.buttons = await page.locator('.dtf-button').allInnerTexts();
+  report.unavailable = await page.locator('[aria-disabled=true], select:disabled').evaluateAll(all => all.map(one => [one.ariaLabel ?? one.innerText, one.title]));
+  report.broken = await page.evaluate(broken);
   report.sliders = await page.locator('.dtf-slider').evaluateAll(all => all.map(one => one.value));
   report.moves = await page.evaluate(moves);
   report.over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
@@ -100,6 +103,21 @@ async function sizes() {
     return { view: root.dataset.live, room: drawing.clientWidth, needs: drawing.scrollWidth, width, height,
       texts: [Math.min(...heights), Math.max(...heights)] };
   });
+}
+
+function broken() {
+  const found = [];
+  for (const pre of document.querySelectorAll('.jp-OutputArea-output pre')) {
+    const words = document.createTreeWalker(pre, NodeFilter.SHOW_TEXT), range = document.createRange();
+    while (words.nextNode())
+      for (const { 0: word, index } of words.currentNode.data.matchAll(/\S+/g)) {
+        range.setStart(words.currentNode, index);
+        range.setEnd(words.currentNode, index + word.length);
+        const lines = [...range.getClientRects()];
+        if (lines.length > 1 && lines.reduce((sum, { width }) => sum + width, 0) < pre.clientWidth) found.push(word);
+      }
+  }
+  return found;
 }
 
 // How many animations run, and pictures that are drawn differently two frames later.

@@ -19,10 +19,10 @@ from tests.browser.test_live_records import CALLED, USED, WIRE
 from tests.house import ROOT
 
 
-def exported(path, folder):
-    """The page of a notebook that was run for it."""
+def exported(path, folder, runs=True):
+    """The page of a notebook, run for it unless it has its outputs."""
     with pytest.raises(SystemExit) as end:
-        main(["export", "--html", str(path), "--run", "--to", str(folder)])
+        main(["export", "--html", str(path), "--to", str(folder), *["--run"] * runs])
     assert end.value.code == 0
     return folder / f"{path.stem}.html"
 
@@ -74,9 +74,47 @@ def test_timeline_placement_and_steps_respond(tmp_path):
         {"on": SCRUB, "do": "focus"},
         {"on": SCRUB, "do": "press", "key": "ArrowRight", "see": "Moment 1 of"},
         {"on": SCRUB, "do": "click", "at": [0.5, 0.5], "see": "sets out from worker:2 GPU:0 to ps:0", "shot": "replay"},
-        {"on": FORK, "do": "click", "see": "A fork is computed by the kernel"},
     )  # fmt: skip
     assert report["live"] == ["timeline", "placement", "steps", "replay"] and report["stills"] == 0
+
+
+UNFINISHED = ["import dtflab as tf\n" + STEPPED[0], "steps = sess.step_through(loss, {a: 3.0})\nsteps.next()\nsteps"]
+
+
+def test_what_needs_a_kernel_is_seen_to_need_one(tmp_path):
+    forward = {"on": '[data-live="steps"] .dtf-button', "nth": 2}
+    report = visit(
+        exported(write(tmp_path / "needs.ipynb", *UNFINISHED, FRESH.partition("\n")[2], *REPLAYED), tmp_path),
+        {"on": FORK, "do": "focus", "see": "A fork needs a kernel: open the notebook", "shot": "fork"},
+        {"on": FORK, "do": "press", "key": "Enter"},
+        forward | {"do": "focus", "see": "Set 1 of ?.", "shot": "stuck"},
+        forward | {"do": "press", "key": "Home", "see": "Set 0 of ?."},
+        forward | {"do": "click", "see": "The next set needs a kernel: open the notebook"},  # clicked once it can be
+        forward | {"do": "press", "key": "ArrowRight"},
+    )  # fmt: skip
+    fork = "A fork needs a kernel: open the notebook and run its cells."
+    further = "The next set needs a kernel: open the notebook and run its cells."
+    assert dict(report["unavailable"]) == {
+        "The next set": further, "To the end": further, "Fork here": fork, "Another choice at this moment": ""
+    }  # fmt: skip
+
+
+FAR = "InvalidArgumentError: " + "Cannot assign a device for operation " * 8
+PATH = "/somewhere/in/a/folder/with/a/rather/long/name/and/a/module/in/it.py:12 "
+
+
+def test_an_error_breaks_between_its_words(tmp_path):
+    path = write(tmp_path / "failed.ipynb", "1 / 0")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].outputs = [
+        nbformat.v4.new_output(
+            "error", ename="InvalidArgumentError", evalue="", traceback=[PATH * 3, f"\x1b[31m{FAR}"]
+        ),
+        nbformat.v4.new_output("stream", name="stderr", text=FAR + "x" * 400),
+    ]
+    nbformat.write(notebook, path)
+    report = visit(exported(path, tmp_path, runs=False), {"width": 700, "shot": "narrow"})
+    assert report["broken"] == [] and report["over"] == 0
 
 
 def test_a_system_may_ask_for_its_own_colours_and_for_less_motion(tmp_path):

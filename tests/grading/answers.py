@@ -1,4 +1,4 @@
-"""The repository's material for each question: its solution, its stub, its catalogued wrong answers."""
+"""The repository's material for each question: its solution, its stub, its wrong answers, those of others."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import pytest
 
 from dtflab.grading.catalogue import all_questions
 from dtflab.grading.grade import grade
+from dtflab.grading.judge import Report
 from dtflab.grading.questions import Question
 from dtflab.grading.score import Score
 from dtflab.grading.sources import BEGIN, END, student_version
 from tests.house import ROOT
 
 SOLUTIONS = ROOT / "solutions"
+OTHERS = Path(__file__).parent / "answers"
 QUESTIONS = all_questions()
 
 
@@ -55,24 +57,25 @@ def stub(question: Question, folder: Path) -> Any:
 
 
 def wrong_answers(question: Question) -> dict[str, Callable[..., Any]]:
-    """The functions of `solutions/wrong/<id>.py` that have the name of a mistake."""
-    found = _of_wrong_answers(question)
+    """The functions of `solutions/wrong/<id>.py`, by name; made again at each call, as some of them remember calls."""
+    found = runpy.run_path(str(SOLUTIONS / "wrong" / f"{question.id}.py"))
     return {mistake.name: found[mistake.name] for mistake in question.mistakes if mistake.name in found}
 
 
-def more_wrong_answers(question: Question) -> dict[str, tuple[Callable[..., Any], str]]:
-    """The functions that are named in that file's `MORE`, each with the mistake whose hint it gets; "" for none."""
-    found = _of_wrong_answers(question)
-    return {name: (found[name], mistake) for name, mistake in found.get("MORE", {}).items()}
+def ids_of_others(folder: Path = OTHERS) -> list[str]:
+    """The questions to which the folder has answers of other authors."""
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/q*.py"))
 
 
-def all_wrong_answers(question: Question) -> dict[str, Callable[..., Any]]:
-    """Both, by name; made again at each call, as some of them remember what they were asked before."""
-    return wrong_answers(question) | {name: answer for name, (answer, _) in more_wrong_answers(question).items()}
+def answers_of_others(id: str, folder: Path = OTHERS) -> tuple[list[Callable[..., Any]], dict[Callable[..., Any], str]]:
+    """The `RIGHT` answers of a file; its `WRONG` ones, each with the mistake whose hint it gets, "" for none."""
+    found = runpy.run_path(str(folder / f"{id}.py"))
+    return found["RIGHT"], found["WRONG"]
 
 
-def _of_wrong_answers(question: Question) -> dict[str, Any]:
-    return runpy.run_path(str(SOLUTIONS / "wrong" / f"{question.id}.py"))
+def hints_of(report: Report) -> set[str]:
+    """The mistakes that a report names."""
+    return {result.mistake for result in report.results if not result.passed} - {""}
 
 
 def mark(question: Question, answer: Any) -> Score:

@@ -1,7 +1,11 @@
-"""A busy machine costs no points: sixteen programs for each core compute, while answers are judged."""
+"""A busy machine costs no points: sixteen programs compute on the core on which answers are judged.
+
+On one core only: the tests that run at the same time keep the others.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,8 +18,7 @@ from dtflab.grading.judge import judge
 from dtflab.grading.questions import Question
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
-EACH = 16  # programs for a core
-
+OTHERS = 16  # programs
 
 # Their parent ends at once: what this process has started would count as the answer's own.
 START = """
@@ -28,10 +31,30 @@ for _ in range(int(sys.argv[1])):
 
 
 @pytest.fixture
-def busy():
-    """Programs that compute: as many as the machine has cores, and fifteen times more, which are ready to."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    command = [sys.executable, "-S", "-c", START, str(EACH * cores)]
+def one_core():
+    """The only core for this process and what it starts. Where it can't be chosen, all cores: the list of them."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield [*range(os.cpu_count() or 1)]
+        return
+    cores = os.sched_getaffinity(0)
+    _pin([min(cores)])
+    try:
+        yield [min(cores)]
+    finally:
+        _pin(cores)
+
+
+def _pin(cores):
+    """Each thread has cores of its own, and passes them on to those that it starts."""
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            os.sched_setaffinity(int(thread), cores)
+
+
+@pytest.fixture
+def busy(one_core):
+    """Programs that compute: one for each core, and fifteen times more, which are ready to."""
+    command = [sys.executable, "-S", "-c", START, str(OTHERS * len(one_core))]
     started = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     try:
         yield

@@ -40,7 +40,40 @@ def test_an_oracle_agrees_with_the_solution_and_with_no_mistake_that_it_knows(id
     assert not ORACLES[id](wrong_answers(question)[KNOWN[id]])
 
 
-KNOWN = {"queues/q1": "one_queue", "input/q1": "loses_the_end", "data/q3": "adds_again", "split/q1": "forgets_relu"}
+KNOWN = {
+    "clusters/q1": "gives_a_gpu_twice",
+    "data/q1": "always_waits",
+    "data/q3": "adds_again",
+    "input/q1": "loses_the_end",
+    "many/q1": "reports_training",
+    "memory/q1": "forgets_the_context",
+    "placement/q1": "counts_elements",
+    "placement/q3": "takes_integers_for_the_cpu",
+    "placement/q4": "counts_the_ops",
+    "queues/q1": "one_queue",
+    "split/q1": "forgets_relu",
+    "welcome/q1": "adds_in_several_ops",
+}
+
+
+@pytest.mark.parametrize("says, marks", [(True, ["equal"]), (False, ["escaped"]), (None, ["escaped"]), (1 / 2, [])])
+def test_full_marks_without_an_oracle_that_agrees_are_an_escape(says, marks, tmp_path, monkeypatch):
+    """None: the question has no oracle. Half: a mutant that loses marks asks none."""
+    tally = mutants.Tally(find("queues/q1"), tmp_path)
+    monkeypatch.setattr(mutants.Tally, "_loses", lambda self, mutant: says == 1 / 2)
+    monkeypatch.setattr(mutants, "ORACLES", {} if says is None else {"queues/q1": lambda answer: says})
+    tally.judge(mutants.Mutant("line 1: 0 → 1", mutants.answer_cell(tally.question)))
+    assert [name for name in ("equal", "escaped") if getattr(tally, name)] == marks
+    assert tally.caught == (not marks)
+
+
+def test_an_oracle_that_raises_does_not_agree(tmp_path, monkeypatch):
+    def raises(answer):
+        raise IndexError("devices[-2]")
+
+    monkeypatch.setattr(mutants, "ORACLES", {"queues/q1": raises})
+    tally = mutants.Tally(find("queues/q1"), tmp_path)
+    assert not tally._is_right(mutants.Mutant("none", mutants.answer_cell(tally.question)))
 
 
 def test_oracles_import_no_checks():

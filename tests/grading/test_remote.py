@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.grading import hidden, plain, programs, watchdog
+from dtflab.grading import hidden, hidden_marks, plain, programs, watchdog
 from dtflab.grading.answering import Answering
+from dtflab.grading.batch import Graded
 from dtflab.grading.device_functions import Variable, dense_net, watch
 from dtflab.grading.questions import Question, Wrong, teachers_own
 from dtflab.grading.remote import FunctionThere, Gone, Late, Link, NotPlain, RaisedThere, There, run_there
+from dtflab.grading.submissions import Submission
 
 PLAIN = [
     *(
@@ -230,7 +232,7 @@ def question():
 def report(wire, question, answer, public=None):
     line = wire(answer)
     return hidden.report(
-        question.part(hidden=True), public, {"there": [0, "f", True]}, line.link, "winter", "ada"
+        question.part(hidden=True), public, {"there": [0, "f", True, ""]}, line.link, "winter", "ada"
     ), line
 
 
@@ -282,9 +284,111 @@ def test_a_check_that_hands_over_a_graph_is_the_teachers_mistake(wire, question)
     assert first.broken and "not dtflab.graph.graph.Graph" in first.message and second.passed
 
 
+def test_what_hands_over_a_graph_is_not_taken_for_an_error_of_the_answer(wire):
+    line = wire(lambda one: 1)
+    with line.link.connected(20), pytest.raises(NotPlain):
+        try:
+            line.answer([{"graph": tf.Graph()}])
+        except Exception:
+            raise AssertionError("a check that expects an error would have judged") from None
+
+
+def a_graph(n):
+    with tf.Graph().as_default() as graph:
+        tf.constant(n, name="n")
+    return graph
+
+
+def a_tensor(n):
+    return a_graph(n).get_tensor_by_name("n:0")
+
+
+KINDS = {"graph": (a_graph, tf.Graph), "tensor": (a_tensor, tf.Tensor)}
+KINDS["operation"] = (lambda n: a_tensor(n).op, tf.Operation)
+KINDS["session"] = (lambda n: tf.Session(graph=a_graph(n)), tf.Session)
+KINDS["own graph"] = (lambda n: type("Mine", (tf.Graph,), {})(), tf.Graph)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_object_of_the_library_has_its_kind_and_nothing_else(wire, name):
+    made, kind = KINDS[name]
+    line = wire(made)
+    found = ask(line, 3)
+    assert (
+        isinstance(found, kind) and not isinstance(found, tf.Variable | int) and type(found) in (There, FunctionThere)
+    )
+    with pytest.raises(NotPlain, match=r"asked for graph of .* returned\. .*plain values.*public one"):
+        found.graph  # noqa: B018
+
+
+def test_an_object_of_the_library_can_be_handed_back(wire):
+    def answer(n, tensor=None):
+        return a_tensor(n) if tensor is None else n + int(tf.Session(graph=tensor.graph).run(tensor))
+
+    line = wire(answer)
+    assert ask(line, 4, tensor=ask(line, 3)) == 7
+
+
+def test_a_check_that_looks_into_a_graph_is_the_teachers_mistake(wire, question):
+    def looks(answer, random):
+        assert [op.name for op in answer(3).get_operations()] == ["n"]
+
+    question.checks[1] = question.checks[1]._replace(judge=looks)
+    first = report(wire, question, a_graph)[0].results[0]
+    assert first.broken and "get_operations of <dtflab Graph: 1 operations>" in first.message, first.message
+
+
+JUDGES = {
+    "compares": lambda got: got == 6,
+    "calculates": lambda got: abs(got - 6) < 1,
+    "NumPy": lambda got: np.allclose(got, 6),
+    "its kind": lambda got: isinstance(got, int),
+    "a list": lambda got: list(got) == [6],
+}
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_tensor_in_the_place_of_its_value_is_the_answers_mistake(wire, question, name):
+    def judge(answer, random):
+        if not JUDGES[name](got := answer(3)):
+            raise Wrong(f"got {got}")
+
+    question.checks[1] = question.checks[1]._replace(judge=judge)
+    first = report(wire, question, a_tensor)[0].results[0]
+    assert not first.passed and not first.broken, first
+
+
+def test_a_graph_travels_as_the_bytes_of_its_graphdef(wire):
+    """The answer can import what it gets, and what it returns can be read without being run."""
+
+    def answer(serialized):
+        with tf.Graph().as_default() as graph:
+            tf.import_graph_def(tf.GraphDef.FromString(serialized), name="")
+            tf.constant(2, name="more")
+        return graph.as_graph_def().SerializeToString()
+
+    found = tf.GraphDef.FromString(ask(wire(answer), a_graph(1).as_graph_def().SerializeToString()))
+    assert [node.name for node in found.node] == ["n", "more"]
+
+
+def test_a_forged_kind_makes_nothing(wire):
+    line = wire(lambda: 1).link
+    for kind in ("os:system", "dtflab.grading.remote:run_there", "dtflab.nowhere:Graph", "sys:modules", "dtflab.:", 3):
+        assert line.value({"there": [0, "f", False, kind]}).__class__ is There
+
+
 def test_no_answer_gets_nothing_and_is_told_what_to_do(question):
     found = hidden.report(question.part(hidden=True), None, None, Link(nothing), "0", "ada")
     assert found.as_shipped and "There is no twice yet" in found.next_step
+
+
+def test_otters_results_do_not_say_passed_of_a_check_that_had_no_answer(question, tmp_path):
+    results = tmp_path / "results.json"
+    results.write_text('{"tests": []}')
+    found = hidden.report(question.part(hidden=True), None, None, Link(nothing), "0", "ada")
+    hidden_marks.to_otter([Graded(Submission(tmp_path / "a.ipynb", "ada", "hw1", ""), [found])], results)
+    (test,) = json.loads(results.read_text())["tests"]
+    assert test["score"] == 0 and "passed" not in test["output"] and "There is no twice yet" in test["output"]
 
 
 def test_a_secret_seed_is_not_told():

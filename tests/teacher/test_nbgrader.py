@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import subprocess
 import sys
 
@@ -13,8 +14,9 @@ import pytest
 from dtflab.grading.catalogue import find
 from notebooks import build
 from tests.forks import imported
+from tests.grading.classroom import need_namespaces
 from tests.house import ROOT
-from tests.teacher.submissions import EXAM, NAME, SOLUTION, SOURCE, STUB, answered
+from tests.teacher.submissions import NAME, SOLUTION, SOURCE, STUB, answered, curious, findings, spilled, write_exam
 from tests.teacher.venv import environment, tool
 
 CONFIG = """
@@ -152,51 +154,94 @@ def test_a_choice_is_released_without_its_letters_and_costs_no_points(tmp_path, 
     notebook = build.exercise(ROOT / "solutions" / f"{name}.py", solved=True)
     (choice,) = (cell for cell in notebook.cells if cell.source == 'dtflab.predict("placement/q3", "CE")')
     choice.source = 'dtflab.predict("placement/q3", "ABD")'
-    path = tmp_path / "submitted" / "ada" / name / f"{name}.ipynb"
-    path.parent.mkdir(parents=True)
-    path.write_text(build.text_of(notebook), encoding="utf-8")
+    exchanged(tmp_path, nbgrader, name, notebook)
     nbgrader(tmp_path, "autograde", name, "--create")
     nbgrader(tmp_path, "export", "--to", "grades.csv")
     (ada,) = (row for row in rows(tmp_path / "grades.csv") if row["assignment"] == name)
     assert (float(ada["score"]), float(ada["max_score"])) == (10.0, 10.0)
 
 
-# What got the hidden checks and the seed into the feedback, when they were in the kernel's environment.
-CURIOUS = """import os, sys
-print(os.environ.get("DTFLAB_CHECKS"), os.environ.get("DTFLAB_GRADE_SEED"))
-for module in list(sys.modules.values()):
-    if "exam" in str(getattr(module, "__file__", "")):
-        print(open(module.__file__).read())"""
+def exchanged(course, nbgrader, name, notebook):
+    """Hand in a notebook as the page says, through nbgrader's exchange: release, submit, collect."""
+    exchange, own = course / "exchange", course / "own"
+    (own / name).mkdir(parents=True)
+    exchange.mkdir()
+    exchange.chmod(0o777)  # nbgrader asks for that
+    for folder in (course, own):
+        (folder / "nbgrader_config.py").write_text(f"{CONFIG}c.Exchange.root = {str(exchange)!r}\n")
+    (own / name / f"{name}.ipynb").write_text(build.text_of(notebook), encoding="utf-8")
+    nbgrader(course, "release_assignment", name)
+    nbgrader(own, "submit", name)
+    nbgrader(course, "collect", name)
 
 
-def test_hidden_marks_are_added_to_the_gradebook_and_nothing_of_them_gets_into_the_feedback(tmp_path, nbgrader):
-    (tmp_path / "nbgrader_config.py").write_text(CONFIG)
-    (tmp_path / "exam").mkdir()
-    (tmp_path / "exam/more.py").write_text(EXAM)
-    built = [sys.executable, "notebooks/build.py", "--nbgrader", str(tmp_path), "--checks", str(tmp_path / "exam")]
-    path = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run(built, cwd=ROOT, env=path, check=True, capture_output=True, timeout=800)
-    nbgrader(tmp_path, "generate_assignment", NAME, "--create")
-    for name in ("good", "half"):
-        notebook = nbformat.read(tmp_path / "release" / NAME / f"{NAME}.ipynb", as_version=4)
-        path = tmp_path / "submitted" / name / NAME / f"{NAME}.ipynb"
-        path.parent.mkdir(parents=True)
+# In a notebook whose environment has a seed nothing is graded.
+SETS = 'import os\nos.environ["DTFLAB_GRADE_SEED"] = "0"\n'
+
+
+@pytest.fixture(scope="module")
+def exam(tmp_path_factory, nbgrader):
+    """A teacher's folder after the whole flow of hidden checks, by the commands of the page: `course` and `exam`."""
+    need_namespaces()
+    home = tmp_path_factory.mktemp("teacher")
+    course, exam = home / "course", write_exam(home / "exam")
+    course.mkdir()
+    (home / "tmp").mkdir()
+    (course / "nbgrader_config.py").write_text(CONFIG)
+
+    def run(*command, **more):
+        own = {**environment(home), "TMPDIR": str(home / "tmp"), **more}
+        done = subprocess.run(command, cwd=course, env=own, capture_output=True, text=True, timeout=800,
+                              stdin=subprocess.DEVNULL)  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    build_it = str(ROOT / "notebooks/build.py")
+    run(sys.executable, build_it, "--nbgrader", str(course), "--checks", str(exam))
+    nbgrader(course, "generate_assignment", NAME, "--create")
+    for name in ("good", "half", "sets"):
+        notebook = nbformat.read(course / "release" / NAME / f"{NAME}.ipynb", as_version=4)
         cell = next(cell for cell in notebook.cells if STUB in cell.source)
-        cell.source = CURIOUS + "\n" + cell.source.replace(f"# YOUR CODE HERE\n    {STUB}", ANSWERS[name][0])
+        code = "look_once()\n    " + ANSWERS["good" if name == "sets" else name][0]
+        cell.source = curious(cell.source.replace(f"# YOUR CODE HERE\n    {STUB}", code), home)
+        if name == "sets":
+            cell.source = SETS + cell.source
+        path = course / "submitted" / name / NAME / f"{NAME}.ipynb"
+        path.parent.mkdir(parents=True)
         path.write_text(build.text_of(notebook), encoding="utf-8")
-    nbgrader(tmp_path, "autograde", NAME, "--create")
-    done = subprocess.run(
-        [tool("python"), "-m", "dtflab", "grade", str(tmp_path / "submitted"), "--checks", str(tmp_path / "exam"),
-         "--gradebook", str(tmp_path / "gradebook.db")],
-        cwd=ROOT, env=environment(tmp_path) | {"DTFLAB_GRADE_SEED": "of the winter"}, capture_output=True, text=True,
-        timeout=800,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    nbgrader(tmp_path, "generate_feedback", NAME)
-    nbgrader(tmp_path, "export", "--to", "grades.csv")
-    marks = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in rows(tmp_path / "grades.csv")}
-    assert marks == {"good": (12.0, 12.0), "half": (10.0, 12.0)}
-    for name in marks:
-        page = (tmp_path / "feedback" / name / NAME / f"{NAME}.html").read_text(encoding="utf-8")
-        assert "None None" in page and "more points" in page
-        assert "Seven ps tasks" not in page and "known to nobody" not in page and "winter" not in page
+    run("bash", "-c", f"{without()}\nwithout ../exam nbgrader autograde {NAME} --create")
+    run(tool("python"), "-m", "dtflab", "grade", "submitted", "--checks", "../exam", "--gradebook", "gradebook.db",
+        DTFLAB_GRADE_SEED=(exam / "seed").read_text())  # fmt: skip
+    nbgrader(course, "generate_feedback", NAME)
+    nbgrader(course, "export", "--to", "grades.csv")
+    return home
+
+
+def without():
+    """The shell's function that the page gives, as it stands there."""
+    page = (ROOT / "docs/teacher_grading.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"^without\(\) \{.*?^\}", page, re.M | re.S)
+    return found
+
+
+def test_hidden_marks_are_added_to_the_gradebook(exam):
+    marks = {
+        row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in rows(exam / "course/grades.csv")
+    }
+    assert marks == {"good": (12.0, 12.0), "half": (10.0, 12.0), "sets": (2.0, 12.0)}
+
+
+def test_a_curious_kernel_finds_neither_the_hidden_checks_nor_the_seed(exam):
+    assert findings(exam) == ["LOOKED", "LOOKED AGAIN"]
+
+
+def test_nothing_of_them_is_in_the_feedback_or_anywhere_in_the_course(exam):
+    assert spilled(exam) == [exam / "exam/more.py", exam / "exam/seed"]
+    for name in ("good", "half"):
+        page = (exam / "course/feedback" / name / NAME / f"{NAME}.html").read_text(encoding="utf-8")
+        assert "more points" in page and "Seven ps tasks" not in page
+
+
+def test_a_notebook_with_a_seed_of_its_own_is_told_so_and_grades_nothing(exam):
+    page = (exam / "course/feedback/sets" / NAME / f"{NAME}.html").read_text(encoding="utf-8")
+    assert "DTFLAB_GRADE_SEED is set in this notebook" in page and "Unset it." in page

@@ -12,14 +12,11 @@ from dtflab.grading.catalogue import all_questions, find
 from dtflab.grading.otter import name_of, text
 from notebooks import build
 from tests.forks import imported
-from tests.teacher.submissions import EXAM, SOLUTION, answered
+from tests.teacher.submissions import SEED, SOLUTION, answered, curious, findings, spilled, write_exam
 from tests.teacher.venv import environment, tool
 
 pytestmark = pytest.mark.timeout(2000)  # the machine may be busy
-ANSWERS = {
-    "good": (SOLUTION, 10.0),
-    "half": (SOLUTION.replace('op.get_attr("dtype").size', "1"), 8.0),
-}
+HALF = SOLUTION.replace('op.get_attr("dtype").size', "1")
 Q1 = "placement/q1"
 
 
@@ -29,11 +26,12 @@ def python():
         yield python
 
 
-def run(folder, *command):
-    """The output of a command."""
+def run(folder, *command, **more):
+    """The output of a command; `more` is added to its environment."""
     done = subprocess.run(
         command,
-        cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL,
+        cwd=folder, env=environment(folder) | more, capture_output=True, text=True, timeout=800,
+        stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -51,33 +49,66 @@ def autograder(tmp_path_factory, python):
     return folder
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-def test_otter_run_gives_the_points_of_each_check(autograder, python, name):
-    code, points = ANSWERS[name]
-    folder = autograder / name
-    folder.mkdir()
-    (folder / "submission.ipynb").write_text(build.text_of(answered(code)), encoding="utf-8")
-    run(folder, *python, tool("otter"), "run", "-a", "../autograder.zip", "-o", ".", "--no-logo", "submission.ipynb")
-    results = json.loads((folder / "results.json").read_text())["tests"]
+def otter_run(autograder, python, folder, notebook, **more):
+    """The tests in the results of `otter run`, in a folder of the teacher's own."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    (folder / "submission.ipynb").write_text(build.text_of(notebook), encoding="utf-8")
+    archive = str(autograder / "autograder.zip")
+    run(
+        folder,
+        *[*python, tool("otter"), "run", "-a", archive, "-o", ".", "--no-logo", "submission.ipynb"],
+        TMPDIR=str(folder / "tmp"), **more,
+    )  # fmt: skip
+    return json.loads((folder / "results.json").read_text())["tests"]
+
+
+def curious_answer(code, folder):
+    """The exercise with an answer, and a search for the hidden checks around it."""
+    notebook = answered(f"look_once()\n    {code}")
+    cell = next(cell for cell in notebook.cells if code in cell.source)
+    cell.source = curious(cell.source, folder)
+    return notebook
+
+
+def test_otter_run_gives_the_points_of_each_check(autograder, python, tmp_path):
+    results = otter_run(autograder, python, tmp_path, answered(HALF))
     (test,) = (test for test in results if test["name"] == name_of(find(Q1)))
-    assert (test["score"], test["max_score"]) == (points, 10.0)
-    if name == "half":
-        assert "1,000 bool are 1,000" in test["output"], "otter shows what the check printed"
-    add_hidden(folder, python)
-    added = json.loads((folder / "results.json").read_text())["tests"]
+    assert (test["score"], test["max_score"]) == (8.0, 10.0)
+    assert "1,000 bool are 1,000" in test["output"], "otter shows what the check printed"
+
+
+def test_hidden_marks_are_added_to_its_results_and_a_curious_kernel_finds_nothing_of_them(autograder, python, tmp_path):
+    """The exam is put there when otter has run."""
+    results = otter_run(autograder, python, tmp_path, curious_answer(SOLUTION, tmp_path))
+    assert findings(tmp_path) == ["LOOKED", "LOOKED AGAIN"]
+    (test,) = (test for test in results if test["name"] == name_of(find(Q1)))
+    assert (test["score"], test["max_score"]) == (10.0, 10.0)
+
+    exam = write_exam(tmp_path / "exam")
+    seed = {"DTFLAB_GRADE_SEED": (exam / "seed").read_text()}
+    for _ in range(2):  # the second time changes nothing
+        command = ["-m", "dtflab", "grade", "submission.ipynb", "--checks", "exam", "--otter-results", "results.json"]
+        run(tmp_path, tool("python"), *command, **seed)
+    added = json.loads((tmp_path / "results.json").read_text())["tests"]
     assert added[: len(results)] == results, "what otter has written stays"
     assert added[len(results) :] == [
         {"name": "placement-q1-hidden", "score": 2, "max_score": 2, "output": "Seven ps tasks: passed"}
     ]
+    assert spilled(tmp_path) == [exam / "more.py", exam / "seed"]
 
 
-def add_hidden(folder, python):
-    """The command of the page, twice: the second time changes nothing."""
-    (folder / "exam").mkdir()
-    (folder / "exam/more.py").write_text(EXAM)
-    options = ["--checks", "exam", "--otter-results", "results.json"]
-    for _ in range(2):
-        run(folder, tool("python"), "-m", "dtflab", "grade", "submission.ipynb", *options)
+def test_an_exam_that_lies_there_while_otter_runs_is_found_and_one_in_its_environment_is_refused(
+    autograder, python, tmp_path
+):
+    """The same search has eyes; and what the page says about it is so."""
+    exam = write_exam(tmp_path / "exam")
+    notebook = curious_answer(SOLUTION, tmp_path)
+    results = otter_run(autograder, python, tmp_path, notebook, DTFLAB_CHECKS=str(exam), DTFLAB_GRADE_SEED=SEED)
+    found = findings(tmp_path)
+    for place in ("os.environ seed", "proc environ seed", "disk seed", "disk chec", "uncovered chec"):
+        assert f"FOUND {place}" in found
+    (test,) = (test for test in results if test["name"] == name_of(find(Q1)))
+    assert test["score"] == 0 and "DTFLAB_CHECKS is set in this notebook's environment" in test["output"]
 
 
 def test_a_student_checks_in_the_notebook(autograder, python):

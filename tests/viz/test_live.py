@@ -241,6 +241,24 @@ def test_a_hook_without_a_worker_reports_for_the_task_of_its_tensor(page):
     assert [*live._course.lines] == ["/job:worker/task:2", "/job:worker/task:0"]
 
 
+@pytest.mark.parametrize(("optimizers", "words"), [(0, ""), (1, ", staleness 0.0, at most 0"), (2, "")])
+def test_a_hook_finds_the_staleness_of_the_only_optimizer_that_knows(page, optimizers, words):
+    loss = tf.Variable(2.0) * 1.0
+    step = tf.train.get_or_create_global_step()
+    plain = tf.train.GradientDescentOptimizer(0.1)
+    train = [
+        tf.train.StalenessOptimizer(plain, name=f"staleness_{i}").minimize(loss, global_step=step)
+        for i in range(optimizers)
+    ]
+    with (
+        tf.viz.live("loss") as live,
+        tf.train.MonitoredSession(hooks=[live.hook(loss), live.hook(loss, worker=1)]) as session,
+    ):
+        for _ in range(3):
+            session.run(train or loss)
+    assert ("staleness" in live.picture.text) == bool(words) and words in live.picture.text
+
+
 def test_a_hook_reports_each_run_and_ends_the_training(page):
     with tf.Graph().as_default():
         step = tf.train.get_or_create_global_step()

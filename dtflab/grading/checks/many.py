@@ -42,7 +42,9 @@ from dtflab.viz.drawing.units import byte_size
 SECONDS = 7.0  # for the processes
 LEARNED = 0.5  # of the training images, after some steps
 BATCH = 32
-IMAGE, LABEL = 256, 80  # bytes, the latter at most: ten numbers of 8 bytes
+IMAGE = 256  # bytes
+LABELS = (1, 2, 4, 8, 10, 20, 40, 80)  # bytes: a number, or ten of them
+LITTLE = 32  # bytes, for a rate and the like
 PARTS = ("train", "validation", "test")
 
 q1 = from_toml(__file__)
@@ -223,7 +225,7 @@ def _demand_numbers(seen: Seen) -> None:
     if bool(seen.learned) != (options.rate > 0.1):
         observed = f"after {options.steps} steps the net {'knows' if seen.learned else 'does not know'} half of"
         raise Wrong(f"With --rate={options.rate:g}, {observed} the training images.", seen)
-    if seen.fed and not BATCH * IMAGE <= seen.fed <= BATCH * (IMAGE + LABEL):
+    if seen.fed and not any(0 <= seen.fed - BATCH * (IMAGE + label) < LITTLE for label in LABELS):
         message = f"A step was given {byte_size(seen.fed)}; {BATCH} images with labels are {byte_size(BATCH * IMAGE)}"
         raise Wrong(f"{message} and little more.", seen)
 

@@ -168,7 +168,7 @@ def both(answer: Any, random: Random) -> None:
 
 @q1.check("Programs that are too large for the cards are known as such, and one that isn't runs", points=3)
 def too_large(answer: Any, random: Random) -> None:
-    """Each reason for None, and then the largest program that runs.
+    """Each reason for None, and then the largest program that settings exist for, and nearly the largest that runs.
 
     It may be 143 MiB of 192, with a fraction of need / memory; with 1.02 of that 140, with 1.05 only 136.
     """
@@ -180,6 +180,9 @@ def too_large(answer: Any, random: Random) -> None:
         why, asked = frozenset(one.why for one in given), frozenset(one.why for one in cases)
         seen = _seen(case, pairs)._replace(given=why, asked=asked)
         raise Wrong(f"For {case}, settings gave {plural(len(pairs), 'pair')}, but none can help; expected: None.", seen)
+    largest = Case(1, 1, 143, 192)
+    if answer(largest.programs, largest.cards, largest.need * MIB, largest.memory * MIB) is None:
+        raise Wrong(f"For {largest}, settings returned None, but with its context, and what is in use, it just fits.")
     _demand_running(answer, Case(1, 1, random.randint(137, 140), 192))
 
 

@@ -223,7 +223,11 @@ def edges(answer: Any, random: Random) -> None:
         away = [device for device in devices if _task(device) != _task(home)]
         return home, [random.choice(away)] * random.randint(2, 4)
 
-    for draw in (at_home, elsewhere):
+    def single(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
+        home, (device, *_) = elsewhere(random, cluster)
+        return home, [device]
+
+    for draw in (at_home, elsewhere, single):
         seen = _run(answer, random, draw)
         _demand_sent(seen)
         _demand_update(seen)

@@ -73,6 +73,7 @@ class Seen(NamedTuple):
     counters: Sequence[Counter]
     adding: Sequence[Adding]
     began: int  # how many clients gave variables a value before they went on
+    tasks: Sequence[str] = ()  # of all clusters that were asked
     error: str = ""  # what it ended with
 
     @property
@@ -113,6 +114,10 @@ class _Watch(Watch):
             for container, name, resource in device.resources.items():
                 if isinstance(resource, Cell):
                     self._cells[device.name, container, name] = resource
+
+    @property
+    def tasks(self) -> list[str]:
+        return sorted(self._tasks)
 
     def counter(self, use: Use) -> Counter:
         cell = self._cells.get((use.device, use.container or DEFAULT_CONTAINER, use.variable))
@@ -159,7 +164,7 @@ def _look(seen: _Watch, workers: int, steps: int) -> Seen:
     before = [call for call in calls if call.turn < first.get((call.source, _worker(call.target)), call.turn + 1)]
     reached = {call.step for call in seen.calls if call.method == "RunGraph" and _worker(call.target) < 0}
     began = {call.source for call in before if _runs_an_op(call) and (call.step in reached or _worker(call.target) < 0)}
-    return Seen(workers, steps, None, homes, counters, [one for one, _ in adding], len(began))
+    return Seen(workers, steps, None, homes, counters, [one for one, _ in adding], len(began), seen.tasks)
 
 
 def _ways(use: Use) -> frozenset[str]:
@@ -246,6 +251,9 @@ def _demand_one_counter(seen: Seen) -> None:
         raise Wrong(
             f"In {seen}, there were {len(seen.counters)} counters on the ps task: {names}; expected: one.", seen
         )
+    if more := [task for task in seen.tasks if task != _PS and not 0 <= _worker(task) < seen.workers]:
+        expected = f"one ps task and {plural(seen.workers, 'worker')}"
+        raise Wrong(f"In {seen}, the cluster has {more[0]}, too; expected: {expected}.", seen)
 
 
 def _demand_all_add(seen: Seen) -> None:

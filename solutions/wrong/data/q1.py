@@ -92,35 +92,3 @@ def takes_more_than_there_are(client, build_loss, rate, sync, steps):
 def uses_another_rate(client, build_loss, rate, sync, steps):
     """A mean that is divided once more, with waiting."""
     return work(client, build_loss, rate / workers_of(client) if sync else rate, sync, steps)
-
-
-def learns_at_one_rate(client, build_loss, rate, sync, steps):
-    return work(client, build_loss, 0.5, sync, steps)
-
-
-def makes_up_its_seconds(client, build_loss, rate, sync, steps):
-    work(client, build_loss, rate, sync, steps)
-    return 1e-6
-
-
-def gives_a_tenth_of_its_seconds(client, build_loss, rate, sync, steps):
-    return work(client, build_loss, rate, sync, steps) / 10
-
-
-def tells_the_time(client, build_loss, rate, sync, steps):
-    """The moment of its end, not how long it took."""
-    work(client, build_loss, rate, sync, steps)
-    return tf.sim.now()
-
-
-def gives_no_seconds(client, build_loss, rate, sync, steps):
-    work(client, build_loss, rate, sync, steps)
-
-
-MORE = {
-    "learns_at_one_rate": "uses_another_rate",
-    "makes_up_its_seconds": "",
-    "gives_a_tenth_of_its_seconds": "",
-    "tells_the_time": "",
-    "gives_no_seconds": "",
-}

@@ -102,38 +102,3 @@ def takes_the_mean(tensors, devices):
 
 def results_in_one_place(tensors, devices):
     return ring(tensors, devices, at_the_end=lambda parts, devices: joined(parts, devices[:1] * len(devices)))
-
-
-def asks_the_library(tensors, devices):
-    return tf.train.all_reduce(tensors)
-
-
-def asks_the_library_by_another_name(tensors, devices):
-    return tf.train.all_reduce(tensors, "ring", name="mine")
-
-
-def keeps_its_own(tensors, devices):
-    return tensors
-
-
-def joins_in_another_order(tensors, devices):
-    return ring(tensors, devices, at_the_end=lambda parts, devices: joined([one[::-1] for one in parts], devices))
-
-
-def one_device_further(tensors, devices):
-    """Each result is on the neighbour."""
-    return ring(tensors, devices, at_the_end=lambda parts, devices: joined(parts, [*devices[1:], devices[0]]))
-
-
-def both_rounds_too_short(tensors, devices):
-    return ring(tensors, devices, first=len(devices) - 2, second=len(devices) - 2)
-
-
-MORE = {
-    "asks_the_library": "",
-    "asks_the_library_by_another_name": "",
-    "keeps_its_own": "",
-    "joins_in_another_order": "",
-    "one_device_further": "",
-    "both_rounds_too_short": "first_round_too_short",
-}

@@ -64,10 +64,6 @@ def calls_it_otherwise(results, images):
     return asked(best_of(results), images, name="copy_of_")
 
 
-def adds_logarithms(results, images):
-    return asked(best_of(results), images, says=tf.nn.log_softmax)
-
-
 def believes_the_surest(results, images):
     return asked(best_of(results), images, combine=lambda opinions: tf.reduce_max(tf.stack(opinions), axis=0))
 
@@ -84,14 +80,6 @@ def takes_two_or_four(results, images):
     return asked(sorted(results, key=lambda one: one.accuracy)[-4:], images)
 
 
-def takes_two(results, images):
-    return asked(best_of(results)[1:], images)
-
-
-def takes_the_last(results, images):
-    return asked(results[-3:], images)
-
-
 def computes_in_one_place(results, images):
     """The variables where they are, the products elsewhere."""
     said = []
@@ -106,23 +94,3 @@ def computes_in_one_place(results, images):
             with tf.device(results[0].device):
                 said.append(tf.nn.softmax(tf.nn.relu(images @ kernel + bias) @ last[0] + last[1]))
     return tf.argmax(tf.add_n(said), axis=1)
-
-
-def multiplies_them(results, images):
-    def product(opinions):
-        return opinions[0] * opinions[1] * opinions[2]
-
-    return asked(best_of(results), images, combine=product)
-
-
-def gives_probabilities(results, images):
-    return tf.add_n([tf.nn.softmax(net(images, one.hidden, one.container)) for one in best_of(results)])
-
-
-MORE = {
-    "takes_two": "takes_two_or_four",
-    "takes_the_last": "takes_the_first",
-    "multiplies_them": "adds_logits",
-    "adds_logarithms": "adds_logits",
-    "gives_probabilities": "",
-}

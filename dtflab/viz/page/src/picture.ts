@@ -81,9 +81,9 @@ export class Picture {
     }
   }
 
-  // A button of the bar, which is also a key.
-  command(...commands: Command[]): void {
-    for (const { label, key, says, run } of commands) {
+  // Buttons of the bar, which are also keys.
+  command(...commands: Command[]): HTMLButtonElement[] {
+    return commands.map(({ label, key, says, run }) => {
       const button = element("button", "dtf-button");
       button.textContent = label;
       button.title = `${says} (${key})`;
@@ -92,7 +92,8 @@ export class Picture {
       button.addEventListener("click", run);
       this.bar.append(button);
       this.keys.set(key, run);
-    }
+      return button;
+    });
   }
 
   // How to move in the picture, after its buttons.
@@ -222,6 +223,12 @@ export function element<K extends keyof HTMLElementTagNameMap>(name: K, class_ =
   const made = document.createElement(name);
   made.className = class_;
   return made;
+}
+
+// Whether a button can be used, and what it says. One that can't keeps its place among the keys, so that the reason is found.
+export function enable(button: HTMLButtonElement, can: boolean, says: string): void {
+  button.title = says;
+  button.setAttribute("aria-disabled", String(!can));
 }
 
 export const isCalm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -4,7 +4,7 @@
 
 import { scaleLinear } from "d3-scale";
 
-import { element, type Picture } from "../picture";
+import { element, enable, type Picture } from "../picture";
 import { svg, text } from "../svg";
 import { bytes, duration } from "../units";
 
@@ -37,6 +37,7 @@ interface Replay {
 type Says = { html?: string; error?: string };
 
 const WAIT = 3, MOST_CHOICES = 8;
+const NO_KERNEL = "A fork needs a kernel: open the notebook and run its cells.";
 const ORIGINALS = new WeakMap<Element, Element>(); // of the picture of a fork, the picture from which it was asked
 
 export function replay(picture: Picture, data: Replay): void {
@@ -102,11 +103,19 @@ class Live {
   private addForks(): void {
     const bar = element("div", "dtf-bar"), button = element("button", "dtf-button");
     button.textContent = "Fork here";
-    button.title = "Compute the run again with this choice from this moment on";
     button.addEventListener("click", () => this.fork());
     this.choices.setAttribute("aria-label", "Another choice at this moment");
     this.choices.addEventListener("keydown", (event) => event.stopPropagation());
-    bar.append(button, this.choices);
+    const why = element("span", "dtf-help");
+    why.textContent = NO_KERNEL;
+    const offers = (can: boolean) => {
+      enable(button, can, can ? "Compute the run again with this choice from this moment on" : NO_KERNEL);
+      this.choices.disabled = !can;
+      why.hidden = can;
+    };
+    offers(false);
+    this.picture.onceItCanAsk(() => offers(true));
+    bar.append(button, this.choices, why);
     const original = ORIGINALS.get(this.picture.root);
     if (original) {
       const back = element("button", "dtf-button");
@@ -321,7 +330,7 @@ class Live {
   private fork(): void {
     const option = this.choices.selectedOptions[0];
     if (!option || this.isAsked) return;
-    if (!this.picture.canAsk) return this.picture.say("A fork is computed by the kernel that drew this picture, and there is none.");
+    if (!this.picture.canAsk) return this.picture.say(NO_KERNEL);
     this.isAsked = true;
     this.picture.say(`${option.textContent}, from ${duration(this.now)} on: the run is being computed again …`);
     this.picture.ask({ at: this.at, ...JSON.parse(option.value) });

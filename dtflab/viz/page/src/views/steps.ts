@@ -2,7 +2,7 @@
 //
 // Forward of the last set that has run, the kernel is asked to run the next one.
 
-import type { Picture } from "../picture";
+import { enable, type Picture } from "../picture";
 
 interface Frame {
   states: string[]; // of each node, in the order of the drawing: done, dead, ready, asked or waits
@@ -15,6 +15,8 @@ interface Steps {
   over: boolean;
   error?: string;
 }
+
+const NO_KERNEL = "The next set needs a kernel: open the notebook and run its cells.";
 
 export function steps(picture: Picture, data: Steps): void {
   const nodes = [...picture.svg.querySelectorAll<SVGGElement>(".nodes > .node")];
@@ -31,27 +33,30 @@ export function steps(picture: Picture, data: Steps): void {
       node.setAttribute("class", `node ${frame.states[i]}`);
       node.querySelector(".counter")!.textContent = frame.badges[i]!;
     });
-    const end = at === frames.length - 1 ? (over ? " The step is over." : "") : "";
+    const isLast = at === frames.length - 1, isStuck = isLast && !over && !picture.canAsk;
+    for (const [button, says] of onward) enable(button, !isStuck, isStuck ? NO_KERNEL : says);
+    const end = isStuck ? ` ${NO_KERNEL}` : isLast && over ? " The step is over." : "";
     picture.say(`Set ${at} of ${over ? frames.length - 1 : "?"}. ${frame.says}${end}${more}`);
   };
 
   const ask = (what: "next" | "all") => {
-    if (over || isAsked) return;
-    if (!picture.canAsk) return show(at, " The kernel of this step is gone: what it had run is shown.");
+    if (over || isAsked || !picture.canAsk) return;
     isAsked = true;
     picture.ask({ run: what });
   };
 
-  picture.command(
+  const [, , ...forward] = picture.command(
     { label: "|◀", key: "home", says: "To the beginning", run: () => show(0) },
     { label: "◀", key: "arrowleft", says: "One set back", run: () => show(at - 1) },
     { label: "▶", key: "arrowright", says: "The next set", run: () => (at < frames.length - 1 ? show(at + 1) : ask("next")) },
-    { label: "▶▶", key: "end", says: "To the end", run: () => (over ? show(frames.length - 1) : ask("all")) },
+    { label: "▶▶", key: "end", says: "To the end", run: () => (over || !picture.canAsk ? show(frames.length - 1) : ask("all")) },
   );
+  const onward = forward.map((button) => [button, button.title] as const);
   picture.hears((says: Steps) => {
     isAsked = false;
     ({ frames, over } = says);
     show(frames.length - 1, says.error ? ` ${says.error}` : "");
   });
   show(at);
+  picture.onceItCanAsk(() => show(at));
 }
