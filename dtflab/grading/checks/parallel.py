@@ -47,8 +47,9 @@ class Case(NamedTuple):
 class Seen(NamedTuple):
     """How many large tensors there were at once, the longest chain of parts, the most calls of one part.
 
-    `together` is the most parts of which none waits for another, `first` how many wait for nothing. `too_many` is for
-    how many parts a part waits that it needn't wait for: more than stand before it in its chain.
+    Where a step does not run all parts, only `missing` is known, how many it leaves out, and how many were never
+    called. `together` is the most parts of which none waits for another, `first` how many wait for nothing. `too_many`
+    is for how many parts a part waits that it needn't wait for: more than stand before it in its chain.
     """
 
     case: Case
@@ -59,7 +60,9 @@ class Seen(NamedTuple):
     too_many: int
     calls: int
     controls: bool  # whether any op of the graph has a control dependency
-    picture: Picture
+    picture: Picture | None = None
+    missing: int = 0
+    uncalled: int = 0
 
 
 class _Made:
@@ -135,13 +138,15 @@ def _run(answer: Any, case: Case) -> Seen:
         with Session(cluster.target) as session:
             metadata = session.trace(total.op)
             value = session.run(total)
+    waits = made.waits(total.op)
+    missing, uncalled = case.number - len(waits), case.number - len(set(made.first.values()))
+    partial = Seen(case, 0, 0, 0, 0, 0, 0, False, None, missing, uncalled) if missing > 0 else None
     if not math.isclose(float(value), made.total, rel_tol=1e-4):
         observed = f"Of {plural(case.number, 'part')}, in_turn gave {float(value):,.0f}"
-        raise Wrong(f"{observed}; expected: the sum, {made.total:,.0f}.")
-    waits = made.waits(total.op)
-    if len(waits) < case.number:
+        raise Wrong(f"{observed}; expected: the sum, {made.total:,.0f}.", partial)
+    if partial:
         text = f"Of {plural(case.number, 'part')}, a step of the sum runs {len(waits)}"
-        raise Wrong(f"{text}; expected: all of them.")
+        raise Wrong(f"{text}; expected: all of them.", partial)
     return _seen(case, waits, made.calls, graph, metadata)
 
 
@@ -160,7 +165,7 @@ def _seen(case: Case, waits: Mapping[Operation, frozenset[Operation]], calls: in
     )
 
 
-def _demand_peak(seen: Seen) -> Picture:
+def _demand_peak(seen: Seen) -> Picture | None:
     """Wrong if more parts than allowed had their large tensors at once."""
     case = seen.case
     given = f"{plural(case.number, 'part')}, {case.at_once} at once"
@@ -177,7 +182,7 @@ def _demand_peak(seen: Seen) -> Picture:
 
 
 @q2.check("One part at a time, each called once", points=4)
-def one(answer: Any, random: Random) -> Picture:
+def one(answer: Any, random: Random) -> Picture | None:
     seen = _run(answer, Case(random.randint(3, 6), 1, random.randrange(100_000, 200_000)))
     if seen.calls > 1:
         raise Wrong(f"in_turn called a part {seen.calls} times; it should call each once.", seen)
@@ -185,7 +190,7 @@ def one(answer: Any, random: Random) -> Picture:
 
 
 @q2.check("Several parts at a time, not more", points=3)
-def several(answer: Any, random: Random) -> Picture:
+def several(answer: Any, random: Random) -> Picture | None:
     at_once = random.randint(2, 3)
     count = 2 * at_once + random.randint(1, at_once - 1)  # no multiple of at_once
     return _demand_peak(_run(answer, Case(count, at_once, random.randrange(100_000, 200_000))))
@@ -264,3 +269,27 @@ def counts_from_the_end(seen: Seen) -> bool:
     """There is room for all parts at once, and yet some wait. Where i is less than at_once, i - at_once is negative,
     and an index below 0 counts from the end of a list. These parts wait for nothing."""
     return seen.chain > seen.case.least == 1
+
+
+@q2.mistake()
+def leaves_parts_out(seen: Seen) -> bool:
+    """Some parts were never called, and so are not in the sum. Each of `parts` is called once, the first and the last
+    of them, too."""
+    return 0 < seen.uncalled == seen.missing
+
+
+@q2.mistake()
+def runs_them_before(seen: Seen) -> bool:
+    """The parts ran while the graph was built, and a step of the sum runs none. Open no session: call the parts, so
+    that their ops are in the graph, and add up what they return."""
+    return seen.missing == seen.case.number and not seen.uncalled
+
+
+@q2.mistake()
+def waits_for_the_one_before(seen: Seen) -> bool:
+    """Each part that has to wait waits for the one just before it, so that from there on only one at a time works.
+    There is room as soon as any one is done: the part that began first, at_once before it."""
+    case = seen.case
+    return (
+        not seen.too_many and seen.chain == case.number - case.at_once + 1 > case.least and seen.first == case.at_once
+    )

@@ -33,23 +33,24 @@ _WRONG: dict[str, Weigh] = {  # what mistakes take for a variable's bytes
     "adds_up_the_dimensions": lambda one: max(sum(one.shape), 1) * int(one.dtype.size),
     "takes_scalars_for_nothing": lambda one: one.bytes if one.shape else 0,
     "measures_the_handle": lambda one: _as_a_handle(4, one),
+    "counts_rows": lambda one: (one.shape or (1,))[0] * int(one.dtype.size),
 }
 
 
-def _first_break(choices: Sequence[int | None], weights: Sequence[int], ps_tasks: int) -> int | None:
-    """The first variable that did not go to a lightest task; None if all did."""
+def _first_break(choices: Sequence[int | None], weights: Sequence[int], ps_tasks: int, adds: bool = True) -> int | None:
+    """The first variable that did not go to a lightest task, if their weights are added up; None if all did."""
     held = [0] * ps_tasks
     for i, (task, weight) in enumerate(zip(choices, weights)):
         if task is None or held[task] > min(held):
             return i
-        held[task] += weight
+        held[task] = weight + held[task] * adds
     return None
 
 
-def _obeys(seen: Seen, weigh: Weigh) -> bool:
+def _obeys(seen: Seen, weigh: Weigh, adds: bool = True) -> bool:
     """Whether each variable went to a task that was lightest at that moment, if `weigh` gave their weights."""
     return all(
-        _first_break(one.choices, [weigh(variable) for variable in one.variables], one.ps_tasks) is None
+        _first_break(one.choices, [weigh(variable) for variable in one.variables], one.ps_tasks, adds) is None
         for one in (seen, *seen.others)
     )
 
@@ -173,7 +174,7 @@ def balanced(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return _with_scalars(dense_net(random), random)
 
-    mistakes = ("round_robin", "adds_up_the_dimensions", "takes_scalars_for_nothing")
+    mistakes = ("round_robin", "adds_up_the_dimensions", "takes_scalars_for_nothing", "counts_rows")
     return _demand_rule(answer, _models(random, make, mistakes))
 
 
@@ -182,7 +183,9 @@ def types(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return _with_scalars([_in_rows(one, random) for one in mixed_types(random)], random)
 
-    mistakes = ("round_robin", "counts_elements", "adds_up_the_dimensions", "takes_scalars_for_nothing")
+    mistakes = (
+        *("round_robin", "counts_elements", "adds_up_the_dimensions", "takes_scalars_for_nothing", "counts_rows"),
+    )
     return _demand_rule(answer, _models(random, make, mistakes))
 
 
@@ -191,7 +194,7 @@ def resources(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return [one._replace(resource=random.random() < 0.7) for one in dense_net(random)]
 
-    mistakes = ("round_robin", "adds_up_the_dimensions", "measures_the_handle")
+    mistakes = ("round_robin", "adds_up_the_dimensions", "measures_the_handle", "counts_rows")
     return _demand_rule(answer, _models(random, make, mistakes))
 
 
@@ -297,3 +300,25 @@ def _breaks(seen: Seen) -> bool:
 def _weighs_like(seen: Seen) -> set[str]:
     """The wrong weights that explain every choice, where the right one does not."""
     return {name for name, weigh in _WRONG.items() if _breaks(seen) and _obeys(seen, weigh)}
+
+
+@q1.mistake()
+def counts_rows(seen: Seen) -> bool:
+    """Only the first dimension of a shape was counted. A matrix of 100 × 50 has 100 rows of 50 elements each: multiply
+    all dimensions."""
+    return _weighs_like(seen) == {"counts_rows"}
+
+
+@q1.mistake()
+def forgets_what_lay_there(seen: Seen) -> bool:
+    """Of what a task holds, only the last variable was kept. Its bytes are added to those before, with +=, and don't
+    replace them."""
+    return _breaks(seen) and _obeys(seen, lambda one: one.bytes, adds=False)
+
+
+@q1.mistake()
+def fills_tasks_up(seen: Seen) -> bool:
+    """One task was filled up before the next one got anything. How much there will be is not known in advance: compare
+    all tasks each time, and take the one that holds the fewest bytes now."""
+    several = [one.choices for one in (seen, *seen.others) if one.ps_tasks > 1]
+    return _breaks(seen) and all(None not in one and one == sorted(one, key=lambda task: task or 0) for one in several)

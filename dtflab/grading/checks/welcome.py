@@ -86,6 +86,12 @@ class Seen(NamedTuple):
         return self.counters[0].held if len(self.counters) == 1 else None
 
     @property
+    def times(self) -> set[int]:
+        """How often a worker added, if all of them did, each by one op; empty if not."""
+        complete = {one.worker for one in self.adding} == {*range(self.workers)} and len(self.adding) == self.workers
+        return {one.times for one in self.adding} if complete and not any(one.assigns for one in self.adding) else set()
+
+    @property
     def did_all(self) -> set[int]:
         """The workers whose servers ran all steps that they should."""
         return {one.worker for one in self.adding if one.times >= self.steps}
@@ -401,3 +407,48 @@ def reads_too_early(seen: Seen) -> bool:
     read the counter after it."""
     number = _number(seen.value)
     return number is not None and number < seen.expected == seen.held
+
+
+@q1.mistake()
+def adds_another_number(seen: Seen) -> bool:
+    """Each step of a worker adds another number than 1. The counter holds how many steps all workers ran only if each
+    adds exactly 1."""
+    held = seen.held if seen.times == {seen.steps} else None
+    return held is not None and held != seen.expected and held % seen.expected == 0
+
+
+@q1.mistake()
+def begins_with_another_number(seen: Seen) -> bool:
+    """The counter was not 0 when the workers began. They ran all of their steps, and at the end it is off by what it
+    held before: the variable's first value is 0, and nobody adds until then."""
+    held = seen.held if seen.times == {seen.steps} else None
+    return held is not None and held % seen.expected != 0 and seen.began == 1
+
+
+@q1.mistake()
+def adds_once_too_few(seen: Seen) -> bool:
+    """Each worker adds once too few, or too many. A loop over range(1, steps), or a step before the loop, does not
+    count to `steps`: range(steps) has as many numbers."""
+    (times,) = seen.times if len(seen.times) == 1 else (seen.steps,)
+    return abs(times - seen.steps) == 1 and seen.held == times * seen.workers
+
+
+@q1.mistake()
+def counts_outside_the_workers(seen: Seen) -> bool:
+    """No step of a worker changes the counter, and yet the right number came out: it was counted elsewhere, as in
+    Python. Let each worker run an op that adds 1 to the variable."""
+    return not seen.adding and _number(seen.value) == seen.expected and seen.homes == [_PS]
+
+
+@q1.mistake()
+def puts_it_on_a_worker(seen: Seen) -> bool:
+    """The counter is on a worker. All can reach it there, too, but what workers share is kept by the parameter server:
+    tf.device("/job:ps/task:0")."""
+    return seen.workers > 1 == len(seen.homes) and _worker(seen.homes[0]) >= 0
+
+
+@q1.mistake()
+def returns_a_list(seen: Seen) -> bool:
+    """A list came back, with what each worker returned. That is what cluster.run gives: run the counter in a session
+    after it, and return that value."""
+    return isinstance(seen.value, list | tuple) and len(seen.value) == seen.workers > 1 and seen.times == {seen.steps}

@@ -63,3 +63,20 @@ def all_wait_for_one(parts, at_once):
         with tf.control_dependencies(results[:1] if i >= at_once else []):
             results.append(part())
     return tf.add_n(results)
+
+
+def leaves_parts_out(parts, at_once):
+    return waiting(parts[:-1], at_once)
+
+
+def runs_them_before(parts, at_once):
+    with tf.Session() as sess:
+        return tf.constant(sum(sess.run(part()) for part in parts))
+
+
+def waits_for_the_one_before(parts, at_once):
+    results = []
+    for i, part in enumerate(parts):
+        with tf.control_dependencies([results[-1]] if i >= at_once else []):
+            results.append(part())
+    return tf.add_n(results)

@@ -100,3 +100,37 @@ def shared_state(ps_tasks, worker):
         return f"/job:ps/task:{task}"
 
     return device_of
+
+
+def counts_rows(ps_tasks, worker):
+    def weigh(op):
+        return (tf.TensorShape(op.get_attr("shape")).as_list() or [1])[0] * op.get_attr("dtype").size
+
+    return spread(ps_tasks, worker, weigh)
+
+
+def forgets_what_lay_there(ps_tasks, worker):
+    held = [0] * ps_tasks
+
+    def device_of(op):
+        if op.type not in VARIABLES:
+            return worker
+        task = held.index(min(held))
+        held[task] = bytes_of(op)
+        return f"/job:ps/task:{task}"
+
+    return device_of
+
+
+def fills_tasks_up(ps_tasks, worker):
+    held = [0]
+
+    def device_of(op):
+        if op.type not in VARIABLES:
+            return worker
+        if held[-1] > 20_000 and len(held) < ps_tasks:
+            held.append(0)
+        held[-1] += bytes_of(op)
+        return f"/job:ps/task:{len(held) - 1}"
+
+    return device_of

@@ -186,3 +186,56 @@ def adds_in_one_go(workers, steps):
         counter, sess = start(cluster)
         cluster.run(work)
         return sess.run(counter)
+
+
+def counted(workers, steps, work, first=0, device="/job:ps/task:0"):
+    """The right way, but for what the workers do, and for the counter."""
+
+    def build():
+        with tf.device(device):
+            return tf.Variable(first, name="counter")
+
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = build(), tf.Session(cluster.target)
+        sess.run(counter.initializer)
+        cluster.run(lambda client: work(client, build()))
+        return sess.run(counter)
+
+
+def adds_another_number(workers, steps):
+    def work(client, counter):
+        add = tf.assign_add(counter, client.cluster_spec.num_tasks("worker"))
+        with tf.Session(client.target) as sess:
+            for _ in range(steps):
+                sess.run(add)
+
+    return counted(workers, steps, work)
+
+
+def begins_with_another_number(workers, steps):
+    return counted(workers, steps, lambda client, counter: add_many(client.target, counter, steps), first=1)
+
+
+def adds_once_too_few(workers, steps):
+    return counted(workers, steps, lambda client, counter: add_many(client.target, counter, steps - 1))
+
+
+def counts_outside_the_workers(workers, steps):
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+        done = cluster.run(lambda client: steps)
+        sess.run(tf.assign(counter, sum(done)))
+        return sess.run(counter)
+
+
+def puts_it_on_a_worker(workers, steps):
+    def work(client, counter):
+        add_many(client.target, counter, steps)
+
+    return counted(workers, steps, work, device="/job:worker/task:0")
+
+
+def returns_a_list(workers, steps):
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        start(cluster)
+        return cluster.run(lambda client: add_many(client.target, make_counter(), steps))

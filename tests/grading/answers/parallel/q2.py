@@ -78,10 +78,10 @@ def pairs_only(parts, at_once):
 
 RIGHT = [with_a_window, by_remainder, runs_of_neighbours]
 WRONG = {
-    runs_them_in_python: "",
-    waits_for_the_last: "",
+    runs_them_in_python: "runs_them_before",
+    waits_for_the_last: "waits_for_the_one_before",
     waits_for_all_before: "waits_for_groups",
     controls_the_sum_only: "lets_all_begin",
-    forgets_the_first: "",
+    forgets_the_first: "leaves_parts_out",
     pairs_only: "one_too_many",
 }

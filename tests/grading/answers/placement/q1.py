@@ -125,9 +125,9 @@ RIGHT = [with_a_heap, by_difference]
 WRONG = {
     fullest: "state_made_again",
     always_the_first: "state_made_again",
-    first_until_it_is_full: "",
-    never_adds: "",
-    rows_only: "",
+    first_until_it_is_full: "fills_tasks_up",
+    never_adds: "forgets_what_lay_there",
+    rows_only: "counts_rows",
     weighs_all_ops: "",
     largest_goes_to_the_last: "",
 }

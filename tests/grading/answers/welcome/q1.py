@@ -159,13 +159,13 @@ def lost_updates_and_the_product(workers, steps):
 
 RIGHT = [with_own_threads, in_virtual_time, by_subtracting]
 WRONG = {
-    adds_two_and_multiplies: "",
-    counts_in_python: "",
-    one_step_too_few: "",
-    begins_with_one: "",
+    adds_two_and_multiplies: "adds_another_number",
+    counts_in_python: "counts_outside_the_workers",
+    one_step_too_few: "adds_once_too_few",
+    begins_with_one: "begins_with_another_number",
     a_name_for_each: "has_several_counters",
-    counter_on_worker_0: "",
+    counter_on_worker_0: "puts_it_on_a_worker",
     forgets_the_pin: "each_counts_alone",
-    list_of_values: "",
+    list_of_values: "returns_a_list",
     lost_updates_and_the_product: "adds_in_several_ops",
 }
