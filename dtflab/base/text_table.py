@@ -1,4 +1,4 @@
-"""Text in columns, for everything that is printed as a table; the same for a notebook. Counts in words."""
+"""Text in columns, for everything that is printed as a table; the same for a notebook. Counts and shares in words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from typing import Any
 def plural(count: int, noun: str) -> str:
     """`1 op`, `1,200 ops`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share of idle time in percent; `>99%` where 100% would hide that something ran."""
+    return ">99%" if 0.995 <= share < 1 else f"{100 * share:.0f}%"
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -5,13 +5,13 @@ Rule: a text is wrong before anything goes wrong: a ValueError names it, what th
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from dtflab.base.suggestions import near
 from dtflab.cluster.faults import METHODS, MOST_SLOW
 
 EXAMPLES: Mapping[str, str] = MappingProxyType(
@@ -134,8 +134,8 @@ def _group(found: Fault, what: str, tasks: Sequence[str]) -> tuple[str, ...]:
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    found = near(name, known)
+    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def short(task: str) -> str:

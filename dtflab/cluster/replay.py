@@ -5,7 +5,8 @@ Stands for nothing in TensorFlow, where no two runs are the same.
 Rules: every run begins at virtual time 0 on a fresh copy of the cluster, so nothing of the program's own cluster
 changes, and equal runs are equal event for event. A step of a session finds its variables as they were; other state
 (queues, tables, iterators) is not copied, and a step that needs some is refused. A fork must be the same as the
-original up to its moment, else the program is not a function of its cluster, and no fork means anything.
+original up to its moment, else the program is not a function of its cluster, and no fork means anything. A run keeps
+its clock to its own threads, so that it may be computed on one of its own, while the program goes on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from dtflab.base.events import PROCESS, Happened, QueueEvent
+from dtflab.base.events import PROCESS, Begins, Happened, QueueEvent
 from dtflab.cluster.chaos import chaos
 from dtflab.cluster.chaos_options import KINDS, fault, short
 from dtflab.cluster.clients import Client
@@ -27,11 +28,13 @@ from dtflab.cluster.cluster import Cluster, at_target
 from dtflab.cluster.engines import InProcessTask
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
+from dtflab.machine import clock as clocks
 from dtflab.machine.clock import current
 from dtflab.machine.devices import Device
 from dtflab.ops.cell import Cell
 from dtflab.ops.resource_mgr import plain_name
 from dtflab.runtime.session import BaseSession, Session, open_sessions
+from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.recorded import Noted, RecordedSlots, let_go_first
 
 MOST_EVENTS = 50_000  # of a run that is recorded
@@ -43,6 +46,37 @@ Program = Callable[[Cluster], Any]
 
 class NotReplayable(ValueError):
     """A run that can't be computed again exactly, or a change that means nothing in it."""
+
+
+class Stop:
+    """The end of a run that is being computed, asked for by any thread: it comes with the next event or step there.
+
+    A client that asks for neither runs on; nobody waits for it.
+    """
+
+    is_asked = False
+    _clock: VirtualClock | None = None
+
+    @property
+    def now(self) -> float:
+        """The virtual time that the run has reached."""
+        return self._clock.now() if self._clock is not None else 0.0
+
+    def ask(self) -> None:
+        """End the run."""
+        self.is_asked = True
+        if self._clock is not None:
+            self._clock.engine.at(self._clock.now(), self._clock.tell, self.error())
+
+    def of(self, clock: VirtualClock) -> None:
+        """Say of which run, before anything happens there."""
+        self._clock = clock
+        if self.is_asked:
+            raise self.error()
+
+    def error(self) -> NotReplayable:
+        """The error of the run."""
+        return NotReplayable("The run was cancelled while it was being computed.")
 
 
 class Ran(NamedTuple):
@@ -117,7 +151,14 @@ class Replay:
         self.run = record(program, cluster)
 
     def fork(
-        self, at: float, *, next: str | Ran = "", lose: str | Happened = "", network: str = "", **faults: str
+        self,
+        at: float,
+        *,
+        next: str | Ran = "",
+        lose: str | Happened = "",
+        network: str = "",
+        stop: Stop | None = None,
+        **faults: str,
     ) -> tuple[Change, Run]:
         """The run with one thing changed from virtual second `at` on; NotReplayable for what means nothing then."""
         if not 0 <= at <= self.run.end:
@@ -133,7 +174,7 @@ class Replay:
         ]
         hosts = self._network(network) if network else None
         change = Change(at, ", ".join(words) or "no change", kernel, message, hosts, faults)
-        forked = record(self._program, self.cluster, change)
+        forked = record(self._program, self.cluster, change, stop)
         self._check_beginning(forked, at)
         return change, forked
 
@@ -222,10 +263,11 @@ def first_difference(original: Run, fork: Run) -> Difference | None:
 
 
 class _Heard:
-    """Hears of what happens at the queues of one cluster, and ends a run that has too many events."""
+    """Hears of what happens at the queues of one cluster; ends a run that has too many events, or is to stop."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._clock = cluster.clock
+    def __init__(self, cluster: Cluster, stop: Stop) -> None:
+        self._clock, self._stop = cluster.clock, stop
+        self._targets = {task.target for task in cluster.tasks}
         self._left = MOST_EVENTS
         self.queues: list[QueueEvent] = []
 
@@ -238,32 +280,39 @@ class _Heard:
                     "shows. Let it do fewer steps, or end: a client that polls for what never comes does not."
                 )
 
+    def on_begins(self, step: Begins) -> None:
+        if self._stop.is_asked and step.target in self._targets:
+            raise SystemExit(str(self._stop.error()))  # which a program that tries again and again lets pass
+
     def on_queue(self, event: QueueEvent) -> None:
         if current() is self._clock:
             # A private name is never given twice; whose step it is, is known only while somebody watches calls.
             self.queues.append(event._replace(queue=plain_name(event.queue), client=""))
 
 
-def record(program: Program, cluster: Cluster, change: Change | None = None) -> Run:
+def record(program: Program, cluster: Cluster, change: Change | None = None, stop: Stop | None = None) -> Run:
     """Run a program on a fresh copy of a cluster, with a change if there is one."""
-    with cluster.fresh_copy() as copy:
-        world, notes, heard = copy.world, list[Noted](), _Heard(copy)
-        assert world is not None  # it is a copy of one in virtual time
+    stop = stop or Stop()
+    with contextlib.ExitStack() as ending:
+        copy = ending.enter_context(cluster.fresh_copy())
+        world, clock, notes, heard = copy.world, copy.clock, list[Noted](), _Heard(copy, stop)
+        assert world is not None and isinstance(clock, VirtualClock)  # it is a copy of one in virtual time
+        clocks.end(clock)  # for all other threads: they are not part of the run
+        ending.enter_context(clocks.using(clock))
         world.make_slots = partial(RecordedSlots, notes)
         results, failed = None, None
+        ending.callback(_close_sessions, copy)
         PROCESS.add(heard)
-        try:
-            with _changed(copy, change):
-                try:
-                    results = program(copy)
-                except NotReplayable:
-                    raise
-                except Exception as error:
-                    failed = error
-                end = copy.now()
-        finally:
-            PROCESS.remove(heard)
-            _close_sessions(copy)
+        ending.callback(PROCESS.remove, heard)
+        stop.of(clock)
+        with _changed(copy, change):
+            try:
+                results = program(copy)
+            except NotReplayable:
+                raise
+            except Exception as error:
+                failed = error
+            end = copy.now()
         if not world.log.count:
             raise failed or NotReplayable(
                 "Nothing ran on the copy of the cluster. A function must use the client that it is given: "

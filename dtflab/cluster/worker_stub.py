@@ -33,6 +33,7 @@ from dtflab.machine.console import aside
 from dtflab.protos import worker_pb2 as messages
 from dtflab.protos.link_pb2 import LimitedSessionRequest
 from dtflab.runtime.blocked import tensor_wait
+from dtflab.runtime.metering import fail_step
 from dtflab.runtime.rendezvous import Done
 from dtflab.runtime.transport import SHARED, Scope
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from dtflab.cluster.silence import Tell
     from dtflab.cluster.task import Task
     from dtflab.graph.node import Node
+    from dtflab.machine.meter import Meter
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
     from dtflab.protos.step_stats_pb2 import StepStats
     from dtflab.runtime.pushing import PushingRendezvousMgr
@@ -64,10 +66,12 @@ class WorkerStub:
         source: str = "",
         inbox: PushingRendezvousMgr | None = None,
         faults: Faults | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        """`faults` are those of the task `source`, which calls."""
+        """`faults` and `meter` are those of the task `source`, which calls."""
         self.task = task
         self._faults = faults
+        self._meter = meter
         self._wire = wire
         self._inbox = inbox  # of the calling task: where pushed tensors come
         self._pushing: Link | None = None  # over this link it pushes
@@ -92,7 +96,7 @@ class WorkerStub:
         wire = Wire(address, the_credentials.at(address, credentials), task, own)
         if own is None:
             return cls(task, wire)
-        return cls(task, wire, own.name, own.worker.rendezvous if pushes else None, own.faults)
+        return cls(task, wire, own.name, own.worker.rendezvous if pushes else None, own.faults, own.meter)
 
     def _call(self, method: str, request: Message, timeout: float | None = None) -> Buffer:
         data, path = request.SerializeToString(), f"/tensorflow.WorkerService/{method}"
@@ -256,7 +260,11 @@ class WorkerStub:
                 response = messages.RunGraphResponse.FromString(data)
             raise_stored(response)
         except errors.OpError as failed:
-            step.fail(from_task(self.task, failed))
+            failed = from_task(self.task, failed)
+            if error is None or self._meter is None:
+                step.fail(failed)
+            else:  # no node has failed
+                fail_step(self._meter, step, failed)
         else:
             if step.traced:
                 self._ask_for_transfers(step, response.step_stats)

@@ -18,6 +18,11 @@ from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import Check, Question
 
 ABSENT, ENDLESS, UNKNOWN = "no answer to judge", "never ends", "no known mistake"
+_TEXTS = {
+    ABSENT: "The cell of the answer failed, or nothing is written in it.",
+    ENDLESS: "The answer was stopped after the time that it has.",
+    UNKNOWN: "The answer is wrong in a way that the catalogue of mistakes does not have.",
+}
 _BARS = 21  # at most, in a histogram
 
 
@@ -31,11 +36,12 @@ class Bar(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A check, and the number of students who lost it."""
+    """A check, and the number of students who lost it, of those whose file asks the question."""
 
     question: Question
     check: Check
     students: int
+    of: int
 
 
 class Shown(NamedTuple):
@@ -51,16 +57,18 @@ class Shown(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A mistake, by its name in the question, and the files with it."""
+    """A mistake, by its name in the question, and the files with it, of so many that ask the question."""
 
     question: Question
     name: str
     shown: Sequence[Shown]
+    of: int
 
     @property
     def text(self) -> str:
-        """The diagnosis and the cure; empty unless the question has a mistake of this name."""
-        return next((mistake.text for mistake in self.question.mistakes if mistake.name == self.name), "")
+        """The diagnosis and the cure; what is known where the question has no mistake of this name."""
+        known = {mistake.name: mistake.text for mistake in self.question.mistakes}
+        return known.get(self.name) or _TEXTS[self.name]
 
     @property
     def example(self) -> Shown:
@@ -110,8 +118,8 @@ class Class(NamedTuple):
         counts = Counter(
             (r.question.id, result.check.name) for r in reports for result in r.results if not result.passed
         )
-        questions = {report.question.id: report.question for report in reports}
-        return [Lost(q, check, counts[q.id, check.name]) for q in questions.values() for check in q.checks]
+        questions, asked = {report.question.id: report.question for report in reports}, _asked(reports)
+        return [Lost(q, c, counts[q.id, c.name], asked[q.id]) for q in questions.values() for c in q.checks]
 
     def made(self) -> list[Made]:
         """The mistakes, the commonest first; failures without a known mistake come last."""
@@ -122,7 +130,8 @@ class Class(NamedTuple):
             for one, report in reports
             for name, result in _mistakes(report).items()
         )
-        found = [Made(questions[id], name, where) for (id, name), where in shown.items()]
+        asked = _asked([report for _, report in reports])
+        found = [Made(questions[id], name, where, asked[id]) for (id, name), where in shown.items()]
         return sorted(found, key=lambda made: (made.name == UNKNOWN, -len(made.shown)))
 
 
@@ -130,6 +139,11 @@ def classes(all_graded: Sequence[Graded]) -> list[Class]:
     """The class of each assignment that two or more students handed in."""
     files = grouped((one.submission.assignment, one) for one in all_graded if one.counts and one.reports)
     return [Class(assignment, some) for assignment, some in files.items() if len(some) > 1]
+
+
+def _asked(reports: Sequence[Report]) -> Counter[str]:
+    """How many students were asked each question, by its id."""
+    return Counter(report.question.id for report in reports)
 
 
 def _mistakes(report: Report) -> dict[str, Result]:

@@ -76,7 +76,7 @@ def _class(one: Class, numbered: Sequence[tuple[int, Graded]]) -> Iterator[Marku
     if made := one.made():
         yield tag("h3", "The commonest mistakes")
         places = {id(file): number for number, file in numbered}
-        yield from (_mistake(each, len(one.judged), places[id(each.example.file)]) for each in made)
+        yield from (_mistake(each, places[id(each.example.file)]) for each in made)
 
 
 def _summary(one: Class) -> str:
@@ -121,17 +121,17 @@ def _lost(one: Class) -> Markup:
     for question, checks in grouped((lost.question, lost) for lost in one.lost()).items():
         title = f"{question.id} · {question.title}"
         rows.append(tag("tr", tag("th", title, class_="group", scope="rowgroup", colspan=len(heads))))
-        rows += [_check(lost, len(one.judged)) for lost in checks]
+        rows += map(_check, checks)
     return _table("Points lost, by check", heads, rows)
 
 
-def _check(lost: Lost, of: int) -> Markup:
-    share = tag("span", _NOTHING, class_="share", style=f"width:{100 * lost.students / of:.0f}%")
+def _check(lost: Lost) -> Markup:
+    share = tag("span", _NOTHING, class_="share", style=f"width:{100 * lost.students / lost.of:.0f}%")
     return tag(
         "tr",
         tag("td", lost.check.title, class_="check"),
         tag("td", lost.check.points, class_="number"),
-        tag("td", f"{lost.students} of {of}", class_="number"),
+        tag("td", f"{lost.students} of {lost.of}", class_="number"),
         tag("td", share if lost.students else _NOTHING, class_="shares"),
     )
 
@@ -146,16 +146,16 @@ def _scrolled(title: str, content: Markup) -> Markup:
     return tag("div", content, class_="scroll", role="region", aria_label=title, tabindex="0")
 
 
-def _mistake(made: Made, of: int, number: int) -> Markup:
+def _mistake(made: Made, number: int) -> Markup:
     """A mistake, its text, and one example: the message of the check, and the code."""
-    count = tag("span", f" · {len(made.shown)} of {of} · {made.question.id}", class_="soft")
+    count = tag("span", f" · {len(made.shown)} of {made.of} · {made.question.id}", class_="soft")
     title = tag("h4", made.name.replace("_", " "), count)
     example = made.example
     whose = tag("a", "The whole report", href=f"#file-{number}")
     seen = example.result.message or example.report.next_step or "The check has no message."
     parts = [tag("p", seen), *_code(example.code), tag("p", whose)]
     shown = tag("details", tag("summary", "One example"), *parts)
-    return tag("div", title, tag("p", made.text) if made.text else "", shown, class_="mistake")
+    return tag("div", title, tag("p", made.text), shown, class_="mistake")
 
 
 def _code(code: str) -> Sequence[Markup]:

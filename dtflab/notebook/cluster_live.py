@@ -2,7 +2,8 @@
 
 Rules: sums become rates here, by the clock of the task that counted them; in virtual time these are virtual seconds.
 A wait is shown once it has lasted from one look to the next, since each step waits for tensors.
-A task that does not answer is left alone for a while: one question may take seconds then.
+A task that does not answer is left alone for a while: one question may take seconds then. Of one that has ended, the
+last error is what the clients of this process got because of that.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dtflab.machine.clock import REAL
 from dtflab.machine.meter import LEASE_S
 from dtflab.notebook.circle_watch import LONG_S, CircleWatch
 from dtflab.notebook.cluster_view import alike, numbers, rows as rows_of, title
+from dtflab.runtime.client import failures
 from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.units import byte_size, memory_size
 
@@ -63,6 +65,7 @@ class Line(NamedTuple):
     can: Sequence[str]
     size: int = 1
     within: str = ""  # the key of the line that it folds into
+    held: Sequence[Held] = ()  # what `memory` says, if its tasks report
 
 
 class Seen:
@@ -75,6 +78,8 @@ class Seen:
         self.shares: deque[float] = deque(maxlen=KEPT)
         self.alone_until = 0.0
         self.waits_since: dict[str, float] = {}  # its lines on waits
+        self.failures = 0  # the number of the last one before it was last seen to run
+        self.error = ""  # of a step, here or because the task has ended
 
     def is_new(self, vitals: Vitals | None) -> None:
         """Take the vital signs of now; those of a task that has restarted are the first ones."""
@@ -109,9 +114,13 @@ class LiveCluster:
                 seen.is_new(None)
         self._looked = REAL.now()
         for task in self.cluster.tasks:
-            seen = self._seen.setdefault(task.name, Seen())
+            seen, so_far = self._seen.setdefault(task.name, Seen()), failures[-1].number
             seen.state = self._state(task, seen)
             seen.is_new(self._ask(task, seen))
+            if seen.vitals is not None:
+                seen.failures, seen.error = so_far, seen.vitals.error
+            else:
+                seen.error = next(_blaming(task, seen.failures), seen.error)
         self._lines = self._all_lines()
         self.circle.look(self._wait_long())
         return self.data(latest=1)
@@ -173,12 +182,13 @@ class LiveCluster:
             seen, pulse = self._seen[task.name], pulses.get(task.name)
             seen.shares.append(pulse.busy if pulse is not None else 0.0)
             vitals = seen.vitals
-            error = [f"Last error: {vitals.error.splitlines()[0]}"] if vitals and vitals.error else []
-            memory = ", ".join(map(_held, vitals.held)) if vitals else devices[device_spec.plain(task.name)]
+            error = [f"Last error: {short(seen.error.splitlines()[0])}"] if seen.error else []
+            held = vitals.held if vitals else ()
+            memory = _memory(held) or devices[device_spec.plain(task.name)]
             found.append(
                 Line(
                     task.name, short(task.name), seen.state, pulse, memory, list(seen.shares),
-                    [*_few(waits.get(task.name, [])), *error], self._can(task, seen.state),
+                    [*_few(waits.get(task.name, [])), *error], self._can(task, seen.state), held=held,
                 )
             )  # fmt: skip
         return found
@@ -244,6 +254,14 @@ class LiveCluster:
         return " ".join(parts)
 
 
+def _blaming(task: RunningTask, after: int) -> Iterator[str]:
+    """Errors that clients got because a task had ended, the latest first, down to that number."""
+    for number, target, text in reversed(list(failures)):
+        is_of_session = target == task.target and text.startswith("AbortedError: ")
+        if number > after and (is_of_session or f" at {task.address} " in text):
+            yield text
+
+
 def short(text: str) -> str:
     """A text in which tasks have the names that people say: worker:0, ps:0 GPU:0."""
     return _TASK.sub(r"\1:\2", text).replace("/device:", " ")
@@ -261,17 +279,22 @@ def folded(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _sum(group: Sequence[Line]) -> Line:
-    """The line of several: their sums, and the mean of their busy shares."""
+    """The line of several: their sums, those of memory by device, and the mean of their busy shares."""
     job, state = group[0].name.partition(":")[0], group[0].state
     pulses = [line.pulse for line in group if line.pulse is not None]
     total = Pulse(*map(sum, zip(*pulses, strict=True))) if pulses else None
     shares = [sum(each) / len(group) for each in zip(*(line.shares for line in group), strict=True)]
+    held: dict[str, Held] = {}
+    for device, nbytes, limit in (each for line in group for each in line.held):
+        name = device.rpartition("/device:")[2]
+        so_far = held.get(name, Held(name, 0, 0))
+        held[name] = Held(name, so_far.nbytes + nbytes, so_far.limit + limit)
     return Line(
         key=f"{job}, {state}{', waiting' * bool(group[0].notes)}",
         name=f"{job}:{numbers([line.name for line in group])}",
         state=f"{state}, {len(group)} tasks",
         pulse=total and total._replace(busy=total.busy / len(pulses)),
-        memory="",
+        memory=_memory(list(held.values())),
         shares=shares,
         notes=_few([f"{line.name}: {note}" for line in group for note in line.notes]),
         can=[],
@@ -284,9 +307,13 @@ def _few(texts: Sequence[str]) -> list[str]:
     return [*texts[:_MOST_NOTES], f"and {more} more"] if more > 0 else list(texts)
 
 
-def _held(held: Held) -> str:
-    device = held.device.rpartition("/device:")[2]
-    return f"{device} {memory_size(held.nbytes)}" + f" of {memory_size(held.limit)}" * bool(held.limit)
+def _memory(held: Iterable[Held]) -> str:
+    """The memory of some devices in words."""
+    parts = (
+        f"{device.rpartition('/device:')[2]} {memory_size(nbytes)}" + f" of {memory_size(limit)}" * bool(limit)
+        for device, nbytes, limit in held
+    )
+    return ", ".join(parts)
 
 
 def _row(line: Line, latest: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dtflab.machine.hosts import definition_of
 from dtflab.sim.engine.stragglers import Stragglers
 
 EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
+_STRAGGLERS = ("lognormal(0.3)", "uniform(0.2)", "exponential(0.1)", "pareto(3)")  # with usual sizes
 
 
 def choices() -> dict[str, tuple[str, ...]]:
@@ -27,7 +28,7 @@ def choices() -> dict[str, tuple[str, ...]]:
         "--clock": CLOCKS,
         "--bus": tuple(BUSES),
         "--network": tuple(NICS),
-        "--stragglers": ("lognormal(0.3)", "uniform(0.2)", "exponential(0.1)", "pareto(3)"),  # with usual sizes
+        "--stragglers": _STRAGGLERS,
     }
 
 
@@ -56,8 +57,7 @@ def _virtual(args: Any) -> dict[str, Any]:
     """The arguments of a cluster in virtual time."""
     given = {name: getattr(args, name) for name in OPTIONS}
     try:
-        if args.stragglers is not None:
-            given["stragglers"] = _stragglers(args.stragglers)
+        given["stragglers"] = _stragglers(args.stragglers)
         check_options(args.clock, args.engine, args.listen, given)
         for name, find in (("network", catalogue.network), ("bus", catalogue.bus), ("cpu", catalogue.cpu)):
             if given[name] is not None:
@@ -69,9 +69,11 @@ def _virtual(args: Any) -> dict[str, Any]:
     return given | {"clock": args.clock}
 
 
-def _stragglers(text: str) -> Stragglers:
+def _stragglers(text: str | None) -> Stragglers | None:
     """A distribution from `NAME(SIZE)`; ValueError for anything else."""
+    if text is None:
+        return None
     match = re.fullmatch(r"(\w+)\((\d+(?:\.\d+)?)\)", text)
     if match is None:
-        raise ValueError(f"--stragglers must be NAME(SIZE), such as lognormal(0.3) or uniform(0.2), not {text!r}.")
+        raise ValueError(f"--stragglers must be NAME(SIZE), such as {' or '.join(_STRAGGLERS[:2])}, not {text!r}.")
     return Stragglers(match[1], float(match[2]))

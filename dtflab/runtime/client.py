@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.base import errors, tf_logging
 from dtflab.graph import default_stacks, device_spec
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 
 # The operation on whose behalf a node was made by prune (`_retval_v_0_0`) or partition (`v/to_job_ps…/0/send`).
 _OWNER = re.compile(r"^_(?:arg|retval)_(.*)_\d+_\d+$|^(.*?)/to_job.*$")
+
+
+class Failure(NamedTuple):
+    """The error of a client's call: which one of this process, its class and the first line of its message."""
+
+    number: int
+    target: str  # of the session
+    text: str
+
+
+failures = deque([Failure(0, "", "")], maxlen=100)  # the latest of them, the newest last
 
 
 def checked_target(target: object, graph: object = None, config: object = None) -> str:
@@ -151,14 +163,17 @@ class _Interrupt(KeyboardInterrupt):
 _Interrupt.__name__ = "KeyboardInterrupt"
 
 
-def explained(error: OpError | KeyboardInterrupt, graph: Graph) -> BaseException:
+def explained(error: OpError | KeyboardInterrupt, graph: Graph, target: str) -> BaseException:
     """The error with the operation it names and the user's line that made it; `error` itself is spent.
 
-    A notebook keeps the last error: it must not keep the arrays of the step, which the frames of `error` hold. Those of
-    an interrupt stay: they show where a function of the user's hangs.
+    It is noted among the `failures`, as one of a session at `target`. A notebook keeps the last error: it must not keep
+    the arrays of the step, which the frames of `error` hold. Those of an interrupt stay: they show where a function of
+    the user's hangs.
     """
     if isinstance(error, KeyboardInterrupt):
         return _Interrupt(*error.args).with_traceback(error.__traceback__)
+    first, *_ = error.message.splitlines() or [""]
+    failures.append(Failure(failures[-1].number + 1, target, f"{type(error).__name__}: {first}"))
     named = re.search(r"\[\[\{\{node ([^}]+)\}\}\]\](?: on (\S+))?", error.message)
     if named is None:
         return error

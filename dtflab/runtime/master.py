@@ -28,6 +28,7 @@ from dtflab.placement.control_loops import spread_loops
 from dtflab.runtime.blocked import Report, may_wait
 from dtflab.runtime.client import merged
 from dtflab.runtime.graph_execution_state import GraphExecutionState
+from dtflab.runtime.metering import fail_step
 from dtflab.runtime.partial_run import PartialRun
 from dtflab.runtime.partition import partition, partition_by_device
 from dtflab.runtime.rendezvous import DEAD, fetched
@@ -397,7 +398,7 @@ class MasterSession:
             try:
                 self._workers[task].run_graph(self.handle, graph_handle, step, *mine)
             except errors.OpError as error:
-                step.fail(error)
+                fail_step(self.master.worker.devices[0].meter, step, error)
                 return
 
     def _cleanup(self, signature: _Signature, step_id: int, error: Exception | None) -> None:

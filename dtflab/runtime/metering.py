@@ -10,7 +10,9 @@ from dtflab.ops.messages import op_error
 from dtflab.runtime import frames
 
 if TYPE_CHECKING:
+    from dtflab.machine.meter import Meter
     from dtflab.runtime.executor import Iteration
+    from dtflab.runtime.runner import Step
 
 
 def driving(process: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -43,6 +45,11 @@ def fail(iteration: Iteration, n: int, error: Exception) -> None:
         raise error
     executor, step = iteration.executor, iteration.step
     failed = op_error(error, executor.nodes[n], executor.device.name + frames.place_of(iteration))
+    fail_step(executor.device.meter, step, failed)
+
+
+def fail_step(meter: Meter, step: Step, error: Exception) -> None:
+    """Fail a step, and note why at a task, unless the step has failed before."""
     if step.error is None:
-        executor.device.meter.error = f"{type(failed).__name__}: {failed}"
-    step.fail(failed)
+        meter.error = f"{type(error).__name__}: {error}"
+    step.fail(error)

@@ -132,7 +132,7 @@ class BaseSession:
                     self.handle, fed, wanted.fetch_names, wanted.target_names, options, run_metadata
                 )
             except (errors.OpError, KeyboardInterrupt) as error:
-                raise client.explained(error, self._graph) from None
+                raise client.explained(error, self._graph, self._target) from None
         return wanted.rebuild(values, self, feeds)
 
     def _check_usable(self) -> None:
@@ -165,7 +165,7 @@ class BaseSession:
         try:
             return self._opened().partial_run_setup(self.handle, fed, wanted.fetch_names, wanted.target_names)
         except (errors.OpError, KeyboardInterrupt) as error:
-            raise client.explained(error, self._graph) from None
+            raise client.explained(error, self._graph, self._target) from None
 
     def partial_run(self, handle: str, fetches: object, feed_dict: object = None) -> Any:
         """Go on with the step of `handle`: feed some of its tensors, fetch others; each once."""
@@ -180,7 +180,7 @@ class BaseSession:
         try:
             values = self._opened().partial_run(self.handle, handle, feeds, wanted.fetch_names)
         except (errors.OpError, KeyboardInterrupt) as error:
-            raise client.explained(error, self._graph) from None
+            raise client.explained(error, self._graph, self._target) from None
         return wanted.rebuild(values, self)
 
     def make_callable(
@@ -275,10 +275,10 @@ class BaseSession:
                 options,
                 run_metadata,
                 rebuild=lambda values: wanted.rebuild(values, self, feeds),
-                explain=lambda error: client.explained(error, self._graph),
+                explain=lambda error: client.explained(error, self._graph, self._target),
             )
         except (errors.OpError, KeyboardInterrupt) as error:
-            raise client.explained(error, self._graph) from None
+            raise client.explained(error, self._graph, self._target) from None
         if steps.unseen:
             from dtflab.machine.console import say
 

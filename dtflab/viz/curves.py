@@ -20,6 +20,7 @@ from dtflab.viz.drawing.figures import CARD, EDGE, INK, RULE, SOFT, drawing
 from dtflab.viz.drawing.palette import OKABE_ITO
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import Style, current, room, rules
+from dtflab.viz.drawing.svg import text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,10 +32,10 @@ _MARKERS = "osD^vPX"
 _DOTS = 100  # units per inch
 _POINT = 72 / _DOTS  # points of matplotlib in a unit of a drawing
 _NAME = 15.0  # units from one name to the next
+_WITHIN, _APART = 0.75, 10.0  # of a figure, what is not around the axes; units between two numbers along x
 _LABEL = 18.0  # units that the label of the values is high, with what lies between it and the axis
 _LEAST_HEIGHT = 1.8  # inches that are left to a figure on a narrow page
 _MOST_MARKERS = 16  # more points than this, and only some of them are marked
-_MOST_NUMBERS = 12  # along a logarithmic axis
 _MOST_ROWS = 200  # of the table
 
 
@@ -45,7 +46,7 @@ def curve(
     ylabel: str,
     *,
     title: str = "",
-    log: bool = False,
+    log: bool | None = None,
     log_values: bool = False,
     dots: bool = False,
     width: float = 7.2,
@@ -54,9 +55,10 @@ def curve(
     """A Figure with one line for each of `ys` (name → values) over `xs`; NaN leaves a gap.
 
     `xlabel` and `ylabel` say what is shown, with its unit: "step", "time (ms)". The axis of values begins at 0 where
-    none is negative and the largest is more than twice the smallest. With `log`, equal steps along x are equal factors;
-    with `log_values`, those along the axis of values. With `dots`, each point stands alone: of values that follow no
-    course, as shuffled numbers, lines would be a tangle.
+    none is negative and the largest is more than twice the smallest. With `log`, equal steps along x are equal factors:
+    by itself where each of three or more is twice the one before, as 1, 2, 4, 8 workers. With `log_values`, those along
+    the axis of values are. With `dots`, each point stands alone: of values that follow no course, as shuffled numbers,
+    lines would be a tangle.
     Sizes are inches of 100 pixels, those of a projector larger; on a page that is narrower, as that of a projector, the
     figure is narrower and as much lower. The figure has `.picture`, as a notebook shows it, and `.save(path)` for .svg,
     .html, .png and .pdf. ValueError for lines that can't be drawn.
@@ -73,10 +75,7 @@ def curve(
     for i, (name, y) in enumerate(lines.items()):
         _draw(axes, i, name, x, y, dots)
     _dress(axes, xlabel, ylabel, title)
-    if log:
-        _logarithmic(axes, x)
-    elif _are_whole(x):
-        axes.locator_params(axis="x", integer=True)
+    _number_xs(axes, x, _are_doubled(x) if log is None else log, _WITHIN * size[0] * _DOTS)
     _scale(axes, np.concatenate([*lines.values()]), log_values)
     _name_ends(figure, axes, x, lines, away=30 if dots else 15)  # or a key looks like a point
     if not title:  # it keeps room for the label on top of the axis, which the layout does not see
@@ -127,11 +126,28 @@ def _dress(axes: Axes, xlabel: str, ylabel: str, title: str) -> None:
 def _write_numbers(*axes: Axis) -> None:
     """Write the numbers along axes as people write them."""
     for axis in axes:
-        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axis.set_major_formatter(lambda value, _: _written(value))
+
+
+def _written(value: float) -> str:
+    return f"{value:,.10g}"
 
 
 def _are_whole(values: Any) -> bool:
     return bool((values == values.round()).all())
+
+
+def _are_doubled(x: Any) -> bool:
+    return len(x) > 2 and x[0] > 0 and bool((x[1:] == 2 * x[:-1]).all())
+
+
+def _number_xs(axes: Axes, x: Any, log: bool, wide: float) -> None:
+    """The numbers along an x axis that is `wide`: as many as do not touch, whole ones where all points are."""
+    if log:
+        _logarithmic(axes, x, wide)
+        return
+    each = text_width(f"{np.abs(x).max():,.0f}", 11) + _APART
+    axes.locator_params(axis="x", nbins=max(1, min(9, int(wide / each))), integer=_are_whole(x))
 
 
 def _scale(axes: Axes, values: Any, log: bool) -> None:
@@ -154,17 +170,21 @@ def _scale(axes: Axes, values: Any, log: bool) -> None:
         axes.locator_params(axis="y", integer=True)
 
 
-def _logarithmic(axes: Axes, x: Any) -> None:
+def _logarithmic(axes: Axes, x: Any, wide: float) -> None:
     """A logarithmic axis with numbers as people write them, at as many of the points as have room."""
     from matplotlib.ticker import NullLocator
 
     _check_logarithmic(x.min())
     axes.set_xscale("log")
-    apart = (x.max() / x.min()) ** (1 / _MOST_NUMBERS)
+    unit = wide / (np.log(x.max() / x.min()) or 1.0)
     shown: list[float] = []
+    end = -np.inf  # of the last number
     for value in np.unique(x):
-        shown += [value] if not shown or value >= shown[-1] * apart else []
-    axes.set_xticks(shown, [f"{value:,g}" for value in shown])
+        at, half = unit * np.log(value / x.min()), text_width(_written(value), 11) / 2
+        if at - half >= end + _APART:
+            shown.append(value)
+            end = at + half
+    axes.set_xticks(shown, [*map(_written, shown)])
     axes.xaxis.set_minor_locator(NullLocator())
 
 

@@ -21,6 +21,7 @@ from typing import Any, Self, SupportsFloat, SupportsIndex, overload
 from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import in_notebook, say
+from dtflab.train.replicas.staleness import STALENESS
 from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from dtflab.viz.data.course import Course, Report
 from dtflab.viz.drawing import front_end
@@ -229,7 +230,8 @@ class Live(_Shown):
     ) -> SessionRunHook:
         """A hook for a MonitoredSession that reports tensors of each run, and ends the training at *Stop*.
 
-        Without `worker` it is the task on which the program puts `value`, else worker 0.
+        Without `worker` it is the task on which the program puts `value`, else worker 0; without `staleness` that of
+        the graph's StalenessOptimizer, if it has one.
         """
         if worker is None:
             worker = _task_of(value)
@@ -301,6 +303,10 @@ class _Hook(SessionRunHook):
         self._fetches = {name: fetch for name, fetch in fetches.items() if fetch is not None}
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        if "staleness" not in self._fetches:
+            known = run_context.session.graph.get_collection(STALENESS)
+            if len(known) == 1:  # of several, none is this worker's by its name
+                self._fetches["staleness"] = known[0]
         return SessionRunArgs(self._fetches)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -46,7 +47,8 @@ def summary(course: Course, labels: Labels, done: bool, stopped: bool) -> str:
     remark = f": {labels.remark}" if labels.remark and not done else ""
     end = (", stopped" if done else ", stopping …") if stopped else remark
     if labels.over != "step":
-        return f"{labels.over} {_number(max((line.newest[0] for line in course.lines.values()), default=0.0))}{end}"
+        name, unit = _with_unit(labels.over)
+        return f"{name} {_number(max((line.newest[0] for line in course.lines.values()), default=0.0))}{unit}{end}"
     of = f" of {course.steps:,}" if course.steps is not None and course.count <= course.steps else ""
     updates = f"{course.count:,}{of} {'update' if course.count == 1 and not of else 'updates'}"
     parts = [updates + (f" in {_time(course.seconds)}" if done else "")]
@@ -57,6 +59,12 @@ def summary(course: Course, labels: Labels, done: bool, stopped: bool) -> str:
     if not done:
         parts += [f"{_time(course.left)} left"] if course.left is not None else []
     return ", ".join(parts) + end
+
+
+def _with_unit(over: str) -> tuple[str, str]:
+    """The name of an axis without its unit, and the unit as it stands behind a number: virtual time, in ` s`."""
+    found = re.fullmatch(r"(.*\S)\s*\(([^()]+)\)", over)
+    return (found[1], f" {found[2]}") if found else (over, "")
 
 
 def axis(course: Course, over: str) -> str:

@@ -20,7 +20,7 @@ from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import duration, time_ticks
 from dtflab.viz.layout.shapes import Point
-from dtflab.viz.participants import client_label, party
+from dtflab.viz.participants import client_label, party, watched
 
 MOST_BANDS = 6  # queues that are drawn
 _MOST_LANES = 6  # of waiting ops, per queue
@@ -36,7 +36,7 @@ def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, ti
     than six waiting ops at one, those that waited longest; of more than 400 waits of one, those that are still open or
     ended with an error, the longest, and each n-th of the others. The picture says so, and its tables have all.
     """
-    found = queue_histories(seen)
+    found = queue_histories(seen if isinstance(seen, list | tuple) else watched(seen))
     with together(history.device for history in found):
         shown = sorted(sorted(found, key=lambda history: -len(history.events))[:MOST_BANDS], key=found.index)
         start = min(history.events[0].at for history in found)

@@ -22,7 +22,7 @@ from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, number, shorten, tag, text_width, wrapped
 from dtflab.viz.drawing.units import duration
-from dtflab.viz.participants import party
+from dtflab.viz.participants import party, watched
 
 MOST_ROWS = 24  # of stages and queues; the tables have all
 _STAGE, _QUEUE, _GAP, _GUTTER = 58.0, 46.0, 16.0, 26.0
@@ -34,7 +34,7 @@ def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -
 
     ValueError if nothing happened at a queue.
     """
-    found = pipeline(seen)
+    found = pipeline(watched(seen))
     with together(history.device for history in found.queues):
         slow = found.bottleneck()
         rows = _rows(found)

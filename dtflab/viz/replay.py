@@ -14,7 +14,8 @@ from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.chaos_options import short
 from dtflab.cluster.cluster import Cluster
-from dtflab.cluster.replay import Change, Replay, Run, first_difference, of_clients, of_step
+from dtflab.cluster.replay import Change, Replay, Run, Stop, first_difference, of_clients, of_step
+from dtflab.machine.clock import REAL
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import replay_live
 from dtflab.viz.data.replayed import (
@@ -31,6 +32,7 @@ from dtflab.viz.drawing.palette import look, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_width
+from dtflab.viz.drawing.ticker import Ticker
 from dtflab.viz.drawing.units import duration, time_ticks
 
 ROW, BAR, WAIT = 24.0, 13.0, 3.0
@@ -147,28 +149,49 @@ class Replayed(Picture):
                 "notes": [self._first()] if self.forked else [],
                 "tasks": [short(task.name) for task in self._replay.cluster.tasks],
             }
-            | front_end.in_touch(_Answer(self, drawing.moments))
+            | _Answer(self, drawing.moments).touch
         )
 
 
 class _Answer:
-    """The kernel's part in “Fork here”."""
+    """The kernel's part in “Fork here”. It computes on a thread of its own, which a page can let go of at any time."""
 
     def __init__(self, picture: Replayed, moments: Sequence[float]) -> None:
         self._picture, self._moments = picture, moments
+        self.touch = front_end.in_touch(self)
+        self._stop: Stop | None = None  # of the fork that is being computed
 
     def __call__(self, asks: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], object]) -> None:
-        """Compute the fork, and send its picture; or say why there is none."""
+        """Begin to compute a fork, or give it up."""
+        before, self._stop = self._stop, None
+        if before is not None:
+            before.ask()
+        if asks["kind"] != "cancel":
+            self._stop = Stop()
+            REAL.spawn(self._compute, asks, tell, self._stop, name="dtflab fork")
+
+    def _compute(self, asks: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], object], stop: Stop) -> None:
+        """Send the picture of a fork, and until then how far it is; or say why there is none."""
+        ticker = Ticker(
+            self.touch["picture"], lambda: None if stop.is_asked else {"reached": duration(1e6 * stop.now)}, every=0.5
+        )
+        ticker.begin()
+        try:
+            says = {"html": self._forked(asks, stop).html}
+        except ValueError as error:
+            says = {"error": str(error)}
+        except BaseException as error:  # also SystemExit: the thread ends here, and the page waits
+            says = {"error": f"There is no fork: {error_text(error)}."}
+        finally:
+            ticker.end()
+        if not stop.is_asked:
+            tell(says)
+
+    def _forked(self, asks: Mapping[str, Any], stop: Stop) -> Replayed:
         run, kind, what = self._picture.run, asks["kind"], asks["what"]
         choices: Mapping[str, Sequence[Any]] = {"next": run.kernels, "lose": run.messages}
-        try:
-            forked = self._picture.fork(
-                self._moments[asks["at"]], **{kind: choices[kind][what] if kind in choices else what}
-            )
-        except ValueError as error:
-            tell({"error": str(error)})
-        else:
-            tell({"html": forked.html})
+        choice = {kind: choices[kind][what] if kind in choices else what}
+        return self._picture.fork(self._moments[asks["at"]], stop=stop, **choice)
 
 
 def _devices(runs: Sequence[Run]) -> list[str]:

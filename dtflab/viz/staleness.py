@@ -2,8 +2,8 @@
 
 On the left a bar for each staleness (or for a few, if there are many), its dropped part hatched; on the right a mark
 for each gradient, or for as many as can be told apart: over time, a dot in the colour of its worker, a cross if it was
-dropped. Lines join the gradients of one worker, if there are few workers. A legend says what is what, and whose colour
-is whose.
+dropped; a diamond, or an upright cross, of every second eight workers, which have the colours of the first. Lines join
+the gradients of one worker, if there are few workers. A legend says what is what, and whose colour is whose.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural, text_table
 from dtflab.train.replicas.staleness_log import StalenessLog
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.palette import Look, look
+from dtflab.viz.drawing.palette import WORKERS, Look, look
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, tag
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, number, tag
 from dtflab.viz.drawing.units import ticks, time_unit
 from dtflab.viz.layout.shapes import Point
 
 _HEAD, _HEIGHT, _AXIS = 38.0, 180.0, 40.0  # above a plot, of it, below it
 _SIDE_BY_SIDE = 700.0  # narrower pages have one plot below the other
-_MOST_BARS, _MOST_MARKS, _MOST_LINES, _MOST_NAMED = 34, 900, 7, 9
+_MOST_BARS, _MOST_MARKS, _MOST_LINES, _MOST_NAMED = 34, 900, 7, 16
 _Place = tuple[float, float, float]
 
 
@@ -104,10 +105,16 @@ def _bins(log: StalenessLog) -> tuple[list[int], Any, Any]:
 def _legend(log: StalenessLog, width: float, top: float) -> tuple[Markup, float]:
     """The marks of gradients that were applied and dropped, and the colours of workers; and how high that is."""
     used, lost = log.used.any(), not log.used.all()
+    kinds = (_DOTS, "applied", used), (_CROSSES, "dropped", lost)
     samples = [
-        *[(join([_block(1, 4, 12, 11, False), _dot((22, 9), "var(--soft)")]), "applied")] * bool(used),
-        *[(join([_block(1, 4, 12, 11, True), _cross((22, 9), "var(--soft)")]), "dropped")] * bool(lost),
+        (join([_block(1, 4, 12, 11, draws is _CROSSES), draws[0]((22, 9), "var(--soft)")]), meaning)
+        for draws, meaning, is_there in kinds
+        if is_there
     ]
+    laps = sorted({*map(_lap, log.workers)})
+    for lap in laps if any(laps) else ():
+        drawn = [draws[lap]((x, 9), "var(--soft)") for (draws, _, is_there), x in zip(kinds, (9, 22)) if is_there]
+        samples.append((join(drawn), _numbers(log.workers, lap)))
     marked, height = marks.line_legend(samples, width, top)
     named = [(_worker(worker), plural(len(log.of(worker)), "gradient")) for worker in log.workers]
     more = [(join([]), f"and {len(named) - _MOST_NAMED:,} more workers")] * (len(named) > _MOST_NAMED)
@@ -157,10 +164,13 @@ def _traces(log: StalenessLog, place: _Place) -> Iterator[Markup]:
     few = log.workers if len(log.workers) <= _MOST_LINES else []
     for worker in few:
         own = [points[i] for i in np.flatnonzero(log.worker == worker)]
-        yield tag("path", d=line_path(_thinned(own)), stroke=_worker(worker).colour.line, class_="trace")
+        dash = "4 3" if _lap(worker) else None
+        colour = _worker(worker).colour.line
+        yield tag("path", d=line_path(_thinned(own)), stroke=colour, stroke_dasharray=dash, class_="trace")
     for used in (True, False):  # apart, so that no cross is lost among dots
         for i in _thinned(np.flatnonzero(log.used == used).tolist()):
-            yield (_dot if used else _cross)(points[i], _worker(int(log.worker[i])).colour.line)
+            worker = int(log.worker[i])
+            yield (_DOTS if used else _CROSSES)[_lap(worker)](points[i], _worker(worker).colour.line)
 
 
 def _thinned(items: Any) -> Any:
@@ -172,14 +182,39 @@ def _worker(worker: int) -> Look:
     return look(f"/job:worker/task:{worker}")
 
 
+def _lap(worker: int) -> int:
+    """Which of two marks the worker has besides its colour."""
+    return worker // WORKERS % 2
+
+
+def _numbers(workers: list[int], lap: int) -> str:
+    """The workers with that mark: `worker:0 to 7, 16 to 19`."""
+    laps = grouped((worker // WORKERS, worker) for worker in workers if _lap(worker) == lap).values()
+    return "worker:" + ", ".join(_range(min(own), max(own) + 1) for own in laps)
+
+
 def _dot(point: Point, colour: str) -> Markup:
     return tag("circle", cx=point[0], cy=point[1], r=1.8, style=f"fill:{colour}")
+
+
+def _diamond(point: Point, colour: str) -> Markup:
+    x, y = point
+    return tag("path", d=f"M{number(x)} {number(y - 3)}l3 3-3 3-3-3z", style=f"stroke:{colour}", class_="diamond")
 
 
 def _cross(point: Point, colour: str) -> Markup:
     x, y = point
     cross = f"{line_path([(x - 3, y - 3), (x + 3, y + 3)])}{line_path([(x - 3, y + 3), (x + 3, y - 3)])}"
     return tag("path", d=cross, style=f"stroke:{colour}", class_="lost")
+
+
+def _upright(point: Point, colour: str) -> Markup:
+    x, y = point
+    cross = f"{line_path([(x - 4, y), (x + 4, y)])}{line_path([(x, y - 4), (x, y + 4)])}"
+    return tag("path", d=cross, style=f"stroke:{colour}", class_="lost")
+
+
+_DOTS, _CROSSES = (_dot, _diamond), (_cross, _upright)  # by lap
 
 
 def _frame(plot: _Plot, upwards: str, along: str, shift: float = 0.0) -> Iterator[Markup]:

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from dtflab.base.grouping import grouped
-from dtflab.base.text_table import plural, text_table
+from dtflab.base.text_table import percent, plural, text_table
 from dtflab.graph.node_names import readable
 from dtflab.viz import timeline_live
-from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row, percent
+from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
 from dtflab.viz.colouring import Colouring, colouring
 from dtflab.viz.data import step_trace as trace
 from dtflab.viz.data.step_trace import Event, Trace, Transfer

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dtflab.base.text_table import percent
 from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
-from dtflab.viz.bands import Bands, percent
+from dtflab.viz.bands import Bands
 from dtflab.viz.data.graph_ops import ops_of
 from dtflab.viz.data.step_trace import Event, Transfer
 from dtflab.viz.data.why_idle import Idle

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dtflab.base.text_table import plural, text_table
+from dtflab.base.text_table import percent, plural, text_table
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic
 from dtflab.sim.what_ifs.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
@@ -125,8 +125,8 @@ def _busiest(one: Outcome, most: int) -> list[str]:
 def _left_out(idle: Sequence[float], loads: Sequence[tuple[str, float]]) -> Iterator[str]:
     """The rows that are not drawn, in words."""
     if idle:
-        least, most = (f"{100 * share:.0f}" for share in (min(idle), max(idle)))
-        shares = f"{most}% idle{' each' if idle[1:] else ''}" if least == most else f"{least} to {most}% idle"
+        least, most = percent(min(idle)), percent(max(idle))
+        shares = f"{most} idle{' each' if idle[1:] else ''}" if least == most else f"{least.rstrip('%')} to {most} idle"
         yield f"{plural(len(idle), 'more device')}, {shares}"
     if loads:
         yield f"{plural(len(loads), 'more link')}, taken {100 * max(load for _, load in loads):.0f}% at most"
@@ -146,7 +146,7 @@ def _device(device: str, spans: Sequence[tuple[float, float, str]], idle: float,
     how = look(device)
     name = tag("text", how.label, x=badge_width(how) + 7, y=y + 13, class_="s11")
     bars = _bars(spans, scale, y + 2, _ROW - 6, how.colour)
-    share = _number(f"{100 * idle:.0f}% idle", y)
+    share = _number(f"{percent(idle)} idle", y)
     return join([_lane(scale, y + 1, _ROW - 4), badge(how, 0, y, 17), name, bars, share])
 
 
@@ -249,7 +249,7 @@ def sweep(
         )
     ys = {name: [shown(one) for one in each] for name, each in lines.items()}
     words = words.format(next(iter(lines.values()))[0].what)
-    return curve(xs, ys, what, words, title=title, log=_is_wide(what, xs))
+    return curve(xs, ys, what, words, title=title, log=_is_wide(what, xs) or None)
 
 
 def _is_wide(what: str, xs: Sequence[float]) -> bool:

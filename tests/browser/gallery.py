@@ -24,7 +24,7 @@ from dtflab.__main__ import main as dtflab
 from tests.browser.lab import jupyter_lab
 from tests.browser.test_browser import CHROMIUM, HERE, MISSING, write
 from tests.browser.test_live import PANEL, PLACED, PLOT, TASK, TOWER, traced
-from tests.browser.test_live_records import CALLED, STUCK, USED, WIRE
+from tests.browser.test_live_records import CALLED, STUCK, WIRE
 from tests.browser.test_pages import STEPPED
 from tests.house import ROOT
 
@@ -58,6 +58,21 @@ for i in range(2):
         x = tf.random_normal([3000, 400], name=f"x{i}")
         losses.append(tf.reduce_mean(tf.square(tf.matmul(x, w)), name=f"loss{i}"))
 train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses), colocate_gradients_with_ops=True)""")
+KEPT = [
+    """
+import dtflab as tf
+cluster = tf.Cluster(worker=1, clock="virtual", gpus=1, gpu="K40", gpu_memory="512MiB")
+with tf.device("/job:worker/task:0/gpu:0"):
+    layer = tf.random_normal([4096, 1024], name="images")
+    for i, units in enumerate((1024, 512, 256)):
+        w = tf.get_variable(f"w{i}", [layer.shape[1], units])
+        layer = tf.nn.relu(tf.matmul(layer, w, name=f"layer{i}"))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean(layer, name="loss"))
+sess = tf.Session(cluster.target)
+sess.run(tf.global_variables_initializer())
+step = sess.trace(train)""",
+    "tf.viz.memory(step, graph=sess.graph)",
+]
 TRAINED = [
     """
 import dtflab as tf
@@ -138,10 +153,13 @@ SCENES = {
     ),
     "memory": Scene(
         "Memory", "What a device holds over time, whose each block is, and the way to an out-of-memory error.",
-        "`%dtf_memory train`, `tf.viz.memory(step)`, `tf.viz.memory(error)`", [USED[0], USED[1]], 620,
+        "`%dtf_memory train`, `tf.viz.memory(step)`, `tf.viz.memory(error)`", KEPT, 500,
         [
-            {"on": f"{MEMORY} .entry", "do": "hover", "see": "c = ConcatV2", "rest": 1500},
-            {"on": f"{MEMORY} svg", "do": "drag", "at": [0.2, 0.6], "to": [0.6, 0.6], "see": "GPU:0 holds"},
+            {"on": f"{MEMORY} .entry", "do": "hover", "see": "= Mul", "rest": 1500},
+            {"on": f"{MEMORY} .entry", "nth": 1, "do": "hover", "see": "= Relu", "rest": 1500},
+            {"on": f"{MEMORY} svg", "do": "drag", "at": [0.14, 0.6], "to": [0.4, 0.6], "see": "GPU:0 holds"},
+            {"on": MEMORY, "do": "focus", "rest": 500},
+            *({"on": MEMORY, "do": "press", "key": "ArrowRight", "rest": 500} for _ in range(5)),
             {"on": MEMORY, "do": "focus", "rest": 100},
             {"on": MEMORY, "do": "press", "key": "p", "see": "MiB from before the step", "rest": 1500},
         ],

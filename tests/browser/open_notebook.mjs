@@ -9,7 +9,8 @@
 // "by": "its new text"}, after which all cells run again; or something in a picture, {"on": "canvas", "do": "click", "at":
 // [0.5, 0.2]}, where "do" is click, hover, focus, wheel, drag, type or press (the "key"). "at" is a point in shares of the
 // element's size, "to" where a drag ends, "held" a key that is held. Nobody touches anything where "do" is change (wait
-// until a line is another one), measure or texts (note in `measured` where all such elements stand, or what they say).
+// until a line is another one), measure, texts or outlines (note in `measured` where all such elements stand, what they
+// say, or how the outlines were drawn on canvases since the last time).
 // {"width": 1920} makes the window that wide. {"audit": true} has axe-core judge all outputs in each theme, and drawings
 // are only counted. Each step may have "see", what must be seen before the next, and "shot", the name of a screenshot.
 //
@@ -20,6 +21,7 @@ import { audited, inPicture } from './person.mjs';
 
 const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
 const WIDTH = 1280;
+const TALLEST = 12_000; // of a window, in pixels
 // The kernel is connected: JupyterLab's status bar says so, Notebook 7 then fades out its own line.
 const IDLE = '#jp-main-statusbar :text("| Idle"), body:has(.jp-NotebookKernelStatus-fade) .jp-Notebook';
 const name = notebook.replace(/\.ipynb$/, '');
@@ -33,6 +35,12 @@ page.setDefaultTimeout(300_000); // the machine may be busy
 const measured = [];
 const noise = []; // what the browser's console and network complain about
 await page.addInitScript(() => {
+  const strokeRect = CanvasRenderingContext2D.prototype.strokeRect;
+  window.outlines = new Set();
+  CanvasRenderingContext2D.prototype.strokeRect = function (...box) {
+    window.outlines.add(this.lineWidth > 1 ? (this.getLineDash().length ? 'dashed' : 'solid') : 'thin');
+    strokeRect.apply(this, box);
+  };
   window.lowest = selector => Math.max(...[...document.querySelectorAll(selector)].map(e => e.getBoundingClientRect().bottom));
 });
 page.on('pageerror', error => noise.push(`uncaught: ${error.message}`));
@@ -79,6 +87,7 @@ async function act({ audit, width, slider, key, replace, by, see, on, shot, ...h
   if (width) await page.setViewportSize({ width, height: 1400 });
   else if (how.do === 'change') await changes(on);
   else if (how.do === 'measure') measured.push(await page.locator(on).evaluateAll(placed));
+  else if (how.do === 'outlines') measured.push(await page.evaluate(() => [[...outlines].sort(), outlines.clear()][0]));
   else if (how.do === 'texts') measured.push(await page.locator(on).allTextContents());
   else if (on) await inPicture(page, page.locator(on).nth(how.nth ?? 0), { key, by, ...how });
   else if (key) {
@@ -110,16 +119,17 @@ async function menu(bar, ...items) {
 
 // Makes the window as tall as the notebook, so that every output is drawn, and goes to its top, since running has
 // scrolled it to its end; again until all is in the window and still: a new theme's styles come when they come, and on
-// a busy machine a layout from before them is measured first.
+// a busy machine a layout from before them is measured first. Of a notebook that is taller than any window, all never is.
 async function showEverything() {
   await page.waitForFunction(() => !document.querySelector('.jp-Notebook').innerText.includes('Loading widget...'));
   const deadline = Date.now() + 120_000;
+  let height;
   do {
-    const height = await page.evaluate(() => lowest('.jp-Cell') + document.querySelector('.jp-WindowedPanel-outer').scrollTop);
-    await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, 12_000) });
+    height = await page.evaluate(() => lowest('.jp-Cell') + document.querySelector('.jp-WindowedPanel-outer').scrollTop);
+    await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, TALLEST) });
     await page.evaluate(settled);
     await page.waitForTimeout(500); // a theme's colours fade in
-  } while (!(await page.evaluate(() => lowest('.jp-Cell') <= lowest('.jp-WindowedPanel-outer'))) && Date.now() < deadline);
+  } while (height + 60 < TALLEST && !(await page.evaluate(() => lowest('.jp-Cell') <= lowest('.jp-WindowedPanel-outer'))) && Date.now() < deadline);
 }
 
 // ---- the rest runs in the page ----
@@ -193,7 +203,7 @@ function whatIsSeen(describes) {
     const texts = [...svg.querySelectorAll('text')].filter(isSeen);
     const boxes = texts.map(t => t.getBoundingClientRect());
     const outside = box => box.left < frame.left - 2 || box.right > frame.right + 2 || box.top < frame.top - 2 || box.bottom > frame.bottom + 2;
-    const faint = texts.map((t, i) => [t.textContent, contrast(t, boxes[i])]).filter(([, ratio]) => ratio < 3);
+    const faint = texts.map(t => [t.textContent, contrast(t)]).filter(([, ratio]) => ratio < 3);
     const overlapping = boxes.flatMap((a, i) => boxes.slice(i + 1).map((b, j) => [i, i + 1 + j, shared(a, b)]));
     return {
       label: svg.getAttribute('aria-label') ?? svg.querySelector('title')?.textContent ?? '',
@@ -207,7 +217,6 @@ function whatIsSeen(describes) {
     };
   }
 
-  // Nothing can be said of the colours of what is not on the screen.
   function inWindow(element) {
     const box = element.getBoundingClientRect();
     const cells = document.querySelector('.jp-WindowedPanel-outer').getBoundingClientRect();
@@ -228,10 +237,14 @@ function whatIsSeen(describes) {
   }
 
   // WCAG contrast of a text against what is painted below it. Of 21 points the seventh worst counts: thin lines that
-  // pass behind a word leave it readable, a text that is half on another colour is not.
-  function contrast(text, box) {
+  // pass behind a word leave it readable, a text that is half on another colour is not. Nothing can be said of the
+  // colours of what is not on the screen: a text below the window is scrolled into it.
+  function contrast(text) {
+    if (!inWindow(text)) text.scrollIntoView({ block: 'center' });
+    const box = text.getBoundingClientRect();
     const points = [0.25, 0.5, 0.75].flatMap(v => [...Array(7).keys()].map(i => [(i + 0.5) / 7, v]));
     const ratios = points.map(([u, v]) => contrastAt(text, box.left + u * box.width, box.top + v * box.height));
+    document.querySelector('.jp-WindowedPanel-outer').scrollTop = 0;
     return ratios.sort((a, b) => a - b)[6];
   }
 

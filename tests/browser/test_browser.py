@@ -131,6 +131,9 @@ display(HTML('''<svg width="300" height="100" aria-label="bad">
 display(HTML('<svg width="300" height="100" aria-label="empty"></svg>'))
 display(HTML('<img src="data:image/png;base64,AAAA">'))
 display(HTML('<canvas width="300" height="100" style="width:600px"></canvas>'))
+display(HTML('''<div style="height:12000px"></div><svg width="300" height="100" aria-label="below">
+  <rect width="300" height="40" fill="black"/><text x="10" y="30" fill="white">clear</text>
+  <rect y="40" width="300" height="60" fill="#eee"/><text x="10" y="70" fill="#ddd">deep</text></svg>'''))
 1 / 0
 """
 WRONG = [
@@ -141,7 +144,9 @@ WRONG = [
     "an empty canvas",
     "a canvas with fewer pixels",
     "'empty': an empty picture",
-    "faint: faint (1.",
+    "'bad': text faint: faint (1.",
+    "'below': text faint: deep (1.",
+    "not in the window: {'label': 'below'",
     "overlapping: ['one', 'two']",
     "outside: outside",
 ]
@@ -214,6 +219,7 @@ def test_a_bad_notebook_is_seen_to_be_bad(look, tmp_path):
     found = "\n".join(line for line in complaints(report) if line.startswith("light"))
     for part in WRONG:
         assert part in found, f"{part!r} not in\n{found}"
+    assert "clear (" not in found, "measured where it is not on the screen"
 
 
 def write(path: Path, *cells: str) -> Path:

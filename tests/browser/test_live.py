@@ -31,15 +31,20 @@ for i in range(2):
 with tf.device("/job:ps/task:0"):
     train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses))""")
 PLOT = "canvas.dtf-plot"
+OUTLINES = {"on": PLOT, "do": "outlines"}
 
 
 def test_a_timeline_answers(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "timeline.ipynb", *TRACED), "run",
         {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for", "shot": "gap"},
-        {"on": PLOT, "do": "press", "key": "c", "see": "Critical path:", "shot": "critical"},
+        {"on": PLOT, "do": "press", "key": "Escape", "at": [0.01, 0.18]},
+        OUTLINES,
+        {"on": PLOT, "do": "press", "key": "c", "at": [0.01, 0.18], "see": "Critical path:", "shot": "critical"},
+        OUTLINES,
         {"on": ".dtf-search", "do": "type", "by": "matmul", "see": "Enter goes to the next"},
         {"on": ".dtf-search", "do": "press", "key": "Enter", "shot": "found"},
+        OUTLINES,
         {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.9, 0.5], "held": "Shift", "see": "received",
          "shot": "sums"},
         {"on": PLOT, "do": "press", "key": "Escape"},
@@ -51,6 +56,8 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
+    bold = [{*drawn} - {"thin"} for drawn in report["measured"]]  # without the frame of a gap at the pointer
+    assert bold[1:] == [{"dashed"}, {"dashed", "solid"}], "the critical path, alone and with a hit of the search"
     for seen in report["themes"].values():
         (canvas,) = seen["canvases"]
         assert canvas["view"] == "timeline" and canvas["painted"] > 0.03 and canvas["colours"] > 20
@@ -65,6 +72,8 @@ device = step.dev_stats.add(device="/job:worker/task:0/device:CPU:0", thread_nam
 for name, start, duration in [("longest", 0, 1), ("long", 2, 99_000), ("last", 99_998, 2)]:
     device.node_stats.add(node_name=name, timeline_label=f"{name} = NoOp()", all_start_micros=start,
                           all_end_rel_micros=duration)
+other = step.dev_stats.add(device="/job:worker/task:1/device:CPU:0", thread_names={0: "client"})
+other.node_stats.add(node_name="short", timeline_label="short = NoOp()", all_start_micros=50_000, all_end_rel_micros=1)
 tf.viz.timeline(step)""",
 ]
 
@@ -76,6 +85,7 @@ def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_p
         {"on": ".dtf-search", "do": "press", "key": "Enter", "see": "1 of 2: long = NoOp"},
         {"on": ".dtf-search", "do": "press", "key": "Escape"},
         {"on": PLOT, "do": "press", "key": "f"},
+        {"on": PLOT, "do": "drag", "at": [0.1, 0.2], "to": [0.9, 0.2], "held": "Shift", "see": "1 µs\t>99%"},
     )  # fmt: skip
     assert complaints(report) == []
     for seen in report["themes"].values():
@@ -248,6 +258,49 @@ def test_a_run_is_stepped_through_and_forked(look, tmp_path):  # noqa: F811
     assert complaints(report) == []
     (offered,) = report["measured"]
     assert offered[0].startswith(("Run ", "Network of ")) and offered[-1] == "Kill worker:2", "the least drastic first"
+
+
+KILLED = [
+    """
+import dtflab as tf
+%load_ext dtflab
+cluster = tf.Cluster(ps=1, worker=2, clock="virtual", gpu="K40")
+
+def trains(client):
+    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+        w = tf.get_variable("w", [10], initializer=tf.zeros_initializer())
+        step = tf.train.get_or_create_global_step()
+        loss = tf.reduce_sum(tf.square(w - 1.0))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+    hooks = [tf.train.StopAtStepHook(last_step=10)]
+    with tf.train.MonitoredTrainingSession(client.target, client.is_chief, hooks=hooks) as sess:
+        while not sess.should_stop():
+            sess.run(train)
+            while ENDLESS and client.cluster.task("worker", 1).state != "running":
+                tf.sim.sleep(1.0)""",
+    "ENDLESS = False",
+    "%dtf_replay trains",
+]
+
+
+def test_a_fork_that_kills_a_task_ends_or_is_cancelled(look, tmp_path):  # noqa: F811
+    kill = (
+        {"on": SCRUB, "do": "click", "at": [0.5, 0.5]},
+        {"on": CHOICES, "do": "focus"},
+        {"on": CHOICES, "do": "press", "key": "End"},
+    )
+    report = look(
+        write(tmp_path / "killed.ipynb", *KILLED), "run", *kill,
+        {"on": FORK, "do": "click", "see": "with DeadlockError", "shot": "ended"},
+        {"on": 'button:has-text("Without the fork")', "do": "click", "see": "Original: ends at"},
+        {"replace": "ENDLESS = False", "by": "ENDLESS = True"}, *kill,
+        {"on": FORK, "do": "click", "see": "of virtual time so far.", "shot": "computed"},
+        {"on": 'button:has-text("Cancel")', "do": "click", "see": "Cancelled: there is no fork.", "shot": "cancelled"},
+        {"on": FORK, "do": "click", "see": "of virtual time so far."},
+        {"on": 'button:has-text("Cancel")', "do": "focus"},
+        {"on": 'button:has-text("Cancel")', "do": "press", "key": "Enter", "see": "Cancelled: there is no fork."},
+    )  # fmt: skip
+    assert complaints(report) == []
 
 
 PANEL = [

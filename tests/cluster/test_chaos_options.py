@@ -37,6 +37,7 @@ def test_what_a_text_means():
         ("slow", "ps:0=0.5x", "must be above 1x"),
         ("stop", "ps:0=4x", "the part '=4x'"),
         ("drop", "RecvTensr:0.1", r"did you mean RecvTensor\?"),
+        ("drop", "RECVTENSOR:0.1", r"did you mean RecvTensor\?"),
         ("drop", "RecvTensor:2", "the probability '2'"),
         ("drop", "RecvTensor", "does not say with which probability"),
         ("kill", "ps:0@1s@step3", "says twice when it begins: '@step3'"),

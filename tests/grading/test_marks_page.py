@@ -99,6 +99,16 @@ def test_the_commonest_mistake_comes_first_and_an_unknown_one_last():
     assert [made.name for made in Class("ex1", files).made()] == ["round_robin", "counts_elements", UNKNOWN]
 
 
+def test_shares_are_of_those_whose_file_asks_the_question():
+    files = [file("ada"), file("bob", [KINDS]), file("cyd", [TYPES], mistake="counts_elements")]
+    q2 = find("placement/q2")
+    files += [Graded(Submission(Path("x.py"), "dan", "ex1", ""), [Report(q2, [result(q2.checks[0])], "0", "dan")])]
+    one = Class("ex1", files)
+    assert {(lost.question.id, lost.of) for lost in one.lost()} == {(Q1.id, 3), (q2.id, 1)}
+    assert [(made.name, made.of) for made in one.made()] == [("counts_elements", 3), (UNKNOWN, 3)]
+    assert "1 of 3" in html(files) and "0 of 1" in html(files)
+
+
 def test_many_points_are_drawn_in_bars_of_several():
     one = file("ada")
     one.reports *= 9

@@ -314,7 +314,7 @@ def test_the_error_that_a_client_shows_has_none_of_the_frames_of_the_one_it_got(
         try:
             kernel()
         except errors.OpError as error:
-            raise explained(error, tf.Graph()) from None
+            raise explained(error, tf.Graph(), "") from None
 
     with pytest.raises(errors.ResourceExhaustedError) as full:
         ask()

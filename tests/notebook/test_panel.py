@@ -144,7 +144,7 @@ def test_tasks_are_paused_killed_and_started_by_buttons(shell, monkeypatch, engi
         page.asks(again, "worker:1")
         page.sees(lambda says: "pause" in row(says, "worker:1")["can"])
     assert page.shown.cluster.task("worker", 1) is not before and states(page.shown.cluster) == {"running"}
-    magic(shell, "%dtf_cluster stop")
+    cell(shell, "%dtf_cluster stop")  # after a cell, a silent one left out, panels look again
     page.shown.ticker.join()
 
 
@@ -177,6 +177,45 @@ sess = tf.Session(cluster.target)
 thread = threading.Thread(target=sess.run, args=(take,))
 thread.start()
 """
+
+
+@pytest.mark.parametrize("engine", ["inprocess", "process"])
+@pytest.mark.parametrize("master", [0, 1])
+def test_a_killed_task_has_the_error_that_steps_got(engine, master):
+    graph = tf.Graph()
+    with graph.as_default(), tf.device("/job:worker/task:1"):
+        there, take = tf.constant(1.0) + 1.0, tf.FIFOQueue(1, tf.float32).dequeue()
+
+    def notes(of):
+        return row(live.look(), of)["notes"]
+
+    with tf.Cluster(worker=2, engine=engine) as cluster:
+        live, got = LiveCluster(cluster), list[Exception]()
+
+        def program(fetch):
+            with pytest.raises(tf.errors.OpError) as failed:
+                sess.run(fetch)
+            got.append(failed.value)
+
+        with tf.Session(cluster.target_of("worker", master), graph=graph) as sess:
+            sess.run(there)
+            thread = threading.Thread(target=program, args=(take,))
+            thread.start()
+            while not cluster.waits():
+                live.look()
+            assert not any("Last error" in note for note in notes("worker:1"))
+            cluster.kill("worker", 1)
+            thread.join()
+            (note,) = notes("worker:1")
+            address = cluster.task("worker", 1).address
+            assert note.startswith(f"Last error: UnavailableError: Task worker:1 at {address} ")
+            assert notes("worker:0") == ([note] if master == 0 else []), "the master says it, too, if it is there"
+            program(there)
+            assert notes("worker:1")[0].startswith(f"Last error: {type(got[1]).__name__}: "), "of the next step"
+        cluster.restart("worker", 1)
+        assert notes("worker:1") == []
+        cluster.task("worker", 1).stop()
+        assert notes("worker:1") == [], "nobody has asked this one"
 
 
 @pytest.mark.parametrize("engine", ["inprocess", "process"])
@@ -242,7 +281,7 @@ def test_an_error_of_a_button_is_said(shell, monkeypatch):
     monkeypatch.setattr(page.shown.cluster, "restart", raising(OSError("no processes left")))
     page.asks("restart", "worker:0")
     assert page.sees(lambda says: says["note"])["note"] == "no processes left"
-    magic(shell, "%dtf_cluster stop")
+    cell(shell, "%dtf_cluster stop")  # after a cell, a silent one left out, panels look again
     page.shown.ticker.join()
 
 
@@ -304,6 +343,27 @@ def test_two_hundred_workers_are_one_line_that_opens(shell):
         ("ps:0", "running", 1), ("worker:0–6, 8–199", "running, 199 tasks", 199), ("worker:7", "killed", 1)
     ]  # fmt: skip
     assert {row["within"] for row in rows if row["within"]} == {"worker, running"}
+
+
+def test_a_fold_has_the_memory_of_its_tasks(shell):
+    shown = panel_in(shell, "cluster = %dtf_cluster --worker 8 --gpus 1 --gpu K40 --gpu-memory 4GiB")
+    shell.run_cell(OF_EACH).raise_error()
+    fold, *rows = shown.live.look()["rows"]
+    assert [row["memory"] for row in rows] == ["CPU:0 1.0 KiB, GPU:0 16.0 MiB of 3.66 GiB"] * 8
+    assert fold["memory"] == "CPU:0 8.0 KiB, GPU:0 128 MiB of 29.3 GiB"
+    shell.run_cell("for task in cluster.tasks: task.kill()").raise_error()
+    fold, row, *_ = shown.live.look()["rows"]
+    assert fold["memory"] == "" and row["memory"].startswith("CPU:0, GPU:0"), "nobody reports"
+
+
+OF_EACH = """
+for task in range(8):
+    with tf.device(f"/job:worker/task:{task}/cpu:0"):
+        tf.Variable(tf.zeros(256))
+    with tf.device(f"/job:worker/task:{task}/gpu:0"):
+        tf.Variable(tf.zeros(4 << 20))
+tf.Session(cluster.target).run(tf.global_variables_initializer())
+"""
 
 
 def test_interrupt_ends_what_the_main_thread_runs(monkeypatch):

@@ -255,6 +255,8 @@ def _logs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     rows[:, 3] = 1e9 + np.arange(300) * 0.1
     rows[:, 4] = rows[:, 2] < 108
     log = StalenessLog.of_rows(rows)
+    rows[:, 0] = np.arange(300) % 16
+    of_sixteen = StalenessLog.of_rows(rows)
     x = np.arange(1, 40)
     lines = {"synchronous": 2 / x, "asynchronous": 2.2 / x + 0.05, "with spares": 1.9 / x}
     with viz.live("loss", steps=120, show=False) as live:
@@ -264,6 +266,7 @@ def _logs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     return {
         "live": lambda: live.picture,
         "staleness": lambda: viz.staleness(log),
+        "staleness_of_16": lambda: viz.staleness(of_sixteen),
         "curve": lambda: viz.curve(x, lines, "time (s)", "loss", title="Three ways to train").picture,
     }
 

@@ -233,11 +233,33 @@ def test_a_logarithmic_axis_has_its_points_as_numbers_and_no_place_for_zero():
         viz.curve([0, 10], {"a": [1, 2]}, "rate", "loss", log=True)
 
 
+@pytest.mark.parametrize(
+    ("xs", "log", "scale"),
+    [
+        ([1, 2, 4, 8], None, "log"),
+        ([0.25, 0.5, 1], None, "log"),
+        ([1, 2, 4, 8], False, "linear"),
+        ([1, 2], None, "linear"),  # also the first two of 1, 2, 3
+        ([1, 2, 4, 6], None, "linear"),
+        ([0, 0, 0], None, "linear"),
+    ],
+)
+def test_numbers_that_double_have_a_logarithmic_axis(xs, log, scale):
+    axes = viz.curve(xs, {"a": xs}, "workers", "examples/s", log=log).axes[0]
+    assert axes.get_xscale() == scale
+    if scale == "log":
+        assert [text.get_text() for text in axes.get_xticklabels()] == [f"{x:g}" for x in xs]
+
+
 @pytest.mark.parametrize("style", ["default", "projector"])
-def test_numbers_of_a_logarithmic_axis_do_not_touch(style):
+@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize("xs", [np.arange(1, 2000), 64 * 4 ** np.arange(10), 2 ** np.arange(31)])
+def test_numbers_along_an_axis_and_its_unit_do_not_touch(style, log, xs):
     viz.style(style)
-    svg = viz.curve(np.arange(1, 2000), {"a": np.arange(1, 2000)}, "rate, Gbit/s", "loss", log=True).picture.svg
+    svg = viz.curve(xs, {"a": xs}, "B", "B", log=log).picture.svg
     assert overlapping(svg) == clipped(svg) == []
+    shown = [one.text for one in texts(svg)[0]]
+    assert f"{xs[0] if log else 0:,}" in shown and not [text for text in shown if "e+" in text]
 
 
 def test_counts_have_no_numbers_between():

@@ -140,12 +140,12 @@ def test_a_picture_without_a_step_is_a_picture():
 def test_a_remark_says_what_is_computed_before_there_is_a_value(page):
     with tf.viz.live("loss", over="virtual time (s)", title="8 workers") as live:
         live.remark("async, 1 of 3")
-        assert "virtual time (s) 0: async, 1 of 3." in live.picture.sentence
-        until(page, lambda says: says["status"] == "virtual time (s) 0: async, 1 of 3")
+        assert "virtual time 0 s: async, 1 of 3." in live.picture.sentence
+        until(page, lambda says: says["status"] == "virtual time 0 s: async, 1 of 3")
         live(1.0, "async", step=0.5)
         live.remark("sync, 2 of 3")
         until(
-            page, lambda says: says["status"] == "virtual time (s) 0.5: sync, 2 of 3" and says["status"] in says["head"]
+            page, lambda says: says["status"] == "virtual time 0.5 s: sync, 2 of 3" and says["status"] in says["head"]
         )
     assert "sync, 2 of 3" not in live.picture.sentence
 
@@ -239,6 +239,24 @@ def test_a_hook_without_a_worker_reports_for_the_task_of_its_tensor(page):
         with tf.train.MonitoredSession(tf.train.ChiefSessionCreator(master=cluster.target), hooks=hooks) as session:
             session.run(there)
     assert [*live._course.lines] == ["/job:worker/task:2", "/job:worker/task:0"]
+
+
+@pytest.mark.parametrize(("optimizers", "words"), [(0, ""), (1, ", staleness 0.0, at most 0"), (2, "")])
+def test_a_hook_finds_the_staleness_of_the_only_optimizer_that_knows(page, optimizers, words):
+    loss = tf.Variable(2.0) * 1.0
+    step = tf.train.get_or_create_global_step()
+    plain = tf.train.GradientDescentOptimizer(0.1)
+    train = [
+        tf.train.StalenessOptimizer(plain, name=f"staleness_{i}").minimize(loss, global_step=step)
+        for i in range(optimizers)
+    ]
+    with (
+        tf.viz.live("loss") as live,
+        tf.train.MonitoredSession(hooks=[live.hook(loss), live.hook(loss, worker=1)]) as session,
+    ):
+        for _ in range(3):
+            session.run(train or loss)
+    assert ("staleness" in live.picture.text) == bool(words) and words in live.picture.text
 
 
 def test_a_hook_reports_each_run_and_ends_the_training(page):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
+import queue
 import re
+import threading
 import zlib
 from base64 import b64decode
 
@@ -12,7 +16,8 @@ import pytest
 import dtflab as tf
 from dtflab import viz
 from dtflab.cluster.replay import NotReplayable
-from dtflab.viz.drawing import front_end
+from dtflab.machine.clock import current
+from dtflab.viz.drawing import front_end, ticker
 from dtflab.viz.drawing.units import duration
 from tests.virtual.small_program import CPU, NETWORK
 
@@ -98,16 +103,141 @@ def test_a_message_that_only_arrives_later_is_not_said_to_stand_in_its_own_place
     )
 
 
-def test_a_page_may_ask_for_forks(picture):
-    answer, told = front_end._answers[data(picture)["picture"]], []
+class Page:
+    """A page that shows a picture: it asks for forks, and hears what comes of them."""
+
+    def __init__(self, picture, monkeypatch):
+        touch = data(picture)["picture"]
+        self.answer, self.heard = front_end._answers[touch], queue.Queue()
+        monkeypatch.setattr(ticker.front_end, "tell", lambda picture, says: self.tell(says))
+
+    def tell(self, says):
+        self.heard.put(says)
+
+    def asks(self, **asks):
+        self.answer(asks, self.tell)
+
+    def hears(self, of):
+        """The next word of that kind; those before it say how far the fork is."""
+        while of not in (says := self.heard.get(timeout=60)):
+            assert says.keys() == {"reached"}, says
+        return says[of]
+
+
+def test_a_page_may_ask_for_forks(picture, monkeypatch):
+    page = Page(picture, monkeypatch)
     rows = data(picture)["runs"][0]["rows"]
     link = next(row for row in rows if row["label"] == "worker:1 → ps:0")
-    answer({"at": link["from"][-1], "kind": "lose", "what": link["n"][-1]}, told.append)
-    answer({"at": 3, "kind": "network", "what": "ps:0=10x"}, told.append)
-    answer({"at": 3, "kind": "network", "what": "nobody"}, told.append)
-    lost, faster, wrong = told
-    assert "is lost: ends at" in lost["html"] and "network ps:0=10x: ends at" in faster["html"]
-    assert wrong["error"].startswith("network='nobody' does not say")
+    page.asks(at=link["from"][-1], kind="lose", what=link["n"][-1])
+    assert "is lost: ends at" in page.hears("html")
+    page.asks(at=3, kind="network", what="ps:0=10x")
+    assert "network ps:0=10x: ends at" in page.hears("html")
+    page.asks(at=3, kind="network", what="nobody")
+    assert page.hears("error").startswith("network='nobody' does not say")
+
+
+def trained(client):
+    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+        w = tf.get_variable("w", [10], initializer=tf.zeros_initializer())
+        step = tf.train.get_or_create_global_step()
+        loss = tf.reduce_sum(tf.square(w - 1.0))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+    last = tf.train.StopAtStepHook(last_step=10)
+    with tf.train.MonitoredTrainingSession(client.target, client.is_chief, hooks=[last]) as sess:
+        while not sess.should_stop():
+            sess.run(train)
+
+
+def test_a_fork_that_kills_a_task_of_a_monitored_session_ends(monkeypatch):
+    with tf.Cluster(ps=1, worker=2, cpu=CPU, network=NETWORK, clock="virtual") as cluster:
+        page = Page(viz.replay(trained, cluster), monkeypatch)
+        page.asks(at=100, kind="kill", what="worker:1")
+        html = page.hears("html")
+    assert "kill worker:1: ends at" in html and "with DeadlockError" in html
+    why = "client /job:worker/task:1 waits for a session: The cluster of"
+    assert why in html and "has lost /job:worker/task:1" in html, "and says why"
+
+
+def endless(way):
+    """A program that goes on forever once worker:1 is killed, and an event of the moment at which it does."""
+    begun = threading.Event()
+
+    def work(client):
+        begun.clear()
+        total = tf.reduce_sum(tf.ones([100, 100]))
+        with tf.Session(client.target) as sess:
+            sess.run(total)
+            tf.sim.sleep(1.0)
+            alive = client.cluster.task("worker", 1).state == "running"
+            for _ in itertools.count() if not alive else range(1):
+                way(sess, total)
+                begun.set()
+
+    return work, begun
+
+
+def tries_again(sess, total):
+    with contextlib.suppress(tf.errors.OpError):
+        sess.run(total)
+
+
+def polls(sess, total):
+    tf.sim.sleep(1.0)
+
+
+@pytest.mark.parametrize("way", [tries_again, polls])
+def test_a_fork_without_an_end_is_cancelled(monkeypatch, way):
+    work, begun = endless(way)
+    with tf.Cluster(ps=1, worker=2, cpu=CPU, network=NETWORK, clock="virtual") as cluster:
+        page = Page(viz.replay(work, cluster), monkeypatch)
+        page.asks(at=1, kind="kill", what="worker:1")
+        assert begun.wait(60) and page.hears("reached")
+        page.asks(kind="cancel")
+        (fork,) = [thread for thread in threading.enumerate() if thread.name == "dtflab fork"]
+        fork.join(60)
+        assert not fork.is_alive()
+        page.asks(at=1, kind="network", what="ps:0=10x")
+        assert "network ps:0=10x" in page.hears("html"), "and nothing is said of the one that was cancelled"
+
+
+def test_any_failure_of_a_fork_is_said(monkeypatch):
+    class Ends(BaseException):
+        pass
+
+    def work(client):
+        with tf.Session(client.target) as sess:
+            sess.run(tf.reduce_sum(tf.ones([100, 100])))
+            if forks:
+                raise Ends("enough\nof it.")
+
+    forks = []
+    with tf.Cluster(ps=1, worker=1, cpu=CPU, network=NETWORK, clock="virtual") as cluster:
+        page = Page(viz.replay(work, cluster), monkeypatch)
+        forks.append(1)
+        page.asks(at=1, kind="network", what="ps:0=10x")
+        assert page.hears("error") == "There is no fork: Ends: enough."
+
+
+def test_a_fork_leaves_the_clock_of_the_program_alone(monkeypatch):
+    clocks, begun, go_on = [], threading.Event(), threading.Event()
+
+    def work(client):
+        with tf.Session(client.target) as sess:
+            sess.run(tf.reduce_sum(tf.ones([100, 100])))
+        clocks.append(current())
+        begun.set()
+        assert go_on.wait(60)
+
+    with tf.Cluster(worker=1, cpu=CPU, network=NETWORK, clock="virtual") as cluster:
+        go_on.set()
+        page = Page(viz.replay(work, cluster), monkeypatch)
+        begun.clear()
+        go_on.clear()
+        page.asks(at=1, kind="network", what="worker:0=10x")
+        assert begun.wait(60)
+        assert current() is cluster.clock and clocks[-1] is not cluster.clock, "while the fork is computed"
+        go_on.set()
+        page.hears("html")
 
 
 def test_a_kernel_that_waits_is_chosen_by_its_number(picture):

@@ -50,6 +50,37 @@ def test_many_ages_share_bars_and_none_is_lost():
     assert ages[0][0] == "0 to 14"
 
 
+def level(cross):
+    """Whether the first line of a cross goes from left to right."""
+    numbers = re.findall(r"-?[\d.]+", cross)
+    return numbers[1] == numbers[3]
+
+
+def test_workers_of_one_colour_have_different_marks():
+    picture = staleness(log_of([0, 1] * 10, workers=20, dropped={1, 9}))
+    drawn = {
+        kind: [mark.get("style").rpartition(":")[2] for mark in parts(picture, kind, **of)]
+        for kind, of in (("circle", {}), ("path", {"class": "diamond"}))
+    }
+    crosses = [cross.get("d") for cross in parts(picture, "path", **{"class": "lost"})]
+    first, second = drawn["circle"][2:], drawn["path"][1:]
+    assert len(first) == 11 and len(second) == 7, "two workers have dropped theirs"
+    assert set(second) < set(first), "their colours are the same"
+    slanted, upright = crosses[-2:]
+    assert not level(slanted) and level(upright)
+    texts = [text.text for text in parts(picture, "text")]
+    assert {"worker:0 to 7, 16 to 19", "worker:8 to 15", "worker:15", "and 4 more workers"} < set(texts)
+
+
+def test_few_workers_of_one_colour_have_different_lines():
+    log = log_of([0, 1, 2, 3], workers=2)
+    log.worker[:] *= 8
+    picture = staleness(log)
+    dashes = [trace.get("stroke-dasharray") for trace in parts(picture, "path", **{"class": "trace"})]
+    assert dashes == [None, "4 3"] and len(parts(picture, "circle")) == 2 + 2
+    assert "worker:8" in [text.text for text in parts(picture, "text")]
+
+
 def test_traces_have_the_workers_colours_and_crosses_for_what_was_dropped():
     picture = staleness(log_of([0, 1, 2, 1, 0, 1], workers=3, dropped={2}))
     assert len(parts(picture, "circle")) == 5 + 1 and len(parts(picture, "path", **{"class": "lost"})) == 1 + 1
@@ -60,7 +91,8 @@ def test_traces_have_the_workers_colours_and_crosses_for_what_was_dropped():
 
 def test_what_is_too_much_to_see_is_thinned_but_not_what_was_dropped():
     picture = staleness(log_of(np.arange(5000) % 40, workers=40, dropped=set(range(0, 5000, 100))))
-    assert 400 < len(parts(picture, "circle")) <= 900 and len(parts(picture, "path", **{"class": "lost"})) == 50 + 1
+    dots = len(parts(picture, "circle")) + len(parts(picture, "path", **{"class": "diamond"}))
+    assert 400 < dots <= 900 and len(parts(picture, "path", **{"class": "lost"})) == 50 + 3, "and the legend's"
     assert parts(picture, "path", **{"class": "trace"}) == []
 
 
@@ -73,7 +105,7 @@ def test_a_legend_says_whose_colour_is_whose_and_how_what_was_dropped_is_marked(
     assert {"applied", "dropped", "worker:0", "worker:1", "worker:2"} <= set(named)
     assert "dropped" not in words(staleness(log_of([0, 1])))
     many = words(staleness(log_of([1] * 80, workers=40)))
-    assert sum(word.startswith("worker:") for word in many) == 9 and "and 31 more workers" in many
+    assert sum(bool(re.fullmatch(r"worker:\d+", word)) for word in many) == 16 and "and 24 more workers" in many
 
 
 def test_numbers_on_axes_are_whole():

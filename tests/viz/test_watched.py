@@ -14,6 +14,15 @@ def test_one_moment_is_enough_for_a_picture():
     assert fits(tf.viz.wire([call(1.0, "RunStep", "client", W0)]))
 
 
+@pytest.mark.parametrize("draw", ["wire", "queues", "clients", "rates"])
+def test_what_is_no_watch_is_refused_with_the_way_to_one(draw):
+    with (
+        pytest.raises(TypeError, match=r"What a watch saw is needed, not Session: .*`with tf.watch"),
+        tf.Session() as sess,
+    ):
+        getattr(tf.viz, draw)(sess)
+
+
 @pytest.mark.parametrize("draw", ["wire", "queues", "clients", "rates", "variables", "queues_now"])
 def test_all_fit_the_narrow_page_of_a_projector(draw, monkeypatch):
     seen = line(1)

@@ -100,7 +100,7 @@ def test_what_can_not_be_seen_apart_is_drawn_together(question):
     drawn = bars(many)
     together = [words for words, *_ in drawn if re.match(r"\d+ ops, ", words)]
     assert together and all(width >= 0.5 for *_, width in drawn)
-    assert len(re.findall(r">\d+% idle</text>", many.svg)) == 3
+    assert len(re.findall(r">(?:&gt;)?\d+% idle</text>", many.svg)) == 3
 
 
 def test_the_drawn_idle_of_a_device_is_that_of_its_spans(question):
@@ -117,6 +117,17 @@ def test_the_drawn_idle_of_a_device_is_that_of_its_spans(question):
         expected.append(f"{100 * (1 - busy / one.makespan):.0f}")
     assert len(expected) == 4
     assert sorted(re.findall(r">(\d+)% idle</text>", picture.svg)) == sorted(expected)
+
+
+def test_what_ran_a_little_is_not_said_to_be_wholly_idle(question):
+    one = question.run(workers=9, network=1e-3)
+    assert all(0.995 < one.idle[device] < 1 for device, busy in one.busy.items() if busy)
+    picture = viz.what_if(one)
+    assert "&gt;99% idle</text>" in picture.svg and "more devices, &gt;99% idle each" in picture.svg
+    assert "100% idle" not in picture.svg
+    assert one.row[HEADS.index("idle")] == ">99%"
+    devices = repr(one).partition("\nlink")[0].splitlines()[2:]
+    assert {(line.split()[-2] != "0.000", line.split()[-1]) for line in devices} == {(True, ">99%"), (False, "100%")}
 
 
 def test_it_says_how_much_is_not_drawn(question):
@@ -138,7 +149,9 @@ def test_it_says_how_much_is_not_drawn(question):
 
 def test_a_curve_over_what_was_changed(question):
     workers = {gpu: [question.run(workers=n) for n in (1, 2, 4)] for gpu in ("a", "b")}
-    (line, _) = viz.sweep(workers, "throughput").axes[0].lines
+    axes = viz.sweep(workers, "throughput").axes[0]
+    (line, _) = axes.lines
+    assert axes.get_xscale() == "log"
     assert line.get_xdata().tolist() == [1, 2, 4]
     assert line.get_ydata().tolist() == [one.throughput for one in workers["a"]]
     lines = {net: question.sweep(workers=[1, 4], network=net) for net in ("1Gb/s", "10Gb/s")}

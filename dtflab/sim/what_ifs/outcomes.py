@@ -12,7 +12,7 @@ from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from dtflab.base.text_table import html_table, text_table
+from dtflab.base.text_table import html_table, percent, text_table
 from dtflab.graph import device_spec
 from dtflab.hardware.schedule import Message, Schedule, Span
 from dtflab.protos.step_stats_pb2 import StepStats
@@ -164,7 +164,7 @@ class Outcome:
             f"{self.rate} {self.what}",
             f"{self.speedup:.2f}",
             "" if busiest is None else f"{busiest[0]} {100 * busiest[1]:.0f}%",
-            f"{100 * sum(self.idle.values()) / max(1, len(self.idle)):.0f}%",
+            percent(sum(self.idle.values()) / max(1, len(self.idle))),
         )
 
     @property
@@ -206,7 +206,7 @@ class Outcome:
 
     @property
     def _tables(self) -> list[tuple[tuple[str, ...], Sequence[Sequence[str]]]]:
-        devices = [(name, f"{1e3 * busy:.3f}", f"{100 * self.idle[name]:.0f}%") for name, busy in self.busy.items()]
+        devices = [(name, f"{1e3 * busy:.3f}", percent(self.idle[name])) for name, busy in self.busy.items()]
         links = [(link, f"{100 * load:.0f}%") for link, load in list(self.link_load.items())[:8]]
         found: list[tuple[tuple[str, ...], Sequence[Sequence[str]]]] = [
             (("device", "busy, ms", "idle"), devices),

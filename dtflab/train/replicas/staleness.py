@@ -20,7 +20,7 @@ from typing import Any, SupportsIndex
 from dtflab.graph import dtypes
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import colocate_with, control_dependencies, name_scope
+from dtflab.graph.scopes import add_to_collection, colocate_with, control_dependencies, name_scope
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import functions as control
 from dtflab.ops.control.cond import cond
@@ -32,6 +32,7 @@ from dtflab.train.replicas.sync_replicas import SyncReplicasOptimizer
 from dtflab.train.replicas.worker_pace import PaceHook, WorkerPace
 
 Pairs = list[tuple[Gradient, Any]]
+STALENESS = "dtflab_staleness"  # a collection: the `staleness` of each such optimizer in the graph
 
 
 class StalenessOptimizer(WrappingOptimizer):
@@ -126,6 +127,7 @@ class StalenessOptimizer(WrappingOptimizer):
             with control_dependencies([_operation(grad) for grad, _ in arrived if grad is not None]):
                 now = arrays.cast(global_step.read_value(), dtypes.float64, name="arrived")
             self._staleness = math.subtract(now, computed, name="staleness")
+            add_to_collection(STALENESS, self._staleness)
             self._fresh = self._staleness <= float("inf" if self._drop_above is None else self._drop_above)
             queue = LogQueue(self._keep, self._name)
             self._rows = queue.read()

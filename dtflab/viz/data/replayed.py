@@ -15,8 +15,10 @@ from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.cluster.chaos_options import short
 from dtflab.cluster.replay import Difference, Ran, Run, plain_message
-from dtflab.graph.device_spec import task_name
+from dtflab.graph.device_spec import plain, task_name
 from dtflab.graph.node_names import readable
+from dtflab.runtime.standstill import Resting
+from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.drawing.palette import in_order, look, natural
 from dtflab.viz.drawing.units import byte_size, duration
 
@@ -129,10 +131,13 @@ def fault_text(line: Happened) -> str:
     return f"{short(line.where)} {line.what.removeprefix('chaos: ')}".strip()
 
 
-def error_text(error: Exception) -> str:
-    """The class of an error and the first line of what it says."""
+def error_text(error: BaseException) -> str:
+    """The class of an error and the first line of what it says; of a deadlock also what clients wait for."""
     said = str(getattr(error, "message", error)).partition("\n")[0].rstrip(".")
-    return f"{type(error).__name__}: {said}"
+    facts = error.standstill if isinstance(error, DeadlockError) else ()
+    resting = (fact for fact in facts if isinstance(fact, Resting) and fact.thread.startswith("client "))
+    waits = (f"{fact.thread} waits for {fact.what.partition('. ')[0]}" for fact in resting)
+    return "; ".join([f"{type(error).__name__}: {said}", *map(plain, waits)])
 
 
 def difference_text(found: Difference | None) -> str:

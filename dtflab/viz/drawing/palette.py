@@ -70,6 +70,7 @@ _BY_JOB = {
     "master": (ORANGE,),
     "evaluator": (PURPLE,),
 }
+WORKERS = len(_BY_JOB["worker"])  # that differ by their colours
 _LEFT = (BLUE, SKY, YELLOW, WINE, BROWN, ORANGE, PURPLE, GREEN, VERMILLION)  # the workers' first ones last
 _SINGLE = "localhost"  # a session without a cluster: here devices, not tasks, have colours
 _Task = tuple[str, int]

@@ -12,6 +12,11 @@ export function bytes(count: number): string {
   return `${Number(value.toPrecision(3))} ${units[i]}`;
 }
 
+// As Python's: never 100% idle where something ran.
+export function percent(share: number): string {
+  return share >= 0.995 && share < 1 ? ">99%" : `${Math.round(100 * share)}%`;
+}
+
 // In binary units, as memory has.
 export function memorySize(count: number): string {
   const units = ["B", "KiB", "MiB", "GiB"];

@@ -34,7 +34,7 @@ interface Replay {
   tasks: string[];
 }
 
-type Says = { html?: string; error?: string };
+type Says = { html?: string; error?: string; reached?: string };
 
 const WAIT = 3, MOST_CHOICES = 8;
 const NO_KERNEL = "A fork needs a kernel: open the notebook and run its cells.";
@@ -53,6 +53,10 @@ class Live {
   private room = 0; // units for the text of a row
   private at: number;
   private isAsked = false;
+  private canAsk = false;
+  private readonly button = element("button", "dtf-button");
+  private readonly cancel = element("button", "dtf-button");
+  private readonly reached = element("span", "dtf-help"); // how far a fork is that is being computed
 
   constructor(private readonly picture: Picture, private readonly data: Replay) {
     this.at = data.at;
@@ -101,21 +105,25 @@ class Live {
   }
 
   private addForks(): void {
-    const bar = element("div", "dtf-bar"), button = element("button", "dtf-button");
+    const bar = element("div", "dtf-bar"), { button, cancel } = this;
     button.textContent = "Fork here";
     button.addEventListener("click", () => this.fork());
+    cancel.textContent = "Cancel";
+    cancel.title = "Do not wait for the fork: end the run that is being computed";
+    cancel.addEventListener("click", () => {
+      this.picture.ask({ kind: "cancel" });
+      this.hear({ error: "Cancelled: there is no fork." });
+    });
     this.choices.setAttribute("aria-label", "Another choice at this moment");
     this.choices.addEventListener("keydown", (event) => event.stopPropagation());
     const why = element("span", "dtf-help");
     why.textContent = NO_KERNEL;
-    const offers = (can: boolean) => {
-      enable(button, can, can ? "Compute the run again with this choice from this moment on" : NO_KERNEL);
-      this.choices.disabled = !can;
-      why.hidden = can;
-    };
-    offers(false);
-    this.picture.onceItCanAsk(() => offers(true));
-    bar.append(button, this.choices, why);
+    this.busy(false);
+    this.picture.onceItCanAsk(() => {
+      this.canAsk = why.hidden = true;
+      this.busy(this.isAsked);
+    });
+    bar.append(button, this.choices, cancel, this.reached, why);
     const original = ORIGINALS.get(this.picture.root);
     if (original) {
       const back = element("button", "dtf-button");
@@ -331,17 +339,35 @@ class Live {
     const option = this.choices.selectedOptions[0];
     if (!option || this.isAsked) return;
     if (!this.picture.canAsk) return this.picture.say(NO_KERNEL);
-    this.isAsked = true;
+    this.busy(true);
     this.picture.say(`${option.textContent}, from ${duration(this.now)} on: the run is being computed again …`);
     this.picture.ask({ at: this.at, ...JSON.parse(option.value) });
   }
 
-  private hear({ html, error }: Says): void {
-    this.isAsked = false;
+  // Whether a fork is being computed: then it can be cancelled, and no other one can be asked for.
+  private busy(is: boolean): void {
+    const { button, cancel } = this, wasFocused = document.activeElement === cancel;
+    this.isAsked = is;
+    this.reached.textContent = "";
+    this.choices.disabled = is || !this.canAsk;
+    cancel.hidden = !is;
+    const words = "Compute the run again with this choice from this moment on";
+    enable(button, this.canAsk && !is, is ? "A fork is being computed" : this.canAsk ? words : NO_KERNEL);
+    if (wasFocused) button.focus();
+  }
+
+  private hear({ html, error, reached }: Says): void {
+    if (!this.isAsked) return; // it was cancelled
+    if (reached) {
+      this.reached.textContent = `Being computed: ${reached} of virtual time so far.`;
+      return;
+    }
+    this.busy(false);
     if (!html) return this.picture.say(error ?? "");
     const page = element("div");
     page.innerHTML = html;
     const forked = page.querySelector<HTMLElement>(".dtf-picture")!;
+    this.go(this.at); // what it says when it comes back
     ORIGINALS.set(forked, ORIGINALS.get(this.picture.root) ?? this.picture.root);
     this.picture.root.replaceWith(forked);
     forked.tabIndex = 0;

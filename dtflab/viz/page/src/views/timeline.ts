@@ -8,7 +8,7 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
 import { save } from "../perfetto";
 import { element, type Picture } from "../picture";
-import { bytes, duration } from "../units";
+import { bytes, duration, percent } from "../units";
 
 // Bars and waits are columns of equal length; times are microseconds, texts numbers of `texts`, rows those of `rows`.
 export interface Timeline {
@@ -39,6 +39,7 @@ const PART = 1, FAULT = 2, SENT = 3;
 
 type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
 const MOST_ZOOM = 1e5;
+const DASHES = [5, 3]; // of the critical path; what is chosen has a solid outline
 
 export function timeline(picture: Picture, data: Timeline): void {
   new Live(picture, data);
@@ -163,7 +164,7 @@ class Live {
       { label: "Fit", key: "f", says: "Show the whole step", run: () => this.go(zoomIdentity) },
       { label: "+", key: "w", says: "Zoom in", run: () => this.scale(1.5) },
       { label: "−", key: "s", says: "Zoom out", run: () => this.scale(1 / 1.5) },
-      { label: "Critical path", key: "c", says: "Mark the ops that made the step this long", run: () => this.toggle("critical") },
+      { label: "Critical path", key: "c", says: "Outline with dashes the ops that made the step this long", run: () => this.toggle("critical") },
       ...(this.data.folds.length ? [{ label: "Idle rows", key: "i", says: "Open or fold the rows that are idle", run: () => this.foldAll() }] : []),
       { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.export() },
     );
@@ -390,7 +391,7 @@ class Live {
       const bare = this.drawRow(pen, "bars", i, unit);
       if (row.below) this.namesBelow(pen, row, bare, unit);
     });
-    if (this.shows.critical) this.data.critical.forEach((bar) => this.outline(pen, "bars", bar, unit));
+    if (this.shows.critical) this.data.critical.forEach((bar) => this.outline(pen, "bars", bar, unit, DASHES));
     const marked = this.chosen ?? this.hovered;
     if (marked && marked.kind !== "gaps") {
       this.outline(pen, marked.kind, marked.index, unit);
@@ -542,11 +543,13 @@ class Live {
     return [left, (place.y + 2) * unit, Math.max(this.x(end[index]!) - left, 2), (place.height - 4) * unit];
   }
 
-  private outline(pen: CanvasRenderingContext2D, kind: "bars" | "waits", index: number, unit: number): void {
+  private outline(pen: CanvasRenderingContext2D, kind: "bars" | "waits", index: number, unit: number, dashes: number[] = []): void {
     const [x, y, width, height] = this.box(kind, index, unit);
     pen.strokeStyle = this.picture.colour("--fg");
     pen.lineWidth = 2;
+    pen.setLineDash(dashes);
     pen.strokeRect(x - 1, y - 1, width + 2, height + 2);
+    pen.setLineDash([]);
     pen.lineWidth = 1;
   }
 
@@ -630,7 +633,7 @@ class Live {
     const { bars, critical } = this.data;
     const busy = critical.reduce((sum, bar) => sum + bars.end[bar]! - bars.start[bar]!, 0);
     this.picture.say(
-      `Critical path: ${critical.length} ${critical.length === 1 ? "op computes" : "ops compute"} for ${duration(busy)} of ${duration(this.data.total)}; the rest of it is waiting.`,
+      `Critical path: ${critical.length} ${critical.length === 1 ? "op computes" : "ops compute"} for ${duration(busy)} of ${duration(this.data.total)}; the rest of it is waiting. Its ops have dashed outlines, the chosen one a solid one.`,
     );
   }
 
@@ -652,7 +655,7 @@ class Live {
       for (const i of whole) byOp.set(texts[bars.op[i]!]!, (byOp.get(texts[bars.op[i]!]!) ?? 0) + inside(bars.start[i]!, bars.end[i]!));
       const busy = covered(spans.map((i) => [Math.max(bars.start[i]!, from), Math.min(bars.end[i]!, to)]));
       const got = waits.row.reduce((sum, row, i) => sum + (rows[row]!.device === device && waits.end[i]! >= from && waits.end[i]! <= to ? waits.bytes[i]! : 0), 0);
-      return [device, String(whole.length), duration(busy), `${Math.round(100 * (1 - busy / (to - from || 1)))}%`, bytes(got)];
+      return [device, String(whole.length), duration(busy), percent(1 - busy / (to - from || 1)), bytes(got)];
     });
     const longest = [...byOp].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([op, time]) => `${op} ${duration(time)}`);
     this.picture.said.replaceChildren(
