@@ -115,6 +115,8 @@ class Bands:
 
     def _make(self, device: str, top: float) -> Band:
         events = [event for event in (*self.trace.events, *self.trace.details) if event.device == device]
+        sent = self._most_telling([event for event in events if event.is_sent])
+        events = [event for event in events if not event.is_sent] + sent
         events.sort(key=lambda e: (e.start, -e.end))
         y = top + BAND_PADDING
         threads = grouped((event.thread, event) for event in events)
@@ -170,7 +172,7 @@ class Bands:
                 row.append(span)
         return rows
 
-    def _most_telling(self, received: list[Transfer]) -> list[Transfer]:
+    def _most_telling(self, received: list[Span]) -> list[Span]:
         """As many as the rows hold, the largest first: a loop over two devices exchanges hundreds of small tensors."""
         rows: list[list[tuple[float, float]]] = [[] for _ in range(MOST_RECEIVING)]
         count, room = len(self.trace.transfers), 0.0
@@ -265,11 +267,12 @@ class Bands:
     def _idle(self, events: Iterable[Event]) -> float:
         """The share of the step in which none of the events was running; a tensor on the wire does not run."""
         busy, reached = 0.0, 0.0
-        for event in sorted(
-            (event for event in events if not event.is_fault and not event.is_sent), key=lambda e: e.start
-        ):
+        ran = sorted((event for event in events if not event.is_fault and not event.is_sent), key=lambda e: e.start)
+        for event in ran:
             busy += max(0.0, event.end - max(event.start, reached))
             reached = max(reached, event.end)
+        if ran and not busy:
+            return math.nextafter(1.0, 0.0)  # all of it took less than a trace's resolution
         return 1 - busy / self.trace.total
 
     def extent(self, span: Event | Transfer) -> tuple[float, float]:

@@ -63,14 +63,16 @@ def wrong_answers(question: Question) -> dict[str, Callable[..., Any]]:
 
 
 def ids_of_others(folder: Path = OTHERS) -> list[str]:
-    """The questions to which the folder has answers of other authors."""
-    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/q*.py"))
+    """The questions to which the folder has answers of other authors: `topic/q1.py`, and `topic/q1_second.py`."""
+    return sorted({f"{path.parent.name}/{path.stem.partition('_')[0]}" for path in folder.glob("*/q*.py")})
 
 
 def answers_of_others(id: str, folder: Path = OTHERS) -> tuple[list[Callable[..., Any]], dict[Callable[..., Any], str]]:
-    """The `RIGHT` answers of a file; its `WRONG` ones, each with the mistake whose hint it gets, "" for none."""
-    found = runpy.run_path(str(folder / f"{id}.py"))
-    return found["RIGHT"], found["WRONG"]
+    """The `RIGHT` answers to a question; the `WRONG` ones, each with the mistake whose hint it gets, "" for none."""
+    topic, _, stem = id.partition("/")
+    found = [runpy.run_path(str(path)) for path in sorted((folder / topic).glob(f"{stem}*.py"))]
+    right = [answer for one in found for answer in one["RIGHT"]]
+    return right, {answer: said for one in found for answer, said in one["WRONG"].items()}
 
 
 def hints_of(report: Report) -> set[str]:

@@ -39,6 +39,13 @@ def test_a_wrong_answer_loses_the_same_marks_for_every_student_and_gets_no_other
         assert all(result.message and not result.broken for result in failed)
 
 
+@pytest.mark.parametrize("id", IDS)
+def test_no_two_answers_to_a_question_have_one_name(id):
+    right, wrong = answers_of_others(id)
+    names = [answer.__name__ for answer in (*right, *wrong)]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_each_question_has_three_wrong_answers_here_at_least():
     assert [question.id for question in QUESTIONS] == IDS
     for id in IDS:

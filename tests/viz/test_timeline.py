@@ -244,6 +244,17 @@ def test_transfers_are_drawn_and_listed():
     assert picture.svg.count('class="wire" stroke') == len(rows) > 5
 
 
+def test_of_many_tensors_on_the_wire_the_largest_are_drawn():
+    stats = step(("x", 0, 5), device=PS)
+    for i in range(100):
+        stats.MergeFrom(step((f"w{i}", 5, 900 + i), device=f"{WORKER}/wire"))
+        stats.dev_stats[-1].node_stats[0].output.add().tensor_description.allocation_description.requested_bytes = i + 1
+    bands = Bands(trace.read(stats), 880)
+    drawn = {event.name for band in bands.bands for row in band.rows for event in row.events if event.is_sent}
+    assert drawn == {f"w{i}" for i in range(84, 100)} and bands.height < 600
+    assert len(viz.timeline(stats).tables[1][2]) == 100
+
+
 def test_long_traces_stay_small_and_show_all_bars():
     stats = step(*((f"op{i}", 2 * i, 2 * i + 1 + 500 * (i == 9999)) for i in range(20_000)))
     picture = viz.timeline(stats)
@@ -300,6 +311,9 @@ def test_the_last_bar_ends_before_the_words_on_idle_time():
 def test_a_device_that_ran_an_op_is_not_idle_for_all_of_the_time():
     picture = viz.timeline(step(("a", 0, 1), ("b", 999_999, 1)))
     assert "worker:0 >99% idle" in picture.sentence and ">99%" in picture.text and "&gt;99% idle<" in picture.svg
+    unmeasured = step(("a", 0, 0), ("b", 9, 9))
+    unmeasured.MergeFrom(step(("c", 0, 20), device=PS))
+    assert "ps:0 0% idle, worker:0 >99% idle" in viz.timeline(unmeasured).sentence
 
 
 def test_too_narrow():

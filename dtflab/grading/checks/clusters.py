@@ -250,5 +250,47 @@ def lets_the_ps_see_gpus(seen: Seen) -> bool:
     return all(len(cards.get(task, ())) == 1 for task in seen.of("worker")) and any(map(cards.get, seen.of("ps")))
 
 
+@q1.mistake()
+def makes_a_ps_for_each_machine(seen: Seen) -> bool:
+    """Each machine has one parameter server, however many are asked for. The machines and `ps_tasks` are two numbers:
+    with more tasks than machines begin at the first one again, with fewer some have none."""
+    return _places(seen, "ps") == list(seen.case.machines) and len(seen.of("ps")) != seen.case.ps_tasks
+
+
+@q1.mistake()
+def makes_a_worker_for_each_machine(seen: Seen) -> bool:
+    """Each machine has one worker. There should be one for each GPU: a loop over the GPUs inside of that over the
+    machines."""
+    return _places(seen, "worker") == list(seen.case.machines)
+
+
+@q1.mistake()
+def fills_machines_up(seen: Seen) -> bool:
+    """The ps tasks fill one machine after the other, and the last ones get fewer, or none. Deal them out in turn: task
+    i goes to machines[i % len(machines)]."""
+    places = [seen.case.machines.index(machine) for machine in _places(seen, "ps")]
+    counts = [places.count(place) for place in range(len(seen.case.machines))]
+    return places == sorted(places) and max(counts) > min(counts) + 1 and len(set(places)) > 1
+
+
+@q1.mistake()
+def piles_up_the_workers(seen: Seen) -> bool:
+    """All workers are on one machine, though it has only its own GPUs. A worker is on the machine of its GPU: those of
+    each machine have its name in their addresses."""
+    return len(set(_places(seen, "worker"))) == 1 < len(seen.case.machines)
+
+
+@q1.mistake()
+def lets_a_worker_see_several(seen: Seen) -> bool:
+    """Some workers see more than one GPU. A text with a comma names several of them: give each worker one number."""
+    full = Counter(_places(seen, "worker")) == dict.fromkeys(seen.case.machines, seen.case.gpus)
+    return full and any(text is not None and "," in text for text in _visible(seen, "worker"))
+
+
+def _places(seen: Seen, job: str) -> list[str]:
+    """The machines of its tasks."""
+    return [task.machine for task in seen.of(job)]
+
+
 def _visible(seen: Seen, job: str) -> set[str | None]:
     return {task.visible for task in seen.of(job)}

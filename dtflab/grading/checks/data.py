@@ -58,6 +58,7 @@ class Seen(NamedTuple):
     got: Sequence[Any]
     written: bool = False
     carried: bool = False
+    ran: bool = False  # a session
 
     def follows(self, rule: type[Library]) -> bool:
         """Whether that is what another rule gives."""
@@ -140,7 +141,7 @@ def demand_rule(answer: Any, calls: Calls) -> None:
             raise Wrong(f"Two functions (push, take) are expected, not {shown(made)}.")
         got = played((made[0], made[1]), given)
     if watched.calls:
-        raise Wrong("A session was run. Write the rule itself, in plain Python.")
+        raise Wrong("A session was run. Write the rule itself, in plain Python.", Seen((), (), ran=True))
     if not _same(got, expected := by_library(calls)):
         i = next(i for i, pair in enumerate(zip(got, expected)) if not _equal(*pair))
         raise Wrong(_sentence(calls, i, got[i], expected[i]), Seen(calls, got, _written(calls, given)))
@@ -229,6 +230,13 @@ def alone(answer: Any, random: Random) -> None:
 
 
 @q2.mistake()
+def runs_the_library(seen: Seen) -> bool:
+    """A graph does the work, in a session. Here the rule itself is asked for: a list of gradients and a number of steps
+    are enough."""
+    return seen.ran
+
+
+@q2.mistake()
 def writes_into_gradients(seen: Seen) -> bool:
     """A gradient that was pushed is changed: `total += gradient` writes into the array where the worker still looks.
     `total = total + gradient` makes a new one; so does sum()."""
@@ -267,6 +275,11 @@ class GivesZero(Library):
     def take(self, required: int) -> Any:
         mean = super().take(required)
         return np.zeros(2) if mean is None else mean
+
+
+class TakesWhatThereIs(Library):
+    def take(self, required: int) -> Any:
+        return super().take(max(1, min(self.held, required)))
 
 
 class WaitsForOneMore(Library):
@@ -357,6 +370,16 @@ class KeepsTheRest(TakesTheFirst):
         return self.kept[required:]
 
 
+class TakesTheMedian(Chooses):
+    def choice(self, required: int) -> list[Any]:
+        return [np.median(self.kept, axis=0)]
+
+
+class ForgetsTheFirst(Chooses):
+    def rest(self, required: int) -> list[Any]:
+        return self.kept[required:]
+
+
 class KeepsWhatWasUsed(Chooses):
     def rest(self, required: int) -> list[Any]:
         return self.kept
@@ -394,6 +417,20 @@ def keeps_the_rest(seen: Seen) -> bool:
     """Only `required` gradients count, and the others stay for the next step. All that were kept count, and are
     forgotten."""
     return seen.follows(KeepsTheRest)
+
+
+@q2.mistake()
+def forgets_the_first_only(seen: Seen) -> bool:
+    """After a step, only `required` gradients are forgotten, and the others count again in the next one. All that were
+    in the mean are used up: forget them all."""
+    return seen.follows(ForgetsTheFirst)
+
+
+@q2.mistake()
+def takes_the_median(seen: Seen) -> bool:
+    """That is the median of the gradients, number by number. A step is their mean: the sum divided by how many they
+    are."""
+    return seen.follows(TakesTheMedian)
 
 
 @q2.mistake()
@@ -448,6 +485,13 @@ def loses_when_too_few(seen: Seen) -> bool:
 def gives_zero(seen: Seen) -> bool:
     """Zeros came while there were too few gradients: an optimizer would take that for a step. take gives None then."""
     return seen.follows(GivesZero)
+
+
+@q2.mistake()
+def takes_what_there_is(seen: Seen) -> bool:
+    """A step was made of fewer gradients than are required. As long as len(kept) < required, take returns None, and all
+    of them wait."""
+    return seen.follows(TakesWhatThereIs)
 
 
 @q2.mistake()

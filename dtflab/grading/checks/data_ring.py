@@ -43,6 +43,7 @@ class Seen(NamedTuple):
     places: Sequence[str]  # of the results
     passed: Mapping[tuple[int, int], int]  # bytes from a task to another
     largest: int  # message
+    library: bool = False  # made the graph
 
     @property
     def number(self) -> int:
@@ -74,6 +75,10 @@ class Seen(NamedTuple):
         parts = np.stack([np.split(tensor, self.number)[part] for tensor in self.tensors], axis=1)
         times, *_ = np.linalg.lstsq(parts.astype(float), got, rcond=None)
         return [round(float(one), 3) for one in times] if np.allclose(parts @ times, got, atol=0.01) else []
+
+    @property
+    def total(self) -> Any:
+        return np.sum(self.tensors, axis=0)
 
     @property
     def finished(self) -> list[int]:
@@ -109,7 +114,8 @@ def run(answer: Any, tensors: Sequence[Any]) -> Seen:
         if not isinstance(made, list | tuple) or len(made) != number or not all(isinstance(t, Tensor) for t in made):
             raise Wrong(f"{number} tensors, one for each device, are expected, not {shown(made)}.")
         if any(BY_THE_LIBRARY.search(op.name) for op in on.graph.get_operations()):
-            raise Wrong("The graph is that of tf.train.all_reduce. Here you write it yourself.")
+            message = "The graph is that of tf.train.all_reduce. Here you write it yourself."
+            raise Wrong(message, Seen(tensors, (), (), {}, 0, library=True))
         on.session.run([tensor.op for tensor in made])
         passed, largest = _traffic(on)
         values = on.session.run(list(made))
@@ -141,7 +147,7 @@ def sums(answer: Any, random: Random) -> None:
     for number in (3, 2, random.choice((4, 5))):
         seen = run(answer, drawn(random, number))
         for i, (value, place) in enumerate(zip(seen.values, devices_of(number))):
-            total = np.sum(seen.tensors, axis=0)
+            total = seen.total
             if np.shape(value) != total.shape:
                 found = f"{list(np.shape(value))}; expected: {list(total.shape)}"
                 raise Wrong(f"Of {number} devices, the result of device {i} has shape {found}.", seen)
@@ -175,10 +181,32 @@ def neighbours(answer: Any, random: Random) -> None:
 
 
 @q3.mistake()
+def leaves_it_to_the_library(seen: Seen) -> bool:
+    """The library built the graph, which is not allowed here. Write both rounds yourself, of tf.split, tf.add,
+    tf.identity and tf.concat, each on its device."""
+    return seen.library
+
+
+@q3.mistake()
 def results_in_one_place(seen: Seen) -> bool:
     """All results are on one device, so the parts travel there, too. Join the parts of a device on that device: with
     tf.device(device): tf.concat(…)."""
     return seen.number > 1 and len(set(map(label, seen.places))) == 1
+
+
+@q3.mistake()
+def results_elsewhere(seen: Seen) -> bool:
+    """The sums are right, but they are on other devices than they should. Result i belongs on devices[i]: join its
+    parts under tf.device(devices[i])."""
+    right = all(np.array_equal(value, seen.total) for value in seen.values)
+    return right and any(label(one) != label(other) for one, other in zip(seen.places, devices_of(seen.number)))
+
+
+@q3.mistake()
+def sends_nothing(seen: Seen) -> bool:
+    """Each device still has its own tensor only: nothing was sent to another one. An op under tf.device(…) of the next
+    device, with a part of this one as its input, sends that part."""
+    return not seen.passed and all(map(np.array_equal, seen.values, seen.tensors))
 
 
 @q3.mistake()
@@ -225,6 +253,26 @@ def first_round_too_short(seen: Seen) -> bool:
     been on every device."""
     counts = [count for parts in seen.counts for part in parts for count in part]
     return bool(seen.passed) and not any(seen.finished) and set(counts) == {0, 1}
+
+
+@q3.mistake()
+def joins_in_another_order(seen: Seen) -> bool:
+    """All parts of the sum are there, but in another order. In a device's result, part 0 comes first, then part 1, and
+    so on, whichever came first to the device."""
+    if any(np.shape(value) != seen.total.shape for value in seen.values):
+        return False
+    parts = [sorted(part.tobytes() for part in np.split(value, seen.number)) for value in (seen.total, *seen.values)]
+    return all(one == parts[0] for one in parts) and not any(np.array_equal(one, seen.total) for one in seen.values)
+
+
+@q3.mistake()
+def adds_at_the_sender(seen: Seen) -> bool:
+    """In the first round each sum is made on the device that sends, so the parts of the next one travel to it, against
+    the ring. Add on the device that receives: parts[next][c] + parts[i][c] under tf.device(devices[next])."""
+    n = seen.number
+    went = {pair: round(count * n / seen.nbytes) for pair, count in seen.passed.items()}
+    ways = [{1: 2 * n - 3, -1: n - 1, 2: 1}, {-1: 2 * n - 3, 1: n - 1, -2: 1}]  # parts to the device that far away
+    return any(went == {(i, (i + far) % n): count for i in range(n) for far, count in way.items()} for way in ways)
 
 
 @q3.mistake()

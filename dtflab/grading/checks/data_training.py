@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -53,6 +54,19 @@ q1 = from_toml(__file__)
 # -- a training ----------------------------------------------------------------------------------------------
 
 
+class Timed(NamedTuple):
+    """The seconds that a worker returned, and those that may be right: not less than it computed for."""
+
+    returned: Any
+    least: float
+    most: float  # until its function ended
+    real: float  # seconds of this computer's clock until then
+
+    @property
+    def right(self) -> bool:
+        return isinstance(self.returned, float) and max(self.least, 1e-9) <= self.returned <= self.most
+
+
 class Seen(NamedTuple):
     """The workers' training: the evidence."""
 
@@ -67,6 +81,7 @@ class Seen(NamedTuple):
     required: int | None = None  # gradients for a step, as the graph says; None if it does not
     strays: tuple[str, ...] = ()  # variables that are not on the ps, ops that are not on their worker
     end: str = ""  # why the training was stopped
+    timed: Sequence[Timed] = ()  # by the workers, if one of them did so wrongly
 
     @property
     def most(self) -> int:
@@ -135,22 +150,22 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
 
     def work(client: Client) -> Any:
         sleep(BEGIN)  # the time is not 0 when it begins
-        began = now()
+        began, real = now(), time.monotonic()
         seconds = answer(client, functools.partial(loss.build_for, client.index, workers), rate, sync, steps)
-        return seconds, now() - began
+        return seconds, now() - began, time.monotonic() - real
 
     spread = lognormal(0.3)
     with Cluster(clock="virtual", ps=1, worker=workers, stragglers=spread, seed=random.randrange(999)) as cluster:
         with _limited(cluster, loss) as late:
             try:
-                seconds = cluster.run(work)
+                ended = cluster.run(work)
             except errors.OpError:
                 if not late:
                     raise
                 message, strays = late[0]
                 raise Wrong(message, seen._replace(strays=strays, end=message)) from None
-        for index, (value, most) in enumerate(seconds):
-            _demand_seconds(index, value, _computing(cluster, loss, index), most)
+        timed = [Timed(value, _computing(cluster, loss, i), *most) for i, (value, *most) in enumerate(ended)]
+        _demand_seconds(seen._replace(timed=timed))
         if strays := _strays(cluster, loss):
             message = f"Expected: variables on the ps and the rest on each worker; but {strays[0]}."
             raise Wrong(message, seen._replace(strays=strays))
@@ -164,12 +179,13 @@ def _computing(cluster: Cluster, loss: Loss, worker: int) -> float:
     return mine[-1].ended - mine[0].started if mine else 0.0
 
 
-def _demand_seconds(worker: int, value: Any, least: float, most: float) -> None:
-    """Wrong unless a worker has returned seconds that its session may have taken."""
-    if not isinstance(value, float) or not max(least, 1e-9) <= value <= most:
-        rule = "train_together returns the virtual seconds of the training"
-        took = f"it computed for {least:.3g} s, and ended after {most:.3g} s"
-        raise Wrong(f"{rule}; that of worker {worker} returned {shown(value)}, though {took}.")
+def _demand_seconds(seen: Seen) -> None:
+    """Wrong unless each worker has returned seconds that its session may have taken."""
+    for worker, one in enumerate(seen.timed):
+        if not one.right:
+            rule = "train_together returns the virtual seconds of the training"
+            took = f"it computed for {one.least:.3g} s, and ended after {one.most:.3g} s"
+            raise Wrong(f"{rule}; that of worker {worker} returned {shown(one.returned)}, though {took}.", seen)
 
 
 @contextlib.contextmanager
@@ -230,7 +246,12 @@ def without_waiting(answer: Any, random: Random) -> None:
 
 @q1.check("Synchronous: a step is the mean of a fresh gradient of each worker", points=5, seconds=5)
 def with_waiting(answer: Any, random: Random) -> None:
-    seen = run(answer, random, sync=True)
+    for workers in random.sample((2, 3, 4), 2):  # a number that stands in the answer is wrong for one of them
+        _demand_synchronous(run(answer, random, sync=True, workers=workers))
+
+
+def _demand_synchronous(seen: Seen) -> None:
+    """Wrong unless the steps were those of gradient descent, with a gradient of each worker in each."""
     if seen.taken != seen.steps:
         raise Wrong(f"{seen.steps} steps are asked for; {seen.taken} were taken.", seen)
     if seen.alone:
@@ -261,6 +282,40 @@ def places_it_elsewhere(seen: Seen) -> bool:
     """The variables are not on the ps, or the computing is not on the worker: then the workers do not train one model,
     or one task does all the work. Build under tf.train.replica_device_setter with this worker's device."""
     return bool(seen.strays)
+
+
+def _returned(seen: Seen, shows: Callable[[Timed, float], bool]) -> bool:
+    """Whether wrong seconds were returned, and that is true of those of all workers."""
+    return bool(seen.timed) and all(isinstance(one.returned, float) and shows(one, one.returned) for one in seen.timed)
+
+
+@q1.mistake()
+def returns_nothing(seen: Seen) -> bool:
+    """train_together returns nothing. What it should return is tf.sim.now() after the session, minus tf.sim.now()
+    before it."""
+    return bool(seen.timed) and all(one.returned is None for one in seen.timed)
+
+
+@q1.mistake()
+def tells_the_time(seen: Seen) -> bool:
+    """That is the time at which the training ended, not how long it took. Ask tf.sim.now() before the session, too, and
+    return the difference."""
+    return _returned(seen, lambda one, value: BEGIN + one.least <= value <= BEGIN + one.most)
+
+
+@q1.mistake()
+def looks_at_another_clock(seen: Seen) -> bool:
+    """These are seconds of this computer's clock, for which the simulation ran. In virtual time, tf.sim.now() tells
+    what the training takes on the hardware that is simulated."""
+    real = _returned(seen, lambda one, value: one.real / 2 <= value <= one.real)
+    return real and any(one.returned > one.most for one in seen.timed)
+
+
+@q1.mistake()
+def measures_too_little(seen: Seen) -> bool:
+    """The seconds are fewer than a worker has computed for. Ask tf.sim.now() before the session and after it, not in
+    between, and return the later time minus the earlier one, as it is."""
+    return _returned(seen, lambda one, value: value < one.least)
 
 
 @q1.mistake()
@@ -295,7 +350,7 @@ def reads_the_step_too_early(seen: Seen) -> bool:
 def always_waits(seen: Seen) -> bool:
     """The workers wait for each other in asynchronous training, too. Use the SyncReplicasOptimizer only if sync is
     True."""
-    return not seen.sync and seen.workers > 1 and not seen.alone
+    return not seen.sync and seen.workers > 1 and seen.taken > 0 and not seen.alone
 
 
 @q1.mistake()

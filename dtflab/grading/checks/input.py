@@ -302,11 +302,35 @@ def forgets_local_variables(seen: Seen) -> bool:
 
 
 @q1.mistake()
+def reads_some_files(seen: Seen) -> bool:
+    """Some of the files were never opened: their names are not among those that were given out. Give all `filenames` to
+    string_input_producer, also those that are not there: coordinator.join then raises their error."""
+    files = Counter(line for lines in seen.files if not set(lines).isdisjoint(seen.got) for line in lines)
+    whole = bool(seen.got) and Counter(seen.got) == _times(files, seen.epochs)
+    return whole and 0 < seen.passed.names < seen.epochs * (len(seen.files) + seen.missing)
+
+
+@q1.mistake()
 def swallows_errors(seen: Seen) -> bool:
     """A thread that reads has failed, and no error was raised: its queue was closed, which looks like the end.
     coordinator.join(threads) raises the error of the thread. It must be reached, and not be caught."""
     returned = not seen.endless and not seen.elsewhere and not seen.passed.by_hand and seen.error is None
     return seen.missing and returned and seen.passed.names > len(seen.files)
+
+
+@q1.mistake()
+def names_files_again(seen: Seen) -> bool:
+    """The names of the files are given out more often than once per epoch. All threads take names of one
+    string_input_producer, which gets `filenames` as they are and num_epochs=epochs."""
+    often = seen.passed.names // (seen.epochs * len(seen.files))
+    return often > 1 and Counter(seen.got) == _times(seen.once, seen.epochs * often)
+
+
+@q1.mistake()
+def returns_no_line_twice(seen: Seen) -> bool:
+    """All epochs were read, but what is returned has no line twice. Collect the lines in a list, each time they come,
+    not in a set or a dict."""
+    return seen.epochs > 1 and Counter(seen.got) == seen.once and seen.passed.taken == seen.total
 
 
 @q1.mistake()

@@ -104,11 +104,15 @@ def run(answer: Any, cluster: Cluster, **given: Any) -> Seen:
     options = Options(**({"server": cluster.target} | given))
     with watch() as watched:
         value = answer(options.argv)
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
-        raise Wrong(f"train_net must return the share of right answers, a number from 0 to 1, not {shown(value)}.")
+    message = f"train_net must return the share of right answers, a number from 0 to 1, not {shown(value)}."
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise Wrong(message)
     sizes = Counter(call.sent for call in watched.calls if call.method == "RunStep" and call.sent > 1000)
     fed = max(sizes, key=lambda size: sizes[size], default=0)
-    return _looked_at(cluster, Seen(options, float(value), cluster.variables(), fed=fed))
+    seen = _looked_at(cluster, Seen(options, float(value), cluster.variables(), fed=fed))
+    if not 0 <= value <= 1:
+        raise Wrong(message, seen)
+    return seen
 
 
 @contextlib.contextmanager
@@ -287,6 +291,23 @@ def ignores_the_device(seen: Seen) -> bool:
     variables too."""
     wanted = device_spec.parse(seen.options.device)
     return any(device_spec.parse(one.device).task != wanted.task for one in seen.held if seen.mine(one))
+
+
+@q1.mistake()
+def calls_it_otherwise(seen: Seen) -> bool:
+    """The net's variables are in the container, but under another name than the container's. Other programs find them
+    by that name: net(images, options.hidden, options.container)."""
+    kernels = [one for one in seen.held if seen.mine(one) and one.name.endswith("hidden/kernel")]
+    return bool(kernels) and seen.variable("hidden/kernel") is None
+
+
+@q1.mistake()
+def returns_no_share(seen: Seen) -> bool:
+    """That is the number of right answers, or their share in percent, not a number from 0 to 1. Return the share as it
+    is: the mean of a 1 for each right answer and a 0 for each wrong one."""
+    if seen.value <= 1 or seen.validation is None:
+        return False
+    return any(abs(seen.value / most - seen.validation) < 0.002 for most in (100, len(digits().validation.labels)))
 
 
 @q1.mistake()

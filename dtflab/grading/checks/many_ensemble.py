@@ -201,12 +201,15 @@ def run(answer: Any, made: Sequence[Member], images: Any = None) -> Seen:
             _leave(on, member)
         given = placeholder(dtypes.float32, [None, 64])
         classes = answer([member.result for member in made], given)
-        if not isinstance(classes, Tensor) or not classes.dtype.is_integer:
+        if not isinstance(classes, Tensor):
             raise Wrong(f"A tensor of classes, whole numbers, is expected, not {shown(classes)}.")
         variables = [op for op in on.graph.get_operations() if op.type in VARIABLE_OPS]
         containers = tuple({_text(op.get_attr("container")) for op in variables})
         seen = Seen(made, containers=containers, names=tuple(op.name for op in variables))
-        return _traced(on, classes, {given: fed}, seen)
+        seen = _traced(on, classes, {given: fed}, seen)
+        if not classes.dtype.is_integer:
+            raise Wrong(f"A tensor of classes, whole numbers, is expected, not {shown(classes)}.", seen)
+        return seen
 
 
 def _leave(on: Stage, member: Member) -> None:
@@ -300,6 +303,14 @@ def forgets_the_device(seen: Seen) -> bool:
     """A net was looked for on a task where it is not. Its variables are where it was trained: put tf.device(one.device)
     around each net."""
     return seen.uninitialized
+
+
+@q2.mistake()
+def returns_numbers_per_class(seen: Seen) -> bool:
+    """For each image there is a number per class, where one class is asked for, the one with the highest number: let
+    tf.argmax(…, axis=1) find it."""
+    found = seen.classes
+    return np.ndim(found) == 2 and seen._replace(classes=np.argmax(found, axis=1)).says(best_three)
 
 
 @q2.mistake()

@@ -86,9 +86,11 @@ def _settings(case: Case, value: Any) -> list[tuple[str | None, Any]]:
         for part, kind, what in zip(pair, (str | None, ConfigProto | None), ("text", "tf.ConfigProto"), strict=True):
             if not isinstance(part, kind):
                 raise Wrong(f"For {case}, a setting has {shown(part)}, which is not a {what}; {expected}")
-    if len(value) != case.programs:
-        raise Wrong(f"For {case}, settings gave {plural(len(value), 'pair')}; {expected}")
-    return [(visible, config or ConfigProto()) for visible, config in value]
+    pairs = [(visible, config or ConfigProto()) for visible, config in value]
+    if len(pairs) != case.programs:
+        seen = _seen(case, pairs) if len(pairs) == 1 else None
+        raise Wrong(f"For {case}, settings gave {plural(len(pairs), 'pair')}; {expected}", seen)
+    return pairs
 
 
 def _seen(case: Case, pairs: Sequence[tuple[str | None, Any]]) -> Seen:
@@ -196,6 +198,21 @@ _TOO_LARGE = (  # programs, cards, the least and the most that each needs of 256
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake()
+def gives_one_pair_for_all(seen: Seen) -> bool:
+    """One pair was given for all programs. Each is started on its own, with its own CUDA_VISIBLE_DEVICES and
+    ConfigProto: the list has a pair for each of `programs`, in a loop."""
+    return seen.settings is not None and len(seen.settings) == 1 < seen.case.programs
+
+
+@q1.mistake()
+def gives_up_too_early(seen: Seen) -> bool:
+    """None was returned where there is room for all. Programs can share a card if each takes only its part, with
+    per_process_gpu_memory_fraction, or grows. Add up what the fullest card has to hold: 11 MiB, and for each of its
+    programs 38 MiB and `need`."""
+    return seen.settings is None
 
 
 @q1.mistake()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -38,19 +38,19 @@ q2 = from_toml(__file__)
 
 
 class Model:
-    """A model on a card of its own: `step(n)` runs it with n examples of that many features; counts the tries."""
+    """A model on a card of its own: `step(n)` runs it with n examples of that many features; notes the tries."""
 
     def __init__(self, session: Session, features: int) -> None:
         self._session = session
         self._batch = placeholder(dtypes.int32, [], name="batch")
         examples = fill([self._batch, features], 1.0, name="examples")
         self._loss = reduce_sum(square(examples, name="squares"), name="loss")
-        self.tries = 0
+        self.tried: list[int] = []
 
     def step(self, batch: int) -> float:
         """Run a step, as the answer does, and return the loss. ResourceExhaustedError if the examples don't fit."""
-        self.tries += 1
-        if self.tries > _FOREVER:
+        self.tried.append(batch)
+        if len(self.tried) > _FOREVER:
             raise Wrong(f"After {_FOREVER} steps there is no end in sight. Does each step bring it nearer?")
         return float(self._session.run(self._loss, {self._batch: batch}))
 
@@ -68,18 +68,22 @@ class Model:
 
 
 class Seen(NamedTuple):
-    """An answer's result, after that many steps; whether it fits, and one more; whether it hid another error.
+    """An answer's result, after steps of these sizes; whether it fits, and one more; whether it hid another error.
 
     `is_near`: the largest batch that fits is one more or one less.
     """
 
     most: int
     given: int
-    tries: int
+    tried: Sequence[int]
     fits: bool
     next_fits: bool
     is_near: bool = False
     hid_an_error: bool = False
+
+    @property
+    def tries(self) -> int:
+        return len(self.tried)
 
     @property
     def is_right(self) -> bool:
@@ -114,7 +118,7 @@ _frozen_by_others = False
 
 def _try(answer: Any, model: Model, most: int) -> Seen:
     """Let the answer look for the batch."""
-    model.tries = 0
+    model.tried.clear()
     value = answer(model.step, most)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise Wrong(f"largest_batch returned {shown(value)}; expected: a whole number of examples, an int.")
@@ -122,7 +126,7 @@ def _try(answer: Any, model: Model, most: int) -> Seen:
     fits, next_fits = (n <= 0 or model.fits(n) for n in (given, given + 1))
     one_too_few = fits and next_fits and not (given + 1 < most and model.fits(given + 2))
     one_too_many = not fits and model.fits(given - 1)
-    return Seen(most, given, model.tries, fits and given >= 0, next_fits, one_too_few or one_too_many)
+    return Seen(most, given, [*model.tried], fits and given >= 0, next_fits, one_too_few or one_too_many)
 
 
 def _demand_largest(seen: Seen) -> None:
@@ -181,7 +185,7 @@ def edges(answer: Any, random: Random) -> None:
 @q2.check("Another error does not count as out of memory", points=2, seconds=_SECONDS)
 def other_errors(answer: Any, random: Random) -> None:
     bad = random.choice((errors.InvalidArgumentError, errors.UnavailableError))
-    tries = []
+    tries: list[int] = []
 
     def step(batch: int) -> float:
         tries.append(batch)
@@ -193,7 +197,7 @@ def other_errors(answer: Any, random: Random) -> None:
         given = answer(step, 100)
     except bad:
         return
-    seen = Seen(100, given, len(tries), fits=False, next_fits=False, hid_an_error=bool(tries))
+    seen = Seen(100, given, tries, fits=False, next_fits=False, hid_an_error=bool(tries))
     if not tries:
         raise Wrong(f"largest_batch gave {shown(given)}, and never called step.", seen)
     raise Wrong(f"step raised {bad.__name__}, and the caller does not see it; largest_batch gave {shown(given)}.", seen)
@@ -217,6 +221,14 @@ def never_tries(seen: Seen) -> bool:
 
 
 @q2.mistake()
+def goes_in_large_steps(seen: Seen) -> bool:
+    """The search goes forward by several examples at a time, and ends at the first number that does not fit. Between
+    that and the number before lie more: try those, too, by halves."""
+    gap, *_ = seen.tried or [0]
+    return gap > 1 and list(seen.tried) == [gap * (i + 1) for i in range(seen.tries)] and seen.given % gap == 0
+
+
+@q2.mistake()
 def tries_them_all(seen: Seen) -> bool:
     """Each step costs seconds on a real card. Don't try the numbers one after the other: if n fits, so does all below,
     and if not, nothing above. Halve what is left with each step."""
@@ -235,3 +247,17 @@ def off_by_one(seen: Seen) -> bool:
     """There is one example too many or too few. Write down what your two numbers mean: the largest that is known to
     fit, the smallest that is known not to. most itself may fit."""
     return seen.is_near and seen.tries > 0
+
+
+@q2.mistake()
+def halves_until_it_fits(seen: Seen) -> bool:
+    """That is `most`, halved until it fits. The last number that did not fit may be nearly twice as large: look between
+    the two, by halves, too."""
+    return seen.tries > 1 and list(seen.tried) == [seen.most >> i for i in range(seen.tries)] and not seen.is_right
+
+
+@q2.mistake()
+def gives_what_was_not_tried(seen: Seen) -> bool:
+    """Neither the number that came out nor the one above it was tried. Sizes of examples don't tell what fits: it is
+    known only of those that ran, or ran out of memory."""
+    return bool(seen.tried) and {seen.given, seen.given + 1}.isdisjoint(seen.tried)

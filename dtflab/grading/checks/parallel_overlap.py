@@ -17,7 +17,7 @@ import numpy as np
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.unaided import unaided
+from dtflab.grading.unaided import opens_a_session, unaided
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
@@ -28,6 +28,7 @@ from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.timeline import timeline
 
 q1 = from_toml(__file__)
+q1.mistake()(opens_a_session)
 
 
 W0, W1 = "/job:worker/replica:0/task:0/device:", "/job:worker/replica:0/task:1/device:"
@@ -61,13 +62,16 @@ class _Maker:
 class Pair(NamedTuple):
     """How two ops are made. `link` says how the second needs the first: "" for not at all, `reads` or `waits`.
 
-    `by_way` is for others in between, `level` for ops with as many others before them.
+    `by_way` is for others in between, `level` for ops with as many others before them, `common` for those that read the
+    same op, `as_second` for a link by the second input.
     """
 
     make: Callable[[_Maker], tuple[Operation, Operation]]
     link: str = ""
     by_way: bool = False
     level: bool = False
+    common: bool = False
+    as_second: bool = False
 
 
 def _apart(one: str, other: str, size: int = _SIZE) -> Pair:
@@ -85,7 +89,7 @@ def _common_source(device: str) -> Pair:
         source = make(device)
         return make(device, source), make(device, source)
 
-    return Pair(build, level=True)
+    return Pair(build, level=True, common=True)
 
 
 def _reads(one: str, other: str, on_the_right: bool = False) -> Pair:
@@ -93,7 +97,7 @@ def _reads(one: str, other: str, on_the_right: bool = False) -> Pair:
         first = make(one)
         return first, make(other, first, on_the_right=on_the_right)
 
-    return Pair(build, "reads")
+    return Pair(build, "reads", as_second=on_the_right)
 
 
 def _reads_by_way(way: str, device: str) -> Pair:
@@ -201,12 +205,12 @@ def _answered(answer: Any, case: Case) -> bool:
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
-@q1.check("Ops that do not need each other: on different devices, on one CPU; and one that does", points=3)
+@q1.check("Ops that do not need each other: on different devices, on one CPU; and some that do", points=3)
 def apart(answer: Any, random: Random) -> Picture:
     pairs = [_apart(*pair) for pair in ((CPU, CPU), (CPU, GPU), (GPU, GPU1), (CPU, OTHER_CPU))]
     pairs += [_apart(GPU, OTHER_GPU, _LARGE)]
     later = [_at_depths(*pair) for pair in ((CPU, CPU), (CPU, GPU), (GPU, GPU1), (GPU, OTHER_GPU))]
-    return _demand(answer, random, [*pairs, *later, _common_source(CPU), _reads(CPU, CPU)])
+    return _demand(answer, random, [*pairs, *later, _common_source(CPU), _reads(CPU, CPU), _reads(GPU, GPU)])
 
 
 @q1.check("One op needs the other: it reads it, directly or by way of others, or waits for it", points=4)
@@ -217,13 +221,16 @@ def one_after_the_other(answer: Any, random: Random) -> Picture:
         _reads(GPU, GPU1, on_the_right=True),
         _reads_by_way(GPU, CPU),
         _reads_by_way(CPU, CPU),
+        _reads(GPU, GPU),
     ]
-    return _demand(answer, random, [*reading, _waits(CPU, by_way=False), _waits(CPU, by_way=True), _apart(CPU, GPU)])
+    others = [_waits(CPU, by_way=False), _waits(CPU, by_way=True), _apart(CPU, GPU), _apart(CPU, OTHER_GPU, _LARGE)]
+    return _demand(answer, random, [*reading, *others])
 
 
 @q1.check("Ops that do not need each other, on one GPU", points=3)
 def one_gpu(answer: Any, random: Random) -> Picture:
     pairs = [_apart(GPU, GPU), _apart(GPU, GPU1), _apart(GPU1, GPU1), _apart(GPU, OTHER_GPU, _LARGE), _reads(GPU, GPU1)]
+    pairs += [_apart(CPU, GPU)]
     return _demand(answer, random, [*pairs, _common_source(GPU1), _at_depths(GPU, GPU), _at_depths(GPU1, GPU)])
 
 
@@ -291,3 +298,44 @@ def takes_gpus_of_two_tasks_for_one(seen: Seen) -> bool:
         return not case.link and not (names[0] == names[1] and "GPU" in names[0])
 
     return _follows(seen, rule)
+
+
+@q1.mistake()
+def takes_all_gpus_for_one(seen: Seen) -> bool:
+    """Ops on two GPUs were taken to wait for each other. Each GPU has a compute stream of its own: only ops on the same
+    one do."""
+    return _follows(seen, lambda case: not case.link and not all("GPU" in op.device for op in case[:2]))
+
+
+@q1.mistake()
+def one_op_per_task(seen: Seen) -> bool:
+    """Ops of one task were taken to run one after the other. A task has several devices, and all of them work at the
+    same time; compare devices, not tasks."""
+    return _follows(seen, lambda case: not case.link and len({op.device[: len(W0)] for op in case[:2]}) > 1)
+
+
+@q1.mistake()
+def keeps_siblings_apart(seen: Seen) -> bool:
+    """Two ops that need the same third one were taken to need each other. When the third is done, both are ready, and
+    can run at the same time: only a path from one to the other keeps them apart."""
+    return _follows(seen, lambda case: not (case.link or case.pair.common or case.on_one_gpu))
+
+
+@q1.mistake()
+def follows_one_input(seen: Seen) -> bool:
+    """Only the first input of an op was followed. op.inputs is a list: an op waits for all that it reads."""
+    return _follows(seen, lambda case: (not case.link or case.pair.as_second) and not case.on_one_gpu)
+
+
+@q1.mistake()
+def looks_at_devices_only(seen: Seen) -> bool:
+    """Only the devices were compared. An op that needs the other one never runs at the same time, wherever the two are:
+    look for a path of edges between them, too."""
+    return _follows(seen, lambda case: not case.on_one_gpu)
+
+
+@q1.mistake()
+def says_the_same_of_all(seen: Seen) -> bool:
+    """All pairs got the same verdict, whatever they are. Two things decide: whether one of the ops needs the other, and
+    whether they are on the same GPU."""
+    return len({said for _, said in seen.said}) == 1

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.unaided import unaided
+from dtflab.grading.unaided import opens_a_session, unaided
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
 from dtflab.ops.math.functions import add_n
@@ -27,6 +27,7 @@ Sets = list[frozenset[str]]
 _SECONDS = 2.0  # for a check; a right answer needs some milliseconds
 
 q3 = from_toml(__file__)
+q3.mistake()(opens_a_session)
 
 
 class Plan(NamedTuple):
@@ -47,6 +48,15 @@ class Plan(NamedTuple):
 
     def sources(self, name: str) -> list[str]:
         return [*self.reads[name], *self.waits.get(name, ())]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self.reads)
+
+    def turned(self) -> Plan:
+        """The graph with its edges turned round: what needs an op, that reads."""
+        after = {name: [other for other in self.reads if name in self.sources(other)] for name in self.reads}
+        return Plan(dict(reversed(after.items())), {})
 
 
 class Seen(NamedTuple):
@@ -75,7 +85,8 @@ def _draw(random: Random, controls: bool) -> Plan:
     reads |= {"twice": [low, low, random.choice(list(reads)[-3:])], "after": ["twice"], "aside": [low]}
     for name in [one for one in reads if controls and reads[one] and random.random() < 0.5]:
         before = list(reads)[: list(reads).index(name)]
-        waits[name] = [random.choice([other for other in before if other not in reads[name]] or before)]
+        if others := [other for other in before if other not in reads[name]]:  # what it reads it waits for anyway
+            waits[name] = [random.choice(others)]
     return Plan(reads, waits)
 
 
@@ -150,8 +161,11 @@ def _with_one_input(plan: Plan) -> Plan:
 def _demand_sets(answer: Any, plan: Plan, random: Random) -> None:
     """Wrong unless the answer's sets are those in which the ops are ready."""
     ops = plan.ops()
+    ready = _ready(ops)
     given = random.sample(ops, len(ops))
-    answered, ready = _answered(unaided(answer, list(given))), _ready(ops)
+    while len(ready) > 1 and _at_once(plan, [op.name for op in given]) in (ready, [plan.names]):
+        given = random.sample(ops, len(ops))  # in this order it would not show who counts down too early
+    answered = _answered(unaided(answer, list(given)))
     seen = Seen(plan, [op.name for op in given], ready, answered)
     for number, (mine, right) in enumerate(zip(answered, ready)):
         if mine != right:
@@ -209,7 +223,7 @@ def waiting(answer: Any, random: Random) -> None:
 def edges(answer: Any, random: Random) -> None:
     _demand_sets(answer, Plan({f"source{i}": () for i in range(random.randint(2, 5))}, {}), random)
     names = ["source", *(f"twice{i}" for i in range(random.randint(3, 6)))]
-    chain = {name: [names[i - 1]] * 2 if i else [] for i, name in enumerate(names)}
+    chain = {name: [names[i - 1]] * 2 if i else [] for i, name in enumerate(names)} | {"once": names[-1:]}
     _demand_sets(answer, Plan(chain, {}), random)
     if (got := answer([])) != [] and got != ():
         raise Wrong(f"ready_order([]) gave {shown(got)}; expected: [], no set at all.")
@@ -266,3 +280,48 @@ def counts_down_too_early(seen: Seen) -> bool:
 def follows_one_input(seen: Seen) -> bool:
     """Only the first input of an op was followed. op.inputs is a list: the op waits for all of them."""
     return seen.answered == _ready(_with_one_input(seen.plan).ops())
+
+
+@q3.mistake()
+def ignores_inputs(seen: Seen) -> bool:
+    """No op waits for what it reads: it stands in a set with its own sources. Each of op.inputs is an edge from the op
+    that makes it, tensor.op."""
+    without = seen.plan._replace(reads=dict.fromkeys(seen.plan.reads, ()))
+    return seen.answered in ([seen.plan.names], _ready(without.ops()))
+
+
+@q3.mistake()
+def stops_too_early(seen: Seen) -> bool:
+    """The sets are right as far as they go, but some ops come in none. Go on until all ops are done; the last set that
+    is ready belongs to the order, too."""
+    return 0 < len(seen.answered) < len(seen.ready) and seen.answered == seen.ready[: len(seen.answered)]
+
+
+@q3.mistake()
+def goes_backwards(seen: Seen) -> bool:
+    """The order is turned round. What comes first is what waits for nothing: an edge leads from an op to those that
+    need it."""
+    return seen.answered == seen.ready[::-1]
+
+
+@q3.mistake()
+def puts_the_rest_together(seen: Seen) -> bool:
+    """After the sources, all other ops are one set, although some of them wait for each other. Ask again after each set
+    which ops are ready then."""
+    return seen.answered == [seen.ready[0], seen.plan.names - seen.ready[0]]
+
+
+@q3.mistake()
+def waits_until_it_is_needed(seen: Seen) -> bool:
+    """An op comes just before the first that needs it, or in the last set if none does. It is ready when its own
+    sources are done, however late it is needed: count the edges that lead to it, not those from it."""
+    return seen.answered == _ready(seen.plan.turned().ops())[::-1]
+
+
+@q3.mistake()
+def sorts_by_edges(seen: Seen) -> bool:
+    """Ops with as many edges as each other were put together. How many edges an op has says nothing about when they are
+    there: only those from ops that are not done yet count, and they get fewer with each set."""
+    edges = {name: len(seen.plan.sources(name)) for name in seen.plan.reads}
+    numbers = sorted(set(edges.values()))
+    return seen.answered == [frozenset(name for name in edges if edges[name] == number) for number in numbers]

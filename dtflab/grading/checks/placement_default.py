@@ -14,7 +14,6 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops import kernel_registry
@@ -72,14 +71,14 @@ def _run(answer: Any, random: Random) -> Seen:
     with Cluster(worker=1, gpus=2) as cluster, Graph().as_default() as graph:
         found = _checked(answer(*numbers), dict(zip(KINDS, numbers)), graph)
         pinned = [op for op in graph.get_operations() if op.device and not _pinned_by_the_library(op)]
+        if pinned:
+            text = f"{pinned[0].type} '{pinned[0].name}' is pinned to {pinned[0].device}; no op may have a pin."
+            raise Wrong(text, Seen([], pinned))
         with Session(cluster.target) as session:
             where = {node.name: str(node.device) for node in session.placed_nodes()}
             why = session.placement_reasons()
     ops_shown = [Shown(kind, op, where[op.name], why[op.name]) for kind, ops in found.items() for op in ops]
-    seen = Seen(ops_shown, pinned)
-    if pinned:
-        raise Wrong(f"{pinned[0].type} '{pinned[0].name}' is pinned to {pinned[0].device}; no op may have a pin.", seen)
-    return seen
+    return Seen(ops_shown, pinned)
 
 
 def _is_queue(op: Operation) -> bool:
@@ -150,9 +149,9 @@ def pins(seen: Seen) -> bool:
 
 @q3.mistake()
 def takes_integers_for_the_cpu(seen: Seen) -> bool:
-    """Arithmetic on int32 does have GPU kernels (they compute in host memory, as sizes and indices are needed there).
-    There is none for int32 variables, and none for text."""
-    return _all(seen, "cpu", lambda s: bool(s.on_gpu and s.op.outputs and s.op.outputs[0].dtype == dtypes.int32))
+    """Arithmetic on integers does have GPU kernels (those for int32 compute in host memory, as sizes and indices are
+    needed there). There is none for int32 variables, and none for text."""
+    return _all(seen, "cpu", lambda s: bool(s.on_gpu and s.op.outputs and s.op.outputs[0].dtype.is_integer))
 
 
 @q3.mistake()
@@ -175,3 +174,17 @@ def follows_its_inputs(seen: Seen) -> bool:
     """An op does not follow its inputs: where a value is needed on another device, it is sent there. But an op that
     changes a variable must be next to it, and so must all that tf.colocate_with asks for."""
     return _all(seen, "dragged", lambda one: one.on_gpu and bool(one.op.inputs or one.op.control_inputs))
+
+
+@q3.mistake()
+def drags_them_to_the_cpu(seen: Seen) -> bool:
+    """'cpu' ops must be on the CPU for want of a GPU kernel, but these have one. They are there because of another op,
+    as the 'dragged' ones are."""
+    return _all(seen, "cpu", lambda one: one.on_cpu and one.has_kernel)
+
+
+@q3.mistake()
+def wants_a_gpu_without_a_kernel(seen: Seen) -> bool:
+    """GPUs have no kernel for the ops that were given as 'gpu': those stay on the CPU, however free a GPU is. Take
+    arithmetic on floats."""
+    return _all(seen, "gpu", lambda one: one.on_cpu and not one.has_kernel)

@@ -6,7 +6,6 @@ op in a graph of its own, on a cluster of this process with simulated GPUs; the 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.unaided import unaided
+from dtflab.grading.unaided import opens_a_session, unaided
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.ops.arrays.functions import placeholder
@@ -25,6 +24,7 @@ from dtflab.ops.text.functions import string_join
 from dtflab.runtime.session import Session
 
 q2 = from_toml(__file__)
+q2.mistake()(opens_a_session)
 
 
 class Case(NamedTuple):
@@ -69,13 +69,17 @@ def _devices(cluster: Cluster) -> list[str]:
     return [device.name for task in cluster.tasks for device in task.devices()]
 
 
-def _cases(random: Random, cluster: Cluster, pins: Sequence[str]) -> Iterator[Case]:
-    """Each pin, for ops with and without a GPU kernel, from each master; the devices come in any order."""
-    devices = _devices(cluster)
-    for pin in pins:
+def _cases(cluster: Cluster, pins: Sequence[str]) -> Iterator[Case]:
+    """Each pin, for ops with and without a GPU kernel, from each master.
+
+    The devices come in order for every other pin, else from the last to the first: so it shows who takes what comes
+    first.
+    """
+    for number, pin in enumerate(pins):
+        devices = sorted(_devices(cluster), reverse=number % 2 == 1)
         for task in cluster.tasks:
             for gpu_kernel in (True, False):
-                yield Case(pin, gpu_kernel, random.sample(devices, len(devices)), task.name)
+                yield Case(pin, gpu_kernel, devices, task.name)
 
 
 def _placed(case: Case, target: str) -> tuple[str | None, str]:
@@ -95,7 +99,7 @@ def _placed(case: Case, target: str) -> tuple[str | None, str]:
 def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: Any) -> None:
     """Wrong unless the answer places ops with these pins as sessions do: those with this `gpu_kernel` or `refused`."""
     with Cluster(ps=random.randint(1, 2), worker=random.randint(2, 3), gpus=random.randint(2, 3)) as cluster:
-        _demand_on(cluster, answer, _cases(random, cluster, pins), **wanted)
+        _demand_on(cluster, answer, _cases(cluster, pins), **wanted)
 
 
 def _demand_number(answer: Any, random: Random) -> None:
@@ -103,7 +107,7 @@ def _demand_number(answer: Any, random: Random) -> None:
     workers = random.randint(11, 13)
     visible = {"worker": ["0,1", "", *["0,1"] * (workers - 2)]}
     with Cluster(ps=1, worker=workers, gpus=2, visible_devices=visible) as cluster:
-        cases = _cases(random, cluster, ("", "/gpu:1"))
+        cases = _cases(cluster, ("", "/gpu:1"))
         _demand_on(cluster, answer, cases, gpu_kernel=True, master=cluster.task("worker", 1).name)
 
 
@@ -222,9 +226,65 @@ def takes_what_comes_first(seen: Seen) -> bool:
     return _explained(seen, lambda case, d: (":CPU:" in d, not d.startswith(f"{case.master}/"), case.devices.index(d)))
 
 
-def _explained(seen: Seen, key: Callable[[Case, str], Any]) -> bool:
+@q2.mistake()
+def takes_the_last_by_name(seen: Seen) -> bool:
+    """Of several equally good devices, the last by its name was taken. The first one counts: task 0 before task 1,
+    GPU:0 before GPU:1."""
+    return _explained(seen, lambda case, d: (":CPU:" in d, not d.startswith(f"{case.master}/"), [-ord(c) for c in d]))
+
+
+@q2.mistake()
+def compares_texts(seen: Seen) -> bool:
+    """The pin was looked for in the names as a text. But /gpu:1 is in none of them: the same field is written in
+    several ways, and others may stand in between. Take both apart with tf.DeviceSpec.from_string, and compare the
+    fields."""
+    found = _best_of(seen, lambda case, device: case.pin in device and case.has_kernel(device))
+    return found and any(one.got for one in seen.all)
+
+
+@q2.mistake()
+def ignores_the_index(seen: Seen) -> bool:
+    """The index in a pin was ignored. /gpu:1 is the second GPU of a task, and no other one will do: it is a field like
+    the job and the task."""
+
+    def may_be(case: Case, device: str) -> bool:
+        pin = str(device_spec.parse(case.pin)._replace(id=None))
+        return device_spec.matches(pin, device) and case.has_kernel(device)
+
+    return _best_of(seen, may_be)
+
+
+@q2.mistake()
+def stays_with_the_master(seen: Seen) -> bool:
+    """Only devices of the master's task came into question. Those of all tasks do: the master's are only preferred,
+    among the devices of one type that the pin allows."""
+    return _best_of(seen, lambda case, device: case.may_be(device) and device.startswith(f"{case.master}/"))
+
+
+@q2.mistake()
+def sends_to_the_masters_cpu(seen: Seen) -> bool:
+    """Each op without a GPU kernel went to the master's CPU, whatever its pin. The pin is kept for such an op, too:
+    GPUs are thrown out, and then the same rules hold."""
+    cpus = [one.expected if one.case.gpu_kernel else f"{one.case.master}/device:CPU:0" for one in seen.all]
+    return [one.got for one in seen.all] == cpus
+
+
+@q2.mistake()
+def gives_something_empty(seen: Seen) -> bool:
+    """Something empty came back for a pin that can't be kept, such as an empty text. As a pin, that would mean any
+    device; return None."""
+    return all(one.expected is None is not one.got and not one.got for one in seen.wrong)
+
+
+def _explained(seen: Seen, key: Callable[[Case, str], Any], may_be: Callable[[Case, str], bool] = Case.may_be) -> bool:
     """Whether all that was given is the first by a wrong order of the devices that come into question."""
     return all(
-        one.got == min(filter(one.case.may_be, one.case.devices), key=functools.partial(key, one.case), default=None)
+        one.got
+        == min((d for d in one.case.devices if may_be(one.case, d)), key=lambda d: key(one.case, d), default=None)
         for one in seen.all
     )
+
+
+def _best_of(seen: Seen, may_be: Callable[[Case, str], bool]) -> bool:
+    """Whether all that was given is the first of devices that wrongly come into question."""
+    return _explained(seen, lambda case, d: (":CPU:" in d, not d.startswith(f"{case.master}/"), d), may_be)

@@ -6,7 +6,6 @@ process with simulated GPUs; its trace shows which device received what.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
@@ -17,22 +16,23 @@ import numpy as np
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import VARIABLE_OPS, shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.unaided import unaided
+from dtflab.grading.unaided import opens_a_session, unaided
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops.variables.functions import global_variables_initializer
 from dtflab.runtime.session import Session
 
 q4 = from_toml(__file__)
-
+q4.mistake()(opens_a_session)
 
 KEYS = ("doubles", "update", "sent_to", "updated_on")
 
 
 class Seen(NamedTuple):
-    """The answer's sends and home of the update, the true ones, and how many doubles show the update.
+    """The answer's sends and home of the update, the true ones, and what the updates changed.
 
-    `ready_made` are the doubles whose value comes from another device, as it is.
+    `changes` has for each of two updates what it added to the doubles. `ready_made` are the doubles whose value comes
+    from another device, as it is.
     """
 
     home: str
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
     sent: Sequence[str]
     updated_on: Any
     update_is_on: str
-    show_it: int
+    changes: np.ndarray
     variables: int
     writers: int  # ops that assign, initializers too
     ready_made: Sequence[str]
@@ -50,6 +50,11 @@ class Seen(NamedTuple):
     def wrong_prediction(self) -> bool:
         """Whether the graph sends what it should, and only the prediction is wrong."""
         return list(self.said) != list(self.sent) == sorted(set(self.elsewhere))
+
+    @property
+    def show_it(self) -> int:
+        """How many doubles are 2.0 more after each update."""
+        return int(np.all(self.changes == 2.0, axis=(0, 2)).sum())
 
     @property
     def elsewhere(self) -> list[str]:
@@ -132,12 +137,22 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
             for _ in range(2):  # an assignment of what is right once is not an addition
                 run.session.run(update)
                 after.append(run.values)
-            fresh = [all(np.array_equal(b, a + 2) for a, b in itertools.pairwise(each)) for each in zip(*after)]
             where = run.device_of(update)
         types = [op.type for op in graph.get_operations()]
     variables, writers = sum(map(VARIABLE_OPS.__contains__, types)), sum("Assign" in kind for kind in types)
     said = sorted(map(str, run.found["sent_to"]))
-    return Seen(home, devices, said, sent, run.found["updated_on"], where, sum(fresh), variables, writers, ready_made)
+    return Seen(
+        home,
+        devices,
+        said,
+        sent,
+        run.found["updated_on"],
+        where,
+        np.diff(after, axis=0),
+        variables,
+        writers,
+        ready_made,
+    )
 
 
 def _checked(found: Any, count: int) -> dict[str, Any]:
@@ -290,3 +305,63 @@ def counts_the_servers(seen: Seen) -> bool:
     tasks = [_task(device) for device in seen.said]
     reached = {_task(device) for device in seen.elsewhere}
     return seen.wrong_prediction and len(set(tasks)) == len(tasks) and set(tasks) == reached
+
+
+@q4.mistake()
+def reads_no_variable(seen: Seen) -> bool:
+    """The doubles do not read the variable: nothing is sent to other devices, and no update shows. Compute each from
+    the variable itself, 2.0 * variable."""
+    return seen.variables == 1 and bool(seen.elsewhere) and not seen.sent and not np.any(seen.changes)
+
+
+@q4.mistake()
+def assigns_a_constant(seen: Seen) -> bool:
+    """`update` gives the variable the same value each time, so that only its first run changes anything. It should add
+    to what is there: tf.assign_add."""
+    first, second = seen.changes
+    return seen.variables == 1 and bool(first.all()) and not second.any()
+
+
+@q4.mistake()
+def adds_another_number(seen: Seen) -> bool:
+    """`update` adds, but not 1. Each number of the variable becomes 1.0 more: tf.assign_add(variable, [1.0, 1.0])."""
+    first, second = seen.changes
+    return seen.variables == 1 and seen.show_it == 0 < np.abs(first).min() and np.array_equal(first, second)
+
+
+@q4.mistake()
+def updates_on_the_ps(seen: Seen) -> bool:
+    """A parameter server was taken for the place where a variable is changed. It is so only if the variable is there,
+    and this one is on `home`."""
+    return "/job:ps" in str(seen.updated_on) and "/job:ps" not in seen.home == seen.update_is_on
+
+
+@q4.mistake()
+def goes_by_another_device(seen: Seen) -> bool:
+    """The value makes a detour: the step sends it to a device where no double is, or from there back home. Let the
+    doubles read the variable itself; nothing has to be copied before."""
+    right = sorted(set(seen.elsewhere))
+    return list(seen.said) == right and set(seen.sent) > set(right) and seen.variables == 1
+
+
+@q4.mistake()
+def sends_nothing(seen: Seen) -> bool:
+    """You say that nothing is sent, though ops on other devices read the variable. They can't reach into another
+    device's memory: TensorFlow sends them the value, in each step."""
+    near = [device for device in seen.elsewhere if _task(device) == _task(seen.home) and "GPU" in device]
+    return seen.wrong_prediction and bool(near) and not seen.said
+
+
+@q4.mistake()
+def sends_to_the_last_only(seen: Seen) -> bool:
+    """You name the last device only, but ops on others read the variable, too. Go through the whole list: each device
+    of it that is not the variable's own gets the value."""
+    return seen.wrong_prediction and list(seen.said) == [seen.devices[-1]] and len(seen.sent) > 1
+
+
+@q4.mistake()
+def sends_to_gpus_only(seen: Seen) -> bool:
+    """You name the GPUs only. A CPU, too, is a device with its own memory, even on the variable's server: an op there
+    needs the value as well."""
+    gpus = sorted({device for device in seen.elsewhere if "GPU" in device})
+    return seen.wrong_prediction and list(seen.said) == gpus

@@ -63,6 +63,7 @@ class Seen(NamedTuple):
     waits: str = ""  # put, take or close, if that would wait forever
     error: str = ""  # what the session said, if that says which mistake it is
     shape: Sequence[int] = ()  # of a batch that is not a table
+    too_wide: bool = False  # a batch
 
     @property
     def sentences(self) -> list[Sentence]:
@@ -125,7 +126,7 @@ class Pipeline:
         if batch.dtype == np.int32 and batch.ndim == 1:
             message = f"A batch is an int32 of shape [sentences, words], not of {list(batch.shape)}."
             raise Wrong(message, self.seen()._replace(shape=batch.shape))
-        self._batches.append(rows_of(batch))
+        self._batches.append(rows_of(batch, self.seen()))
         return self.seen()
 
     def seen(self, waits: str = "", error: str = "") -> Seen:
@@ -141,7 +142,7 @@ class Pipeline:
                     self._on.session.run(self._put, {self._sentence: sentence})
                 more = np.asarray(self._on.session.run(self._take))
                 if len(more) > self.task.batch_size:
-                    return seen._replace(batches=[*seen.batches, rows_of(more)])
+                    return seen._replace(batches=[*seen.batches, rows_of(more, seen)])
         return seen
 
     def _run(self, what: str, fetches: Any, when: str, feed: Any = None) -> Any:
@@ -156,7 +157,7 @@ class Pipeline:
             raise Wrong(f"{what} fails: {error.message.splitlines()[0]}", seen) from None
 
 
-def rows_of(batch: Any) -> list[Sentence]:
+def rows_of(batch: Any, seen: Seen) -> list[Sentence]:
     """The rows of a batch without padding; Wrong unless it is a table of whole numbers as wide as its longest row."""
     if batch.dtype == object:
         raise Wrong("take gives no batch. Is it the second of the three that are returned, (put, take, close)?")
@@ -165,7 +166,8 @@ def rows_of(batch: Any) -> list[Sentence]:
     rows = [tuple(int(word) for word in row[row != 0]) for row in batch]
     longest = max(map(len, rows), default=0)
     if batch.shape[1] != longest:
-        raise Wrong(f"A batch is as wide as its longest sentence, {longest} words; this one is {batch.shape[1]} wide.")
+        message = f"A batch is as wide as its longest sentence, {longest} words; this one is {batch.shape[1]} wide."
+        raise Wrong(message, seen._replace(too_wide=True))
     return rows
 
 
@@ -280,6 +282,22 @@ def takes_one_sentence(seen: Seen) -> bool:
     """A batch has a row for each sentence. With dequeue(), take gives only one of them: dequeue_up_to(batch_size) gives
     several, padded to one length. With enqueue_many, each word is an element: enqueue puts in a whole sentence."""
     return len(seen.shape) == 1
+
+
+@q1.mistake()
+def pads_too_far(seen: Seen) -> bool:
+    """A batch is wider than its longest sentence: sentences, or batches, were padded to some fixed length. With
+    shapes=[[None]], a tf.PaddingFIFOQueue takes sentences as they are, and pads when it makes a batch."""
+    return seen.too_wide
+
+
+@q1.mistake()
+def cuts_sentences(seen: Seen) -> bool:
+    """Long sentences have lost their ends: they were cut to some length before they went into a queue. Put in
+    `sentence` as it is."""
+    longest, arrived = max(map(len, seen.sentences), default=0), seen.task.sentences[: seen.arrived]
+    cut = Counter(sentence[:longest] for sentence in arrived)
+    return not seen.open and Counter(seen.sentences) == cut != Counter(arrived)
 
 
 @q1.mistake()

@@ -18,6 +18,7 @@ from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import control_dependencies
 from dtflab.ops.arrays.functions import stack
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.virtual.deadlock import DeadlockError
@@ -36,6 +37,8 @@ class Seen(NamedTuple):
     during: Sequence[int] = ()  # tokens of a job's own queues while it worked
     jobs: Sequence[tuple[int, int]] = ()
     held: Sequence[tuple[int, int]] = ()  # (a, b): token a is held by one of these jobs that waits for b
+    twice: bool = False  # a job runs if one of its queues has two tokens, and the other none
+    others: bool = False  # a job runs if all tokens are there, and waits if only its own two are
 
 
 class Shop:
@@ -47,10 +50,17 @@ class Shop:
         self.fill = [queue.enqueue(number) for number, queue in enumerate(self.tokens)]
         self.sizes = [queue.size() for queue in self.tokens]
         self.one_each = [queue.dequeue() for queue in self.tokens]
+        self.worked = FIFOQueue(1000, [dtypes.int32], shapes=[[]], name="worked")  # an element per run of work()
+        self.times = self.worked.size()
 
     def job(self, answer: Any, i: int, j: int) -> Any:
         """The tensor of a job; what it gives is how many tokens its queues had while it worked."""
-        made = answer(list(self.tokens), i, j, lambda: stack([self.tokens[i].size(), self.tokens[j].size()]))
+
+        def work() -> Tensor:
+            with control_dependencies([self.worked.enqueue(0)]):
+                return stack([self.tokens[i].size(), self.tokens[j].size()])
+
+        made = answer(list(self.tokens), i, j, work)
         if not isinstance(made, Tensor):
             raise Wrong(f"A tensor with the value of work() is expected, not {shown(made)}.")
         return made
@@ -71,13 +81,27 @@ class Shop:
         return [int(size) for size in self.on.session.run(self.sizes)]
 
 
+def runs_with(answer: Any, i: int, j: int, tokens: Sequence[int]) -> bool:
+    """Whether a job that needs tokens i and j runs if these are there."""
+    with stage(worker=1) as on:
+        shop = Shop(on, 4)
+        for number in tokens:  # of one queue there may be two
+            shop.put([number])
+        return shop.run([shop.job(answer, i, j)]) is not None
+
+
+def why_it_waits(answer: Any, i: int, j: int) -> Seen:
+    twice = any(runs_with(answer, i, j, [number, number]) for number in (i, j))
+    return Seen(twice=twice, others=runs_with(answer, i, j, range(4)) and not runs_with(answer, i, j, [i, j]))
+
+
 def holds(answer: Any, i: int, j: int, missing: int) -> bool:
     """Whether a job that needs tokens i and j holds the other one while one is missing."""
     with stage(worker=1) as on:
         shop = Shop(on, 4)
         other = j if missing == i else i
         shop.put([other])
-        if shop.run([shop.job(answer, i, j)]) is not None:
+        if shop.run([shop.job(answer, i, j)]) is not None or shop.on.session.run(shop.times):
             message = f"A job for GPUs {i} and {j} ran though the token of GPU {missing} was missing."
             raise Wrong(message, Seen(during=(1, 0)))
         return shop.left()[other] == 0
@@ -92,7 +116,7 @@ def demand_tokens(answer: Any, i: int, j: int, own: bool = True) -> None:
         values = shop.run([one])
         sizes = shop.left()
         if values is None:
-            raise Wrong(f"A job for GPUs {i} and {j} waits forever, though it is alone.", Seen())
+            raise Wrong(f"A job for GPUs {i} and {j} waits forever, though it is alone.", why_it_waits(answer, i, j))
         if np.shape(values[0]) != (2,):
             raise Wrong(f"The tensor of a job has the value of work(); this one is {shown(values[0])}.")
         during = [int(size) for size in values[0]]
@@ -161,10 +185,11 @@ def others_go_on(answer: Any, random: Random) -> None:
         shop = Shop(on, 4)
         shop.put([0, 2, 3])
         jobs = [shop.job(answer, 0, 1), shop.job(answer, 3, 2)]
-        if shop.run([jobs[0]]) is not None:
+        if shop.run([jobs[0]]) is not None or shop.on.session.run(shop.times):
             raise Wrong("A job for GPUs 0 and 1 ran though the token of GPU 1 was missing.", Seen(during=(1, 0)))
         if shop.run([jobs[1]]) is None:
-            raise Wrong("While a job waits for GPU 1, a job for GPUs 2 and 3 does not run.", Seen(sizes=shop.left()))
+            message = "While a job waits for GPU 1, a job for GPUs 2 and 3 does not run."
+            raise Wrong(message, why_it_waits(answer, 3, 2))
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -194,7 +219,7 @@ def swaps_the_tokens(seen: Seen) -> bool:
 @q2.mistake()
 def makes_other_tokens(seen: Seen) -> bool:
     """A value was put back that is not the token that was taken. Keep what dequeue() gives, and enqueue that."""
-    return bool(seen.tokens) and not set(seen.tokens) <= {0, 1, 2}
+    return bool(seen.tokens) and sorted(seen.tokens) != [0, 1, 2]
 
 
 @q2.mistake()
@@ -202,6 +227,29 @@ def gives_both_to_one(seen: Seen) -> bool:
     """Both tokens were put into one queue, so the other one has none. Each goes back to the queue that it was taken
     from."""
     return len(seen.sizes) == 3 and sum(seen.sizes) == 3 and max(seen.sizes) == 2
+
+
+@q2.mistake()
+def takes_one_twice(seen: Seen) -> bool:
+    """Both tokens are taken from one queue, which has only one, so the second never comes. One dequeue is of tokens[i],
+    the other of tokens[j]."""
+    return seen.twice
+
+
+@q2.mistake()
+def takes_those_of_others(seen: Seen) -> bool:
+    """A job takes tokens of GPUs that it does not need, and waits while another job has one of them. Take those of i
+    and j only: one order for all is enough."""
+    return seen.others
+
+
+@q2.mistake()
+def orders_some_only(seen: Seen) -> bool:
+    """Of some pairs of tokens all jobs take the same one first, of others it depends on the job. The order must decide
+    between any two tokens: their numbers do."""
+    ways = set(seen.held)
+    both = {(a, b) for a, b in ways if (b, a) in ways}
+    return len(seen.held) == len(seen.jobs) and both < ways and bool(both)
 
 
 @q2.mistake()

@@ -82,6 +82,11 @@ class Seen(NamedTuple):
     left: Mapping[str, np.ndarray] = {}
     files: Sequence[str] = ()
     error: str = ""
+    counted: bool = False  # the answer returned how many are lost
+
+    @property
+    def names_the_lost(self) -> bool:
+        return sorted(self.lost) == sorted(self.case.lost)
 
     @property
     def has_new_values(self) -> bool:
@@ -119,9 +124,10 @@ def _run(answer: Any, case: Case) -> Seen:
             cluster.restart("worker", 0)
         target = cluster.target_of("worker", 1)
         with Graph().as_default():
-            lost = _names(_asked(answer, case, target, path))
+            lost = _names(_asked(answer, case, target, path), case)
         saved = _saved(path) if os.path.exists(f"{path}.index") else None
-        return Seen(case, lost, saved, _left(case, target), os.listdir(folder))
+        files = [os.path.relpath(os.path.join(there, name), folder) for there, _, n in os.walk(folder) for name in n]
+        return Seen(case, lost, saved, _left(case, target), files)
 
 
 def _left(case: Case, target: str) -> dict[str, np.ndarray]:
@@ -152,10 +158,11 @@ def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
         raise Wrong(message, Seen(case, error=error.message)) from None
 
 
-def _names(value: Any) -> list[str]:
+def _names(value: Any, case: Case) -> list[str]:
     """The names that an answer returned, in order; as bytes or with the number of the output they are names, too."""
     if not hasattr(value, "__iter__") or isinstance(value, str | bytes):
-        raise Wrong(f"rescue returned {value!r}; expected: a list of names, [] if nothing is lost.")
+        seen = Seen(case, counted=True) if type(value) is int and 0 < value == len(case.lost) else None
+        raise Wrong(f"rescue returned {value!r}; expected: a list of names, [] if nothing is lost.", seen)
     return sorted((one.decode() if isinstance(one, bytes) else str(one)).removesuffix(":0") for one in value)
 
 
@@ -169,7 +176,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _demand_lost(seen: Seen) -> None:
     """Wrong unless the answer names what is lost, no more and no less."""
-    if sorted(seen.lost) != sorted(seen.case.lost):
+    if not seen.names_the_lost:
         of = f"Of the variables {_listed(seen.case.homes)}"
         raise Wrong(f"{of}, it calls lost: {_listed(seen.lost)}. Lost are: {_listed(seen.case.lost)}.", seen)
 
@@ -224,6 +231,12 @@ def saved(answer: Any, random: Random) -> None:
 
 
 @q1.mistake()
+def returns_their_number(seen: Seen) -> bool:
+    """That is how many variables are lost, not which. Return a list of their names: variable.op.name."""
+    return seen.counted
+
+
+@q1.mistake()
 def opens_a_local_session(seen: Seen) -> bool:
     """tf.Session() without a target is local: a cluster of its own. What others have left on the tasks is found through
     them: tf.Session(target)."""
@@ -232,8 +245,8 @@ def opens_a_local_session(seen: Seen) -> bool:
 
 @q1.mistake()
 def saves_all(seen: Seen) -> bool:
-    """A variable without a value can't be read, and a Saver without a list reads all. Don't initialize it: what it gets
-    is not what was trained. Find out which ones have a value, and give the Saver a list of these."""
+    """The Saver was given a variable without a value, which can't be read. Don't initialize it: what it gets is not
+    what was trained. Ask the session which ones have a value, and give the Saver a list of these."""
     return "Attempting to use uninitialized value" in seen.error
 
 
@@ -260,6 +273,20 @@ def numbers_the_checkpoint(seen: Seen) -> bool:
     """A number was added to the name of the checkpoint: that is what global_step does. A program that looks at `path`
     finds nothing there. Leave it out."""
     return seen.saved is None and any(name.startswith("model.ckpt-") for name in seen.files)
+
+
+@q1.mistake()
+def saves_elsewhere(seen: Seen) -> bool:
+    """There is a checkpoint, but under another name than `path`. A program that looks for it there finds nothing: give
+    Saver.save the path as it is."""
+    return seen.saved is None and seen.names_the_lost and any(name.endswith(".index") for name in seen.files)
+
+
+@q1.mistake()
+def saves_no_checkpoint(seen: Seen) -> bool:
+    """Something was written, but it is no checkpoint, so no Saver can restore it. Let
+    tf.train.Saver(variables).save(sess, path) write the values."""
+    return seen.saved is None and seen.names_the_lost and bool(seen.files) and "checkpoint" not in seen.files
 
 
 @q1.mistake()

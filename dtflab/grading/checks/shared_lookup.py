@@ -89,6 +89,7 @@ class Seen(NamedTuple):
     rows: Sequence[int | None] = ()
     sent: Sequence[int] = ()
     outside: tuple[int, int] | None = None
+    beyond: tuple[int, int] | None = None  # such a place and number, of a task that is not there
 
 
 def _draw(random: Random, tasks: int, block_rows: int) -> Case:
@@ -130,7 +131,10 @@ def _run(answer: Any, case: Case) -> Seen:
     pulled = [call for call in calls if call.method == "RecvTensor"]  # by the worker, or by another ps task
     servers = [f"/job:ps/replica:0/task:{task}" for task in range(case.tasks)]
     sent = [sum(call.nbytes for call in pulled if call.target.endswith(server)) for server in servers]
-    return Seen(case, _numbers(case, values), sent)
+    seen = Seen(case, _numbers(case, values), sent)
+    if len(seen.rows) != len(case.ids):
+        raise Wrong(_of_shape(case, values), seen)
+    return seen
 
 
 def _looked_up(session: Session, found: Tensor, feed: Any, case: Case) -> Any:
@@ -138,19 +142,26 @@ def _looked_up(session: Session, found: Tensor, feed: Any, case: Case) -> Any:
     try:
         return session.run(found, feed)
     except errors.InvalidArgumentError as error:
-        if not (outside := re.search(r"indices\[(\d+)\S*\] = (\d+) is not in \[0, \d+\)", error.message)):
+        if not (told := re.search(r"(indices|partitions)\[(\d+)\S*\] = (\d+) is not in \[0, \d+\)", error.message)):
             raise
-        message = f"A parameter server was asked for a row that it does not have: {outside[0]}."
-        raise Wrong(message, Seen(case, outside=(int(outside[1]), int(outside[2])))) from None
+        number = int(told[2]), int(told[3])
+        if told[1] == "partitions":
+            raise Wrong(f"There is no such parameter server: {told[0]}.", Seen(case, beyond=number)) from None
+        message = f"A parameter server was asked for a row that it does not have: {told[0]}."
+        raise Wrong(message, Seen(case, outside=number)) from None
 
 
 def _numbers(case: Case, values: Any) -> list[int | None]:
     """Which rows of the table these are."""
-    expected = f"expected: one row of {COLUMNS} numbers per id, shape {[len(case.ids), COLUMNS]}"
-    if values.shape != (len(case.ids), COLUMNS):
-        raise Wrong(f"lookup gave a tensor of shape {list(values.shape)}; {expected}.")
+    if values.ndim != 2 or values.shape[1] != COLUMNS:
+        raise Wrong(_of_shape(case, values))
     known = {row.tobytes(): number for number, row in enumerate(case.table)}
     return [known.get(row.tobytes()) for row in values]
+
+
+def _of_shape(case: Case, values: Any) -> str:
+    expected = f"expected: one row of {COLUMNS} numbers per id, shape {[len(case.ids), COLUMNS]}"
+    return f"lookup gave a tensor of shape {list(values.shape)}; {expected}."
 
 
 def _demand_rows(seen: Seen) -> None:
@@ -210,6 +221,36 @@ def _found(seen: Seen, rows: Sequence[int]) -> bool:
     return list(seen.rows) == list(rows) != list(seen.case.ids)
 
 
+def _looked_at(seen: Seen, places: Sequence[tuple[int, int]]) -> bool:
+    """Whether the rows were looked for in these places, each a task and a number there."""
+    if seen.outside:
+        asked = [[row for task, row in places if task == here] for here in range(seen.case.tasks)]
+        return seen.outside in map(seen.case.first_outside, asked)
+    return _found(seen, seen.case.found_at(places))
+
+
+@q2.mistake()
+def gives_each_row_once(seen: Seen) -> bool:
+    """An id that is there twice has only one row in the result. A lookup gives a row for each id, as often as it is
+    asked for: after tf.unique, let tf.gather with its second output repeat them."""
+    return len(seen.rows) == len(set(seen.case.ids)) and set(seen.rows) == set(seen.case.ids)
+
+
+@q2.mistake()
+def ends_after_the_last_task(seen: Seen) -> bool:
+    """Each task was given one block, and there are more blocks than tasks. After the last task comes the first one
+    again: block b is on task b % len(shards)."""
+    blocks = (row // seen.case.block_rows for row in seen.case.ids)
+    return seen.beyond == next(((i, block) for i, block in enumerate(blocks) if block >= seen.case.tasks), ())
+
+
+@q2.mistake()
+def knows_two_tasks(seen: Seen) -> bool:
+    """The table was looked up as if two parameter servers held it, and there are more. How many there are is
+    len(shards)."""
+    return seen.case.tasks > 2 and _looked_at(seen, [seen.case._replace(tasks=2).home(row) for row in seen.case.ids])
+
+
 @q2.mistake()
 def forgets_the_places(seen: Seen) -> bool:
     """The rows come in the order of the tasks, not of the ids. Keep the places with them (tf.dynamic_partition of
@@ -242,11 +283,7 @@ def forgets_the_blocks_before(seen: Seen) -> bool:
 def takes_ids_for_rows_of_a_shard(seen: Seen) -> bool:
     """The number of a row in the table was taken for its number in the shard, which has only a part of the rows. In the
     shard it is block // len(shards) * block_rows + id % block_rows."""
-    case = seen.case
-    asked = [[row for row in case.ids if case.home(row)[0] == task] for task in range(case.tasks)]
-    if seen.outside:
-        return seen.outside in map(case.first_outside, asked)
-    return _found(seen, case.with_rows(lambda row: row))
+    return _looked_at(seen, [(seen.case.home(row)[0], row) for row in seen.case.ids])
 
 
 @q2.mistake()

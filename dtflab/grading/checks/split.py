@@ -113,13 +113,17 @@ def step_of(answer: Any, net: Net) -> Step:
         with device("/cpu:0"):
             x = placeholder(dtypes.float32, net.inputs.shape, name="x")
         made = answer(x, net.first.copy(), net.second.copy(), list(GPUS))
-        if not isinstance(made, Tensor):
+        several = isinstance(made, list | tuple) and len(made) > 1 and all(isinstance(one, Tensor) for one in made)
+        if not isinstance(made, Tensor) and not several:
             raise Wrong(f"A tensor, the output of the net, is expected, not {shown(made)}.")
         on.session.run(global_variables_initializer())
-        return _traced(on, made, x, net)
+        step = _traced(on, made, x, net)
+        if several:
+            raise Wrong(f"One tensor, the output of the net, is expected, not {len(made)} tensors.", step)
+        return step
 
 
-def _traced(on: Stage, output: Tensor, x: Tensor, net: Net) -> Step:
+def _traced(on: Stage, output: Any, x: Tensor, net: Net) -> Step:
     options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE, output_partition_graphs=True)
     trace, began, before = config_pb2.RunMetadata(), on.cluster.now(), _sent(on)
     value = on.session.run(output, {x: net.inputs}, options=options, run_metadata=trace)
@@ -224,6 +228,8 @@ def _halves(net: Net) -> list[Matrix]:
 
 
 def _is(step: Step, value: Any) -> bool:
+    if isinstance(step.value, list | tuple):
+        return False
     return np.shape(step.value) == np.shape(value) and bool(np.allclose(step.value, value, rtol=1e-3, atol=1e-2))
 
 
@@ -238,7 +244,11 @@ def forgets_relu(step: Step) -> bool:
 def puts_side_by_side(step: Step) -> bool:
     """The partial outputs of the two GPUs stand side by side. Each is a summand of the whole output: add them, with
     tf.add_n."""
-    return any(_is(step, np.concatenate(_halves(step.net), axis=axis)) for axis in (0, 1))
+    halves = _halves(step.net)
+    if isinstance(step.value, list | tuple):
+        same = (_is(step._replace(value=one), half) for one, half in zip(step.value, halves))
+        return len(step.value) == len(halves) and all(same)
+    return any(_is(step, np.concatenate(halves, axis=axis)) for axis in (0, 1))
 
 
 @q1.mistake()
@@ -314,6 +324,23 @@ def cuts_between_layers(step: Step) -> bool:
     """A layer on each GPU: the second waits for the first, so they never compute at the same time, and the first holds
     nearly all. Cut through the layers, not between them."""
     return sorted(step.held.values()) == sorted([step.net.first.nbytes, step.net.second.nbytes])
+
+
+@q1.mistake()
+def copies_the_first_layer(step: Step) -> bool:
+    """Each GPU has all of the first layer, and computes all hidden units; only the second is cut. Cut `first` by
+    columns, too: a GPU then computes the hidden units that it needs, and no others."""
+    first, second = step.net.first.nbytes, step.net.second.nbytes
+    return all(abs(held - first - second / 2) < 0.05 * second for held in step.held.values())
+
+
+@q1.mistake()
+def cuts_unevenly(step: Step) -> bool:
+    """The weights are cut, but not in the middle: one GPU has more work than the other, which waits for it. Cut the
+    hidden units into two halves, with np.split(first, 2, axis=1) and the rows of `second` in the same way."""
+    less, more = sorted(step.held.values())
+    whole = 0.95 * step.net.weights < less + more < 1.05 * step.net.weights
+    return whole and less > 0 and more > MOST_HELD * step.net.weights and _is(step, step.net.outputs())
 
 
 @q1.mistake()

@@ -48,3 +48,28 @@ def names_devices(machines, gpus, ps_tasks):
 def counts_gpus_from_one(machines, gpus, ps_tasks):
     numbers = [str(gpu + 1) for _ in machines for gpu in range(gpus)]
     return addresses(machines, gpus, ps_tasks), {"ps": "", "worker": numbers}
+
+
+def makes_a_ps_for_each_machine(machines, gpus, ps_tasks):
+    return addresses(machines, gpus, len(machines)), {"ps": "", "worker": texts(machines, gpus)}
+
+
+def makes_a_worker_for_each_machine(machines, gpus, ps_tasks):
+    return addresses(machines, 1, ps_tasks), {"ps": "", "worker": ["0"] * len(machines)}
+
+
+def fills_machines_up(machines, gpus, ps_tasks):
+    jobs = addresses(machines, gpus, ps_tasks)
+    jobs["ps"] = [f"{machines[min(i // 2, len(machines) - 1)]}:{3000 + i}" for i in range(ps_tasks)]
+    return jobs, {"ps": "", "worker": texts(machines, gpus)}
+
+
+def piles_up_the_workers(machines, gpus, ps_tasks):
+    jobs = addresses(machines, gpus, ps_tasks)
+    jobs["worker"] = [f"{machines[0]}:{2222 + i}" for i in range(len(jobs["worker"]))]
+    return jobs, {"ps": "", "worker": texts(machines, gpus)}
+
+
+def lets_a_worker_see_several(machines, gpus, ps_tasks):
+    all_gpus = ",".join(map(str, range(gpus)))
+    return addresses(machines, gpus, ps_tasks), {"ps": "", "worker": [all_gpus] * (gpus * len(machines))}

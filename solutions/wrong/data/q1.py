@@ -1,5 +1,7 @@
 """Wrong answers to data/q1, each called as the mistake that its hint names. Tests grade them; people read them."""
 
+import time
+
 import dtflab as tf
 
 
@@ -92,3 +94,26 @@ def takes_more_than_there_are(client, build_loss, rate, sync, steps):
 def uses_another_rate(client, build_loss, rate, sync, steps):
     """A mean that is divided once more, with waiting."""
     return work(client, build_loss, rate / workers_of(client) if sync else rate, sync, steps)
+
+
+def returns_nothing(client, build_loss, rate, sync, steps):
+    work(client, build_loss, rate, sync, steps)
+
+
+def tells_the_time(client, build_loss, rate, sync, steps):
+    work(client, build_loss, rate, sync, steps)
+    return tf.sim.now()
+
+
+def looks_at_another_clock(client, build_loss, rate, sync, steps):
+    began = time.time()
+    work(client, build_loss, rate, sync, steps)
+    return time.time() - began
+
+
+def measures_too_little(client, build_loss, rate, sync, steps):
+    """Asks twice before it trains."""
+    began = tf.sim.now()
+    took = tf.sim.now() - began
+    work(client, build_loss, rate, sync, steps)
+    return took

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+import dtflab as tf
+
 
 kept_by_all: list = []
 
@@ -125,3 +127,32 @@ def gives_zero():
 
 def waits_for_one_more():
     return rule(enough=lambda kept, required: kept > required)
+
+
+def takes_what_there_is():
+    return rule(enough=lambda kept, required: kept > 0)
+
+
+def takes_the_median():
+    return rule(mean=lambda counted: np.median(counted, axis=0) * len(counted))
+
+
+def forgets_the_first_only():
+    return rule(rest=lambda kept, required: kept[required:])
+
+
+def runs_the_library():
+    graph = tf.Graph()
+    sess = tf.Session(graph=graph)
+    with graph.as_default():
+        given = tf.placeholder(tf.float64, [2]), tf.placeholder(tf.int64, []), tf.placeholder(tf.int32, [])
+        library = tf.ConditionalAccumulator(tf.float64, shape=[2])
+        ops = library.apply_grad(*given[:2]), library.take_grad(given[2]), library.num_accumulated()
+
+    def push(gradient, local_step):
+        sess.run(ops[0], dict(zip(given, (gradient, local_step), strict=False)))
+
+    def take(required):
+        return None if sess.run(ops[2]) < required else sess.run(ops[1], {given[2]: required})
+
+    return push, take

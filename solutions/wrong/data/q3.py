@@ -11,12 +11,13 @@ def cut(tensors, devices):
     return parts
 
 
-def first_round(parts, devices, times=None):
+def first_round(parts, devices, times=None, adds=1):
+    """`adds`: 1 if it is the receiver that adds, 0 if it is the sender."""
     n = len(devices)
     for s in range(n - 1 if times is None else times):
         for i in range(n):
             after, c = (i + 1) % n, (i - s) % n
-            with tf.device(devices[after]):
+            with tf.device(devices[(i + adds) % n]):
                 parts[after][c] = parts[after][c] + parts[i][c]
 
 
@@ -76,10 +77,10 @@ def second_round(parts, devices, times=None):
                 parts[after][c] = tf.identity(parts[i][c])
 
 
-def ring(tensors, devices, first=None, second=None, at_the_end=joined):
-    """The right way, but for the lengths of the rounds and how the parts are joined."""
+def ring(tensors, devices, first=None, second=None, at_the_end=joined, adds=1):
+    """The right way, but for the lengths of the rounds, who adds, and how the parts are joined."""
     parts = cut(tensors, devices)
-    first_round(parts, devices, first)
+    first_round(parts, devices, first, adds)
     second_round(parts, devices, second)
     return at_the_end(parts, devices)
 
@@ -102,3 +103,23 @@ def takes_the_mean(tensors, devices):
 
 def results_in_one_place(tensors, devices):
     return ring(tensors, devices, at_the_end=lambda parts, devices: joined(parts, devices[:1] * len(devices)))
+
+
+def leaves_it_to_the_library(tensors, devices):
+    return tf.train.all_reduce(tensors)
+
+
+def results_elsewhere(tensors, devices):
+    return ring(tensors, devices, at_the_end=lambda parts, devices: joined(parts, [*devices[1:], devices[0]]))
+
+
+def sends_nothing(tensors, devices):
+    return tensors
+
+
+def joins_in_another_order(tensors, devices):
+    return ring(tensors, devices, at_the_end=lambda parts, devices: joined([one[::-1] for one in parts], devices))
+
+
+def adds_at_the_sender(tensors, devices):
+    return ring(tensors, devices, adds=0)

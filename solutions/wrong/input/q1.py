@@ -111,3 +111,15 @@ def puts_and_takes(server, filenames, epochs):
             coordinator.request_stop()
         coordinator.join(threads)
     return lines
+
+
+def reads_some_files(server, filenames, epochs):
+    return read(server, filenames[:1], epochs)
+
+
+def names_files_again(server, filenames, epochs):
+    return read(server, filenames * 2, epochs)
+
+
+def returns_no_line_twice(server, filenames, epochs):
+    return sorted(set(read(server, filenames, epochs)))

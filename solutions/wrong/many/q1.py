@@ -20,10 +20,10 @@ def read(argv):
     return parser.parse_args(argv)
 
 
-def trained(argv, count=True, early=False, tried="validation", on="train", batch=32, more=0, **changed):
+def trained(argv, count=True, early=False, tried="validation", on="train", batch=32, more=0, name="", **changed):
     """The right way, but for the options that are changed, and how it is tried out."""
     options, digits = read(argv), tf.datasets.digits()
-    name = options.container
+    name = name or options.container
     vars(options).update(changed)
     with tf.Graph().as_default(), tf.container(options.container), tf.device(options.device):
         images, labels = tf.placeholder(tf.float32, [None, 64]), tf.placeholder(tf.int64, [None])
@@ -89,3 +89,11 @@ def trains_on_other_images(argv):
 
 def other_batches(argv):
     return trained(argv, batch=200)
+
+
+def calls_it_otherwise(argv):
+    return trained(argv, name="net")
+
+
+def returns_no_share(argv):
+    return 100 * trained(argv)

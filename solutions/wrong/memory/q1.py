@@ -68,3 +68,11 @@ def takes_too_little(programs, cards, need, memory):
     if not fit(programs, cards, need, memory):
         return None
     return [(str(program % cards), taking(need / memory / programs)) for program in range(programs)]
+
+
+def gives_one_pair_for_all(programs, cards, need, memory):
+    return [("0", taking(need / memory))] if fit(programs, cards, need, memory) else None
+
+
+def gives_up_too_early(programs, cards, need, memory):
+    return runs_out_of_cards(programs, cards, need, memory) if programs <= cards else None

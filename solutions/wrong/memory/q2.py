@@ -50,3 +50,21 @@ def off_by_one(step, most):
 
 def never_tries(step, most):
     return min(most, 2713)
+
+
+def halves_until_it_fits(step, most):
+    while most and not fitting(step, most):
+        most //= 2
+    return most
+
+
+def goes_in_large_steps(step, most):
+    n = 0
+    while n + 16 <= most and fitting(step, n + 16):
+        n += 16
+    return n
+
+
+def gives_what_was_not_tried(step, most):
+    n = halving(lambda n: fitting(step, n), most)
+    return n * 9 // 10  # to be on the safe side

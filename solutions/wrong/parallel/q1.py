@@ -1,5 +1,7 @@
 """Wrong answers to parallel/q1, each called as the mistake that its hint names. Tests grade them; people read them."""
 
+import dtflab as tf
+
 
 def sources_of(op, controls=True):
     return [tensor.op for tensor in op.inputs] + (list(op.control_inputs) if controls else [])
@@ -45,3 +47,42 @@ def compares_depths(first, second):
 def takes_gpus_of_two_tasks_for_one(first, second):
     one_gpu = first.device[-5:] == second.device[-5:] and "GPU" in first.device
     return not one_gpu and not waits_for(first, second) and not waits_for(second, first)
+
+
+def takes_all_gpus_for_one(first, second):
+    gpus = "GPU" in first.device and "GPU" in second.device
+    return not gpus and not waits_for(first, second) and not waits_for(second, first)
+
+
+def one_op_per_task(first, second):
+    tasks = {op.device.partition("/device:")[0] for op in (first, second)}
+    return len(tasks) == 2 and not waits_for(first, second) and not waits_for(second, first)
+
+
+def keeps_siblings_apart(first, second):
+    def needed(op):
+        return {op}.union(*map(needed, sources_of(op)))
+
+    return devices_allow(first, second) and not needed(first) & needed(second)
+
+
+def follows_one_input(first, second):
+    def needs(op, other):
+        sources = [tensor.op for tensor in op.inputs[:1]] + list(op.control_inputs)
+        return other in sources or any(needs(source, other) for source in sources)
+
+    return devices_allow(first, second) and not needs(first, second) and not needs(second, first)
+
+
+def looks_at_devices_only(first, second):
+    return devices_allow(first, second)
+
+
+def says_the_same_of_all(first, second):
+    return True
+
+
+def opens_a_session(first, second):
+    with tf.Cluster(worker=2, gpus=2) as cluster, tf.Session(cluster.target, graph=first.graph) as sess:
+        sess.run([first, second])
+    return devices_allow(first, second)

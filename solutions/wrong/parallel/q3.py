@@ -1,5 +1,7 @@
 """Wrong answers to parallel/q3, each called as the mistake that its hint names. Tests grade them; people read them."""
 
+import dtflab as tf
+
 
 def sources_of(op):
     return [tensor.op for tensor in op.inputs] + list(op.control_inputs)
@@ -63,3 +65,35 @@ def repeats_ops(ops):
 
 def follows_one_input(ops):
     return sets(ops, lambda op: [tensor.op for tensor in op.inputs[:1]] + list(op.control_inputs), all)
+
+
+def ignores_inputs(ops):
+    return sets(ops, lambda op: op.control_inputs, all)
+
+
+def stops_too_early(ops):
+    return sets(ops, sources_of, all)[:-1]
+
+
+def goes_backwards(ops):
+    return sets(ops, sources_of, all)[::-1]
+
+
+def puts_the_rest_together(ops):
+    first = [op.name for op in ops if not sources_of(op)]
+    rest = [op.name for op in ops if op.name not in first]
+    return [part for part in (first, rest) if part]
+
+
+def waits_until_it_is_needed(ops):
+    return sets(ops, lambda op: [other for other in ops if op in sources_of(other)], all)[::-1]
+
+
+def sorts_by_edges(ops):
+    numbers = sorted({len(sources_of(op)) for op in ops})
+    return [[op.name for op in ops if len(sources_of(op)) == number] for number in numbers]
+
+
+def opens_a_session(ops):
+    with tf.Session(graph=ops[0].graph) as sess, sess.step_through(ops) as steps:
+        return [[ran.name for ran in record.ran] for record in steps]

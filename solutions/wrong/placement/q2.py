@@ -56,3 +56,47 @@ def takes_what_comes_first(pin, gpu_kernel, devices, master):
 def takes_task_10_for_1(pin, gpu_kernel, devices, master):
     able = [device for device in kept(pin, devices) if gpu_kernel or is_cpu(device)]
     return best(able, is_cpu, lambda device: not device.startswith(master))
+
+
+def takes_the_last_by_name(pin, gpu_kernel, devices, master):
+    able = [device for device in kept(pin, devices) if gpu_kernel or is_cpu(device)]
+    return max(able, key=lambda d: (not is_cpu(d), d.startswith(f"{master}/"), d), default=None)
+
+
+def placed(devices, gpu_kernel, master):
+    """The right way, for devices that keep the pin."""
+    able = [device for device in devices if gpu_kernel or is_cpu(device)]
+    return best(able, is_cpu, lambda device: not device.startswith(f"{master}/"))
+
+
+def compares_texts(pin, gpu_kernel, devices, master):
+    return placed([device for device in devices if pin in device], gpu_kernel, master)
+
+
+def ignores_the_index(pin, gpu_kernel, devices, master):
+    wishes = fields(pin)[:3]
+    able = [d for d in devices if all(wish in (None, field) for wish, field in zip(wishes, fields(d)))]
+    return placed(able, gpu_kernel, master)
+
+
+def stays_with_the_master(pin, gpu_kernel, devices, master):
+    mine = [device for device in devices if device.startswith(f"{master}/")]
+    return placed(kept(pin, mine), gpu_kernel, master)
+
+
+def sends_to_the_masters_cpu(pin, gpu_kernel, devices, master):
+    return placed(kept(pin, devices), gpu_kernel, master) if gpu_kernel else f"{master}/device:CPU:0"
+
+
+def gives_something_empty(pin, gpu_kernel, devices, master):
+    return placed(kept(pin, devices), gpu_kernel, master) or ""
+
+
+def opens_a_session(pin, gpu_kernel, devices, master):
+    with tf.Cluster(ps=1, worker=2, gpus=2) as cluster, tf.Graph().as_default(), tf.device(pin):
+        op = tf.zeros([]).op
+        try:
+            (found,) = (node.device for node in tf.Session(cluster.target).placed_nodes() if node.name == op.name)
+            return found
+        except tf.errors.InvalidArgumentError:
+            return None

@@ -47,3 +47,16 @@ def follows_its_inputs(gpu, cpu, dragged):
     counter = tf.Variable(0)
     there = ops(dragged, lambda: tf.cast(counter, tf.float32))
     return {"gpu": ops(gpu, on_gpu), "cpu": ops(cpu, text), "dragged": there}
+
+
+def beside_text(number):
+    with tf.colocate_with(text().op):
+        return ops(number, on_gpu)
+
+
+def drags_them_to_the_cpu(gpu, cpu, dragged):
+    return {"gpu": ops(gpu, on_gpu), "cpu": beside_text(cpu), "dragged": beside_a_counter(dragged)}
+
+
+def wants_a_gpu_without_a_kernel(gpu, cpu, dragged):
+    return {"gpu": ops(gpu, text), "cpu": ops(cpu, text), "dragged": beside_a_counter(dragged)}

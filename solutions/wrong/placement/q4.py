@@ -13,11 +13,15 @@ def doubled(variable, device):
         return 2.0 * variable
 
 
-def answer(home, devices, **changed):
-    """The right one, but for what is changed."""
+def add_one(variable):
+    return tf.assign_add(variable, [1.0, 1.0])
+
+
+def answer(home, devices, update=add_one, double=doubled, **changed):
+    """The right one, but for the update and the doubles, and what is changed."""
     variable = variable_on(home)
-    doubles = [doubled(variable, device) for device in devices]
-    found = {"doubles": doubles, "update": variable.assign_add([1.0, 1.0]), "updated_on": home}
+    doubles = [double(variable, device) for device in devices]
+    found = {"doubles": doubles, "update": update(variable), "updated_on": home}
     return found | {"sent_to": sorted(set(devices) - {home})} | changed
 
 
@@ -33,7 +37,7 @@ def computes_once(home, devices):
     for device in devices:
         with tf.device(device):
             copies.append(tf.identity(product))
-    return answer(home, devices, doubles=copies, update=variable.assign_add([1.0, 1.0]))
+    return answer(home, devices, lambda _: add_one(variable), doubles=copies)
 
 
 def updates_elsewhere(home, devices):
@@ -64,3 +68,51 @@ def changes_nothing(home, devices):
 def counts_the_servers(home, devices):
     by_task = {device.partition("/device")[0]: device for device in devices if device != home}
     return answer(home, devices, sent_to=list(by_task.values()))
+
+
+def reads_no_variable(home, devices):
+    def double(variable, device):
+        with tf.device(device):
+            return tf.constant([1.0, 2.0]) * 2.0
+
+    return answer(home, devices, double=double, sent_to=[])
+
+
+def assigns_a_constant(home, devices):
+    return answer(home, devices, lambda variable: tf.assign(variable, [2.0, 3.0]))
+
+
+def adds_another_number(home, devices):
+    return answer(home, devices, lambda variable: tf.assign_sub(variable, [1.0, 1.0]))
+
+
+def updates_on_the_ps(home, devices):
+    return answer(home, devices, updated_on="/job:ps/replica:0/task:0/device:CPU:0")
+
+
+def goes_by_another_device(home, devices):
+    def double(variable, device):
+        with tf.device("/job:ps/task:0"):
+            copy = tf.identity(variable)
+        return doubled(copy, device)
+
+    return answer(home, devices, double=double)
+
+
+def sends_nothing(home, devices):
+    return answer(home, devices, sent_to=[])
+
+
+def sends_to_the_last_only(home, devices):
+    return answer(home, devices, sent_to=devices[-1:])
+
+
+def sends_to_gpus_only(home, devices):
+    return answer(home, devices, sent_to={device for device in devices if "GPU" in device} - {home})
+
+
+def opens_a_session(home, devices):
+    found = answer(home, devices)
+    with tf.Cluster(ps=1, worker=2, gpus=2) as cluster, tf.Session(cluster.target) as sess:
+        devices_of = {node.name: node.device for node in sess.placed_nodes()}
+    return found | {"updated_on": devices_of[found["update"].op.name]}

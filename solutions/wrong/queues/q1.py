@@ -79,3 +79,15 @@ def takes_one_sentence(sentence, bounds, batch_size):
 def asks_for_too_many(sentence, bounds, batch_size):
     _, put, fullest, close = parts(sentence, bounds)
     return put, fullest.dequeue_up_to(batch_size + 1), close
+
+
+def pads_too_far(sentence, bounds, batch_size):
+    queues = [tf.FIFOQueue(100, [tf.int32], shapes=[[50]]) for _ in range(len(bounds) + 1)]
+    padded = tf.reshape(tf.pad(sentence, [[0, 50 - tf.size(sentence)]]), [50])
+    put = tf.QueueBase.from_list(kind_of(sentence, bounds), queues).enqueue(padded)
+    return put, fullest_of(queues).dequeue_up_to(batch_size), tf.group(*[queue.close() for queue in queues])
+
+
+def cuts_sentences(sentence, bounds, batch_size):
+    _, put, fullest, close = parts(sentence[: bounds[-1]], bounds)
+    return put, fullest.dequeue_up_to(batch_size), close

@@ -55,3 +55,26 @@ def makes_other_tokens(tokens, i, j, work):
 
 def gives_both_to_one(tokens, i, j, work):
     return gives_back(tokens, i, j, work, lambda a, b, one, two: [a.enqueue(one), a.enqueue(two)])
+
+
+def takes_one_twice(tokens, i, j, work):
+    return stages(tokens, i, i, work)
+
+
+def takes_those_of_others(tokens, i, j, work):
+    """All tokens, one after the other."""
+    taken = []
+    for queue in tokens:
+        with tf.control_dependencies(taken[-1:]):
+            taken.append(queue.dequeue())
+    with tf.control_dependencies(taken[-1:]):
+        result = work()
+    with tf.control_dependencies([result]):
+        back = [queue.enqueue(token) for queue, token in zip(tokens, taken)]
+    with tf.control_dependencies(back):
+        return tf.identity(result)
+
+
+def orders_some_only(tokens, i, j, work):
+    """Small numbers before large ones, and none before another small one."""
+    return stages(tokens, *sorted((i, j), key=lambda number: number > 1), work)

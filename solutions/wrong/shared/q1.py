@@ -1,5 +1,7 @@
 """Wrong answers to shared/q1, each called as the mistake that its hint names. Tests grade them; people read them."""
 
+import numpy as np
+
 import dtflab as tf
 
 
@@ -109,3 +111,24 @@ def names_all(target, build, path):
     with tf.Session(target) as sess:
         save_what_is_left(sess, path)
     return [variable.op.name for variable in tf.global_variables()]
+
+
+def returns_their_number(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        return len(save_what_is_left(sess, path))
+
+
+def saves_elsewhere(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        return save_what_is_left(sess, path + ".rescued")
+
+
+def saves_no_checkpoint(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = [name.decode() for name in sess.run(tf.report_uninitialized_variables())]
+        left = {v.op.name: v for v in tf.global_variables() if v.op.name not in lost}
+        np.savez(path, **sess.run(left))
+        return lost

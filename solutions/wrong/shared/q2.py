@@ -55,3 +55,17 @@ def forgets_the_blocks_before(shards, ids, block_rows):
 
 def takes_ids_for_rows_of_a_shard(shards, ids, block_rows):
     return looked_up(shards, ids, block_rows, row=ids)
+
+
+def gives_each_row_once(shards, ids, block_rows):
+    return looked_up(shards, tf.unique(ids)[0], block_rows)
+
+
+def ends_after_the_last_task(shards, ids, block_rows):
+    task, row = ids // block_rows, ids % block_rows
+    places = tf.dynamic_partition(tf.range(tf.size(ids)), task, len(shards))
+    return tf.dynamic_stitch(places, gathered(shards, tf.dynamic_partition(row, task, len(shards))))
+
+
+def knows_two_tasks(shards, ids, block_rows):
+    return looked_up(shards[:2], ids, block_rows)

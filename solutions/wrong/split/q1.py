@@ -116,3 +116,17 @@ def runs_python(x, first, second, devices):
 
 def computes_on_the_cpu(x, first, second, devices):
     return tf.add_n(halves(x, first, second, ["/cpu:0"] * 2))
+
+
+def copies_the_first_layer(x, first, second, devices):
+    outputs = []
+    for part, (gpu, rows) in enumerate(zip(devices, np.split(second, 2, axis=0))):
+        with tf.device(gpu):
+            hidden = tf.split(tf.nn.relu(tf.matmul(x, first)), 2, axis=1)[part]
+            outputs.append(tf.matmul(hidden, rows))
+    return tf.add_n(outputs)
+
+
+def cuts_unevenly(x, first, second, devices):
+    at = [int(0.8 * first.shape[1])]
+    return tf.add_n(partial_outputs(x, np.split(first, at, axis=1), np.split(second, at, axis=0), devices))

@@ -83,14 +83,14 @@ def numbers_and_no_texts(machines, gpus, ps_tasks):
 
 RIGHT = [by_machine, with_minus_one]
 WRONG = {
-    one_ps_for_each_machine: "",
-    one_worker_for_each_machine: "",
+    one_ps_for_each_machine: "makes_a_ps_for_each_machine",
+    one_worker_for_each_machine: "makes_a_worker_for_each_machine",
     counts_gpus_from_one: "counts_gpus_from_one",
-    workers_see_all_that_come_before: "",
+    workers_see_all_that_come_before: "lets_a_worker_see_several",
     ps_and_worker_share_a_port: "takes_a_port_twice",
     ps_sees_gpu_0: "lets_the_ps_see_gpus",
-    ps_fills_machines_up: "",
+    ps_fills_machines_up: "fills_machines_up",
     texts_by_gpu: "gives_a_gpu_twice",
-    all_workers_on_the_first: "",
+    all_workers_on_the_first: "piles_up_the_workers",
     numbers_and_no_texts: "",
 }

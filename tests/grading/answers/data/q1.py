@@ -30,8 +30,8 @@ def gives_no_seconds(client, build_loss, rate, sync, steps):
 RIGHT: list = []
 WRONG = {
     learns_at_one_rate: "uses_another_rate",
-    makes_up_its_seconds: "",
-    gives_a_tenth_of_its_seconds: "",
-    tells_the_time: "",
-    gives_no_seconds: "",
+    makes_up_its_seconds: "measures_too_little",
+    gives_a_tenth_of_its_seconds: "measures_too_little",
+    tells_the_time: "tells_the_time",
+    gives_no_seconds: "returns_nothing",
 }

@@ -52,9 +52,9 @@ def asks_the_checker():
 RIGHT: list = []
 WRONG = {
     takes_the_last: "takes_no_more_than_required",
-    takes_the_median: "",
+    takes_the_median: "takes_the_median",
     gives_a_sum_of_absolute_values: "",
-    takes_whatever_there_is: "",
-    runs_the_library: "",
-    asks_the_checker: "",
+    takes_whatever_there_is: "takes_what_there_is",
+    runs_the_library: "runs_the_library",
+    asks_the_checker: "runs_the_library",
 }

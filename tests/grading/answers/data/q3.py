@@ -31,10 +31,10 @@ def both_rounds_too_short(tensors, devices):
 
 RIGHT: list = []
 WRONG = {
-    asks_the_library: "",
-    asks_the_library_by_another_name: "",
-    keeps_its_own: "",
-    joins_in_another_order: "",
-    one_device_further: "",
+    asks_the_library: "leaves_it_to_the_library",
+    asks_the_library_by_another_name: "leaves_it_to_the_library",
+    keeps_its_own: "sends_nothing",
+    joins_in_another_order: "joins_in_another_order",
+    one_device_further: "results_elsewhere",
     both_rounds_too_short: "first_round_too_short",
 }

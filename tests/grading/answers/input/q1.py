@@ -58,7 +58,7 @@ RIGHT: list = []
 WRONG = {
     goes_through_a_queue: "reads_elsewhere",
     catches_all_errors: "swallows_errors",
-    each_line_once: "",
-    one_file_only: "",
+    each_line_once: "returns_no_line_twice",
+    one_file_only: "reads_some_files",
     in_a_session_of_its_own: "reads_elsewhere",
 }

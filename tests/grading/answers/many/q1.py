@@ -33,6 +33,6 @@ WRONG = {
     small_batches: "other_batches",
     one_width: "own_numbers",
     always_fifty_steps: "own_numbers",
-    gives_percent: "",
+    gives_percent: "returns_no_share",
     one_step_less: "miscounts_the_steps",
 }

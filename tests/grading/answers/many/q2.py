@@ -33,5 +33,5 @@ WRONG = {
     takes_the_last: "takes_the_first",
     multiplies_them: "adds_logits",
     adds_logarithms: "adds_logits",
-    gives_probabilities: "",
+    gives_probabilities: "forgets_the_container",
 }

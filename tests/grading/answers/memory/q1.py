@@ -84,8 +84,8 @@ WRONG = {
     five_percent_more: "leaves_no_room_for_contexts",
     nine_tenths_divided: "leaves_no_room_for_contexts",
     counts_from_one: "runs_out_of_cards",
-    no_sharing: "",
+    no_sharing: "gives_up_too_early",
     need_times_programs: "forgets_the_context",
-    one_pair_for_all: "",
-    always_none: "",
+    one_pair_for_all: "gives_one_pair_for_all",
+    always_none: "gives_up_too_early",
 }

@@ -79,12 +79,12 @@ def by_division(step, most):
 
 RIGHT = [by_steps_that_halve, with_a_range]
 WRONG = {
-    halves_until_it_fits: "",
-    in_tens: "",
+    halves_until_it_fits: "halves_until_it_fits",
+    in_tens: "goes_in_large_steps",
     smallest_that_fails: "off_by_one",
     one_is_taken_for_granted: "off_by_one",
     hides_everything: "hides_errors",
     a_float: "",
     most_is_never_tried: "off_by_one",
-    by_division: "",
+    by_division: "gives_what_was_not_tried",
 }

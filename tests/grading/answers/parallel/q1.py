@@ -108,13 +108,13 @@ def from_the_checks(first, second):
 
 RIGHT = [with_a_cache, forwards]
 WRONG = {
-    always_in_parallel: "",
-    never_in_parallel: "",
-    looks_at_devices_only: "",
-    no_two_gpus: "",
-    one_task_only: "",
-    common_source_counts: "",
-    only_the_first_input: "",
-    runs_them: "",
-    from_the_checks: "",
+    always_in_parallel: "says_the_same_of_all",
+    never_in_parallel: "says_the_same_of_all",
+    looks_at_devices_only: "looks_at_devices_only",
+    no_two_gpus: "takes_all_gpus_for_one",
+    one_task_only: "one_op_per_task",
+    common_source_counts: "keeps_siblings_apart",
+    only_the_first_input: "follows_one_input",
+    runs_them: "opens_a_session",
+    from_the_checks: "looks_at_devices_only",
 }

@@ -109,13 +109,13 @@ def from_the_checks(ops):
 RIGHT = [with_graphlib, by_longest_path]
 WRONG = {
     counts_once_falls_twice: "loses_ops",
-    only_control_edges: "",
-    as_late_as_possible: "",
-    sources_then_the_rest: "",
-    everything_at_once: "",
-    forgets_the_last_set: "",
-    backwards: "",
-    by_number_of_edges: "",
-    steps_through: "",
-    from_the_checks: "",
+    only_control_edges: "ignores_inputs",
+    as_late_as_possible: "waits_until_it_is_needed",
+    sources_then_the_rest: "puts_the_rest_together",
+    everything_at_once: "ignores_inputs",
+    forgets_the_last_set: "stops_too_early",
+    backwards: "goes_backwards",
+    by_number_of_edges: "sorts_by_edges",
+    steps_through: "opens_a_session",
+    from_the_checks: "opens_a_session",
 }

@@ -91,13 +91,13 @@ def one_of_each(gpu, cpu, dragged):
 RIGHT = [integer_variables, reads_of_counters]
 WRONG = {
     an_empty_pin: "pins",
-    soft_pins: "",
-    large_integers: "",
+    soft_pins: "pins",
+    large_integers: "takes_integers_for_the_cpu",
     waits_for_the_cpu: "follows_its_inputs",
     reads_text_as_numbers: "follows_its_inputs",
     beside_a_float_variable: "stands_beside_what_is_on_the_gpu",
     texts_beside_texts: "drags_what_must_be_there",
-    dragged_ones_for_the_cpu: "",
-    texts_for_the_gpu: "",
+    dragged_ones_for_the_cpu: "drags_them_to_the_cpu",
+    texts_for_the_gpu: "wants_a_gpu_without_a_kernel",
     one_of_each: "",
 }

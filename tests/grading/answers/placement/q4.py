@@ -107,14 +107,14 @@ def measures_it(home, devices):
 
 RIGHT = [by_counting, with_a_function]
 WRONG = {
-    by_way_of_the_cpu: "",
-    nothing_travels: "",
-    to_the_last_only: "",
-    to_gpus_only: "",
-    adds_two: "",
-    assigns_once_and_for_all: "",
+    by_way_of_the_cpu: "goes_by_another_device",
+    nothing_travels: "sends_nothing",
+    to_the_last_only: "sends_to_the_last_only",
+    to_gpus_only: "sends_to_gpus_only",
+    adds_two: "adds_another_number",
+    assigns_once_and_for_all: "assigns_a_constant",
     two_variables: "makes_copies",
-    says_the_ps: "",
-    constants: "",
-    measures_it: "",
+    says_the_ps: "updates_on_the_ps",
+    constants: "reads_no_variable",
+    measures_it: "opens_a_session",
 }

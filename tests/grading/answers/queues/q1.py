@@ -61,8 +61,8 @@ WRONG = {
     has_room_for_a_batch: "too_small",
     shares_its_room: "too_small",
     takes_from_the_emptiest: "takes_from_one_queue_only",
-    cuts_long_sentences: "",
-    pads_to_the_bound: "",
+    cuts_long_sentences: "cuts_sentences",
+    pads_to_the_bound: "pads_too_far",
     closes_nothing: "leaves_a_queue_open",
     puts_words_in: "takes_one_sentence",
 }

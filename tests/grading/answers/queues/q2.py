@@ -34,9 +34,9 @@ def even_ones_first(tokens, i, j, work):
 
 RIGHT: list = []
 WRONG = {
-    gives_zeros: "",
+    gives_zeros: "makes_other_tokens",
     takes_the_last_named_first: "takes_as_named",
-    takes_one_twice: "",
+    takes_one_twice: "takes_one_twice",
     takes_the_first_only: "works_without",
-    even_ones_first: "",
+    even_ones_first: "orders_some_only",
 }

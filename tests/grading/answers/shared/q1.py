@@ -45,8 +45,8 @@ def trusts_the_ps(target, build, path):
 RIGHT: list = []
 WRONG = {
     reads_all: "saves_all",
-    counts_them: "",
+    counts_them: "returns_their_number",
     initializes_when_done: "initializes",
-    saves_next_to_it: "",
+    saves_next_to_it: "saves_elsewhere",
     trusts_the_ps: "saves_all",
 }

@@ -56,9 +56,9 @@ def gathers_on_the_worker(shards, ids, block_rows):
 RIGHT: list = []
 WRONG = {
     counts_all_blocks_before: "takes_ids_for_rows_of_a_shard",
-    for_two_shards: "",
+    for_two_shards: "knows_two_tasks",
     joins_the_shards: "one_shard_after_the_other",
-    each_row_once_sorted: "",
+    each_row_once_sorted: "gives_each_row_once",
     swaps_task_and_row: "",
     reads_what_they_began_with: "",
     reads_ids_while_it_builds: "",

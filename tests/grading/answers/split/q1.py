@@ -38,9 +38,9 @@ def multiplies_on_the_cpu_beside_decoys(x, first, second, devices):
 
 RIGHT: list = []
 WRONG = {
-    cuts_unevenly: "",
-    returns_the_parts: "",
+    cuts_unevenly: "cuts_unevenly",
+    returns_the_parts: "puts_side_by_side",
     takes_relu6: "",
-    cuts_the_second_only: "",
+    cuts_the_second_only: "copies_the_first_layer",
     multiplies_on_the_cpu_beside_decoys: "computes_on_the_cpu",
 }
