@@ -82,7 +82,8 @@ show(sess, update.op)
 #
 # - `"doubles"`: for each of `devices` a tensor that is computed there: two times a variable, which is on the device
 #   `home` and begins as `[1.0, 2.0]`;
-# - `"update"`: an op that adds 1 to both numbers of the variable, pinned to the last of `devices`;
+# - `"update"`: an op that adds 1 to both numbers of the variable. It and the numbers that it adds are pinned to the
+#   last of `devices`;
 # - `"sent_to"`: your prediction, a list: the devices that the variable's value is sent to in a step that computes all
 #   doubles, each as often as it is sent there;
 # - `"updated_on"`: your prediction: the device where `update` runs.

@@ -159,7 +159,7 @@ class _Band:
                 x = self.x(event.at)
                 yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD + 4)}V{number(self.bottom)}", class_="event")
                 side = {"x": x - 4, "class_": "s11 halo end"} if x > self.right - 60 else {"x": x + 4}
-                yield tag("text", "closed", **{"y": self.y + _HEAD + 13, "class_": "s11 halo"} | side)
+                yield tag("text", "closed", **{"y": self.y + _HEAD + 9, "class_": "s11 halo"} | side)
 
     def _lane_y(self, lane: int) -> float:
         return self.bottom + 6 + lane * _LANE

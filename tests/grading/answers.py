@@ -63,7 +63,7 @@ def wrong_answers(question: Question) -> dict[str, Callable[..., Any]]:
 
 
 def ids_of_others(folder: Path = OTHERS) -> list[str]:
-    """The questions to which the folder has answers of other authors: `topic/q1.py`, and `topic/q1_second.py`."""
+    """The questions to which the folder has answers of other authors, each in one file or more."""
     return sorted({f"{path.parent.name}/{path.stem.partition('_')[0]}" for path in folder.glob("*/q*.py")})
 
 

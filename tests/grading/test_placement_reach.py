@@ -39,15 +39,16 @@ def with_an_assignment(home, devices):
     return answer(home, devices, double=lambda v: tf.add(v, v), update=lambda v: tf.assign(v, v + 1.0).op)
 
 
-def with_the_update_at_home(home, devices):
+def with_a_group(home, devices):
+    return answer(home, devices, update=lambda v: tf.group(tf.assign_add(v, [1.0, 1.0])))
+
+
+def with_a_number_of_another_device(home, devices):
     def update(variable):
         with tf.device(home):
-            return tf.group(tf.assign_add(variable, [1.0, 1.0]))
+            return tf.assign_add(variable, [1.0, 1.0])
 
-    def run(home, devices):
-        return answer(home, devices, update=update)
-
-    return run(home, devices)
+    return answer(home, devices, update=update)
 
 
 def sent_as_a_tuple(home, devices):
@@ -64,7 +65,7 @@ RIGHT = [
     with_a_resource_variable,
     with_get_variable,
     with_an_assignment,
-    with_the_update_at_home,
+    with_a_group,
     sent_as_a_tuple,
 ]
 
@@ -75,6 +76,7 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
 
 
 BAD = {
+    "an update at home": (with_a_number_of_another_device, "expected: on the last device, /job:"),
     "nothing": (lambda h, d: None, "use_everywhere returned None; expected: a dict"),
     "no tensors": (lambda h, d: answer(h, d, doubles=d), "expected: a list with one tensor for each of"),
     "no update": (lambda h, d: answer(h, d, update=lambda v: None), "expected: an op, as tf.assign_add gives it"),

@@ -10,6 +10,7 @@ import pytest
 import dtflab as tf
 from dtflab.machine.clock import current
 from dtflab.viz.data import queue_history
+from tests.viz.texts import texts as placed
 from tests.viz.watched import SVG, event, fits, held, seen_of, texts
 
 
@@ -139,3 +140,9 @@ def test_a_queues_highest_level_is_sought_a_few_times_whatever_happened(monkeypa
     )
     tf.viz.queues(seen_of(queues=[event(float(n), "put", 1, n + 1, cap=500) for n in range(400)]))
     assert 0 < len(sought) < 10
+
+
+def test_the_word_closed_stands_above_the_line_of_the_capacity():
+    found = placed(tf.viz.queues([event(1.0, "put", 1, 4, cap=4), event(2.0, "close", 0, 4, cap=4)]).svg)[0]
+    (closed,), (capacity,) = ([one for one in found if one.text == text] for text in ("closed", "capacity 4"))
+    assert closed.bottom < (capacity.top + capacity.bottom) / 2 - 1  # the number is centred on its line

@@ -421,8 +421,8 @@ def keeps_the_rest(seen: Seen) -> bool:
 
 @q2.mistake()
 def forgets_the_first_only(seen: Seen) -> bool:
-    """After a step, only `required` gradients are forgotten, and the others count again in the next one. All that were
-    in the mean are used up: forget them all."""
+    """After a step, only `required` gradients are forgotten, and the others count again in the next one. A step
+    uses up all that its mean is made of: forget them all."""
     return seen.follows(ForgetsTheFirst)
 
 

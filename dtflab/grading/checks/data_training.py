@@ -81,6 +81,7 @@ class Seen(NamedTuple):
     required: int | None = None  # gradients for a step, as the graph says; None if it does not
     strays: tuple[str, ...] = ()  # variables that are not on the ps, ops that are not on their worker
     end: str = ""  # why the training was stopped
+    initialized: int = 0  # how often
     timed: Sequence[Timed] = ()  # by the workers, if one of them did so wrongly
 
     @property
@@ -103,11 +104,13 @@ class Loss:
         rows = random.sample(range(len(data.images)), EXAMPLES)
         self.images, self.labels = data.images[rows], data.labels[rows]
         self.devices: list[str] = []
+        self.initializer = ""
         self.built: dict[int, Tensor] = {}  # logits, by worker
 
     def build_for(self, worker: int, workers: int) -> Tensor:
         """A net of one layer with the worker's images; at each computation the variable `computed` grows by one."""
         weights = get_variable("weights", [64, 10], initializer=zeros_initializer())
+        self.initializer = weights.initializer.name
         count = get_variable("computed", [], dtypes.int32, zeros_initializer(), trainable=False)
         with control_dependencies([assign_add(count, 1)]):
             images = constant(self.images[worker::workers])
@@ -169,6 +172,7 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
         if strays := _strays(cluster, loss):
             message = f"Expected: variables on the ps and the rest on each worker; but {strays[0]}."
             raise Wrong(message, seen._replace(strays=strays))
+        _demand_one_chief(cluster, loss, seen)
         return _looked_at(cluster, loss, rate, seen)
 
 
@@ -186,6 +190,14 @@ def _demand_seconds(seen: Seen) -> None:
             rule = "train_together returns the virtual seconds of the training"
             took = f"it computed for {one.least:.3g} s, and ended after {one.most:.3g} s"
             raise Wrong(f"{rule}; that of worker {worker} returned {shown(one.returned)}, though {took}.", seen)
+
+
+def _demand_one_chief(cluster: Cluster, loss: Loss, seen: Seen) -> None:
+    """Wrong if the variables were initialized more than once, which a late worker would do to trained ones."""
+    times = sum(line.what == loss.initializer for line in cluster.log().lines)
+    if times > 1:
+        message = f"The variables were initialized {times} times, by as many workers; expected: once, by the chief."
+        raise Wrong(message, seen._replace(initialized=times))
 
 
 @contextlib.contextmanager
@@ -316,6 +328,13 @@ def measures_too_little(seen: Seen) -> bool:
     """The seconds are fewer than a worker has computed for. Ask tf.sim.now() before the session and after it, not in
     between, and return the later time minus the earlier one, as it is."""
     return _returned(seen, lambda one, value: value < one.least)
+
+
+@q1.mistake()
+def initializes_in_each(seen: Seen) -> bool:
+    """Every worker initializes the variables, and one that begins later overwrites what the others have trained. Give
+    the session client.is_chief, which is true for one worker; the others wait for it."""
+    return seen.initialized > 1
 
 
 @q1.mistake()

@@ -109,10 +109,12 @@ def run(answer: Any, cluster: Cluster, **given: Any) -> Seen:
         raise Wrong(message)
     sizes = Counter(call.sent for call in watched.calls if call.method == "RunStep" and call.sent > 1000)
     fed = max(sizes, key=lambda size: sizes[size], default=0)
-    seen = _looked_at(cluster, Seen(options, float(value), cluster.variables(), fed=fed))
-    if not 0 <= value <= 1:
-        raise Wrong(message, seen)
-    return seen
+    seen = Seen(options, float(value), cluster.variables(), fed=fed)
+    if 0 <= value <= 1:
+        return _looked_at(cluster, seen)
+    with contextlib.suppress(Wrong):  # else without what the net says
+        seen = _looked_at(cluster, seen)
+    raise Wrong(message, seen)
 
 
 @contextlib.contextmanager

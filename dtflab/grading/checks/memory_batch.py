@@ -258,6 +258,6 @@ def halves_until_it_fits(seen: Seen) -> bool:
 
 @q2.mistake()
 def gives_what_was_not_tried(seen: Seen) -> bool:
-    """Neither the number that came out nor the one above it was tried. Whether examples fit can't be computed from
-    their sizes: it is known only of numbers that ran, or ran out of memory."""
+    """Neither the number that came out nor the one above it was tried. The size of an example does
+    not say how many fit: only a run does, one that ends or one that is out of memory."""
     return bool(seen.tried) and {seen.given, seen.given + 1}.isdisjoint(seen.tried)

@@ -192,7 +192,7 @@ def one(answer: Any, random: Random) -> Picture | None:
 @q2.check("Several parts at a time, not more", points=3)
 def several(answer: Any, random: Random) -> Picture | None:
     at_once = random.randint(2, 3)
-    count = 2 * at_once + random.randint(1, 2)
+    count = 2 * at_once + random.randint(1, at_once - 1)  # no multiple of at_once
     return _demand_peak(_run(answer, Case(count, at_once, random.randrange(100_000, 200_000))))
 
 

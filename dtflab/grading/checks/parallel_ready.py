@@ -299,8 +299,8 @@ def stops_too_early(seen: Seen) -> bool:
 
 @q3.mistake()
 def goes_backwards(seen: Seen) -> bool:
-    """The order is turned round. First come the ops that wait for nothing: an edge leads from an op to those that need
-    it, and these come later."""
+    """The order is turned round. The ops that wait for nothing come first: an edge leads from an op to those that need
+    it."""
     return seen.answered == seen.ready[::-1]
 
 

@@ -311,8 +311,8 @@ def counts_rows(seen: Seen) -> bool:
 
 @q1.mistake()
 def forgets_what_lay_there(seen: Seen) -> bool:
-    """Only the last variable of a task was kept as what it holds. The bytes of a new one are added to those before,
-    with +=, and don't replace them, so that each task has a sum."""
+    """Only the last variable of a task was kept. Its bytes are added to those before, with +=, and don't replace
+    them."""
     return _breaks(seen) and _obeys(seen, lambda one: one.bytes, adds=False)
 
 

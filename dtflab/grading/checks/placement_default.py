@@ -67,7 +67,8 @@ class Seen(NamedTuple):
 
 def _run(answer: Any, random: Random) -> Seen:
     """Let the answer build its graph, and a session place it."""
-    numbers = [random.randint(2, 5) for _ in KINDS]
+    count = random.randint(2, 4)  # of those on the CPU; more are dragged there, so one of them may have to drag two
+    numbers = [random.randint(2, 5), count, random.randint(count + 1, 5)]
     with Cluster(worker=1, gpus=2) as cluster, Graph().as_default() as graph:
         found = _checked(answer(*numbers), dict(zip(KINDS, numbers)), graph)
         pinned = [op for op in graph.get_operations() if op.device and not _pinned_by_the_library(op)]

@@ -228,8 +228,8 @@ def takes_what_comes_first(seen: Seen) -> bool:
 
 @q2.mistake()
 def takes_the_last_by_name(seen: Seen) -> bool:
-    """The last by its name was taken of several equally good devices. The first one counts: task 0 before task 1, GPU:0
-    before GPU:1, and so on, letter by letter."""
+    """The last by name of several equally good devices was taken. The first one counts: task 0 before task 1, GPU:0
+    before GPU:1."""
     return _explained(seen, lambda case, d: (":CPU:" in d, not d.startswith(f"{case.master}/"), [-ord(c) for c in d]))
 
 

@@ -41,6 +41,7 @@ class Seen(NamedTuple):
     sent: Sequence[str]
     updated_on: Any
     update_is_on: str
+    adds_from: frozenset[str]  # the devices of what it adds
     changes: np.ndarray
     variables: int
     writers: int  # ops that assign, initializers too
@@ -75,6 +76,11 @@ class _Run(NamedTuple):
     def device_of(self, op: Operation) -> str:
         (device,) = (str(node.device) for node in self.session.placed_nodes() if node.name == op.name)
         return device
+
+    def sources_of(self, update: Operation) -> frozenset[str]:
+        """The devices of what an update reads besides the variable, or of what the updates that it waits for read."""
+        read = [tensor for op in (update, *update.control_inputs) for tensor in op.inputs]
+        return frozenset(self.device_of(tensor.op) for tensor in read if tensor.op.type not in VARIABLE_OPS)
 
     def received(self) -> list[str]:
         """The devices that got a value from another one in a step that computes all doubles: once per value."""
@@ -137,7 +143,7 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
             for _ in range(2):  # an assignment of what is right once is not an addition
                 run.session.run(update)
                 after.append(run.values)
-            where = run.device_of(update)
+            where, adds_from = run.device_of(update), run.sources_of(update)
         types = [op.type for op in graph.get_operations()]
     variables, writers = sum(map(VARIABLE_OPS.__contains__, types)), sum("Assign" in kind for kind in types)
     said = sorted(map(str, run.found["sent_to"]))
@@ -148,6 +154,7 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
         sent,
         run.found["updated_on"],
         where,
+        adds_from,
         np.diff(after, axis=0),
         variables,
         writers,
@@ -190,6 +197,9 @@ def _demand_update(seen: Seen) -> None:
         raise Wrong(f"{observed}; expected: all, since one variable is 1.0 more.", seen)
     if seen.updated_on != seen.update_is_on:
         raise Wrong(f"'updated_on' is {shown(seen.updated_on)}, but `update` runs on {seen.update_is_on}.", seen)
+    if seen.devices[-1] not in seen.adds_from:
+        where = ", ".join(sorted(seen.adds_from)) or "no device"
+        raise Wrong(f"What `update` adds is on {where}; expected: on the last device, {seen.devices[-1]}.", seen)
 
 
 def _demand_sent(seen: Seen) -> None:
@@ -276,6 +286,14 @@ def updates_elsewhere(seen: Seen) -> bool:
     """You took the pin of `update` for the place where it runs. An op that changes a variable must be next to it,
     whatever its pin. So `update` runs on the variable's device, and the number that is added travels there."""
     return bool(seen.updated_on == seen.devices[-1] != seen.update_is_on == seen.home)
+
+
+@q4.mistake()
+def updates_at_home(seen: Seen) -> bool:
+    """`update` was made where the variable is, not where it was asked for. Make it inside of a block `with
+    tf.device(devices[-1]):`, and say where it runs all the same."""
+    right = seen.show_it == len(seen.devices) and seen.updated_on == seen.update_is_on
+    return right and seen.adds_from == {seen.home} != {seen.devices[-1]}
 
 
 @q4.mistake()

@@ -245,8 +245,8 @@ def takes_those_of_others(seen: Seen) -> bool:
 
 @q2.mistake()
 def orders_some_only(seen: Seen) -> bool:
-    """Of some pairs of tokens all jobs take the same one first, of others it depends on the job. The order must decide
-    between any two tokens: their numbers do."""
+    """Some pairs of tokens are taken in one order by all jobs, and with others it depends on the job. The order must
+    decide between any two tokens: their numbers do."""
     ways = set(seen.held)
     both = {(a, b) for a, b in ways if (b, a) in ways}
     return len(seen.held) == len(seen.jobs) and both < ways and bool(both)

@@ -284,7 +284,7 @@ def saves_elsewhere(seen: Seen) -> bool:
 
 @q1.mistake()
 def saves_no_checkpoint(seen: Seen) -> bool:
-    """Something was written, but it is no checkpoint, so no Saver can restore it. Let
+    """The file that was written is not a checkpoint: no Saver can restore it. Let
     tf.train.Saver(variables).save(sess, path) write the values."""
     return seen.saved is None and seen.names_the_lost and bool(seen.files) and "checkpoint" not in seen.files
 

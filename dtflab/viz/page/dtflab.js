@@ -1,4 +1,4 @@
-// Built by npm run build from sources 9ab5e778008dc7b0; edit those.
+// Built by npm run build from sources 51926b4bcb6f7ff5; edit those.
 var ue=`.dtf-picture:focus { outline: none; }
 .dtf-picture:focus-visible .dtf-drawing > svg { outline: 2px solid #0072b2; outline-offset: -2px; border-radius: 8px; }
 .dtf-page:has([data-live='steps']) .dtf-of-still { display: none; }
@@ -50,7 +50,7 @@ select.dtf-search { width: auto; max-width: 100%; }
 .dtf-cluster-name { font: 13px/1.5 system-ui, sans-serif; color: var(--jp-content-font-color1, inherit); }
 .dtf-picture table.dtf-tasks { border-collapse: collapse; margin: 4px 0; font: 13px/1.4 system-ui, sans-serif; color: var(--jp-content-font-color1, inherit); }
 .dtf-picture table.dtf-tasks caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-.dtf-picture table.dtf-tasks th, .dtf-picture table.dtf-tasks td { text-align: left; padding: 2px 14px 2px 4px; white-space: nowrap; box-sizing: border-box; }
+.dtf-picture table.dtf-tasks th, .dtf-picture table.dtf-tasks td { text-align: left; padding: 2px 12px 2px 4px; white-space: nowrap; box-sizing: border-box; }
 .dtf-picture table.dtf-tasks .n { text-align: right !important; font-variant-numeric: tabular-nums; }
 .dtf-picture table.dtf-tasks tbody tr { cursor: pointer; background: none; }
 .dtf-picture table.dtf-tasks tbody tr[aria-selected='true'] { outline: 2px solid #0072b2; outline-offset: -1px; }

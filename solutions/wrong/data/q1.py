@@ -5,7 +5,7 @@ import time
 import dtflab as tf
 
 
-def work(client, build_loss, rate, sync, steps, hook=True, aggregate=0, placed=True, loop=None, total=0):
+def work(client, build_loss, rate, sync, steps, hook=True, aggregate=0, placed=True, loop=None, total=0, chief=False):
     """The right way, but for what an argument changes."""
     workers = client.cluster_spec.num_tasks("worker")
     hooks = [] if loop else [tf.train.StopAtStepHook(last_step=steps)]
@@ -19,7 +19,7 @@ def work(client, build_loss, rate, sync, steps, hook=True, aggregate=0, placed=T
                 hooks.append(optimizer.make_session_run_hook(client.is_chief))
         step = optimizer.minimize(loss, tf.train.get_or_create_global_step())
     began = tf.sim.now()
-    with tf.train.MonitoredTrainingSession(client.target, client.is_chief, hooks=hooks) as sess:
+    with tf.train.MonitoredTrainingSession(client.target, chief or client.is_chief, hooks=hooks) as sess:
         if loop:
             for _ in range(loop):
                 sess.run(step)
@@ -30,6 +30,10 @@ def work(client, build_loss, rate, sync, steps, hook=True, aggregate=0, placed=T
 
 def places_it_elsewhere(client, build_loss, rate, sync, steps):
     return work(client, build_loss, rate, False, steps, placed=False)
+
+
+def initializes_in_each(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, rate, sync, steps, chief=True)
 
 
 def forgets_the_hook(client, build_loss, rate, sync, steps):

@@ -21,7 +21,8 @@ def answer(home, devices, update=add_one, double=doubled, **changed):
     """The right one, but for the update and the doubles, and what is changed."""
     variable = variable_on(home)
     doubles = [double(variable, device) for device in devices]
-    found = {"doubles": doubles, "update": update(variable), "updated_on": home}
+    with tf.device(devices[-1]):
+        found = {"doubles": doubles, "update": update(variable), "updated_on": home}
     return found | {"sent_to": sorted(set(devices) - {home})} | changed
 
 
@@ -109,6 +110,14 @@ def sends_to_the_last_only(home, devices):
 
 def sends_to_gpus_only(home, devices):
     return answer(home, devices, sent_to={device for device in devices if "GPU" in device} - {home})
+
+
+def updates_at_home(home, devices):
+    def update(variable):
+        with tf.device(home):
+            return add_one(variable)
+
+    return answer(home, devices, update)
 
 
 def opens_a_session(home, devices):

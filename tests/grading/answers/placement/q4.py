@@ -46,7 +46,8 @@ def by_way_of_the_cpu(home, devices):
     for device in devices:
         with tf.device(device):
             doubles.append(2.0 * copy)
-    update = tf.assign_add(variable, [1.0, 1.0])
+    with tf.device(devices[-1]):
+        update = tf.assign_add(variable, [1.0, 1.0])
     return {"doubles": doubles, "update": update, "sent_to": sorted({*devices} - {home}), "updated_on": home}
 
 
