@@ -322,3 +322,21 @@ def fills_tasks_up(seen: Seen) -> bool:
     all tasks each time, and take the one that holds the fewest bytes now."""
     several = [one.choices for one in (seen, *seen.others) if one.ps_tasks > 1]
     return _breaks(seen) and all(None not in one and one == sorted(one, key=lambda task: task or 0) for one in several)
+
+
+@q1.mistake()
+def sets_large_ones_apart(seen: Seen) -> bool:
+    """Variables above some size all went to the last task, however much it holds already. No task is kept for large
+    ones: a variable of any size goes to the one with the fewest bytes."""
+    sizes = {variable.bytes for one in (seen, *seen.others) for variable in one.variables}
+    return _breaks(seen) and any(all(_sets_apart(one, size) for one in (seen, *seen.others)) for size in sizes)
+
+
+def _sets_apart(seen: Seen, size: int) -> bool:
+    """Whether each variable above that size went to the last task, and each other to a lightest one."""
+    held = [0] * seen.ps_tasks
+    for task, one in zip(seen.choices, seen.variables):
+        if task is None or (task < seen.ps_tasks - 1 if one.bytes > size else held[task] > min(held)):
+            return False
+        held[task] += one.bytes
+    return True

@@ -134,3 +134,16 @@ def fills_tasks_up(ps_tasks, worker):
         return f"/job:ps/task:{len(held) - 1}"
 
     return device_of
+
+
+def sets_large_ones_apart(ps_tasks, worker):
+    held = [0] * ps_tasks
+
+    def device_of(op):
+        if op.type not in VARIABLES:
+            return worker
+        task = ps_tasks - 1 if bytes_of(op) > 10_000 else held.index(min(held))
+        held[task] += bytes_of(op)
+        return f"/job:ps/task:{task}"
+
+    return device_of

@@ -129,5 +129,5 @@ WRONG = {
     never_adds: "forgets_what_lay_there",
     rows_only: "counts_rows",
     weighs_all_ops: "",
-    largest_goes_to_the_last: "",
+    largest_goes_to_the_last: "sets_large_ones_apart",
 }
