@@ -68,7 +68,7 @@ def ids_of_others(folder: Path = OTHERS) -> list[str]:
 
 
 def answers_of_others(id: str, folder: Path = OTHERS) -> tuple[list[Callable[..., Any]], dict[Callable[..., Any], str]]:
-    """The `RIGHT` answers to a question; the `WRONG` ones, each with the mistake whose hint it gets, "" for none."""
+    """The `RIGHT` answers to a question; the `WRONG` ones, each with the mistakes whose hints it gets, "" for none."""
     topic, _, stem = id.partition("/")
     found = [runpy.run_path(str(path)) for path in sorted((folder / topic).glob(f"{stem}*.py"))]
     right = [answer for one in found for answer in one["RIGHT"]]

@@ -34,6 +34,10 @@ class Judged(NamedTuple):
     hints: set[str]
     texts: list[str]
 
+    @property
+    def named(self) -> set[str]:
+        return set(self.said.split())
+
 
 class Figures:
     """The figures of one question."""
@@ -44,11 +48,11 @@ class Figures:
         self.right = len(right)
         self.wrong = [self._judged(one, said) for one, said in wrong.items()]
         names = {mistake.name for mistake in question.mistakes}
-        self.to_read = [one for one in self.wrong if one.said and one.said not in names]
+        self.to_read = [one for one in self.wrong if one.said and not one.named <= names]
         named = [one for one in self.wrong if one not in self.to_read and not one.accepted]
         self.accepted = [one for one in self.wrong if one.accepted]
-        self.fit = [one for one in named if one.hints == {one.said}]
-        self.other = [one for one in named if one.hints - {one.said}]
+        self.fit = [one for one in named if one.said and one.hints == one.named]
+        self.other = [one for one in named if one.hints - one.named]
 
     def _judge(self, answer: Callable[..., Any]) -> Report:
         with contextlib.redirect_stdout(None):

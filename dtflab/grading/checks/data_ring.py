@@ -248,11 +248,19 @@ def second_round_too_short(seen: Seen) -> bool:
 
 
 @q3.mistake()
+def hands_out_its_own_part(seen: Seen) -> bool:
+    """The second round hands out parts to which nothing was added: each device's own. After the first round, device i
+    has the whole of part (i + 1) % n: there it begins."""
+    own = [[float(i == part) for i in range(seen.number)] for part in range(seen.number)]
+    return bool(seen.passed) and seen.number > 1 and all(parts == own for parts in seen.counts)
+
+
+@q3.mistake()
 def first_round_too_short(seen: Seen) -> bool:
     """No part of the sum is complete anywhere: the first round is too short. It takes n − 1 times until a part has
     been on every device."""
     counts = [count for parts in seen.counts for part in parts for count in part]
-    return bool(seen.passed) and not any(seen.finished) and set(counts) == {0, 1}
+    return bool(seen.passed) and not any(seen.finished) and set(counts) == {0, 1} and not hands_out_its_own_part(seen)
 
 
 @q3.mistake()

@@ -68,20 +68,20 @@ def meets_everybody(tensors, devices):
     return joined([sums] * len(devices), devices)
 
 
-def second_round(parts, devices, times=None):
+def second_round(parts, devices, times=None, begin=1):
     n = len(devices)
     for s in range(n - 1 if times is None else times):
         for i in range(n):
-            after, c = (i + 1) % n, (i + 1 - s) % n
+            after, c = (i + 1) % n, (i + begin - s) % n
             with tf.device(devices[after]):
                 parts[after][c] = tf.identity(parts[i][c])
 
 
-def ring(tensors, devices, first=None, second=None, at_the_end=joined, adds=1):
-    """The right way, but for the lengths of the rounds, who adds, and how the parts are joined."""
+def ring(tensors, devices, first=None, second=None, at_the_end=joined, adds=1, begin=1):
+    """The right way, but for the rounds' lengths, who adds, where the second begins, and how the parts are joined."""
     parts = cut(tensors, devices)
     first_round(parts, devices, first, adds)
-    second_round(parts, devices, second)
+    second_round(parts, devices, second, begin)
     return at_the_end(parts, devices)
 
 
@@ -91,6 +91,10 @@ def second_round_too_short(tensors, devices):
 
 def first_round_too_short(tensors, devices):
     return ring(tensors, devices, first=len(devices) - 2)
+
+
+def hands_out_its_own_part(tensors, devices):
+    return ring(tensors, devices, begin=0)
 
 
 def takes_the_mean(tensors, devices):
