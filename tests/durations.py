@@ -17,12 +17,15 @@ from tests import rings
 # Longest first. By itself pytest-xdist begins with those of most tests, so a browser's would come last.
 LONG = (
     "grading/test_laws.py",
+    "grading/test_answers_of_others.py",
     "browser/test_live.py",
     "notebooks/test_lessons_on_networks.py",
     "browser/test_browser.py",
     "notebooks/test_claims.py",
     "teacher/test_nbgrader.py",
-    "notebook/test_panel.py",
+    "browser/test_fonts.py",
+    "test_one_equals_many.py",
+    "nets/test_digits.py",
     "notebooks/test_lessons_on_devices.py",
     "grading/test_resume.py",
     "soak/test_soak.py",
