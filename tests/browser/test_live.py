@@ -93,6 +93,29 @@ def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_p
         assert canvas["painted"] > 0.2, "the bar of 99 ms is missing"
 
 
+TALL = [
+    """
+import dtflab as tf
+%load_ext dtflab
+ops = []
+for i in range(80):
+    with tf.device(f"/cpu:{i}"):
+        ops.append(tf.square(float(i), name=f"op{i}"))
+sess = tf.Session(config=tf.ConfigProto(device_count={"CPU": 80}))""",
+    "%dtf_timeline ops --session sess",
+]
+
+
+def test_a_timeline_that_is_higher_than_the_window_speaks_above(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "tall.ipynb", *TALL), "run",
+        {"on": 'button:text("Critical path")', "do": "click", "see": "Critical path: ", "shot": "critical"},
+        {"on": ".dtf-said + .dtf-drawing", "do": "measure"},
+    )  # fmt: skip
+    assert complaints(report) == []
+    assert len(report["measured"][-1]) == 1, "the drawing is below what is said"
+
+
 STEPPED = [
     """
 import dtflab as tf

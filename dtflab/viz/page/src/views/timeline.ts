@@ -71,6 +71,7 @@ class Live {
     this.canvas.setAttribute("aria-hidden", "true"); // the still's sentence and the table say it
     this.controls();
     this.gestures();
+    if (picture.drawing.clientHeight > innerHeight) picture.speakAbove(); // what it says would be out of sight
     picture.redraws(() => this.draw());
   }
 
