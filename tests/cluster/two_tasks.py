@@ -24,6 +24,7 @@ from dtflab.cluster.master_stub import MasterStub
 from dtflab.cluster.worker_stub import WorkerStub
 from dtflab.graph.apply_op import apply_op
 from dtflab.machine.clock import REAL
+from dtflab.machine.meter import Meter
 from dtflab.runtime import transport
 from dtflab.runtime.local import make_devices
 from dtflab.runtime.master import Master
@@ -40,7 +41,7 @@ class Task:
     def __init__(self, number: int, peer: Callable[[int, Task], Any]) -> None:
         self.name = f"/job:lab/replica:0/task:{number}"
         self.address = ""
-        self.faults = Faults(self.name, REAL)
+        self.faults, self.meter = Faults(self.name, REAL), Meter()
         self.worker = Worker(self.name, make_devices("lab", number), lambda task: peer(int(task[-1]), self))
         workers = {
             f"/job:lab/replica:0/task:{n}": lambda n=n: self.worker if n == number else peer(n, self) for n in (0, 1)
