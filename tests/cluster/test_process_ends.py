@@ -183,7 +183,7 @@ def state_of(pid):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for a signal, and reads /proc")
 @pytest.mark.parametrize("started_by", ["main", "thread"])
 def test_a_stopped_child_ends_with_its_parent(started_by):
-    """It is stopped until it stays so: a thread that has started it may end only now, and wakes it."""
+    """A child that is stopped until it stays so: the thread that has started it may end only now, which wakes it."""
     command = [sys.executable, "-c", STARTS, started_by]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())
