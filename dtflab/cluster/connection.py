@@ -125,11 +125,10 @@ class Connection:
         if (link := self.link) is not None:
             link.ping()
         elif not self._is_asked:
-            self._is_asked = True
+            self._is_asked, channel = True, self.channel
             this: weakref.ref[Connection] = weakref.ref(self)  # a ping keeps no connection open
-            over: weakref.ref[Channel] = weakref.ref(self.channel)
-            heard = partial(_heard, this, over)
-            self.channel.request(_PING, b"", heard, 3 * timeouts.silence, is_patient=True)
+            over: weakref.ref[Channel] = weakref.ref(channel)
+            channel.request(_PING, b"", partial(_heard, this, over), 3 * timeouts.silence, is_patient=True)
 
     def heard(self, channel: Channel | None, is_answer: bool) -> None:
         """Take note that a ping over a channel has ended; None: over one that is gone."""
