@@ -294,7 +294,7 @@ def _sum(group: Sequence[Line]) -> Line:
         name=f"{job}:{numbers([line.name for line in group])}",
         state=f"{state}, {len(group)} tasks",
         pulse=total and total._replace(busy=total.busy / len(pulses)),
-        memory=_memory(list(held.values())),
+        memory=_memory(held.values()),
         shares=shares,
         notes=_few([f"{line.name}: {note}" for line in group for note in line.notes]),
         can=[],

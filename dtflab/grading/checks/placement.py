@@ -164,8 +164,9 @@ def kinds(answer: Any, random: Random) -> None:
 Model = tuple[list[Variable], int]
 
 
-def _models(random: Random, make: Callable[[Random], list[Variable]], mistakes: Sequence[str]) -> list[Model]:
-    """Models with which each of the mistakes shows, for 2 to 4 ps tasks."""
+def _models(random: Random, make: Callable[[Random], list[Variable]], *others: str) -> list[Model]:
+    """Models with which the usual mistakes and the others show, for 2 to 4 ps tasks."""
+    mistakes = ("round_robin", "adds_up_the_dimensions", "counts_rows", *others)
     return [(_telling(random, make, ps_tasks, mistakes), ps_tasks) for ps_tasks in random.sample((2, 2, 3, 4), 4)]
 
 
@@ -174,8 +175,7 @@ def balanced(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return _with_scalars(dense_net(random), random)
 
-    mistakes = ("round_robin", "adds_up_the_dimensions", "takes_scalars_for_nothing", "counts_rows")
-    return _demand_rule(answer, _models(random, make, mistakes))
+    return _demand_rule(answer, _models(random, make, "takes_scalars_for_nothing"))
 
 
 @q1.check("Bytes count, not elements: a float64 has 8, a bool 1", points=2)
@@ -183,10 +183,7 @@ def types(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return _with_scalars([_in_rows(one, random) for one in mixed_types(random)], random)
 
-    mistakes = (
-        *("round_robin", "counts_elements", "adds_up_the_dimensions", "takes_scalars_for_nothing", "counts_rows"),
-    )
-    return _demand_rule(answer, _models(random, make, mistakes))
+    return _demand_rule(answer, _models(random, make, "counts_elements", "takes_scalars_for_nothing"))
 
 
 @q1.check("A resource variable weighs as much as any other", points=1)
@@ -194,8 +191,7 @@ def resources(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return [one._replace(resource=random.random() < 0.7) for one in dense_net(random)]
 
-    mistakes = ("round_robin", "adds_up_the_dimensions", "measures_the_handle", "counts_rows")
-    return _demand_rule(answer, _models(random, make, mistakes))
+    return _demand_rule(answer, _models(random, make, "measures_the_handle"))
 
 
 @q1.check("One ps task, more of them than variables, and two models one after the other", points=1)
