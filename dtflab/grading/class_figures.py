@@ -66,7 +66,7 @@ class Made(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The diagnosis and the cure; a sentence for a failure that is none of the question's mistakes."""
+        """The diagnosis and the cure; a sentence where the question has no mistake of this name."""
         known = {mistake.name: mistake.text for mistake in self.question.mistakes}
         return known.get(self.name) or _TEXTS[self.name]
 
