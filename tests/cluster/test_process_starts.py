@@ -82,7 +82,7 @@ def test_what_an_op_prints_in_a_process_is_shown(capfd):
     with tf.Cluster(worker=1, engine="process") as cluster, tf.Graph().as_default():
         with tf.Session(cluster.target) as session:
             session.run(tf.Print(tf.constant(1), [tf.constant(7)], "seven: "))
-        until(lambda: shown.append(capfd.readouterr().err) or "seven" in "".join(shown), "it is shown")
+        until(lambda: shown.append(capfd.readouterr().err) or "\n" in "".join(shown), "it is shown")
     assert "".join(shown) == "/job:worker/task:0: seven: [7]\n"
 
 
