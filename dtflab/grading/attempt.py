@@ -22,7 +22,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import IO, Any, NamedTuple
@@ -84,8 +84,6 @@ def main(descriptor: int, calls: int) -> None:
     _detach()
     with _own_end():
         namespace = _run_cells(order, tell)
-        for name in _rebound():
-            tell("rebound", name)
         for id in order.questions:
             _open_streams()
             tell("judging", id)
@@ -149,6 +147,7 @@ def _open_streams() -> None:
 
 
 _CALLED = ("grade", "check", "predict")  # what notebooks call
+_ROOF: Any = sys.modules["dtflab"]  # which no room imports
 
 
 def _graders_code() -> list[tuple[str, FunctionType, CodeType]]:
@@ -159,41 +158,49 @@ def _graders_code() -> list[tuple[str, FunctionType, CodeType]]:
 
 
 def _changed(code: list[tuple[str, FunctionType, CodeType]]) -> str:
-    """The names of the functions whose code has changed."""
-    return ", ".join(sorted(name for name, function, before in code if function.__code__ is not before))
+    """The names of the functions whose code has changed, three at most."""
+    names = sorted(name for name, function, before in code if function.__code__ is not before)
+    return ", ".join(names[:3]) + f" and {len(names) - 3} more" * (len(names) > 3)
 
 
-def _rebound() -> list[str]:
-    """The names of dtflab under which a submission has put something of its own."""
-    package = sys.modules["dtflab"]
-    here = os.path.dirname(os.path.abspath(package.__file__ or ""))
-    own = [(name, vars(package)[name]) for name in _CALLED if name in vars(package)]
-    return [
-        name for name, one in own if not getattr(getattr(one, "__code__", None), "co_filename", "").startswith(here)
-    ]
+def _rebound(namespace: Mapping[str, Any]) -> set[str]:
+    """The names of dtflab, and dtflab itself, for which a submission has something of its own now."""
+    here = os.path.dirname(os.path.abspath(_ROOF.__file__))
+    own = {f"dtflab.{name}": vars(_ROOF)[name] for name in _CALLED if name in vars(_ROOF)}
+    found = {name for name, one in own.items() if not _is_in(here, one)}
+    is_whole = namespace.get("dtflab", _ROOF) is sys.modules.get("dtflab") is _ROOF
+    return found if is_whole else found | {"dtflab"}
+
+
+def _is_in(folder: str, function: Any) -> bool:
+    return str(getattr(getattr(function, "__code__", None), "co_filename", "")).startswith(folder)
 
 
 def _detach() -> None:
     """Let `import dtflab.grading` give the submission modules of its own."""
     for name in [name for name in sys.modules if name.startswith("dtflab.grading")]:
         del sys.modules[name]
-    package = sys.modules["dtflab"]
     for name in ("grading", *_CALLED):
-        vars(package).pop(name, None)
+        vars(_ROOF).pop(name, None)
 
 
 # -- cells ---------------------------------------------------------------------------------------------------
 
 
 def _run_cells(order: Order, tell: Teller) -> dict[str, Any]:
-    """Run the cells; returns the values of all names afterwards."""
-    shell = _shell()
+    """Run the cells; returns the values of all names afterwards. After each it tells what is rebound, for the next one
+    may grade, and put things back.
+    """
+    shell, rebound = _shell(), set[str]()
     for number, cell in enumerate(order.cells, 1):
         if number not in order.skip and not _ONLY_GRADES.fullmatch(cell):
             _open_streams()
             tell("cell", number)
             if error := _run_cell(shell, cell, order.cell_seconds):
                 tell("error", number, error)
+            for name in sorted((now := _rebound(shell.user_ns)) - rebound):
+                tell("rebound", name)
+            rebound |= now
     tell("cells")
     namespace: dict[str, Any] = shell.user_ns
     return namespace

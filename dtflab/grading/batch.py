@@ -41,7 +41,7 @@ _BUSY = (
     "it again, with --resume for it alone, when the machine has less to do."
 )
 _TOUCHED = {
-    "rebound": "It puts a function of its own in the place of dtflab.{}: without effect here, but not with nbgrader.",
+    "rebound": "It puts something of its own in the place of {}: without effect here, but not with nbgrader.",
     "changed": "The grader's own code was changed while it ran: {}. Read this file before you believe its mark.",
 }
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
@@ -93,8 +93,8 @@ def written(code: Sequence[str], questions: Sequence[Question]) -> dict[str, str
     return {question.id: answer_cells.shown(code, question.answer) for question in questions}
 
 
-def _lost(question: Question, why: str, broken: bool = False) -> Report:
-    results = [Result(check, False, why, broken=broken) for check in question.checks]
+def _lost(question: Question, why: str, crashed: bool = False, broken: bool = False) -> Report:
+    results = [Result(check, False, why, crashed=crashed, broken=broken) for check in question.checks]
     return Report(question, results, "", "", next_step=why)
 
 
@@ -275,7 +275,8 @@ class _Work:
             self.notes.append(f"Cell {about} was left out. {error}")
         elif event in ("judging", "hidden") and about not in self.reports:
             question = self.questions[about]
-            self.reports[about] = _lost(question, f"{question.answer} ended the process that judged it. {error}")
+            message = f"{question.answer} ended the process that judged it. {error}"
+            self.reports[about] = _lost(question, message, crashed=True)
         else:
             self.notes.append(error)
 

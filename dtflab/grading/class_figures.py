@@ -17,10 +17,11 @@ from dtflab.grading.batch import SHIPPED, Graded
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import Check, Question
 
-ABSENT, ENDLESS, UNKNOWN = "no answer to judge", "never ends", "no known mistake"
+ABSENT, ENDLESS, CRASHED, UNKNOWN = "no answer to judge", "never ends", "ends its process", "no known mistake"
 _TEXTS = {
     ABSENT: "The cell of the answer failed, or nothing is written in it.",
     ENDLESS: "The answer was stopped after the time that it has.",
+    CRASHED: "The process in which the answer ran has ended: it called exit, ran out of memory, or crashed.",
     UNKNOWN: "The answer is wrong in a way that the catalogue of mistakes does not have.",
 }
 _BARS = 21  # at most, in a histogram
@@ -122,7 +123,7 @@ class Class(NamedTuple):
         return [Lost(q, c, counts[q.id, c.name], asked[q.id]) for q in questions.values() for c in q.checks]
 
     def made(self) -> list[Made]:
-        """The mistakes, the commonest first; failures without a known mistake come last."""
+        """The mistakes, the commonest first; failures without a known mistake, and no answers, come last."""
         reports = [(one, report) for one in self.judged for report in one.reports]
         questions = {report.question.id: report.question for _, report in reports}
         shown = grouped(
@@ -132,7 +133,7 @@ class Class(NamedTuple):
         )
         asked = _asked([report for _, report in reports])
         found = [Made(questions[id], name, where, asked[id]) for (id, name), where in shown.items()]
-        return sorted(found, key=lambda made: (made.name == UNKNOWN, -len(made.shown)))
+        return sorted(found, key=lambda made: ((made.name == UNKNOWN) + 2 * (made.name == ABSENT), -len(made.shown)))
 
 
 def classes(all_graded: Sequence[Graded]) -> list[Class]:
@@ -155,5 +156,4 @@ def _mistakes(report: Report) -> dict[str, Result]:
     found = {result.mistake: result for result in reversed(failed) if result.mistake in known}
     if found or not failed:
         return found
-    endless = next((result for result in failed if result.stopped), None)
-    return {ENDLESS: endless} if endless else {UNKNOWN: failed[0]}
+    return {ENDLESS if one.stopped else CRASHED if one.crashed else UNKNOWN: one for one in failed[:1]}

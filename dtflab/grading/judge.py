@@ -63,6 +63,7 @@ class Result:
     stopped: bool = False  # the answer did not come to an end
     starved: bool = False  # and had not had its seconds: nothing was found out about it
     left_running: bool = False  # the answer could not be stopped
+    crashed: bool = False  # the answer ended its process
     broken: bool = False  # the check has failed, not the answer
 
     @property
@@ -181,8 +182,7 @@ def result_of(question: Question, check: Check, outcome: watchdog.Outcome) -> Re
     error = outcome.error
     if outcome.stopped:
         endless = f"Stopped after {check.seconds:.3g} s: {question.answer} does not come to an end."
-        deaf = " It did not react, and goes on in the background: restart the kernel." * outcome.left_running
-        result = Result(check, False, (BUSY if outcome.starved else endless) + deaf, stopped=True)
+        result = Result(check, False, (BUSY if outcome.starved else endless) + deaf(outcome), stopped=True)
         result.starved, result.left_running = outcome.starved, outcome.left_running
         return result
     if error is None:
@@ -195,6 +195,11 @@ def result_of(question: Question, check: Check, outcome: watchdog.Outcome) -> Re
         message = f"The check has failed, not {question.answer}: the teacher has to mend it. {line_of(error)}"
         return Result(check, False, message, broken=True)
     return Result(check, False, raised(error, _file(check)), unwritten=_is_stub(error))
+
+
+def deaf(outcome: watchdog.Outcome) -> str:
+    """What is added where an answer could not be stopped."""
+    return " It did not react: in a notebook, restart the kernel." * outcome.left_running
 
 
 def _fails_itself(check: Check, error: BaseException) -> bool:
@@ -214,10 +219,10 @@ def is_own(error: BaseException) -> bool:
 
 
 def line_of(error: BaseException) -> str:
-    """Where a program failed, as a sentence: file, line, error."""
+    """Where a program failed, as a sentence: file, line, error. A line of a teacher's file is not quoted."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    name = os.path.basename(last.filename)
-    return f"Line {last.lineno} of {name}, `{last.line}`, raised {_kind_and_gist(error)}."
+    quoted = f"`{last.line}`, " if last.filename.startswith(_LIBRARIES) else ""
+    return f"Line {last.lineno} of {os.path.basename(last.filename)}, {quoted}raised {_kind_and_gist(error)}."
 
 
 def _is_stub(error: BaseException) -> bool:
@@ -226,16 +231,21 @@ def _is_stub(error: BaseException) -> bool:
 
 
 def raised(error: BaseException, check: str = "") -> str:
-    """An error of the answer, and its line; `check` is the file in which a line is the check's."""
+    """An error of the answer, and its line; `check` is the file in which a line is the check's.
+
+    The line of a teacher's check is not quoted: students must not read it.
+    """
     if told := getattr(error, "told", ""):  # by the process in which it was raised
         return str(told)
     text = _kind_and_gist(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
     if not frames:
         return f"Calling it raised {text}"
-    source = f", `{frames[-1].line}`," if frames[-1].line else ""  # none of what runs in built-in code
-    line = "The check's line" if frames[-1].filename == check else "Line"
-    return f"{line} {frames[-1].lineno}{source} raised {text}"
+    last = frames[-1]
+    is_hidden = last.filename == check and not check.startswith(_HERE)
+    source = f", `{last.line}`," if last.line and not is_hidden else ""  # none of what runs in built-in code
+    line = "The check's line" if last.filename == check else "Line"
+    return f"{line} {last.lineno}{source} raised {text}"
 
 
 def _kind_and_gist(error: BaseException) -> str:

@@ -96,8 +96,8 @@ def _notes(report: Report, result: Result) -> Iterator[str]:
 
 def _cause(report: Report, result: Result) -> Result | None:
     """The result with a known mistake that may explain a failure without one of its own."""
-    is_known = result.hint or result.stopped or result.broken or result.unwritten or result.message in NOT_TRIED
-    if result.passed or is_known:
+    is_known = result.hint or result.stopped or result.crashed or result.broken or result.unwritten
+    if result.passed or is_known or result.message in NOT_TRIED:
         return None
     return next((other for other in report.results if other.hint), None)
 
@@ -235,7 +235,7 @@ def _still(found: Any) -> Still | None:
 
 
 _SAID = ("message", "mistake", "hint", "cure", "output")
-_FACTS = ("passed", "unwritten", "stopped", "starved", "broken")
+_FACTS = ("passed", "unwritten", "stopped", "starved", "crashed", "broken")
 
 
 def _check_data(result: Result) -> dict[str, Any]:

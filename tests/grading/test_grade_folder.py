@@ -77,6 +77,8 @@ for descriptor in range(3, 60):
     "reads_secrets": "import os\nassert 'winter' not in os.environ.values() and 'DTFLAB_CHECKS' not in os.environ\n"
     "def twice(n):\n    assert os.environ.get('DTFLAB_GRADE_SEED') is None\n    return None",
     "deletes_the_question": "x = 1",
+    "lends": f"{WRONG}\nimport dtflab as F\nF.own, F.grade = F.grade, print\n\n# %%\nF.grade = F.own",
+    "is_another": f"{WRONG}\nclass F:\n    grade = print\ndtflab = F",
 }
 
 NONE = {"junk": b"\x00\xff junk", "no_cells": b'{"cells": 3}', "nothing": b"", "nested": b"[" * 99_999}
@@ -129,9 +131,10 @@ def test_what_was_wrong_is_told(graded):
 
 def test_what_is_rebound_is_reported(graded):
     _, marks = graded
-    note = "It puts a function of its own in the place of dtflab.grade: without effect here, but not with nbgrader."
-    assert marks["patches"]["notes"] == [note]
-    assert not [name for name in marks if name != "patches" and note in marks[name]["notes"]]
+    rebinds = {"patches": "dtflab.grade", "lends": "dtflab.grade", "is_another": "dtflab"}
+    for name, one in marks.items():
+        notes = [note for note in one["notes"] if "something of its own" in note]
+        assert len(notes) == (name in rebinds) and all(f"in the place of {rebinds[name]}: " in note for note in notes)
 
 
 CHANGES_A_CHECK = """

@@ -93,6 +93,7 @@ def test_what_a_wrong_value_brings_about_in_a_check_is_the_answers(question, nam
     question.check("One", points=1)(ANSWERS_FAULT[name])
     (result,) = judge.judge(question, {"twice": lambda n: None}).results
     assert not result.broken and not result.passed and result.message.startswith("The check's line")
+    assert "answer(1)" not in result.message, "the line of a teacher's check is not shown"
 
 
 def test_an_answers_own_error_is_never_the_checks(question, tmp_path):
@@ -105,3 +106,4 @@ def test_an_answers_own_error_is_never_the_checks(question, tmp_path):
     assert not result.broken and result.message.endswith("raised RuntimeError: of the answer")
     (result,) = judge.judge(question, {"twice": lambda n: 0}).results
     assert result.broken and "raised RuntimeError: of the check." in result.message
+    assert "Wrong(" not in result.message

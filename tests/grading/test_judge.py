@@ -162,7 +162,7 @@ def test_a_deaf_answer_is_told(twice, monkeypatch):
     release = threading.Event()
     found = report(twice, lambda n: release.wait())
     release.set()
-    assert "goes on in the background: restart the kernel" in found.results[0].message
+    assert "did not react: in a notebook, restart the kernel" in found.results[0].message
     assert found.results[1].message == "Not tried, because the answer could not be stopped."
 
 

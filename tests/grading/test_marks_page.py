@@ -13,7 +13,7 @@ import pytest
 from dtflab.grading import answer_cells, batch, report_pages as pages
 from dtflab.grading.batch import SHIPPED, Graded
 from dtflab.grading.catalogue import find
-from dtflab.grading.class_figures import ABSENT, ENDLESS, UNKNOWN, Class, classes
+from dtflab.grading.class_figures import ABSENT, CRASHED, ENDLESS, UNKNOWN, Class, classes
 from dtflab.grading.judge import Report, Result, judge
 from dtflab.grading.marks_page import html
 from dtflab.grading.students import NOTHING
@@ -97,6 +97,14 @@ def test_the_commonest_mistake_comes_first_and_an_unknown_one_last():
     for number, name in enumerate(("counts_elements", "round_robin", "round_robin")):
         files.append(file(f"d{number}", [TYPES], mistake=name))
     assert [made.name for made in Class("ex1", files).made()] == ["round_robin", "counts_elements", UNKNOWN]
+
+
+def test_an_answer_that_ends_its_process_has_a_line_of_its_own_and_no_answer_comes_last():
+    gone = [file(name, [check.name for check in Q1.checks], unwritten=True) for name in ("a", "b")]
+    ended = file("c", [check.name for check in Q1.checks], message="It ended.", crashed=True)
+    one = Class("ex1", [*gone, ended, file("d", [KINDS])])
+    assert [made.name for made in one.made()] == [CRASHED, UNKNOWN, ABSENT]
+    assert "<p>It ended.</p>" in html(one.files)
 
 
 def test_shares_are_of_those_whose_file_asks_the_question():

@@ -101,6 +101,23 @@ def test_what_is_wrong_is_told(name):
     assert score <= 4 and message in score.text, score.text
 
 
+def largest_of(gap):
+    def search(step, most):
+        n = 0
+        while n + gap <= most and fitting(step, n + gap):
+            n += gap
+        return n
+
+    return search
+
+
+@pytest.mark.parametrize("gap", [2, 3, 10])
+def test_a_search_in_steps_of_more_than_one_is_right_for_no_student(gap, monkeypatch):
+    for seed in map(str, range(8)):
+        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+        assert not tf.check(Q2, "largest", largest_of(gap))
+
+
 def test_the_picture_is_of_a_step_with_that_batch():
     score = tf.grade(Q2, with_bisect)
     assert "Memory of a step with" in score.html and "examples" in score.text

@@ -22,6 +22,7 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import watchdog
 from dtflab.grading.device_functions import shown
+from dtflab.grading.judge import deaf
 from dtflab.grading.questions import Wrong, from_toml
 from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
@@ -132,8 +133,7 @@ def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False)
     seen = seen._replace(passed=passed(watched.queues, readers.names))
     if outcome.stopped:
         message = f"Stopped after {SECONDS:g} s: read_all does not come to an end."
-        deaf = " It did not react, and goes on in the background: restart the kernel." * outcome.left_running
-        raise _endless(message + deaf, seen)
+        raise _endless(message + deaf(outcome), seen)
     if outcome.error is not None:
         raise outcome.error
     found: Seen = outcome.value
@@ -170,6 +170,9 @@ def _demand_means(seen: Seen, queues: Sequence[QueueEvent], readers: Readers) ->
     if not readers.names:
         message = "No op on `server` has read a file: the lines must be read there, by a tf.TextLineReader."
         raise Wrong(message, seen._replace(elsewhere=True))
+    if not seen.passed.taken:
+        message = "What came was in no queue: the program ran the reader itself. Threads must read ahead, into a queue."
+        raise Wrong(message, seen)
     if seen.passed.by_hand:
         raise Wrong("One thread has put lines into the queue and taken them from it; others must read meanwhile.", seen)
 
@@ -256,6 +259,13 @@ def reads_elsewhere(seen: Seen) -> bool:
     """The files are read next to the cluster: by Python itself, or in a session of another place. Read them with
     tf.TextLineReader, and make the session with tf.Session(server)."""
     return seen.elsewhere
+
+
+@q1.mistake()
+def reads_by_itself(seen: Seen) -> bool:
+    """The program runs the reader itself, one line after the other: nobody reads ahead while it works. Put the lines
+    into a queue, fill it by a tf.train.QueueRunner, whose threads run the reader, and take the lines from there."""
+    return seen.passed.names > 0 and not seen.endless and not seen.error and not seen.passed.put
 
 
 @q1.mistake()

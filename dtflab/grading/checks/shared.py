@@ -83,6 +83,7 @@ class Seen(NamedTuple):
     files: Sequence[str] = ()
     error: str = ""
     counted: bool = False  # the answer returned how many are lost
+    otherwise: bool = False  # it gave names in another form than variable.op.name
 
     @property
     def names_the_lost(self) -> bool:
@@ -124,10 +125,11 @@ def _run(answer: Any, case: Case) -> Seen:
             cluster.restart("worker", 0)
         target = cluster.target_of("worker", 1)
         with Graph().as_default():
-            lost = _names(_asked(answer, case, target, path), case)
+            given = _given(_asked(answer, case, target, path), case)
         saved = _saved(path) if os.path.exists(f"{path}.index") else None
         files = [os.path.relpath(os.path.join(there, name), folder) for there, _, n in os.walk(folder) for name in n]
-        return Seen(case, lost, saved, _left(case, target), files)
+        lost = sorted(map(_name, given))
+        return Seen(case, lost, saved, _left(case, target), files, otherwise=lost != sorted(map(str, given)))
 
 
 def _left(case: Case, target: str) -> dict[str, np.ndarray]:
@@ -158,12 +160,17 @@ def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
         raise Wrong(message, Seen(case, error=error.message)) from None
 
 
-def _names(value: Any, case: Case) -> list[str]:
-    """The names that an answer returned, in order; as bytes or with the number of the output they are names, too."""
+def _given(value: Any, case: Case) -> list[Any]:
+    """What an answer returned as names; Wrong if that is no list."""
     if not hasattr(value, "__iter__") or isinstance(value, str | bytes):
         seen = Seen(case, counted=True) if type(value) is int and 0 < value == len(case.lost) else None
         raise Wrong(f"rescue returned {value!r}; expected: a list of names, [] if nothing is lost.", seen)
-    return sorted((one.decode() if isinstance(one, bytes) else str(one)).removesuffix(":0") for one in value)
+    return list(value)
+
+
+def _name(one: Any) -> str:
+    """The name that is meant by bytes, or by a name with the number of the output."""
+    return (one.decode() if isinstance(one, bytes) else str(one)).removesuffix(":0")
 
 
 def _saved(path: str) -> dict[str, np.ndarray]:
@@ -217,7 +224,10 @@ def ended(answer: Any, random: Random) -> None:
 
 @q1.check("A task restarted, and a container was reset: what is lost is named", points=3)
 def named(answer: Any, random: Random) -> None:
-    _demand_lost(_run(answer, _draw(random, ON_PS + ELSEWHERE)))
+    seen = _run(answer, _draw(random, ON_PS + ELSEWHERE))
+    _demand_lost(seen)
+    if seen.otherwise:
+        raise Wrong("The right variables, but not by their names as `variable.op.name` gives them.", seen)
 
 
 @q1.check("The rest is saved as it was trained, and the cluster is left as it was", points=3)
@@ -234,6 +244,13 @@ def saved(answer: Any, random: Random) -> None:
 def returns_their_number(seen: Seen) -> bool:
     """That is how many variables are lost, not which. Return a list of their names: variable.op.name."""
     return seen.counted
+
+
+@q1.mistake()
+def names_them_otherwise(seen: Seen) -> bool:
+    """These are not the variables' names: bytes, as a session gives them, or the name of a tensor, which ends in ":0".
+    A program that looks for one of the names finds nothing. variable.op.name is the name, and a str."""
+    return seen.otherwise and seen.names_the_lost
 
 
 @q1.mistake()

@@ -31,6 +31,22 @@ def reads_elsewhere(server, filenames, epochs):
     return [line for name in filenames * epochs for line in open(name).read().splitlines()]
 
 
+def reads_by_itself(server, filenames, epochs):
+    lines = []
+    with tf.Graph().as_default(), tf.Session(server) as sess:
+        _, line = tf.TextLineReader().read(tf.train.string_input_producer(filenames, num_epochs=epochs))
+        sess.run(tf.local_variables_initializer())
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coordinator)
+        try:
+            while True:
+                lines.append(sess.run(line))
+        except tf.errors.OutOfRangeError:
+            coordinator.request_stop()
+        coordinator.join(threads)
+    return lines
+
+
 def forgets_to_start(server, filenames, epochs):
     return read(server, filenames, epochs, start=False)
 

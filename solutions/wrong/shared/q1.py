@@ -43,6 +43,13 @@ def empties_the_cluster(target, build, path):
         return save_what_is_left(sess, path)
 
 
+def names_them_otherwise(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = save_what_is_left(sess, path)
+        return [variable.name for variable in tf.global_variables() if variable.op.name in lost]
+
+
 def opens_a_local_session(target, build, path):
     build()
     with tf.Session() as sess:
