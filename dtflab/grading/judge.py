@@ -221,8 +221,8 @@ def is_own(error: BaseException) -> bool:
 def line_of(error: BaseException) -> str:
     """Where a program failed, as a sentence: file, line, error. A line of a teacher's file is not quoted."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    quoted = f"`{last.line}`, " if last.filename.startswith(_LIBRARIES) else ""
-    return f"Line {last.lineno} of {os.path.basename(last.filename)}, {quoted}raised {_kind_and_gist(error)}."
+    quoted = f", `{last.line}`," if last.filename.startswith(_LIBRARIES) else ""
+    return f"Line {last.lineno} of {os.path.basename(last.filename)}{quoted} raised {_kind_and_gist(error)}."
 
 
 def _is_stub(error: BaseException) -> bool:

@@ -31,12 +31,12 @@ def thrice(seen):
     return seen["no text has keys"]
 """
 ITSELF = (
-    "The check has failed, not twice: the teacher has to mend it. Line 13 of own.py, `return undefined(answer(4))`, "
-    "raised NameError: name 'undefined' is not defined."
+    "The check has failed, not twice: the teacher has to mend it. Line 13 of own.py raised "
+    "NameError: name 'undefined' is not defined."
 )
 MISTAKES = (
-    'The grader has failed, not twice: the check must be fixed. Line 17 of own.py, `return seen["no text has keys"]`, '
-    "raised TypeError: string indices must be integers"
+    "The grader has failed, not twice: the check must be fixed. Line 17 of own.py raised "
+    "TypeError: string indices must be integers"
 )
 ANSWERS = {"right": RIGHT, "wrong": WRONG, "dies": "import os\ndef twice(n):\n    os._exit(0)"}
 

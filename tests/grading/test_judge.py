@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import logging
+import runpy
 import sys
 import threading
 import warnings
@@ -61,11 +62,24 @@ def test_a_right_answer_and_one_that_is_half_right(twice):
     assert half.results[0].message.startswith("twice(") and "expected: " in half.results[0].message
 
 
-def test_an_error_is_told_with_the_line_of_the_answer_not_with_one_of_a_library_that_it_calls(twice):
-    def answer(n):
-        with tf.control_dependencies([len]):  # fails inside of contextlib
-            return 2 * n
+FAILS_IN_CONTEXTLIB = """
+import dtflab as tf
 
+def twice(n):
+    with tf.control_dependencies([len]):
+        return 2 * n
+"""
+
+
+def from_a_cell(folder, source):
+    """The answer in a file of its own: a line of this file is one of the check."""
+    path = folder / "cell.py"
+    path.write_text(source)
+    return runpy.run_path(str(path))["twice"]
+
+
+def test_an_error_is_told_with_the_line_of_the_answer_not_with_one_of_a_library_that_it_calls(twice, tmp_path):
+    answer = from_a_cell(tmp_path, FAILS_IN_CONTEXTLIB)
     message = report(twice, answer).results[0].message
     assert "with tf.control_dependencies([len]):" in message and "raised TypeError" in message, message
 
@@ -120,11 +134,9 @@ def test_deep_recursion_is_told(twice):
     assert "RecursionError" in report(twice, down).results[0].message
 
 
-def test_the_line_of_the_answer_is_shown(twice):
-    def broken(n):
-        return n + "1"  # this line
-
-    told = report(twice, broken).results[0].message
+def test_the_line_of_the_answer_is_shown(twice, tmp_path):
+    answer = from_a_cell(tmp_path, 'def twice(n):\n    return n + "1"  # this line')
+    told = report(twice, answer).results[0].message
     assert '`return n + "1"  # this line`, raised TypeError' in told
 
 

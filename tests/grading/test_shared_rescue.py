@@ -15,8 +15,8 @@ def with_the_report(target, build, path):
         build()
         report = tf.report_uninitialized_variables()
         with tf.Session(target) as sess:
-            lost = set(sess.run(report))
-            tf.train.Saver([v for v in tf.global_variables() if v.op.name.encode() not in lost]).save(sess, path)
+            lost = {name.decode() for name in sess.run(report)}
+            tf.train.Saver([v for v in tf.global_variables() if v.op.name not in lost]).save(sess, path)
     return lost
 
 
@@ -31,7 +31,7 @@ def by_trying(target, build, path):
             except tf.errors.FailedPreconditionError:
                 pass
         tf.train.Saver(left).save(sess, path)
-    return [v.name for v in tf.global_variables() if v.op.name not in left]
+    return [v.op.name for v in tf.global_variables() if v.op.name not in left]
 
 
 def through_another_graph(target, build, path):
@@ -69,8 +69,8 @@ def supervised(target, build, path):
     lost = []
     with tf.Session(target) as sess:
         for variable in tf.global_variables():
-            lost += sess.run(tf.report_uninitialized_variables([variable])).tolist()
-        left = [v for v in tf.global_variables() if v.op.name.encode() not in lost]
+            lost += map(bytes.decode, sess.run(tf.report_uninitialized_variables([variable])).tolist())
+        left = [v for v in tf.global_variables() if v.op.name not in lost]
         tf.train.Saver(left, write_version=tf.train.SaverDef.V2).save(sess, path, write_meta_graph=False)
     return lost
 

@@ -101,6 +101,7 @@ class Seen(NamedTuple):
     got: Sequence[str] = ()
     error: BaseException | None = None
     elsewhere: bool = False  # no op of the cluster has read a file, or no queue of it was used
+    unqueued: bool = False  # what came was in no queue
     waits: bool = False  # forever
     endless: bool = False  # that, or it was stopped
     passed: Passed = Passed()
@@ -172,7 +173,7 @@ def _demand_means(seen: Seen, queues: Sequence[QueueEvent], readers: Readers) ->
         raise Wrong(message, seen._replace(elsewhere=True))
     if not seen.passed.taken:
         message = "What came was in no queue: the program ran the reader itself. Threads must read ahead, into a queue."
-        raise Wrong(message, seen)
+        raise Wrong(message, seen._replace(unqueued=True))
     if seen.passed.by_hand:
         raise Wrong("One thread has put lines into the queue and taken them from it; others must read meanwhile.", seen)
 
@@ -265,7 +266,7 @@ def reads_elsewhere(seen: Seen) -> bool:
 def reads_by_itself(seen: Seen) -> bool:
     """The program runs the reader itself, one line after the other: nobody reads ahead while it works. Put the lines
     into a queue, fill it by a tf.train.QueueRunner, whose threads run the reader, and take the lines from there."""
-    return seen.passed.names > 0 and not seen.endless and not seen.error and not seen.passed.put
+    return seen.unqueued
 
 
 @q1.mistake()
