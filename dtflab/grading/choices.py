@@ -52,7 +52,7 @@ class Prediction:
     def html(self) -> str:
         rows = join(_html_row(*row) for row in self._rows())
         table = tag("table", tag("tbody", rows), style="border-collapse:collapse;margin:6px 0") if rows else ""
-        end = [tag("div", _code(sentence), style=pages.NOTE) for sentence in self._end()]
+        end = [tag("div", pages.with_code(sentence), style=pages.NOTE) for sentence in self._end()]
         return tag("div", tag("b", self._headline), table, *end, class_="dtf-prediction", style=pages.ROOT)
 
     def __repr__(self) -> str:
@@ -170,11 +170,6 @@ def _example(question: Question) -> str:
 
 def _html_row(choice: Choice, note: str) -> Markup:
     mark = pages.badge(choice.right, f"{_SIGNS[choice.right]} {_WORDS[choice.right]}")
-    sentence = tag("div", _code(choice.text), style=pages.SOFT if note else None)  # the note is what is new
-    cells = (tag("b", choice.letter), mark, join([sentence, *([tag("div", _code(note))] if note else [])]))
+    sentence = tag("div", pages.with_code(choice.text), style=pages.SOFT if note else None)  # the note is what is new
+    cells = (tag("b", choice.letter), mark, join([sentence, *([tag("div", pages.with_code(note))] if note else [])]))
     return tag("tr", *(tag("td", cell, style=pages.CELL) for cell in cells))
-
-
-def _code(text: str) -> Markup:
-    """Text whose parts in backquotes are code."""
-    return join(tag("code", part) if i % 2 else part for i, part in enumerate(text.split("`")))

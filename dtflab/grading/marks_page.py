@@ -153,9 +153,9 @@ def _mistake(made: Made, number: int) -> Markup:
     example = made.example
     whose = tag("a", "The whole report", href=f"#file-{number}")
     seen = example.result.message or example.report.next_step or "The check has no message."
-    parts = [tag("p", seen), *_code(example.code), tag("p", whose)]
+    parts = [tag("p", pages.with_code(seen)), *_code(example.code), tag("p", whose)]
     shown = tag("details", tag("summary", "One example"), *parts)
-    return tag("div", title, tag("p", made.text), shown, class_="mistake")
+    return tag("div", title, tag("p", pages.with_code(made.text)), shown, class_="mistake")
 
 
 def _code(code: str) -> Sequence[Markup]:

@@ -123,7 +123,7 @@ def table(report: Report) -> Markup:
     """A report without its picture."""
     title = tag("div", tag("b", headline(report)), tag("span", f" · {report.question.title}", style=SOFT))
     if report.next_step:
-        return join([title, tag("div", report.next_step, style=NOTE)])
+        return join([title, tag("div", with_code(report.next_step), style=NOTE)])
     head = tag("tr", *(tag("th", name, style=CELL, scope="col") for name in ("result", "points", "check")))
     rows = join(_row(report, result) for result in report.results)
     whole = tag("table", tag("thead", head), tag("tbody", rows), style="border-collapse:collapse;margin:6px 0")
@@ -151,14 +151,22 @@ def badge(good: bool, words: str) -> Markup:
     return tag("span", words, style=style)
 
 
+def with_code(text: str) -> Markup:
+    """Text whose parts in backquotes are code; as it is if one of them has no end."""
+    parts = text.split("`")
+    return (
+        join(tag("code", part) if i % 2 else part for i, part in enumerate(parts)) if len(parts) % 2 else join([text])
+    )
+
+
 def _note(note: str) -> Markup:
     if note.startswith("Hint: "):
-        return tag("div", note, style=NOTE)
+        return tag("div", with_code(note), style=NOTE)
     style = f"{SOFT};white-space:pre-wrap;overflow-wrap:anywhere"
     if note.startswith("Printed: ") and (lines := len(note.splitlines())) > _FOLDED:
         summary = tag("summary", f"Printed: {plural(lines, 'line')}", style=SOFT)
         return tag("details", summary, tag("div", note, style=style))
-    return tag("div", note, style=style)
+    return tag("div", note if note.startswith("Printed: ") else with_code(note), style=style)
 
 
 # -- data ----------------------------------------------------------------------------------------------------

@@ -107,6 +107,13 @@ def test_an_answer_that_ends_its_process_has_a_line_of_its_own_and_no_answer_com
     assert "<p>It ended.</p>" in html(one.files)
 
 
+def test_what_stands_in_backquotes_is_code():
+    assert pages.with_code("<a> `x < y`, `z`") == "&lt;a&gt; <code>x &lt; y</code>, <code>z</code>"
+    assert pages.with_code("one ` of x") == "one ` of x"
+    files = [file("ada"), file("bob", [KINDS], mistake="counts_elements", message="Not `b`.")]
+    assert html(files).count("Not <code>b</code>.") == 2, "among the mistakes, and in the report"
+
+
 def test_shares_are_of_those_whose_file_asks_the_question():
     files = [file("ada"), file("bob", [KINDS]), file("cyd", [TYPES], mistake="counts_elements")]
     q2 = find("placement/q2")
