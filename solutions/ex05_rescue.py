@@ -88,7 +88,7 @@ look("", one)
 # - `build()` makes the model's variables in the default graph, as the training program did: same names, same devices,
 #   same containers;
 # - `target` is the session target of a task of the cluster;
-# - save all variables that still have a value to the checkpoint `path`, as they were trained;
+# - save all variables that still have a value (some always have) to the checkpoint `path`, as they were trained;
 # - return a list of the names of the others: those are lost;
 # - leave the cluster as it is. A lost variable that gets a new value looks trained to a later program.
 #

@@ -43,8 +43,8 @@ with tf.Session() as sess:
 # ## Your task
 #
 # Write `lookup(shards, ids, block_rows)`. `shards` is a list of variables, one per `ps` task, each on its own task;
-# `ids` is a tensor: a list of row numbers, some perhaps twice. It returns a tensor: the rows of `ids`, in their order.
-# No more than these rows may leave the parameter servers.
+# `ids` is a tensor: a list of row numbers, some perhaps twice. How many there are may be known only in a step. It
+# returns a tensor: the rows of `ids`, in their order. No more than these rows may leave the parameter servers.
 
 
 # %%

@@ -42,7 +42,8 @@ cluster.stop()
 # ## Your task
 #
 # Write `ensemble(results, images)`. `results` is a list of what a search has found, in no particular order: each has
-# `.container`, `.device`, `.hidden` (its width) and `.accuracy` (its share of right answers on the validation images).
+# `.container`, `.device`, `.hidden` (its width) and `.accuracy` (its share of right answers on the validation images;
+# no two have the same).
 # `images` is a tensor, `[batch, 64]`. Return a tensor of **classes**, `[batch]`:
 #
 # - only the **three** nets with the highest accuracy are asked;

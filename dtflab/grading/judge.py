@@ -21,7 +21,7 @@ from typing import Any
 
 from dtflab.grading import watchdog
 from dtflab.grading.capture import captured
-from dtflab.grading.questions import CELL, MOST, Check, Question, Wrong
+from dtflab.grading.questions import CELL, MOST, Check, NotJudged, Question, Wrong
 from dtflab.machine.clock import REAL
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -187,6 +187,8 @@ def result_of(question: Question, check: Check, outcome: watchdog.Outcome) -> Re
         return result
     if error is None:
         return Result(check, True, picture=outcome.value)
+    if isinstance(error, NotJudged):
+        return Result(check, False, BUSY, stopped=True, starved=True)
     if isinstance(error, Wrong):
         found = question.diagnosis(error.evidence) if error.evidence is not None else None
         name, hint, cure = (found.name, found.diagnosis, found.cure) if found else ("", "", "")

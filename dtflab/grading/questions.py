@@ -51,6 +51,10 @@ class Wrong(Exception):
         self.picture = picture
 
 
+class NotJudged(Exception):
+    """The machine was too busy for a call of the answer to have its seconds."""
+
+
 class Check(NamedTuple):
     """One thing that an answer is judged by; `judge` may return a picture of what it saw."""
 

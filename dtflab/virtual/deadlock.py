@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
 from dtflab.base.thread_frames import is_joining
-from dtflab.machine.clock import REAL, OwnThread
+from dtflab.machine.clock import OwnThread
+from dtflab.machine.patience import Patience
 
 if TYPE_CHECKING:
     from dtflab.runtime.standstill import Fact
 
-PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest
+PATIENCE = 2.0  # seconds in which a thread that nobody knows may turn out to be a guest
 
 
 class DeadlockError(errors.InternalError):
@@ -43,7 +44,8 @@ class DeadlockWatch:
         self._strangers = set(threading.enumerate())  # older threads, which have nothing to do with the clock
         maker = threading.current_thread()  # a thread of a clock's own does a program's work; main waits for it
         self._main = maker if isinstance(maker, OwnThread) else threading.main_thread()
-        self._patience = -1, 0.0  # the number of events at the last standstill, and how long guests may still come
+        # The number of events at the last standstill, and how long guests may still come.
+        self._patience = -1, Patience(0.0)
         self._last: tuple[float, str, Sequence[Fact]] | None = None  # moment and content of the last deadlock
 
     def somebody_may_come(self, inside: Collection[Any], turned: int) -> bool:
@@ -59,8 +61,8 @@ class DeadlockWatch:
         if main in inside and unknown <= set(inside):
             return False
         if self._patience[0] != turned:
-            self._patience = turned, REAL.now() + PATIENCE
-        return REAL.now() < self._patience[1]
+            self._patience = turned, Patience(PATIENCE)
+        return not self._patience[1].is_over()
 
     def error(self, now: float, lines: Iterable[str], standstill: Sequence[Fact]) -> DeadlockError:
         """The error; at the same moment it says what the first one said, when most threads still waited."""

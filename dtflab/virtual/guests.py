@@ -15,21 +15,23 @@ import weakref
 from typing import Any
 
 from dtflab.machine.clock import REAL, OwnThread
+from dtflab.machine.patience import Patience
 
-PATIENCE = 0.1  # real seconds
-LOOK = 0.001  # real seconds, between two checks whether a thread has ended
+PATIENCE = 0.1  # seconds
+LOOK, MOST = 0.001, 0.008  # real seconds, between two checks whether a thread has ended: longer after each
 
 
 class Away:
     """Which guests are expected back."""
 
     def __init__(self) -> None:
-        self._until: dict[Any, float] = {}  # thread → real moment
+        self._until: dict[Any, Patience] = {}  # by thread
         self._patience: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
         self._inside: weakref.WeakSet[Any] = weakref.WeakSet()
         self._known = weakref.WeakSet(threading.enumerate())
         self._lock = threading.Lock()  # a guest that comes at this moment is not expected
         self._back = REAL.event()
+        self._look = LOOK
 
     def leaves(self, thread: Any) -> None:
         """A guest goes out."""
@@ -38,7 +40,7 @@ class Away:
             self._expect(thread)
 
     def _expect(self, thread: Any) -> None:
-        self._until[thread] = REAL.now() + self._patience.get(thread, PATIENCE)
+        self._until[thread] = Patience(self._patience.get(thread, PATIENCE))
 
     def comes(self, thread: Any) -> None:
         """Note that a guest is back, or here for the first time; it stays expected until it is in line."""
@@ -58,13 +60,13 @@ class Away:
 
     def expects(self) -> bool:
         """True if somebody is expected; by then a moment has passed."""
-        now, there = (REAL.now(), threading.enumerate()) if self._until else (0.0, [])
-        for thread, until in list(self._until.items()):
-            if until < now or thread not in there:  # one that is just being started is there, and not alive yet
+        there = threading.enumerate() if self._until else []
+        for thread, patience in list(self._until.items()):
+            if patience.is_over() or thread not in there:  # one that is just being started is there, and not alive yet
                 self._until.pop(thread, None)
                 self._patience[thread] = self._patience.get(thread, PATIENCE) / 4
         if not self._until:
             return False
         self._back.clear()
-        self._back.wait(LOOK)
+        self._look = LOOK if self._back.wait(self._look) else min(2 * self._look, MOST)
         return True

@@ -127,9 +127,9 @@ def text_of(report):
 
 
 def score_html(text):
-    from dtflab.viz.drawing.svg import tag
+    from dtflab.grading.report_pages import with_code
 
-    return tag("b", text)[3:-4]
+    return with_code(text)
 
 
 @EACH

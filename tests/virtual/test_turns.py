@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import dtflab as tf
-from dtflab.machine import clock as clocks
+from dtflab.machine import clock as clocks, patience
 from dtflab.virtual import deadlock, guests
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.deadlock import DeadlockError
@@ -293,7 +293,8 @@ def test_however_short_a_sleep_is_time_passes():
 
 def test_patience_with_guests_begins_again_when_something_has_happened(monkeypatch):
     moment = [0.0]
-    monkeypatch.setattr(deadlock, "REAL", SimpleNamespace(now=lambda: moment[0]))
+    monkeypatch.setattr(patience, "REAL", SimpleNamespace(now=lambda: moment[0]))
+    monkeypatch.setattr(patience, "_is_another_ready", lambda: False)
     watch, over = deadlock.DeadlockWatch(), threading.Event()
     bystander = threading.Thread(target=over.wait, args=(60,))
     bystander.start()

@@ -182,10 +182,11 @@ def parameter_servers(answer: Any, random: Random) -> None:
             raise Wrong(f"{ps} sees {plural(len(seen.cards[ps]), 'GPU')}; expected: none.", seen)
 
 
-@q1.check("One ps task, and more of them than machines", points=1)
+@q1.check("One ps task, more of them than machines, and many GPUs", points=1)
 def edges(answer: Any, random: Random) -> None:
     for ps_tasks in (1, 5, 6):
         _demand_tasks(_run(answer, _draw(random, ps_tasks, least=4)))
+    _demand_tasks(_run(answer, _draw(random, most=2)._replace(gpus=random.randint(10, 16))))
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

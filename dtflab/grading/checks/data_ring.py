@@ -248,6 +248,15 @@ def second_round_too_short(seen: Seen) -> bool:
 
 
 @q3.mistake()
+def goes_round_once_too_often(seen: Seen) -> bool:
+    """The sums are right, but a round is too long: parts travel back to a device that has them. Each of the two rounds
+    takes n − 1 times, after which all have the part."""
+    one_more = seen.bound + seen.nbytes // seen.number
+    right = all(np.array_equal(value, seen.total) for value in seen.values)
+    return right and all(seen.bound < load <= one_more + 1 for load in (*seen.load(0), *seen.load(1)))
+
+
+@q3.mistake()
 def hands_out_its_own_part(seen: Seen) -> bool:
     """The second round hands out parts to which nothing was added: each device's own. After the first round, device i
     has the whole of part (i + 1) % n: there it begins."""

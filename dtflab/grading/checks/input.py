@@ -23,12 +23,12 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.grading import watchdog
 from dtflab.grading.device_functions import shown
 from dtflab.grading.judge import deaf
-from dtflab.grading.questions import Wrong, from_toml
+from dtflab.grading.questions import NotJudged, Wrong, from_toml
 from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
 
 Lines = Sequence[str]
-SECONDS = 1.0  # for a call; right answers need less than a tenth of it
+SECONDS = 4.0  # for a call; right answers need a tenth of it, on a busy machine half if their threads are their own
 _CHECK_SECONDS = 6.5  # for a check: to stop a call that never ends takes seconds, too, on a busy machine
 PATIENCE = 300.0  # virtual seconds: a pipeline that has not ended by then waits forever; one needs milliseconds
 
@@ -44,13 +44,14 @@ class Passed(NamedTuple):
     """The elements that passed through the queue of lines, and the names of files that were put into another queue.
 
     What an op took and gave back, because it did not get all that it wanted, is not `taken`. `by_hand`: a thread took
-    what it had put itself.
+    what it had put itself. `before` were put before anything was taken.
     """
 
     put: int = 0
     taken: int = 0
     names: int = 0
     by_hand: bool = False
+    before: int = 0
 
 
 class Readers:
@@ -69,13 +70,14 @@ def passed(queues: Sequence[QueueEvent], readers: Collection[str]) -> Passed:
 
     If nothing was taken, it is the one into which most was put.
     """
-    put, taken = Counter[str](), Counter[str]()
+    put, taken, before = Counter[str](), Counter[str](), Counter[str]()
     putting, taking = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     some = Counter[tuple[str, str]]()  # taken by an op that wants more
     for event in queues:
         op = (event.client, event.op)
         if event.what == "put":
             put[event.queue] += event.elements
+            before[event.queue] += 0 if taking[event.queue] else event.elements
             putting[event.queue].add(event.client)
         elif event.what == "take":
             some[op] += event.elements
@@ -86,7 +88,7 @@ def passed(queues: Sequence[QueueEvent], readers: Collection[str]) -> Passed:
     named = {event.queue for event in queues if event.op in readers or READS[0] in event.op}
     most = [queue for queue, _ in (*taken.most_common(), *put.most_common()) if queue not in named]
     lines, names = most[0] if most else "", sum(put[queue] for queue in named)
-    return Passed(put[lines], taken[lines], names, bool(putting[lines] & taking[lines]))
+    return Passed(put[lines], taken[lines], names, bool(putting[lines] & taking[lines]), before[lines])
 
 
 # -- a run ---------------------------------------------------------------------------------------------------
@@ -132,6 +134,8 @@ def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False)
     with watch(readers) as watched:
         outcome = watchdog.call(functools.partial(_read, answer, seen, watched.queues, readers), SECONDS)
     seen = seen._replace(passed=passed(watched.queues, readers.names))
+    if outcome.starved:
+        raise NotJudged
     if outcome.stopped:
         message = f"Stopped after {SECONDS:g} s: read_all does not come to an end."
         raise _endless(message + deaf(outcome), seen)
@@ -209,13 +213,13 @@ def _raised(seen: Seen, error: errors.OpError, queues: Sequence[QueueEvent]) -> 
     return seen
 
 
-def demand_lines(answer: Any, files: Sequence[Lines], epochs: int) -> None:
-    """Wrong unless every line comes as often as there are epochs."""
+def demand_lines(answer: Any, files: Sequence[Lines], epochs: int) -> Seen:
+    """What was seen; Wrong unless every line comes as often as there are epochs."""
     seen = run(answer, files, epochs)
     expected = _times(seen.once, epochs)
     got = Counter(seen.got)
     if got == expected:
-        return
+        return seen
     line = next(line for line in [*expected, *got] if got[line] != expected[line])
     raise Wrong(
         f"From {plural(len(files), 'file')} in {plural(epochs, 'epoch')}, {plural(expected.total(), 'line')} should "
@@ -224,7 +228,7 @@ def demand_lines(answer: Any, files: Sequence[Lines], epochs: int) -> None:
     )
 
 
-def _files(random: Random, lengths: Sequence[int]) -> list[Lines]:
+def _files(random: Random, lengths: Sequence[int]) -> list[list[str]]:
     return [[f"file {f} line {i} {random.randrange(10**6)}" for i in range(length)] for f, length in enumerate(lengths)]
 
 
@@ -235,7 +239,11 @@ def _files(random: Random, lengths: Sequence[int]) -> list[Lines]:
 def complete(answer: Any, random: Random) -> None:
     first, second = random.randint(1, 9), random.randint(10, 15)
     rest = random.choice([prime for prime in (29, 31, 37) if prime > first + second]) - first - second
-    demand_lines(answer, _files(random, [first, 0, second, rest]), 3)  # no batches but those of 3 are all full
+    files = _files(random, [first, 0, second, rest])  # no batches but those of 3 are all full
+    files[2][random.randint(1, 8)] = ""  # a line, too
+    seen = demand_lines(answer, files, 3)
+    if reads_all_first(seen):
+        raise Wrong(f"All {seen.total} lines were in the queue before the first was taken from it.", seen)
 
 
 @q1.check("One epoch, one file, one line", points=2, seconds=_CHECK_SECONDS)
@@ -274,6 +282,13 @@ def puts_and_takes(seen: Seen) -> bool:
     """The program itself puts lines into the queue, and then takes them out again: a detour, in which nobody reads
     ahead. Give the enqueue op to a tf.train.QueueRunner, whose threads run it meanwhile."""
     return not seen.endless and not seen.error and seen.passed.by_hand
+
+
+@q1.mistake()
+def reads_all_first(seen: Seen) -> bool:
+    """Nobody takes a line until all are in the queue: then it must be as large as all files together, and the program
+    is idle while they are read. Take lines right after the threads were started, and join the threads at the end."""
+    return Counter(seen.got) == _times(seen.once, seen.epochs) and seen.passed.before == seen.passed.put == seen.total
 
 
 @q1.mistake()
@@ -355,6 +370,14 @@ def skips_the_first_lines(seen: Seen) -> bool:
     """The first line of each file is missing. These files have no line of headings: leave skip_header_lines out."""
     first = Counter(lines[0] for lines in seen.files if lines)
     return bool(seen.got) and Counter(seen.got) == _times(seen.once - first, seen.epochs)
+
+
+@q1.mistake()
+def leaves_out_empty_lines(seen: Seen) -> bool:
+    """All lines came but the empty ones. An empty text counts as false in Python: `if line`, or a loop `while line`,
+    takes it for none. It is a line of the file, too."""
+    some = Counter({line: count for line, count in seen.once.items() if line})
+    return some != seen.once and Counter(seen.got) == _times(some, seen.epochs)
 
 
 @q1.mistake()

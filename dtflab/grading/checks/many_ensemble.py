@@ -78,6 +78,12 @@ def highest_probability(logits: Sequence[Any]) -> Any:
     return np.max([*map(_softmax, logits)], axis=0).argmax(axis=1)
 
 
+def better_ones_count_more(made: Sequence[Member]) -> Combine:
+    """The mean weighted with the accuracies of the three best."""
+    weights = [one.result.accuracy for one in best_three(made)]
+    return lambda logits: sum(weight * _softmax(one) for weight, one in zip(weights, logits)).argmax(axis=1)
+
+
 def shares_of_images(logits: Sequence[Any]) -> Any:
     """Probabilities along the images, in place of the classes."""
     return sum(_softmax(one, axis=0) for one in logits).argmax(axis=1)
@@ -138,8 +144,8 @@ def members(random: Random, count: int = 6) -> list[Member]:
         if len({frozenset(one.result.container for one in choose(made)) for choose in _THREES}) < len(_THREES):
             continue
         right = classes_of(made, best_three, mean_of_probabilities)
-        nearly = [(best_two, mean_of_probabilities), (best_four, mean_of_probabilities)]
-        nearly += [(best_three, highest_probability)]
+        nearly: list[tuple[Choose, Combine]] = [(best_two, mean_of_probabilities), (best_four, mean_of_probabilities)]
+        nearly += [(best_three, highest_probability), (best_three, better_ones_count_more(made))]
         wrong = [np.sum(right != classes_of(made, *other)) for other in _OTHERS]
         if min(wrong) > 3 and min(np.sum(right != classes_of(made, *other)) for other in nearly) > 2:
             return made
@@ -321,6 +327,13 @@ def adds_logits(seen: Seen) -> bool:
 
 
 @q2.mistake()
+def weighs_nets(seen: Seen) -> bool:
+    """The better net counts for more. The plain mean of the three probabilities decides: the accuracies only say which
+    nets are asked."""
+    return seen.says(best_three, better_ones_count_more(seen.members))
+
+
+@q2.mistake()
 def counts_votes(seen: Seen) -> bool:
     """Each net has one vote, however sure it is. Let each say probabilities, tf.nn.softmax of its logits; the class
     with the highest mean of them wins."""
@@ -375,6 +388,13 @@ def takes_the_worst(seen: Seen) -> bool:
 def takes_one(seen: Seen) -> bool:
     """That is the best net alone. Let all three say their probabilities, and add them."""
     return seen.says(only_best)
+
+
+@q2.mistake()
+def lets_all_compute(seen: Seen) -> bool:
+    """The classes are those of the three best nets, but all nets compute them, and most of that is thrown away. Choose
+    by the accuracies, in Python, before you build a net: only the three are in the graph."""
+    return len(set(seen.devices)) == len(seen.members) > 3 and seen.are(best_three)
 
 
 @q2.mistake()

@@ -186,6 +186,7 @@ def too_large(answer: Any, random: Random) -> None:
     if answer(largest.programs, largest.cards, largest.need * MIB, largest.memory * MIB) is None:
         raise Wrong(f"For {largest}, settings returned None, but with its context, and what is in use, it just fits.")
     _demand_running(answer, Case(1, 1, random.randint(137, 140), 192))
+    _demand_running(answer, Case(4, 1, random.randint(16, 17), 256))  # 11 MiB are in use on the card, not for each
 
 
 _TOO_LARGE = (  # programs, cards, the least and the most that each needs of 256 MiB, the reason

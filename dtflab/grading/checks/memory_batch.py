@@ -54,6 +54,10 @@ class Model:
             raise Wrong(f"After {_FOREVER} steps there is no end in sight. Does each step bring it nearer?")
         return float(self._session.run(self._loss, {self._batch: batch}))
 
+    def train(self, batch: int) -> None:
+        """The same for its effect alone, as most steps are run."""
+        self.step(batch)
+
     def fits(self, batch: int) -> bool:
         """Whether a step with that many examples runs."""
         try:
@@ -80,6 +84,7 @@ class Seen(NamedTuple):
     next_fits: bool
     is_near: bool = False
     hid_an_error: bool = False
+    silent: bool = False  # a step returned None
 
     @property
     def tries(self) -> int:
@@ -116,17 +121,18 @@ def _others_freeze() -> bool:
 _frozen_by_others = False
 
 
-def _try(answer: Any, model: Model, most: int) -> Seen:
-    """Let the answer look for the batch."""
+def _try(answer: Any, model: Model, most: int, silent: bool = False) -> Seen:
+    """Let the answer look for the batch, by steps that return a loss, or None if they are `silent`."""
     model.tried.clear()
-    value = answer(model.step, most)
+    value = answer(model.train if silent else model.step, most)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise Wrong(f"largest_batch returned {shown(value)}; expected: a whole number of examples, an int.")
     given = int(value)
     fits, next_fits = (n <= 0 or model.fits(n) for n in (given, given + 1))
     one_too_few = fits and next_fits and not (given + 1 < most and model.fits(given + 2))
     one_too_many = not fits and model.fits(given - 1)
-    return Seen(most, given, [*model.tried], fits and given >= 0, next_fits, one_too_few or one_too_many)
+    is_near = one_too_few or one_too_many
+    return Seen(most, given, [*model.tried], fits and given >= 0, next_fits, is_near, silent=silent)
 
 
 def _demand_largest(seen: Seen) -> None:
@@ -166,13 +172,14 @@ def largest(answer: Any, random: Random) -> Picture:
 
 @q2.check("It is found with few steps", points=2, seconds=_SECONDS)
 def few_steps(answer: Any, random: Random) -> None:
-    with _model(_features(random)) as model:
-        seen = _try(answer, model, random.randrange(700, 1000))
-        _demand_largest(seen)
-        limit = _most_steps(seen.most)
-        if seen.tries > limit:
-            observed = f"For up to {seen.most} examples it took {plural(seen.tries, 'step')}"
-            raise Wrong(f"{observed}; expected: {limit} at most.", seen)
+    for _ in range(4):  # with some numbers a slow search is quick
+        with _model(_features(random)) as model:
+            seen = _try(answer, model, random.randrange(700, 1000), silent=True)
+            _demand_largest(seen)
+            limit = _most_steps(seen.most)
+            if seen.tries > limit:
+                observed = f"For up to {seen.most} examples it took {plural(seen.tries, 'step')}"
+                raise Wrong(f"{observed}; expected: {limit} at most.", seen)
 
 
 @q2.check("All examples fit, exactly all fit, and not even one fits", points=2, seconds=_SECONDS)
@@ -213,6 +220,13 @@ def hides_errors(seen: Seen) -> bool:
     """Errors of all kinds are taken for a lack of memory. Then a program with a broken file or a lost server trains
     with no examples at all. Catch only tf.errors.ResourceExhaustedError."""
     return seen.hid_an_error
+
+
+@q2.mistake()
+def asks_for_a_value(seen: Seen) -> bool:
+    """A step without a value was taken for one that does not fit. What step returns says nothing: a batch fits unless
+    step raises tf.errors.ResourceExhaustedError."""
+    return seen.silent and seen.given == 0 < seen.tries
 
 
 @q2.mistake()

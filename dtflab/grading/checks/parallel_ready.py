@@ -7,7 +7,8 @@ mistake gives other sets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
 from dtflab.grading.unaided import opens_a_session, unaided
 from dtflab.graph.graph import Graph
-from dtflab.graph.operation import Operation
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.ops.arrays.functions import identity_n
 from dtflab.ops.math.functions import add_n
 from dtflab.ops.summaries.functions import timestamp
 from dtflab.runtime.session import Session
@@ -42,9 +44,15 @@ class Plan(NamedTuple):
         with Graph().as_default() as graph:
             for name, sources in self.reads.items():
                 with graph.control_dependencies([made[other] for other in self.waits.get(name, ())]):
-                    values = [made[source].outputs[0] for source in sources]
-                    made[name] = (add_n(values, name=name) if values else timestamp(name=name)).op
+                    made[name] = self._made(name, [made[source].outputs[-1] for source in sources])
         return list(made.values())
+
+    @staticmethod
+    def _made(name: str, values: Sequence[Tensor]) -> Operation:
+        """An op that reads these. `pair` has an output for each; it is the last one that others read."""
+        if not values:
+            return timestamp(name=name).op
+        return identity_n(values, name=name)[0].op if name == "pair" else add_n(values, name=name).op
 
     def sources(self, name: str) -> list[str]:
         return [*self.reads[name], *self.waits.get(name, ())]
@@ -74,7 +82,8 @@ class Seen(NamedTuple):
 def _draw(random: Random, controls: bool) -> Plan:
     """A graph of 11 to 13 ops; with `controls` some of them wait for others without reading them.
 
-    One op reads a source twice, and another one that is ready later; one is read by none, although it is ready early.
+    One op reads a source twice, and another one that is ready later; one is read by none, although it is ready early;
+    one reads the second output of another. With `controls` one reads nothing, and yet has to wait.
     """
     sources = [f"source{i}" for i in range(random.randint(2, 3))]
     reads: dict[str, Sequence[str]] = dict.fromkeys(sources, ())
@@ -83,11 +92,12 @@ def _draw(random: Random, controls: bool) -> Plan:
         reads[f"sum{i}"] = random.sample(list(reads)[-4:], random.randint(1, 2))
     low = random.choice(sources)
     reads |= {"twice": [low, low, random.choice(list(reads)[-3:])], "after": ["twice"], "aside": [low]}
+    reads |= {"pair": [low, random.choice(list(reads)[-5:-3])], "second": ["pair"]}
     for name in [one for one in reads if controls and reads[one] and random.random() < 0.5]:
         before = list(reads)[: list(reads).index(name)]
         if others := [other for other in before if other not in reads[name]]:  # what it reads it waits for anyway
             waits[name] = [random.choice(others)]
-    return Plan(reads, waits)
+    return Plan({**reads, "late": ()}, {**waits, "late": ["after"]}) if controls else Plan(reads, waits)
 
 
 def _ready(ops: Sequence[Operation]) -> Sets:
@@ -112,13 +122,33 @@ def _by_the_first(plan: Plan) -> Sets:
     return [frozenset(name for name in level if level[name] == i) for i in range(max(level.values()) + 1)]
 
 
-def _without(plan: Plan, ready: Sets) -> Sets:
-    """The sets without ops that read the same tensor twice, and without all that needs these."""
+def _reads_twice(reads: Sequence[str]) -> bool:
+    return len(set(reads)) < len(reads)
+
+
+def _reads_a_second_output(reads: Sequence[str]) -> bool:
+    return "pair" in reads
+
+
+def _without(plan: Plan, ready: Sets, is_lost: Callable[[Sequence[str]], bool] = _reads_twice) -> Sets:
+    """The sets without ops of which that is true, and without all that needs these."""
     lost: set[str] = set()
     for name, reads in plan.reads.items():
-        if len(set(reads)) < len(reads) or lost.intersection(plan.sources(name)):
+        if is_lost(reads) or lost.intersection(plan.sources(name)):
             lost.add(name)
     return [left for part in ready if (left := part - lost)]
+
+
+def _too_early(plan: Plan) -> Sets:
+    """The sets of an answer whose counters begin with the number of sources, and fall with each edge."""
+    left = {name: len(set(plan.sources(name))) for name in plan.reads}
+    found: Sets = [frozenset(name for name in left if not left[name])]
+    while found[-1]:
+        edges = [(name, source) for name in left for source in plan.sources(name) if source in found[-1]]
+        counts = Counter(name for name, _ in edges)
+        found.append(frozenset(name for name, count in counts.items() if 0 < left[name] <= count))
+        left = {name: left[name] - counts[name] for name in left}
+    return found[:-1]
 
 
 def _at_once(plan: Plan, given: Sequence[str]) -> Sets:
@@ -140,10 +170,16 @@ def _telling(random: Random, controls: bool) -> Plan:
         plan = _draw(random, controls)
         ready = _ready(plan.ops())
         ways = [_without(plan, ready), _by_the_first(plan), _ready(_with_one_input(plan).ops())]
-        ways += [_ready(plan._replace(waits={}).ops())] if controls else []
+        lost = [ready[:-1], _without(plan, ready, _reads_a_second_output)]
+        ways += [_ready(one.ops()) for one in (plan._replace(waits={}), _without_late(plan))] if controls else []
         is_telling = all(one not in [ready, *ways[:i]] for i, one in enumerate(ways))
-        if is_telling and all(_differ(way, ready, {"twice", "after"}) for way in ways[1:]):
+        if is_telling and lost[0] != lost[1] and all(_differ(way, ready, {"twice", "after"}) for way in ways[1:]):
             return plan
+
+
+def _without_late(plan: Plan) -> Plan:
+    """The graph in which no op waits that reads nothing."""
+    return plan._replace(waits={name: others for name, others in plan.waits.items() if plan.reads[name]})
 
 
 def _differ(mine: Sets, other: Sets, without: set[str]) -> bool:
@@ -247,10 +283,31 @@ def loses_ops(seen: Seen) -> bool:
 
 
 @q3.mistake()
+def counts_sources_once(seen: Seen) -> bool:
+    """An op that reads a tensor twice is ready too early: its source was counted once, and yet its counter falls by
+    one for each of the two edges. Count edges in both places, or sources in both."""
+    return seen.answered == _too_early(seen.plan)
+
+
+@q3.mistake()
+def loses_second_outputs(seen: Seen) -> bool:
+    """Ops that read another output of an op than its first never become ready. An op may have several outputs, and
+    whoever reads any of them has an edge from it: begin with op.inputs, each of which knows its op, tensor.op."""
+    return seen.answered == _without(seen.plan, seen.ready, _reads_a_second_output)
+
+
+@q3.mistake()
 def takes_the_first_source(seen: Seen) -> bool:
     """An op goes with the first of its sources that is done. It has to wait for the last one: it is ready when its
     counter is 0, not when it falls."""
     return seen.answered == _by_the_first(seen.plan)
+
+
+@q3.mistake()
+def starts_all_that_read_nothing(seen: Seen) -> bool:
+    """All ops that read nothing are in the first set. One of them waits for another op: an edge of a control input
+    counts for it, too. In the first set are those without any edge that comes in."""
+    return "late" in seen.plan.waits and seen.answered == _ready(_without_late(seen.plan).ops())
 
 
 @q3.mistake()

@@ -103,9 +103,12 @@ def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: Any) -> 
 
 
 def _demand_number(answer: Any, random: Random) -> None:
-    """Pose the cases with task 1, which sees no GPU, as the master; some tasks whose numbers begin with 1 have GPUs."""
+    """Pose the cases with task 1, which sees no GPU, as the master; some tasks whose numbers begin with 1 have GPUs.
+
+    The first second GPU, letter by letter, is that of task 10: task 0 has one GPU.
+    """
     workers = random.randint(11, 13)
-    visible = {"worker": ["0,1", "", *["0,1"] * (workers - 2)]}
+    visible = {"worker": ["0", "", *["0,1"] * (workers - 2)]}
     with Cluster(ps=1, worker=workers, gpus=2, visible_devices=visible) as cluster:
         cases = _cases(cluster, ("", "/gpu:1"))
         _demand_on(cluster, answer, cases, gpu_kernel=True, master=cluster.task("worker", 1).name)
@@ -211,6 +214,29 @@ def takes_task_10_for_1(seen: Seen) -> bool:
     """A task was taken for the master's because its name begins like it: as texts, task:1 and task:10 begin alike.
     Compare job and task number, or the text with the slash that follows it: f"{master}/"."""
     return _explained(seen, lambda case, d: (":CPU:" in d, not d.startswith(case.master), d))
+
+
+@q2.mistake()
+def compares_numbers(seen: Seen) -> bool:
+    """The lowest number was taken for the first by name. Names are compared letter by letter: task:10 comes before
+    task:2."""
+    return _explained(
+        seen,
+        lambda case, d: (":CPU:" in d, not d.startswith(f"{case.master}/"), device_spec.parse(d)),
+    )
+
+
+@q2.mistake()
+def takes_zero_for_unsaid(seen: Seen) -> bool:
+    """A 0 in a pin was ignored: task 0, or the first device. In Python 0 counts as false, like None; ask whether the
+    field `is None`."""
+
+    def may_be(case: Case, device: str) -> bool:
+        spec = device_spec.parse(case.pin)
+        pin = str(spec._replace(**{name: None for name, value in spec._asdict().items() if value == 0}))
+        return device_spec.matches(pin, device) and case.has_kernel(device)
+
+    return _best_of(seen, may_be)
 
 
 @q2.mistake()

@@ -303,6 +303,15 @@ def counts_the_ops(seen: Seen) -> bool:
 
 
 @q4.mistake()
+def leaves_out_its_own_task(seen: Seen) -> bool:
+    """You count the devices of other tasks only. Two devices of one task have memories of their own: between these a
+    value is sent, too."""
+    task = seen.home.partition("/device:")[0]
+    others = sorted({device for device in seen.elsewhere if not device.startswith(f"{task}/")})
+    return seen.wrong_prediction and others == list(seen.said)
+
+
+@q4.mistake()
 def sends_it_home(seen: Seen) -> bool:
     """You count the device where the variable is. Nothing is sent there: its ops read the variable in place."""
     return seen.wrong_prediction and sorted(set(seen.devices)) == list(seen.said) != [seen.home]

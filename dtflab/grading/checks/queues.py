@@ -64,6 +64,7 @@ class Seen(NamedTuple):
     error: str = ""  # what the session said, if that says which mistake it is
     shape: Sequence[int] = ()  # of a batch that is not a table
     too_wide: bool = False  # a batch
+    endless: bool = False  # batches come, though all sentences are out
 
     @property
     def sentences(self) -> list[Sentence]:
@@ -188,7 +189,8 @@ def run(answer: Any, task: Task) -> Iterator[Seen]:
         with contextlib.suppress(errors.OutOfRangeError):
             for _ in range(len(task.sentences) + 1):
                 yield pipeline.take()
-            raise Wrong("After close, batches come without end; expected: OutOfRangeError.", pipeline.seen())
+            seen = pipeline.seen()._replace(endless=True)
+            raise Wrong("After close, batches come without end; expected: OutOfRangeError.", seen)
         yield pipeline.seen()
 
 
@@ -254,6 +256,13 @@ def ends(answer: Any, random: Random) -> None:
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake()
+def gives_empty_batches(seen: Seen) -> bool:
+    """At the end, batches without any sentence come, forever: whoever takes can't know that it is over. A dequeue of a
+    queue that is closed and empty raises OutOfRangeError: let take come to one."""
+    return seen.endless and not any(seen.batches[-1])
 
 
 @q1.mistake()

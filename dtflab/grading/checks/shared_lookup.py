@@ -110,7 +110,7 @@ def _draw(random: Random, tasks: int, block_rows: int) -> Case:
             return case
 
 
-def _run(answer: Any, case: Case) -> Seen:
+def _run(answer: Any, case: Case, is_length_known: bool = True) -> Seen:
     """Look the rows up on a cluster, from its worker."""
     with Cluster(ps=case.tasks, worker=1) as cluster, Graph().as_default() as graph:
         shards = []
@@ -118,7 +118,7 @@ def _run(answer: Any, case: Case) -> Seen:
             with graph.device(f"/job:ps/task:{task}"):
                 shards.append(Variable(np.zeros_like(rows), name=f"shard{task}"))
         with graph.device(WORKER):
-            ids = placeholder(dtypes.int32, [len(case.ids)], name="ids")
+            ids = placeholder(dtypes.int32, [len(case.ids) if is_length_known else None], name="ids")
             found = answer(list(shards), ids, case.block_rows)
         if not isinstance(found, Tensor):
             raise Wrong(f"lookup returned {shown(found)}; expected: a tensor, the rows of `ids` in their order.")
@@ -196,10 +196,10 @@ def like_the_library(answer: Any, random: Random) -> None:
         _demand_rows(_run(answer, case))
 
 
-@q2.check("Larger blocks", points=4)
+@q2.check("Larger blocks, and a number of ids that only a step knows", points=4)
 def blocks(answer: Any, random: Random) -> None:
     for tasks in (2, 3):
-        _demand_rows(_run(answer, _draw(random, tasks, random.randint(2, 4))))
+        _demand_rows(_run(answer, _draw(random, tasks, random.randint(2, 4)), is_length_known=tasks == 2))
 
 
 @q2.check("No more leaves a parameter server than the rows asked for", points=3)
@@ -293,6 +293,19 @@ def asks_everyone(seen: Seen) -> bool:
     return list(seen.rows) == list(seen.case.ids) and all(
         sent == len(seen.case.ids) * COLUMNS * 4 for sent in seen.sent
     )
+
+
+@q2.mistake()
+def puts_together_on_a_ps(seen: Seen) -> bool:
+    """The rows are put together on a parameter server, and leave a server twice: first for there, then for the worker.
+    Gather where the shards are, and put the parts together outside of these blocks, on the worker."""
+    found, row = list(seen.rows) == list(seen.case.ids), COLUMNS * 4
+    here = [sum(seen.case.home(id)[0] == task for id in seen.case.ids) for task in range(seen.case.tasks)]
+    sent = [
+        [*(row * n for n in here[:task]), row * len(seen.rows), *(row * n for n in here[task + 1 :])]
+        for task in range(seen.case.tasks)
+    ]
+    return found and any(all(0 <= got - one <= 16 * len(seen.rows) for got, one in zip(seen.sent, way)) for way in sent)
 
 
 @q2.mistake()

@@ -20,7 +20,7 @@ from dtflab.base import errors
 from dtflab.base.events import Begins, Call, Use
 from dtflab.base.text_table import plural
 from dtflab.cluster import inprocess
-from dtflab.cluster.cluster import at_target
+from dtflab.cluster.cluster import Cluster, at_target
 from dtflab.cluster.task import Task
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
@@ -74,6 +74,7 @@ class Seen(NamedTuple):
     adding: Sequence[Adding]
     began: int  # how many clients gave variables a value before they went on
     tasks: Sequence[str] = ()  # of all clusters that were asked
+    left: Sequence[str] = ()  # of these, those that still run
     error: str = ""  # what it ended with
 
     @property
@@ -105,11 +106,14 @@ class _Watch(Watch):
 
     def __init__(self) -> None:
         super().__init__()
+        self._clusters: list[Cluster] = []
         self._tasks: dict[str, Task] = {}
         self._cells: dict[tuple[str, str, str], Cell] = {}  # by device, container, name
 
     def on_begins(self, begins: Begins) -> None:
         cluster = at_target(begins.target)
+        if cluster is not None and cluster not in self._clusters:
+            self._clusters.append(cluster)
         found = (inprocess.find(one.address) for one in (cluster.tasks if cluster is not None else ()))
         self._tasks |= {task.name: task for task in found if task is not None}
 
@@ -124,6 +128,13 @@ class _Watch(Watch):
     @property
     def tasks(self) -> list[str]:
         return sorted(self._tasks)
+
+    def stop(self) -> list[str]:
+        """Stop all clusters; the tasks that still ran."""
+        left = [task.name for cluster in self._clusters for task in cluster.tasks if task.state == "running"]
+        for cluster in self._clusters:
+            cluster.stop()
+        return left
 
     def counter(self, use: Use) -> Counter:
         cell = self._cells.get((use.device, use.container or DEFAULT_CONTAINER, use.variable))
@@ -144,7 +155,7 @@ def _run(answer: Any, workers: int, steps: int) -> Seen:
             error = getattr(raised, "message", str(raised))
             if not any(part in error for part in ("uninitialized value", "/job:localhost", *_OTHER_GRAPH)):
                 raise
-    found = _look(seen, workers, steps)._replace(value=value, error=error)
+    found = _look(seen, workers, steps)._replace(value=value, error=error, left=seen.stop())
     if error:
         raise Wrong(f"{found} stopped with an error: {error.partition('. ')[0]}.", found)
     if not found.homes:
@@ -291,9 +302,12 @@ def _number(value: Any) -> float | None:
     return array.item() if array.size == 1 and array.dtype.kind in "iuf" else None
 
 
-@q1.check("There is one counter, on the ps task", points=3)
+@q1.check("There is one counter, on the ps task of a cluster that is stopped at the end", points=3)
 def one_counter(answer: Any, random: Random) -> None:
-    _demand_one_counter(_run(answer, *_draw(random)))
+    seen = _run(answer, *_draw(random))
+    _demand_one_counter(seen)
+    if seen.left:
+        raise Wrong(f"{seen} has returned, and {plural(len(seen.left), 'task')} of its cluster still run.", seen)
 
 
 @q1.check("Every worker adds, all at the same time", points=3)
@@ -319,6 +333,13 @@ def opens_a_local_session(seen: Seen) -> bool:
     """tf.Session() without a target is a cluster of its own, with one task. A client reaches the tasks of your cluster
     with tf.Session(client.target), or tf.Session(cluster.target)."""
     return any("/job:localhost" in text for text in (seen.error, *seen.homes))
+
+
+@q1.mistake()
+def leaves_the_cluster_running(seen: Seen) -> bool:
+    """Nobody stops the cluster: its servers run on, with their ports and the memory of their variables, until the
+    program ends. `with tf.Cluster(…) as cluster:` stops it at the end of the block, after an error, too."""
+    return bool(seen.left)
 
 
 @q1.mistake()

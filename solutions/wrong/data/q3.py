@@ -127,3 +127,14 @@ def joins_in_another_order(tensors, devices):
 
 def adds_at_the_sender(tensors, devices):
     return ring(tensors, devices, adds=0)
+
+
+def goes_round_once_too_often(tensors, devices):
+    n, parts = len(tensors), cut(tensors, devices)
+    first_round(parts, devices)
+    for s in range(n):
+        for i in range(n):
+            after, c = (i + 1) % n, (i + 1 - s) % n
+            with tf.device(devices[after]):
+                parts[after][c] = tf.identity(parts[i][c])
+    return joined(parts, devices)

@@ -139,3 +139,23 @@ def names_files_again(server, filenames, epochs):
 
 def returns_no_line_twice(server, filenames, epochs):
     return sorted(set(read(server, filenames, epochs)))
+
+
+def leaves_out_empty_lines(server, filenames, epochs):
+    return [line for line in read(server, filenames, epochs) if line]
+
+
+def reads_all_first(server, filenames, epochs):
+    with tf.Graph().as_default(), tf.Session(server) as sess:
+        names = tf.train.string_input_producer(filenames, num_epochs=epochs)
+        queue = tf.FIFOQueue(10**6, [tf.string], shapes=[[]])
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(tf.TextLineReader().read(names)[1])]))
+        take, closed = queue.dequeue_up_to(10**6), queue.is_closed()
+        sess.run(tf.local_variables_initializer())
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coordinator)
+        while not sess.run(closed):
+            pass
+        coordinator.request_stop()
+        coordinator.join(threads)
+        return list(sess.run(take))

@@ -100,3 +100,16 @@ def computes_in_one_place(results, images):
 
 def returns_numbers_per_class(results, images):
     return asked(best_of(results), images, at_the_end=lambda shares, axis: shares)
+
+
+def weighs_nets(results, images):
+    opinions = []
+    for one in best_of(results):
+        with tf.container(one.container), tf.device(one.device):
+            opinions.append(one.accuracy * tf.nn.softmax(net(images, one.hidden, one.container)))
+    return tf.argmax(tf.add_n(opinions), axis=1)
+
+
+def lets_all_compute(results, images):
+    best = [one in best_of(results) for one in results]
+    return asked(results, images, combine=lambda every: tf.add_n([one for one, good in zip(every, best) if good]))

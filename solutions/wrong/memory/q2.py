@@ -68,3 +68,13 @@ def goes_in_large_steps(step, most):
 def gives_what_was_not_tried(step, most):
     n = halving(lambda n: fitting(step, n), most)
     return n * 9 // 10  # to be on the safe side
+
+
+def asks_for_a_value(step, most):
+    def fits(n):
+        try:
+            return step(n) is not None
+        except tf.errors.ResourceExhaustedError:
+            return False
+
+    return halving(fits, most)

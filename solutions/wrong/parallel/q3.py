@@ -97,3 +97,36 @@ def sorts_by_edges(ops):
 def opens_a_session(ops):
     with tf.Session(graph=ops[0].graph) as sess, sess.step_through(ops) as steps:
         return [[ran.name for ran in record.ran] for record in steps]
+
+
+def counts_sources_once(ops):
+    left = {op: len(set(sources_of(op))) for op in ops}
+    order, now = [], [op for op in ops if not left[op]]
+    while now:
+        order.append([op.name for op in now])
+        for op in ops:
+            left[op] -= sum(source in now for source in sources_of(op))
+        done = {name for part in order for name in part}
+        now = [op for op in ops if op.name not in done and left[op] <= 0]
+    return order
+
+
+def loses_second_outputs(ops):
+    order, made = [], set()
+    while True:
+        done = {name for part in order for name in part}
+        now = [
+            op
+            for op in ops
+            if op.name not in done
+            and made.issuperset(tensor.name for tensor in op.inputs)
+            and done.issuperset(other.name for other in op.control_inputs)
+        ]
+        if not now:
+            return order
+        order.append([op.name for op in now])
+        made |= {op.outputs[0].name for op in now}
+
+
+def starts_all_that_read_nothing(ops):
+    return sets(ops, lambda op: sources_of(op) if len(op.inputs) else [], all)

@@ -100,3 +100,14 @@ def opens_a_session(pin, gpu_kernel, devices, master):
             return found
         except tf.errors.InvalidArgumentError:
             return None
+
+
+def compares_numbers(pin, gpu_kernel, devices, master):
+    left = [d for d in kept(pin, devices) if gpu_kernel or is_cpu(d)]
+    return best(left, is_cpu, lambda device: not device.startswith(f"{master}/"), fields)
+
+
+def takes_zero_for_unsaid(pin, gpu_kernel, devices, master):
+    left = [d for d in devices if all(not wish or wish == field for wish, field in zip(fields(pin), fields(d)))]
+    left = [d for d in left if gpu_kernel or is_cpu(d)]
+    return best(left, is_cpu, lambda device: not device.startswith(f"{master}/"))

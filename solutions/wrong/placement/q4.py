@@ -125,3 +125,8 @@ def opens_a_session(home, devices):
     with tf.Cluster(ps=1, worker=2, gpus=2) as cluster, tf.Session(cluster.target) as sess:
         devices_of = {node.name: node.device for node in sess.placed_nodes()}
     return found | {"updated_on": devices_of[found["update"].op.name]}
+
+
+def leaves_out_its_own_task(home, devices):
+    task = home.rpartition("/device:")[0]
+    return answer(home, devices, sent_to=sorted({device for device in devices if not device.startswith(f"{task}/")}))

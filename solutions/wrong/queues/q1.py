@@ -91,3 +91,10 @@ def pads_too_far(sentence, bounds, batch_size):
 def cuts_sentences(sentence, bounds, batch_size):
     _, put, fullest, close = parts(sentence[: bounds[-1]], bounds)
     return put, fullest.dequeue_up_to(batch_size), close
+
+
+def gives_empty_batches(sentence, bounds, batch_size):
+    queues, put, _, close = parts(sentence, bounds)
+    sizes = tf.stack([queue.size() for queue in queues])
+    fullest = tf.QueueBase.from_list(tf.argmax(sizes, output_type=tf.int32), queues)
+    return put, fullest.dequeue_many(tf.minimum(batch_size, tf.reduce_max(sizes))), close

@@ -69,3 +69,8 @@ def ends_after_the_last_task(shards, ids, block_rows):
 
 def knows_two_tasks(shards, ids, block_rows):
     return looked_up(shards[:2], ids, block_rows)
+
+
+def puts_together_on_a_ps(shards, ids, block_rows):
+    with tf.device(shards[-1].device):
+        return looked_up(shards, ids, block_rows)

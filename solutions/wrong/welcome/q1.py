@@ -239,3 +239,11 @@ def returns_a_list(workers, steps):
     with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
         start(cluster)
         return cluster.run(lambda client: add_many(client.target, make_counter(), steps))
+
+
+def leaves_the_cluster_running(workers, steps):
+    cluster = tf.Cluster(ps=1, worker=workers)
+    with tf.Graph().as_default():
+        counter, sess = start(cluster)
+        cluster.run(lambda client: add_many(client.target, make_counter(), steps))
+        return sess.run(counter)

@@ -88,7 +88,7 @@ def first_in_the_list(pin, gpu_kernel, devices, master):
 RIGHT = [filter_then_smallest_key]
 WRONG = {
     # Tests `if wanted.task` and not `is not None`, so a pin to task 0 or to a device 0 is ignored.
-    zero_is_nothing: "",
+    zero_is_nothing: "takes_zero_for_unsaid",
     # Falls back to the CPU when the pin says GPU and there is no kernel, as soft placement would; must be None.
     cpu_if_no_kernel: "",
     # Takes the first one in the order of the list of devices, not the first one by its name.

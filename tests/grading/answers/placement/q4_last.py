@@ -65,7 +65,7 @@ WRONG = {
     # Predicts that the update runs on the device that it is pinned to, not next to its variable.
     runs_where_it_is_pinned: "updates_elsewhere",
     # Believes that devices of one server share memory, so that the value is only sent to other servers.
-    only_between_servers: "",
+    only_between_servers: "leaves_out_its_own_task",
     # Pins only the update to the last device; the numbers that it adds are made on the variable's device.
     numbers_stay_at_home: "updates_at_home",
 }
