@@ -308,6 +308,13 @@ def returns_nothing(seen: Seen) -> bool:
 
 
 @q1.mistake()
+def takes_equal_shares(seen: Seen) -> bool:
+    """Each worker takes as many steps, a share of `steps` that is rounded down; together they take fewer. Nobody counts
+    for itself: train until the global step is reached, as tf.train.StopAtStepHook(last_step=steps) does."""
+    return not seen.sync and seen.taken == seen.steps // seen.workers * seen.workers < seen.steps
+
+
+@q1.mistake()
 def tells_the_time(seen: Seen) -> bool:
     """That is the time at which the training ended, not how long it took. Ask tf.sim.now() before the session, too, and
     return the difference."""

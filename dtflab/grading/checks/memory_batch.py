@@ -259,6 +259,13 @@ def only_doubles(seen: Seen) -> bool:
 
 
 @q2.mistake()
+def goes_beyond_most(seen: Seen) -> bool:
+    """Batches of more than `most` examples were tried. There are no more: where you double, stop there, with
+    min(2 * n, most)."""
+    return max(seen.tried, default=0) > seen.most + 1
+
+
+@q2.mistake()
 def off_by_one(seen: Seen) -> bool:
     """There is one example too many or too few. Write down what your two numbers mean: the largest that is known to
     fit, the smallest that is known not to. most itself may fit."""

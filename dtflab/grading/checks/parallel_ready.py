@@ -171,7 +171,10 @@ def _telling(random: Random, controls: bool) -> Plan:
         ready = _ready(plan.ops())
         ways = [_without(plan, ready), _by_the_first(plan), _ready(_with_one_input(plan).ops())]
         lost = [ready[:-1], _without(plan, ready, _reads_a_second_output)]
-        ways += [_ready(one.ops()) for one in (plan._replace(waits={}), _without_late(plan))] if controls else []
+        if controls:
+            late = {name: others for name, others in plan.waits.items() if not plan.reads[name]}
+            less = (plan._replace(waits={}), plan._replace(waits=late), _without_late(plan))
+            ways += [_ready(one.ops()) for one in less]
         is_telling = all(one not in [ready, *ways[:i]] for i, one in enumerate(ways))
         if is_telling and lost[0] != lost[1] and all(_differ(way, ready, {"twice", "after"}) for way in ways[1:]):
             return plan
@@ -308,6 +311,14 @@ def starts_all_that_read_nothing(seen: Seen) -> bool:
     """All ops that read nothing are in the first set. One of them waits for another op: an edge of a control input
     counts for it, too. In the first set are those without any edge that comes in."""
     return "late" in seen.plan.waits and seen.answered == _ready(_without_late(seen.plan).ops())
+
+
+@q3.mistake()
+def counts_either_kind(seen: Seen) -> bool:
+    """Of an op that reads, control inputs were forgotten: they count only where an op reads nothing. Add up both kinds
+    of edges for each op."""
+    waits = {name: others for name, others in seen.plan.waits.items() if not seen.plan.reads[name]}
+    return "late" in seen.plan.waits and seen.answered == _ready(seen.plan._replace(waits=waits).ops())
 
 
 @q3.mistake()

@@ -63,6 +63,7 @@ class Seen(NamedTuple):
 
     ops: Sequence[Shown]
     pinned: Sequence[Operation]
+    repeats: bool = False  # a list has one op several times
 
 
 def _run(answer: Any, random: Random) -> Seen:
@@ -101,7 +102,8 @@ def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, lis
     found = {kind: [one.op if isinstance(one, Tensor) else one for one in value[kind]] for kind in KINDS}
     for kind, ops in found.items():
         if len(set(ops)) != numbers[kind] or len(ops) != numbers[kind]:
-            raise Wrong(f"{kind!r} has {plural(len(set(ops)), 'op')}; expected: {numbers[kind]}, each once.")
+            seen = Seen([], [], repeats=len(ops) == numbers[kind])
+            raise Wrong(f"{kind!r} has {plural(len(set(ops)), 'op')}; expected: {numbers[kind]}, each once.", seen)
         if not all(isinstance(op, Operation) and op.graph is graph for op in ops):
             raise Wrong(f"{kind!r} has {shown(ops)}; expected: ops of the default graph, such as tf.square(2.0).op.")
     return found
@@ -138,6 +140,13 @@ def _all(seen: Seen, kind: str, shows: Callable[[Shown], bool]) -> bool:
     """Whether ops of the kind are wrong, and all of these show it."""
     wrong = [one for one in seen.ops if one.kind == kind and not one.is_right]
     return bool(wrong) and all(map(shows, wrong))
+
+
+@q3.mistake()
+def repeats_an_op(seen: Seen) -> bool:
+    """A list names one op several times: `[op] * n` makes no new ops. Call the function that makes an op n times, in a
+    loop."""
+    return seen.repeats
 
 
 @q3.mistake()

@@ -110,7 +110,7 @@ def _demand_number(answer: Any, random: Random) -> None:
     workers = random.randint(11, 13)
     visible = {"worker": ["0", "", *["0,1"] * (workers - 2)]}
     with Cluster(ps=1, worker=workers, gpus=2, visible_devices=visible) as cluster:
-        cases = _cases(cluster, ("", "/gpu:1"))
+        cases = _cases(cluster, ("", "/gpu:1", "/job:worker/task:1"))
         _demand_on(cluster, answer, cases, gpu_kernel=True, master=cluster.task("worker", 1).name)
 
 
@@ -214,6 +214,31 @@ def takes_task_10_for_1(seen: Seen) -> bool:
     """A task was taken for the master's because its name begins like it: as texts, task:1 and task:10 begin alike.
     Compare job and task number, or the text with the slash that follows it: f"{master}/"."""
     return _explained(seen, lambda case, d: (":CPU:" in d, not d.startswith(case.master), d))
+
+
+@q2.mistake()
+def takes_any_job_for_the_masters(seen: Seen) -> bool:
+    """A task was taken for the master's because it has the same number. Task 1 of another job is another task: compare
+    the job, too."""
+
+    def is_near(case: Case, d: str) -> bool:
+        return device_spec.parse(d).task == device_spec.parse(case.master).task
+
+    return _explained(seen, lambda case, d: (":CPU:" in d, not is_near(case, d), d))
+
+
+@q2.mistake()
+def adds_the_masters_job(seen: Seen) -> bool:
+    """A pin that names a task but no job was kept on the master's job. What the pin does not say is open: tasks of that
+    number in all jobs come into question."""
+
+    def may_be(case: Case, device: str) -> bool:
+        spec = device_spec.parse(case.pin)
+        of_master = spec.job is None and spec.task is not None
+        pin = str(spec._replace(job=device_spec.parse(case.master).job)) if of_master else case.pin
+        return device_spec.matches(pin, device) and case.has_kernel(device)
+
+    return _best_of(seen, may_be)
 
 
 @q2.mistake()

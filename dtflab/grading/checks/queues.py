@@ -259,6 +259,17 @@ def ends(answer: Any, random: Random) -> None:
 
 
 @q1.mistake()
+def ends_with_the_first_kind(seen: Seen) -> bool:
+    """When sentences of the first kind have run out, that is taken for the end, although others are left. At the end
+    take from whatever queue still holds some; only if all are empty it is over."""
+    task = seen.task
+    left = Counter(task.kind(one) for one in (Counter(task.sentences) - Counter(seen.sentences)).elements())
+    rest = {kind: count % task.batch_size for kind, count in Counter(map(task.kind, task.sentences)).items()}
+    first = rest.pop(0, 0)  # these came
+    return not (seen.open or seen.waits or seen.error) and first > 0 < left.total() and left == Counter(rest)
+
+
+@q1.mistake()
 def gives_empty_batches(seen: Seen) -> bool:
     """At the end, batches without any sentence come, forever: whoever takes can't know that it is over. A dequeue of a
     queue that is closed and empty raises OutOfRangeError: let take come to one."""

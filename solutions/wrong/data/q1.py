@@ -121,3 +121,8 @@ def measures_too_little(client, build_loss, rate, sync, steps):
     took = tf.sim.now() - began
     work(client, build_loss, rate, sync, steps)
     return took
+
+
+def takes_equal_shares(client, build_loss, rate, sync, steps):
+    share = steps // client.cluster_spec.num_tasks("worker")
+    return work(client, build_loss, rate, sync, steps, loop=None if sync else share)

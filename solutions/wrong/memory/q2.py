@@ -78,3 +78,10 @@ def asks_for_a_value(step, most):
             return False
 
     return halving(fits, most)
+
+
+def goes_beyond_most(step, most):
+    n = 1
+    while fitting(step, n):
+        n *= 2
+    return halving(lambda batch: fitting(step, batch), n - 1)

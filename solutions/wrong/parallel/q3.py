@@ -130,3 +130,7 @@ def loses_second_outputs(ops):
 
 def starts_all_that_read_nothing(ops):
     return sets(ops, lambda op: sources_of(op) if len(op.inputs) else [], all)
+
+
+def counts_either_kind(ops):
+    return sets(ops, lambda op: [tensor.op for tensor in op.inputs] or op.control_inputs, all)

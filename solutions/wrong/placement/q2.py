@@ -111,3 +111,15 @@ def takes_zero_for_unsaid(pin, gpu_kernel, devices, master):
     left = [d for d in devices if all(not wish or wish == field for wish, field in zip(fields(pin), fields(d)))]
     left = [d for d in left if gpu_kernel or is_cpu(d)]
     return best(left, is_cpu, lambda device: not device.startswith(f"{master}/"))
+
+
+def takes_any_job_for_the_masters(pin, gpu_kernel, devices, master):
+    left = [d for d in kept(pin, devices) if gpu_kernel or is_cpu(d)]
+    return best(left, is_cpu, lambda device: fields(device)[1] != fields(master)[1])
+
+
+def adds_the_masters_job(pin, gpu_kernel, devices, master):
+    job, task, *_ = fields(pin)
+    left = [d for d in kept(pin, devices) if job or task is None or fields(d)[0] == fields(master)[0]]
+    left = [d for d in left if gpu_kernel or is_cpu(d)]
+    return best(left, is_cpu, lambda device: not device.startswith(f"{master}/"))

@@ -60,3 +60,7 @@ def drags_them_to_the_cpu(gpu, cpu, dragged):
 
 def wants_a_gpu_without_a_kernel(gpu, cpu, dragged):
     return {"gpu": ops(gpu, text), "cpu": ops(cpu, text), "dragged": beside_a_counter(dragged)}
+
+
+def repeats_an_op(gpu, cpu, dragged):
+    return {"gpu": ops(1, on_gpu) * gpu, "cpu": ops(1, text) * cpu, "dragged": beside_a_counter(1) * dragged}

@@ -98,3 +98,10 @@ def gives_empty_batches(sentence, bounds, batch_size):
     sizes = tf.stack([queue.size() for queue in queues])
     fullest = tf.QueueBase.from_list(tf.argmax(sizes, output_type=tf.int32), queues)
     return put, fullest.dequeue_many(tf.minimum(batch_size, tf.reduce_max(sizes))), close
+
+
+def ends_with_the_first_kind(sentence, bounds, batch_size):
+    queues, put, _, close = parts(sentence, bounds)
+    full = tf.stack([queue.size() >= batch_size for queue in queues])
+    number = tf.argmax(tf.cast(full, tf.int32), output_type=tf.int32)  # 0 if none is full
+    return put, tf.QueueBase.from_list(number, queues).dequeue_up_to(batch_size), close

@@ -115,7 +115,7 @@ WRONG = {
     train_together_first_worker_computes: "places_it_elsewhere",
     # Without sync each worker takes a fixed, rounded-down share of the steps instead of going on until the
     # global step is reached, so together they may take fewer than `steps`.
-    train_together_equal_shares: "",
+    train_together_equal_shares: "takes_equal_shares",
     # With sync it multiplies the rate with the number of workers, so a step is the sum of the gradients
     # instead of their mean.
     train_together_larger_rate: "uses_another_rate",

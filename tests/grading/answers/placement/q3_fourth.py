@@ -56,7 +56,7 @@ def pins_of_variables(gpu, cpu, dragged):
 RIGHT = [pins_of_variables]
 WRONG = {
     # Each list names one single op several times instead of that many ops.
-    pins_one_op_repeated: "",
+    pins_one_op_repeated: "repeats_an_op",
     # The reads of integer variables do have a GPU kernel; they are on the CPU only because they have to be
     # next to their variable.
     pins_integer_reads: "drags_them_to_the_cpu",

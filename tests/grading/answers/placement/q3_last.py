@@ -47,5 +47,5 @@ WRONG = {
     # Gets the ops onto the CPU with tf.device, a pin, instead of tf.colocate_with.
     pinned_to_the_cpu: "pins",
     # Makes one op of each kind and repeats it in the list, so there are not that many ops.
-    one_op_many_times: "",
+    one_op_many_times: "repeats_an_op",
 }
