@@ -99,6 +99,7 @@ class _Band:
         self.usage, self.look, self.y, self.width, self.number = usage, one, y, width, number
         self.moment, self.most = usage.peak()
         self.listed = usage.held_at_peak()
+        self.at_peak = {*map(id, self.listed)}
         shown = self.listed[:_MOST_LAYERS]
         others = [held for held in usage.tensors if held not in shown]
         singles = sorted(((i + 1, held) for i, held in enumerate(shown)), key=lambda pair: pair[1].start)
@@ -256,6 +257,7 @@ def _live(bands: Sequence[_Band], lines: Mapping[tuple[str, str], str]) -> dict[
             {
                 "device": band.look.label, "top": MARGIN + band.y + _HEAD, "bottom": MARGIN + band.bottom,
                 "before": band.usage.before, "peak": band.moment,
+                "held": [i for i, held in enumerate(band.usage.tensors) if id(held) in band.at_peak],
                 "tensors": columns(
                     ("start", "end", "bytes", "number", "name", "card"),
                     [

@@ -10,6 +10,7 @@ interface Band {
   bottom: number;
   before: number; // bytes from before the step
   peak: number;
+  held: number[]; // the tensors that make the peak; some of them are freed in its very microsecond
   tensors: Record<"start" | "end" | "bytes" | "number" | "name" | "card", number[]>; // end: -1 for after the step
 }
 
@@ -46,11 +47,11 @@ class Live {
   }
 
   private controls(): void {
-    const { picture, moments } = this;
+    const { picture, moments } = this, peaks = [...new Set(this.data.bands.map((band) => band.peak))];
     picture.command(
       { label: "◀", key: "arrowleft", says: "The change before", run: () => this.go([...moments].reverse().find((one) => one < this.at) ?? 0) },
       { label: "▶", key: "arrowright", says: "The next change", run: () => this.go(moments.find((one) => one > this.at) ?? this.data.total) },
-      { label: "Peak", key: "p", says: "The moment with most in use", run: () => this.go(this.data.bands[0]!.peak) },
+      { label: "Peak", key: "p", says: "The moment with most in use; again: that of the next device", run: () => this.go(peaks[(peaks.indexOf(this.at) + 1) % peaks.length]!) },
       { label: "▲", key: "arrowup", says: "The tensor above in the list", run: () => this.next(-1) },
       { label: "▼", key: "arrowdown", says: "The tensor below in the list", run: () => this.next(1) },
     );
@@ -114,8 +115,8 @@ class Live {
 
   // The tensors that are held at a moment, the largest first.
   private held(band: number, at: number): number[] {
-    const { start, end, bytes } = this.data.bands[band]!.tensors;
-    const found = start.flatMap((from, i) => (from <= at && (end[i]! < 0 || at < end[i]!) ? [i] : []));
+    const { peak, held, tensors: { start, end, bytes } } = this.data.bands[band]!;
+    const found = at === peak ? [...held] : start.flatMap((from, i) => (from <= at && (end[i]! < 0 || at < end[i]!) ? [i] : []));
     return found.sort((a, b) => bytes[b]! - bytes[a]!);
   }
 
@@ -129,7 +130,8 @@ class Live {
     const { left, right, total, bands } = this.data;
     const x = left + ((right - left) * at) / total;
     this.cursor.setAttribute("d", bands.map((band) => `M${x} ${band.top}V${band.bottom}`).join(""));
-    this.picture.say(`At ${duration(at)}: ${bands.map((_, band) => this.sum(band, at)).join("; ")}.`);
+    const full = bands.filter((band) => band.peak === at).map((band) => band.device).join(" and ");
+    this.picture.say(`At ${duration(at)}${full && `, the peak of ${full}`}: ${bands.map((_, band) => this.sum(band, at)).join("; ")}.`);
   }
 
   private sum(band: number, at: number): string {
