@@ -234,6 +234,7 @@ def test_says_what_it_shows():
     assert picture.sentence == "Timeline of one step, 1.50 ms: 2 ops on 1 device. worker:0 0% idle."
     assert "0.25 ms" in picture.svg and "b = NoOp\n900 µs, from 600 µs to 1.50 ms" in picture.svg
     assert picture.tables[0][2][1] == ["b", "NoOp", "worker:0", "thread 0", "600.0", "900.0"]
+    assert picture.tables[-1] == ("By op", ("op", "times", "duration, µs"), [["NoOp", "2", "1500.0"]])
     assert repr(picture).splitlines()[2].split()[:4] == [worker(), "2", "0%", "0"]
 
 
