@@ -127,14 +127,11 @@ class _Band:
         return self.bottom - nbytes / self.most * (self.plot - 16)
 
     def draw(self) -> Iterator[Markup]:
-        yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band")
+        yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band wide")
         yield from self._head()
-        yield from self._grid()
-        yield from self._old()
-        yield from self._areas()
-        yield from self._numbers()
-        yield from self._peak()
-        yield from self._list()
+        plot = *self._grid(), *self._old(), *self._areas(), *self._numbers(), *self._peak()
+        yield marks.stretch((_LEFT, self.right), *plot)
+        yield tag("g", *self._list(), class_="right" if self.list_at[0] > self.right else None)
 
     def _head(self) -> Iterator[Markup]:
         x = 8 + marks.badge_width(self.look) + 6

@@ -34,6 +34,14 @@ def _letter(look: Look, x: float, y: float) -> Markup:
     return tag("text", look.letter, x=x, y=y, class_="s11 b mid", style=f"fill:{look.colour.ink}", **halo)
 
 
+def stretch(span: tuple[float, float], *parts: Markup) -> Markup:
+    """What a live page stretches, so that `span` takes the width of the output: shapes grow, text and circles move.
+
+    A group within with `data_at` moves as a whole.
+    """
+    return tag("g", *parts, class_="stretch", data_span="{:g} {:g}".format(*span))
+
+
 class Heading(Markup):
     """A heading and how high it is."""
 

@@ -33,6 +33,7 @@ class Live {
   private readonly keys: string[]; // of blocks and rows, in the order of the lists: band-number
   private at = -1; // microseconds; -1: no cursor
   private lit = "";
+  private right = 0; // of the plots, as wide as they are now
 
   constructor(private readonly picture: Picture, private readonly data: Memory) {
     this.svg = picture.svg;
@@ -64,7 +65,10 @@ class Live {
     svg.style.userSelect = "none"; // a drag moves the cursor
     for (const text of svg.querySelectorAll<SVGElement>("text")) text.style.pointerEvents = "none"; // a block is below its number
     picture.speakAbove();
-    picture.fill();
+    picture.redraws(() => {
+      this.right = this.data.right + picture.widen();
+      if (this.at >= 0) this.mark();
+    });
     svg.addEventListener("pointerdown", (event) => {
       picture.root.focus({ preventScroll: true });
       const time = this.time(event);
@@ -89,7 +93,7 @@ class Live {
 
   // The microsecond under the pointer; null outside of the plots.
   private time(event: PointerEvent): number | null {
-    const { left, right, total, bands } = this.data;
+    const { right, data: { left, total, bands } } = this;
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM()!.inverse());
     if (at.x < left || at.x > right || !bands.some((band) => band.top <= at.y && at.y <= band.bottom)) return null;
     return ((at.x - left) / (right - left)) * total;
@@ -127,11 +131,15 @@ class Live {
 
   private go(at: number): void {
     this.at = at;
-    const { left, right, total, bands } = this.data;
-    const x = left + ((right - left) * at) / total;
-    this.cursor.setAttribute("d", bands.map((band) => `M${x} ${band.top}V${band.bottom}`).join(""));
+    this.mark();
+    const { bands } = this.data;
     const full = bands.filter((band) => band.peak === at).map((band) => band.device).join(" and ");
     this.picture.say(`At ${duration(at)}${full && `, the peak of ${full}`}: ${bands.map((_, band) => this.sum(band, at)).join("; ")}.`);
+  }
+
+  private mark(): void {
+    const { right, data: { left, total, bands } } = this, x = left + ((right - left) * this.at) / total;
+    this.cursor.setAttribute("d", bands.map((band) => `M${x} ${band.top}V${band.bottom}`).join(""));
   }
 
   private sum(band: number, at: number): string {
