@@ -35,9 +35,9 @@ def _letter(look: Look, x: float, y: float) -> Markup:
 
 
 def stretch(span: tuple[float, float], *parts: Markup) -> Markup:
-    """What a live page stretches, so that `span` takes the width of the output: shapes grow, text and circles move.
+    """A group that a live page stretches until `span` takes the width of the output: shapes grow, text and circles move.
 
-    A group within with `data_at` moves as a whole.
+    A group within it that has `data_at` moves as a whole.
     """
     return tag("g", *parts, class_="stretch", data_span="{:g} {:g}".format(*span))
 
