@@ -35,7 +35,7 @@ def _letter(look: Look, x: float, y: float) -> Markup:
 
 
 def stretch(span: tuple[float, float], *parts: Markup) -> Markup:
-    """A group that a live page stretches until `span` takes the width of the output: shapes grow, text and circles move.
+    """A group that a live page stretches until `span` takes the output's width: shapes grow, text and circles move.
 
     A group within it that has `data_at` moves as a whole.
     """
