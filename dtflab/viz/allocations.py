@@ -62,9 +62,8 @@ def allocations(error: ResourceExhaustedError, *, width: float | None = None, ti
         head = marks.heading(title, last.says, inner)
         top = head.height + 34.0
         strip = _Strip(found, inner, top)
-        drawing = join(
-            [head, *strip.scale(), *(strip.block(stay, device, len(moments) - 1) for stay in stays), *strip.asked(last)]
-        )
+        blocks = (strip.block(stay, device, len(moments) - 1) for stay in stays)
+        drawing = join([head, marks.stretch((0, inner), *strip.scale(), *blocks, *strip.asked(last))])
         live = {
             "view": "allocations",
             "lit": [moment.lit for moment in moments],

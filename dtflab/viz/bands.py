@@ -26,7 +26,7 @@ IDLE_ROOM, LABEL_GAP, LEAST_BAR = 78.0, 12.0, 1.5
 LEAST_WIDTH = 400.0
 MOST_RECEIVING = 16  # rows of a device for what it received
 MANY_RECEIVED, MOST_RECEIVED = 500, 200  # transfers of a step; of more than the one about the other are drawn
-FOLDED, QUIET = 14.0, 0.99  # height of the line into which the threads of a device fold that are idle for that share
+FOLDED, QUIET = 14.0, 0.99  # height of the line into which threads fold that are idle for that share
 MANY_BARS, MOST_SINGLE = 2000, 1000  # of more bars than the one only the other are drawn singly, the longest
 LEAST_NAMED, NAME_ROOM = 4.0, 90.0  # pixels of a bar that deserves a name below it, and of that name
 LEAST_CUT = 48.0  # pixels in which a name cut short still says something
@@ -121,9 +121,11 @@ class Bands:
         y = top + BAND_PADDING
         threads = grouped((event.thread, event) for event in events)
         y += ROW if len(threads) > 1 else 0  # the device's label gets a row of its own
-        quiet = [name for name in sorted(threads, key=natural) if len(threads) > 1 and self._is_quiet(threads[name])]
+        idle = {name: self._idle(own) for name, own in threads.items() if _is_thread(own)}
+        busiest = min(idle, key=lambda name: (idle[name], natural(name)), default="")  # is seen, however idle
+        quiet = [name for name in sorted(idle, key=natural) if idle[name] >= QUIET and name != busiest]
         rows: list[Row] = []
-        for thread in sorted({*threads} - {*quiet}, key=natural) or [""] * (not quiet):
+        for thread in sorted({*threads} - {*quiet}, key=natural) or [""]:
             rows += self._thread(threads.get(thread, []), len(threads) > 1, y)
             y = rows[-1].y + _height(rows[-1])
         received = [transfer for transfer in self.trace.transfers if transfer.device == device]
@@ -145,10 +147,6 @@ class Bands:
             rows.append(Row(thread_label(events[0]) if named else "", y, ROW, idle, packed, names=self._names(packed)))
             y += _height(rows[-1])
         return rows
-
-    def _is_quiet(self, events: Sequence[Event]) -> bool:
-        """Whether a thread has next to nothing to show."""
-        return _is_thread(events) and self._idle(events) >= QUIET
 
     def _fold(self, threads: Sequence[list[Event]], y: float) -> Row:
         """One line for all threads that are idle."""

@@ -53,8 +53,9 @@ def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -
         width = max(plan.width, 500.0)
         samples = [(_sample(state), meaning) for state, meaning in _MEANINGS.items()]
         legend, height = marks.line_legend(samples, width, 0, size=11)
-        below = f"translate(0 {height + 8:g})"
-        drawing = join([legend, tag("g", _lines(plan), _boxes(nodes, plan, called), transform=below)])
+        below = f"translate({(width - plan.width) / 2:g} {height + 8:g})"
+        graph = tag("g", _lines(plan), _boxes(nodes, plan, called), transform=below)
+        drawing = join([legend, tag("g", graph, class_="middle")])
         rows = [[look(n.device).label, called(n.name), n.state, n.waits_for] for n in nodes]
         heads = ("device", "node", "state", "waits for")
         counted = Counter(node.state for node in nodes)

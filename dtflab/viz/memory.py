@@ -99,6 +99,7 @@ class _Band:
         self.usage, self.look, self.y, self.width, self.number = usage, one, y, width, number
         self.moment, self.most = usage.peak()
         self.listed = usage.held_at_peak()
+        self.at_peak = {*map(id, self.listed)}
         shown = self.listed[:_MOST_LAYERS]
         others = [held for held in usage.tensors if held not in shown]
         singles = sorted(((i + 1, held) for i, held in enumerate(shown)), key=lambda pair: pair[1].start)
@@ -126,14 +127,11 @@ class _Band:
         return self.bottom - nbytes / self.most * (self.plot - 16)
 
     def draw(self) -> Iterator[Markup]:
-        yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band")
+        yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band wide")
         yield from self._head()
-        yield from self._grid()
-        yield from self._old()
-        yield from self._areas()
-        yield from self._numbers()
-        yield from self._peak()
-        yield from self._list()
+        plot = *self._grid(), *self._old(), *self._areas(), *self._numbers(), *self._peak()
+        yield marks.stretch((_LEFT, self.right), *plot)
+        yield tag("g", *self._list(), class_="right" if self.list_at[0] > self.right else None)
 
     def _head(self) -> Iterator[Markup]:
         x = 8 + marks.badge_width(self.look) + 6
@@ -256,6 +254,7 @@ def _live(bands: Sequence[_Band], lines: Mapping[tuple[str, str], str]) -> dict[
             {
                 "device": band.look.label, "top": MARGIN + band.y + _HEAD, "bottom": MARGIN + band.bottom,
                 "before": band.usage.before, "peak": band.moment,
+                "held": [i for i, held in enumerate(band.usage.tensors) if id(held) in band.at_peak],
                 "tensors": columns(
                     ("start", "end", "bytes", "number", "name", "card"),
                     [

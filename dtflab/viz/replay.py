@@ -35,9 +35,9 @@ from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_widt
 from dtflab.viz.drawing.ticker import Ticker
 from dtflab.viz.drawing.units import duration, time_ticks
 
-ROW, BAR, WAIT = 24.0, 13.0, 3.0
-_GAP, _AXIS, _MOMENT = 10.0, 22.0, 14.0
-_SAYS = 200.0  # right of a row: what it does at the moment
+ROW, BAR, WAIT = 32.0, 19.0, 3.0
+_GAP, _AXIS, _MOMENT, _TITLE = 10.0, 20.0, 14.0, 22.0
+_SAYS, _HALF = 150.0, 16.0  # room for what a row does at the moment; for half of the last moment's number
 
 
 def replay(
@@ -223,7 +223,7 @@ def _name_width(row: Row) -> float:
 
 
 class _Drawing:
-    """Where everything stands: for each run its title, then its rows; over all one axis."""
+    """Where everything stands: for each run its title, then its rows; over the first ones the axis of all."""
 
     def __init__(self, runs: Sequence[Run], titles: Sequence[str], title: str, marked: Sequence[float]) -> None:
         self.runs, self._titles = runs, titles
@@ -235,13 +235,15 @@ class _Drawing:
         # A fork that waits for seconds after a run of milliseconds would leave nothing to see of either.
         self.shown = min(max(map(busy_until, runs)), 2 * busy_until(runs[0])) or 1e-6
         widest = max((_name_width(row) for rows in self.rows for row in rows), default=0.0)
-        self.left, self.right = min(widest + 14, 0.27 * self.width), self.width - _SAYS
+        self.left, self.right = min(max(widest, _SAYS) + 14, 0.27 * self.width), self.width - _HALF
         legend, height = marks.line_legend(_LEGEND[: 2 * len(runs)], self.width, self.head.height + 6)
         self._legend = legend
-        self.top = self.head.height + 6 + height + _AXIS + 8
-        heights = [22 + ROW * len(rows) + _GAP for rows in self.rows]
-        self._tops = [self.top + sum(heights[:i]) for i in range(len(runs))]
-        self.size = (self.width, self.top + sum(heights) - _GAP + _MOMENT)
+        y = self.head.height + 14 + height
+        self._tops: list[float] = []  # of the rows of each run; above them its title, and of the first the axis
+        for i, rows in enumerate(self.rows):
+            self._tops.append(y + _TITLE + _AXIS * (i == 0))
+            y = self._tops[-1] + ROW * len(rows) + _GAP
+        self.size = (self.width, y - _GAP + _MOMENT)
 
     def _summary(self, left_out: str) -> str:
         run = self.runs[0]
@@ -255,12 +257,13 @@ class _Drawing:
     @property
     def plot(self) -> dict[str, Any]:
         """Where the plot is in a live page."""
-        ys = [[top + 22 + ROW * i for i in range(len(rows))] for top, rows in zip(self._tops, self.rows, strict=True)]
+        ys = [[top + ROW * i for i in range(len(rows))] for top, rows in zip(self._tops, self.rows, strict=True)]
         return {
             "left": self.left,
             "right": self.right,
-            "top": self.top - _AXIS,
+            "top": self._tops[0] - _AXIS,
             "bottom": self._bottom,
+            "blocks": [[own[0], own[-1] + ROW - 4] for own in ys if own],
             "ys": ys,
             "bar": BAR,
             "shown": self.shown * 1e6,
@@ -282,25 +285,25 @@ class _Drawing:
         return self.left + (self.right - self.left) * min(seconds, self.shown) / self.shown
 
     def _run_title(self, i: int) -> Markup:
-        """A run's title, above the lines that pass it."""
         title = shorten(self._titles[i], self.width, 12, bold=True)
-        return tag("g", tag("title", self._titles[i]), tag("text", title, x=0, y=self._tops[i] + 13, class_="b halo"))
+        y = self._tops[i] - 9 - _AXIS * (i == 0)
+        return tag("g", tag("title", self._titles[i]), tag("text", title, x=0, y=y, class_="b"))
 
     def _block(self, i: int) -> Iterator[Markup]:
         """The names of a run's rows, and what was in them."""
         for row, y in zip(self.rows[i], self.plot["ys"][i], strict=True):
             yield tag("rect", x=self.left, y=y, width=self.right - self.left, height=ROW - 4, class_="whole wide")
             yield self._name(row, y)
-            said = shorten(_in_all(row), self.width - self.right - 8, 11)
-            yield tag("g", tag("text", said, x=self.right + 8, y=y + 14, class_="s11 now"), class_="right")
+            x = marks.badge_width(look(row.device)) + 6 if row.kind == "device" else 6
+            yield tag("text", shorten(_in_all(row), self.left - 8 - x, 11), x=x, y=y + 25, class_="s11 soft now")
 
     def _name(self, row: Row, y: float) -> Markup:
         if row.kind == "device":
             one = look(row.device)
             x = marks.badge_width(one) + 6
             label = shorten(one.label, self.left - x - 8, bold=True)
-            return join([marks.badge(one, 0, y + 1), tag("text", label, x=x, y=y + 14, class_="b")])
-        text = tag("text", shorten(_words(row), self.left - 14), x=6, y=y + 14)
+            return join([marks.badge(one, 0, y - 2), tag("text", label, x=x, y=y + 11, class_="b")])
+        text = tag("text", shorten(_words(row), self.left - 14), x=6, y=y + 11)
         return tag("g", tag("title", f"{row.kind} {row.label}"), text)
 
     def _bars(self, row: Row, y: float, end: float) -> Markup:
@@ -317,22 +320,19 @@ class _Drawing:
         return join(paths)
 
     def _axis(self) -> Iterator[Markup]:
-        y = self.top - 8
         for micros, text in time_ticks(self.shown * 1e6, self.right - self.left):
             x = self._x(micros / 1e6)
-            yield tag("path", d=f"M{number(x)} {number(y)}V{number(self._bottom)}", class_="grid")
-            yield tag("text", text, x=x, y=y - 4, class_="s11 soft mid")
+            yield tag("path", d=self._line(x), class_="grid")
+            yield tag("text", text, x=x, y=self._tops[0] - 7, class_="s11 soft mid")
+
+    def _line(self, x: float) -> str:
+        """The `d` of a line that passes the rows of all runs, and no title."""
+        return "".join(f"M{number(x)} {number(top)}V{number(bottom)}" for top, bottom in self.plot["blocks"])
 
     def _marked(self, marked: Sequence[tuple[float, str]]) -> Iterator[Markup]:
         for at, words in marked:
-            x = self._x(at)
             title = tag("title", f"{words} at {_time(at)}")
-            yield tag(
-                "path",
-                title,
-                d=f"M{number(x)} {number(self.top - 4)}V{number(self._bottom)}",
-                class_=f"mark {words.split()[0]}",
-            )
+            yield tag("path", title, d=self._line(self._x(at)), class_=f"mark {words.split()[0]}")
 
 
 def _spans(row: Row, shown: float) -> Iterator[tuple[float, float, float]]:

@@ -348,6 +348,9 @@ def _tables(step: Trace, looks: _Looks) -> list[Table]:
             for t, pair in zip(step.transfers, ends, strict=True)
         ]
         tables.append(first_rows("Transfers", heads, transfers))
+    took = {op: [event.duration for event in own] for op, own in grouped((e.op, e) for e in step.events).items()}
+    sums = [[op, f"{len(took[op]):,}", f"{sum(took[op]):.1f}"] for op in sorted(took, key=lambda op: -sum(took[op]))]
+    tables.append(first_rows("By op", ("op", "times", "duration, µs"), sums))
     return tables
 
 

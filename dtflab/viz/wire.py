@@ -18,7 +18,7 @@ from dtflab.machine.watch import Watch
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
 from dtflab.viz.drawing.picture import Picture, Table
-from dtflab.viz.drawing.style import MARGIN, room, rules
+from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size, duration
 from dtflab.viz.layout.shapes import Point
@@ -124,7 +124,8 @@ class _Chart:
         self._top = head.height + 8 + legend_height + 50
         height = self._top + len(self.drawn) * _ROW + 6
         self.size = (width, height)
-        self.drawing = join([head, legend, *self._lives(height), *self._work(), *self._draw_rows()])
+        chart = *self._lives(height), *self._work(), *self._draw_rows()
+        self.drawing = join([head, legend, marks.stretch((_LEFT, width), *chart)])
 
     def summary(self) -> str:
         parties = {name for call in self.calls for name in (call.source, call.target)}
@@ -169,7 +170,7 @@ class _Chart:
             label = shorten(f"{others} others" if name == _OTHERS else one.label, self._gap - 8, bold=True)
             yield tag("path", d=f"M{number(x)} {number(self._top)}V{number(height)}", class_="life")
             if name != _OTHERS:
-                yield marks.badge(one, x - marks.badge_width(one) / 2, self._top - 46)
+                yield tag("g", marks.badge(one, x - marks.badge_width(one) / 2, self._top - 46), data_at=x)
             text = tag("text", label, x=x, y=self._top - 12, class_="b mid")
             yield tag("g", tag("title", one.label if name != _OTHERS else ", ".join(self._rest())), text)
 
@@ -185,7 +186,7 @@ class _Chart:
                 bottom = self._y(next(ends, len(self.drawn) - 1))
                 x, colour = self._columns[call.target], party(call.target).colour
                 size = {"x": x - 4, "y": self._y(i), "width": 8, "height": bottom - self._y(i)}
-                yield tag("rect", class_="work", fill=colour.fill, stroke=colour.line, **size)
+                yield tag("g", tag("rect", class_="work", fill=colour.fill, stroke=colour.line, **size), data_at=x)
 
     def _draw_rows(self) -> Iterator[Markup]:
         start = self.rows[0].at
@@ -217,14 +218,19 @@ class _Chart:
             ways = [(end, source) for end in ends] if row.answer else [(source, end) for end in ends]
             messages.append(
                 {
-                    "ways": [[MARGIN + a, MARGIN + b] for a, b in ways],
-                    "y": MARGIN + self._y(i),
+                    "ways": ways,
+                    "y": self._y(i),
                     "colour": self._colour(row),
                     "says": _says(row, start),
                     "card": _card(row, start),
                 }
             )
-        return {"view": "wire", "messages": messages, "before": "Nothing has been called yet."}
+        return {
+            "view": "wire",
+            "messages": messages,
+            "before": "Nothing has been called yet.",
+            "span": [_LEFT, self.width],
+        }
 
     def _ends(self, row: _Arrow) -> tuple[float, list[float]]:
         """Where the callers' end of an arrow is, and its other ends; among those that share a column, next to it."""
@@ -249,7 +255,7 @@ class _Chart:
                 yield tag("circle", cx=start, cy=y, r=3.5, fill=colour)
         for end in ends:
             tip, back = (source, end) if row.answer else (end, source)
-            yield tag("path", d=arrow_head((tip, y), (back, y), 7), fill=colour)
+            yield tag("g", tag("path", d=arrow_head((tip, y), (back, y), 7), fill=colour), data_at=tip)
         aside = ends == [source + _ASIDE]  # next to the last column there is no room
         bold = bool(row.answer and call.error)
         whole = low - 9 if aside else self.width - low - 9

@@ -92,16 +92,18 @@ function compared(places) {
   return differ;
 }
 
-// Of each live picture: the room that it has, its size, and the sizes of its smallest and largest text, in pixels.
+// Of each live picture: the room that it has, its size, the sizes of its smallest and largest text, in pixels, and the
+// texts that end outside of it.
 async function sizes() {
   for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);
   return [...document.querySelectorAll('[data-live]:has(.dtf-drawing > svg)')].map(root => {
     const drawing = root.querySelector('.dtf-drawing'), svg = drawing.querySelector(':scope > svg');
     const texts = [...svg.querySelectorAll('text')].filter(text => text.checkVisibility() && text.textContent);
     const heights = texts.map(text => parseFloat(getComputedStyle(text).fontSize) * Math.abs(text.getScreenCTM().d));
-    const { width, height } = svg.getBoundingClientRect();
+    const { width, height, right } = svg.getBoundingClientRect();
     return { view: root.dataset.live, room: drawing.clientWidth, needs: drawing.scrollWidth, width, height,
-      texts: [Math.min(...heights), Math.max(...heights)] };
+      texts: [Math.min(...heights), Math.max(...heights)],
+      outside: texts.filter(text => text.getBoundingClientRect().right > right).map(text => text.textContent) };
   });
 }
 

@@ -47,6 +47,9 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         OUTLINES,
         {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.9, 0.5], "held": "Shift", "see": "received",
          "shot": "sums"},
+        {"on": PLOT, "do": "press", "key": "f"},
+        {"on": PLOT, "do": "press", "key": "r", "see": "From 0 µs to 4.0", "shot": "all-sums"},
+        {"on": ".dtf-said table", "do": "texts"},
         {"on": PLOT, "do": "press", "key": "Escape"},
         {"on": ".dtf-search", "do": "type", "by": "ones_1", "see": "1 tensors that were waited for"},
         {"on": ".dtf-search", "do": "press", "key": "Escape"},
@@ -56,7 +59,9 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
-    bold = [{*drawn} - {"thin"} for drawn in report["measured"]]  # without the frame of a gap at the pointer
+    *outlines, (devices, ops) = report["measured"]
+    assert devices.startswith("By device") and ops.startswith("By opoptimestookshareMatMul") and " others" in ops
+    bold = [{*drawn} - {"thin"} for drawn in outlines]  # without the frame of a gap at the pointer
     assert bold[1:] == [{"dashed"}, {"dashed", "solid"}], "the critical path, alone and with a hit of the search"
     for seen in report["themes"].values():
         (canvas,) = seen["canvases"]

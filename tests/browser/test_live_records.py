@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.browser.test_browser import complaints, look, pytestmark, write  # noqa: F401 (the fixture)
-from tests.browser.test_live import CROSSWISE
+from tests.browser.test_live import CROSSWISE, TRACED
 
 USED = [
     """
@@ -32,8 +32,9 @@ PLOT, OOM = '.dtf-picture[data-live="memory"]', '.dtf-picture[data-live="allocat
 
 
 def test_memory_answers_and_its_end_is_replayed(look, tmp_path):  # noqa: F811
+    freed_at_its_peak = TRACED[0], "tf.viz.memory(step, graph=sess.graph)"
     report = look(
-        write(tmp_path / "memory.ipynb", *USED), "run",
+        write(tmp_path / "memory.ipynb", *USED, "tf.reset_default_graph()", *freed_at_its_peak), "run",
         {"on": f"{PLOT} .entry", "do": "hover", "see": "c = ConcatV2", "shot": "lit"},
         {"on": PLOT, "do": "hover", "see": "Drag or ← →: move in time"},
         {"on": f"{PLOT} svg", "do": "drag", "at": [0.2, 0.6], "to": [0.6, 0.6], "see": "GPU:0 holds"},
@@ -44,6 +45,10 @@ def test_memory_answers_and_its_end_is_replayed(look, tmp_path):  # noqa: F811
         {"on": OOM, "do": "press", "key": "ArrowLeft", "see": "gives back", "shot": "before"},
         {"on": OOM, "do": "press", "key": "Home", "see": "Before the last", "shot": "home"},
         {"on": OOM, "do": "press", "key": "End", "see": "are asked for.", "shot": "full"},
+        {"on": PLOT, "nth": 1, "do": "focus"},
+        {"on": PLOT, "nth": 1, "do": "press", "key": "p", "see": "the peak of ps:0: ps:0 holds 1.37 MiB (",
+         "shot": "of-ps"},
+        {"on": PLOT, "nth": 1, "do": "press", "key": "p", "see": "the peak of worker:0 GPU:0: "},
     )  # fmt: skip
     assert complaints(report) == []
 

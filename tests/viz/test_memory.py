@@ -237,7 +237,7 @@ def test_a_live_picture_knows_every_tensor_by_its_number_in_the_list():
     picture = viz.memory(step(*OVERLAPPING, before=MIB))
     data = live(picture)
     (band,) = data["bands"]
-    assert (data["view"], data["total"], band["before"], band["peak"]) == ("memory", 100, MIB, 30)
+    assert (data["view"], data["total"], band["before"], band["peak"], band["held"]) == ("memory", 100, MIB, 30, [0, 1])
     tensors = band["tensors"]
     assert (tensors["start"], tensors["end"], tensors["number"]) == ([10, 30, 70], [50, 60, -1], [1, 2, 0])
     assert [data["texts"][i] for i in tensors["name"]] == ["a", "b", "c"]

@@ -18,7 +18,9 @@ from dtflab import viz
 from dtflab.cluster.replay import NotReplayable
 from dtflab.machine.clock import current
 from dtflab.viz.drawing import front_end, ticker
+from dtflab.viz.drawing.style import room
 from dtflab.viz.drawing.units import duration
+from dtflab.viz.replay import BAR
 from tests.virtual.small_program import CPU, NETWORK
 
 
@@ -283,6 +285,17 @@ def test_a_killed_task_is_so_until_it_is_started_again(picture):
     assert set(dead.values()) == {None} and not any("dead" in row for row in live["runs"][0]["rows"])
 
 
+def test_the_plot_takes_most_of_the_page_and_no_line_crosses_a_title(picture):
+    fork = picture.fork(picture.run.end / 2, kill="worker:1")
+    plot = data(fork)["plot"]
+    assert plot["right"] - plot["left"] > 0.75 * room()
+    lines = re.findall(r'd="([^"]*)" class="(?:grid|mark fork|mark first)"', fork.svg)
+    spans = {tuple(map(float, span)) for line in lines for span in re.findall(r"M[\d.]+ ([\d.]+)V([\d.]+)", line)}
+    titles = [float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>(?:Original|Fork at)', fork.svg)]
+    assert len(lines) > 2 and len(titles) == 2
+    assert not [(span, y) for span in spans for y in titles if span[0] < y and y - 12 < span[1]]
+
+
 def test_a_queue_is_drawn_as_high_as_it_is_full(picture):
     heights = re.findall(r'<path d="M[^"]*?v([\d.]+)H[^"]*" fill="[^"]*" class="queue"', picture.svg)
-    assert sorted(map(float, heights)) == pytest.approx([13 * level / 6 for level in range(1, 7)], abs=0.01)
+    assert sorted(map(float, heights)) == pytest.approx([BAR * level / 6 for level in range(1, 7)], abs=0.01)

@@ -89,7 +89,7 @@ def with_idle_threads():
     return stats
 
 
-def test_idle_threads_fold_into_one_line_and_faults_do_not():
+def test_idle_threads_fold_into_one_line_but_for_the_busiest_and_faults():
     bands = Bands(trace.read(with_idle_threads()), 880)
     (band,) = bands.bands
     chaos, pool, fold = band.rows
@@ -99,6 +99,12 @@ def test_idle_threads_fold_into_one_line_and_faults_do_not():
     assert [(row.label, [event.name for event in row.events], row.y - fold.y) for row in fold.folded] == [
         ("client", ["a"], 0), ("memcpy", ["b"], approx(22)),
     ]  # fmt: skip
+    idle = with_idle_threads()
+    del idle.dev_stats[0].node_stats[-1]  # the op in `pool-1`
+    idle.dev_stats[0].node_stats[1].all_end_rel_micros += 1
+    idle.MergeFrom(step(("c", 5, 1000), device=PS))
+    rows = Bands(trace.read(idle), 880).bands[1].rows
+    assert [(row.label, len(row.folded)) for row in rows] == [("chaos", 0), ("memcpy", 0), ("client", 1)]
     picture = viz.timeline(with_idle_threads())
     assert "<title>idle: client, memcpy</title>" in picture.svg and picture.svg.count("a = NoOp") == 1
 
@@ -234,6 +240,7 @@ def test_says_what_it_shows():
     assert picture.sentence == "Timeline of one step, 1.50 ms: 2 ops on 1 device. worker:0 0% idle."
     assert "0.25 ms" in picture.svg and "b = NoOp\n900 µs, from 600 µs to 1.50 ms" in picture.svg
     assert picture.tables[0][2][1] == ["b", "NoOp", "worker:0", "thread 0", "600.0", "900.0"]
+    assert picture.tables[-1] == ("By op", ("op", "times", "duration, µs"), [["NoOp", "2", "1500.0"]])
     assert repr(picture).splitlines()[2].split()[:4] == [worker(), "2", "0%", "0"]
 
 

@@ -34,6 +34,14 @@ def _letter(look: Look, x: float, y: float) -> Markup:
     return tag("text", look.letter, x=x, y=y, class_="s11 b mid", style=f"fill:{look.colour.ink}", **halo)
 
 
+def stretch(span: tuple[float, float], *parts: Markup) -> Markup:
+    """A group that a live page stretches until `span` takes the output's width: shapes grow, text and circles move.
+
+    A group within it that has `data_at` moves as a whole.
+    """
+    return tag("g", *parts, class_="stretch", data_span="{:g} {:g}".format(*span))
+
+
 class Heading(Markup):
     """A heading and how high it is."""
 

@@ -1,6 +1,7 @@
 // What every live picture has: its still, a bar of controls, a card at the pointer, keys, colours of the theme.
 
 import css from "./live.css";
+import { stretch } from "./stretch";
 
 export interface Command {
   label: string;
@@ -10,8 +11,6 @@ export interface Command {
 }
 
 export const KERNELS: Map<string, (message: object) => void> = ((window as any)[Symbol.for("dtflab kernels")] ??= new Map());
-
-const MOST_TEXT = 1.25; // times its size in a still of its own width
 
 export class Picture {
   readonly drawing: HTMLElement;
@@ -43,8 +42,9 @@ export class Picture {
     root.addEventListener("keydown", (event) => this.onKey(event));
   }
 
-  // Take the width of the output, up to 1,900 pixels: the card and what has the class `wide` grow, what has the class
-  // `right` moves. Returns how many units the drawing is wider than its still; it is `taller` by some, too.
+  // Take the width of the output, up to 1,900 pixels, with text as large as before: the card and what has the class `wide`
+  // grow, what has the class `right` or `middle` moves, a `stretch` has its shapes stretched. Returns how many units the
+  // drawing is wider than its still; it is `taller` by some, too.
   widen(taller = 0): number {
     const svg = this.svg, box = svg.viewBox.baseVal;
     const unit = (this.still.unit ||= parseFloat(svg.getAttribute("width")!) / box.width);
@@ -59,26 +59,10 @@ export class Picture {
       rect.dataset.width ??= rect.getAttribute("width")!;
       rect.setAttribute("width", String(parseFloat(rect.dataset.width) + extra));
     }
-    for (const part of svg.querySelectorAll(".right")) part.setAttribute("transform", `translate(${extra} 0)`);
+    for (const [part, share] of [["right", 1], ["middle", 0.5]] as const)
+      for (const each of svg.querySelectorAll(`.${part}`)) each.setAttribute("transform", `translate(${extra * share} 0)`);
+    for (const part of svg.querySelectorAll<SVGElement>(".stretch")) stretch(part, extra);
     return extra;
-  }
-
-  // Grow with the output further than the still, all but the text in scale: up to twice its size and 1,900 pixels, unless it
-  // would be higher than most of a screen.
-  fill(): void {
-    const { svg } = this;
-    const [width, height] = ["width", "height"].map((name) => parseFloat(svg.getAttribute(name)!)) as [number, number];
-    const most = Math.min(1900, 2 * width, (width * 0.65 * screen.height) / height);
-    svg.style.maxWidth = `${Math.max(most, parseFloat(svg.style.maxWidth))}px`;
-    new ResizeObserver(() => this.keepText(svg.getBoundingClientRect().width / width)).observe(svg);
-  }
-
-  // Text grows as little as in a still, however large the drawing is.
-  private keepText(grown: number): void {
-    for (const text of this.svg.querySelectorAll("text")) {
-      text.dataset.size ??= getComputedStyle(text).fontSize;
-      text.style.fontSize = `${parseFloat(text.dataset.size) * Math.min(1, MOST_TEXT / grown)}px`;
-    }
   }
 
   // Buttons of the bar, which are also keys.

@@ -29,4 +29,5 @@ export function allocations(picture: Picture, data: Allocations): void {
     block.addEventListener("pointerleave", () => picture.hide());
   });
   picture.on("escape", () => picture.hide());
+  picture.redraws(() => picture.widen());
 }

@@ -10,6 +10,7 @@ interface Band {
   bottom: number;
   before: number; // bytes from before the step
   peak: number;
+  held: number[]; // the tensors that make the peak; some of them are freed in its very microsecond
   tensors: Record<"start" | "end" | "bytes" | "number" | "name" | "card", number[]>; // end: -1 for after the step
 }
 
@@ -32,6 +33,7 @@ class Live {
   private readonly keys: string[]; // of blocks and rows, in the order of the lists: band-number
   private at = -1; // microseconds; -1: no cursor
   private lit = "";
+  private right = 0; // of the plots, as wide as they are now
 
   constructor(private readonly picture: Picture, private readonly data: Memory) {
     this.svg = picture.svg;
@@ -46,11 +48,11 @@ class Live {
   }
 
   private controls(): void {
-    const { picture, moments } = this;
+    const { picture, moments } = this, peaks = [...new Set(this.data.bands.map((band) => band.peak))];
     picture.command(
       { label: "◀", key: "arrowleft", says: "The change before", run: () => this.go([...moments].reverse().find((one) => one < this.at) ?? 0) },
       { label: "▶", key: "arrowright", says: "The next change", run: () => this.go(moments.find((one) => one > this.at) ?? this.data.total) },
-      { label: "Peak", key: "p", says: "The moment with most in use", run: () => this.go(this.data.bands[0]!.peak) },
+      { label: "Peak", key: "p", says: "The moment with most in use; again: that of the next device", run: () => this.go(peaks[(peaks.indexOf(this.at) + 1) % peaks.length]!) },
       { label: "▲", key: "arrowup", says: "The tensor above in the list", run: () => this.next(-1) },
       { label: "▼", key: "arrowdown", says: "The tensor below in the list", run: () => this.next(1) },
     );
@@ -63,7 +65,10 @@ class Live {
     svg.style.userSelect = "none"; // a drag moves the cursor
     for (const text of svg.querySelectorAll<SVGElement>("text")) text.style.pointerEvents = "none"; // a block is below its number
     picture.speakAbove();
-    picture.fill();
+    picture.redraws(() => {
+      this.right = this.data.right + picture.widen();
+      if (this.at >= 0) this.mark();
+    });
     svg.addEventListener("pointerdown", (event) => {
       picture.root.focus({ preventScroll: true });
       const time = this.time(event);
@@ -88,7 +93,7 @@ class Live {
 
   // The microsecond under the pointer; null outside of the plots.
   private time(event: PointerEvent): number | null {
-    const { left, right, total, bands } = this.data;
+    const { right, data: { left, total, bands } } = this;
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM()!.inverse());
     if (at.x < left || at.x > right || !bands.some((band) => band.top <= at.y && at.y <= band.bottom)) return null;
     return ((at.x - left) / (right - left)) * total;
@@ -114,8 +119,8 @@ class Live {
 
   // The tensors that are held at a moment, the largest first.
   private held(band: number, at: number): number[] {
-    const { start, end, bytes } = this.data.bands[band]!.tensors;
-    const found = start.flatMap((from, i) => (from <= at && (end[i]! < 0 || at < end[i]!) ? [i] : []));
+    const { peak, held, tensors: { start, end, bytes } } = this.data.bands[band]!;
+    const found = at === peak ? [...held] : start.flatMap((from, i) => (from <= at && (end[i]! < 0 || at < end[i]!) ? [i] : []));
     return found.sort((a, b) => bytes[b]! - bytes[a]!);
   }
 
@@ -126,10 +131,15 @@ class Live {
 
   private go(at: number): void {
     this.at = at;
-    const { left, right, total, bands } = this.data;
-    const x = left + ((right - left) * at) / total;
+    this.mark();
+    const { bands } = this.data;
+    const full = bands.filter((band) => band.peak === at).map((band) => band.device).join(" and ");
+    this.picture.say(`At ${duration(at)}${full && `, the peak of ${full}`}: ${bands.map((_, band) => this.sum(band, at)).join("; ")}.`);
+  }
+
+  private mark(): void {
+    const { right, data: { left, total, bands } } = this, x = left + ((right - left) * this.at) / total;
     this.cursor.setAttribute("d", bands.map((band) => `M${x} ${band.top}V${band.bottom}`).join(""));
-    this.picture.say(`At ${duration(at)}: ${bands.map((_, band) => this.sum(band, at)).join("; ")}.`);
   }
 
   private sum(band: number, at: number): string {

@@ -18,6 +18,7 @@ interface Placement {
 }
 
 export const MOST = 200;
+const WIDEST = 1900, LEAST = 0.85; // pixels of a picture; the share of its size to which one shrinks that then fits the output
 const MARGIN = 14, NEAR = 6, MOST_LINES = 8, MOST_BADGES = 3;
 const ARROWS: Record<string, Point> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -39,8 +40,8 @@ class Live {
   private readonly outgoing: number[][]; // edges by op
   private readonly incoming: number[][];
   private readonly own: number; // pixels of a unit
-  private readonly least: number; // the share of its size to which it may shrink
-  private readonly most: number; // and grow
+  private readonly least: number; // the share of its size to which it shrinks if it is scrolled
+  private room = 0; // pixels of the output in which it was drawn
   private at: Block | null = null; // the one that Tab goes to
   private locked = false;
   private clock = 0;
@@ -56,7 +57,6 @@ class Live {
     edges.target.forEach((op, i) => this.incoming[op]!.push(i));
     this.own = Number(picture.svg.getAttribute("width")) / picture.svg.viewBox.baseVal.width;
     this.least = parseFloat(picture.svg.style.minWidth) / Number(picture.svg.getAttribute("width"));
-    this.most = parseFloat(picture.svg.style.maxWidth) / Number(picture.svg.getAttribute("width"));
     this.graph.append(this.frames, this.lines, this.lit, this.boxes);
     picture.svg.querySelector(".still")?.replaceWith(this.graph);
     picture.svg.setAttribute("role", "group"); // an image has no buttons
@@ -65,6 +65,7 @@ class Live {
     this.controls();
     this.gestures();
     this.draw();
+    picture.redraws(() => this.room === picture.drawing.clientWidth || this.draw());
   }
 
   // The scopes that are open in the still, the outermost first, for as long as there is room.
@@ -317,11 +318,12 @@ class Live {
     const { nest, data, picture } = this;
     nest.place();
     const { width, height } = nest.root;
-    const whole = Math.max(data.width, width) + 2 * MARGIN, tall = data.top + height + 2 * MARGIN;
+    this.room = picture.drawing.clientWidth;
+    const whole = Math.max(data.width + 2 * MARGIN, width + 2 * MARGIN, Math.min(this.room, WIDEST) / this.own), tall = data.top + height + 2 * MARGIN;
     picture.svg.setAttribute("viewBox", `0 0 ${whole} ${tall}`);
     set(picture.svg, { width: whole * this.own, height: tall * this.own });
-    picture.svg.style.minWidth = `${whole * this.own * this.least}px`;
-    picture.svg.style.maxWidth = `${whole * this.own * this.most}px`;
+    picture.svg.style.minWidth = `${whole * this.own * LEAST > this.room ? whole * this.own * this.least : 0}px`;
+    picture.svg.style.maxWidth = `${whole * this.own}px`;
     set(picture.svg.querySelector(".card")!, { width: whole, height: tall });
     set(this.graph, { transform: `translate(${(whole - 2 * MARGIN - width) / 2} ${data.top})` });
     const hadFocus = this.graph.contains(document.activeElement);

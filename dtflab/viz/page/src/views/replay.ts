@@ -27,7 +27,10 @@ interface Replay {
   moments: number[]; // µs
   runs: { end: number; rows: Row[]; said: number[]; says: string[] }[];
   texts: string[];
-  plot: { left: number; right: number; top: number; bottom: number; ys: number[][]; bar: number; shown: number };
+  plot: {
+    left: number; right: number; top: number; bottom: number;
+    blocks: [top: number, bottom: number][]; ys: number[][]; bar: number; shown: number;
+  };
   at: number;
   marks: [at: number, words: string][];
   notes: string[];
@@ -50,7 +53,6 @@ class Live {
   private readonly choices = element("select", "dtf-search");
   private readonly moving: SVGGElement;
   private readonly texts: SVGTextElement[];
-  private room = 0; // units for the text of a row
   private at: number;
   private isAsked = false;
   private canAsk = false;
@@ -199,7 +201,6 @@ class Live {
     [this.slider.min, this.slider.max] = this.x.domain().map(String) as [string, string];
     this.slider.value = String(this.now);
     this.x.range([plot.left, plot.right + extra]);
-    this.room = this.picture.svg.viewBox.baseVal.width - extra - 28 - plot.right - 10;
     const parts: Element[] = this.axis();
     let number = 0;
     runs.forEach((run, i) =>
@@ -223,17 +224,22 @@ class Live {
   }
 
   private line(kind: string, time: number, words: string): SVGPathElement {
-    const { top, bottom } = this.data.plot, x = this.x(time);
-    const made = path(`M${x} ${top + 18}V${bottom}`, kind);
+    const made = this.through(time, kind);
     if (words) made.append(titled(`${words} at ${duration(time)}`));
     return made;
   }
 
+  // A line through the rows of all runs, and no title.
+  private through(time: number, kind: string): SVGPathElement {
+    const x = this.x(time);
+    return path(this.data.plot.blocks.map(([top, bottom]) => `M${x} ${top}V${bottom}`).join(""), kind);
+  }
+
   private axis(): Element[] {
-    const { top, bottom } = this.data.plot, [low, high] = this.x.range() as [number, number];
+    const { top } = this.data.plot, [low, high] = this.x.range() as [number, number];
     return this.x.ticks(Math.max(2, (high - low) / 85)).flatMap((tick) => [
-      path(`M${this.x(tick)} ${top + 14}V${bottom}`, "grid"),
-      text(tick ? duration(tick) : "0", this.x(tick), top + 10, "s11 soft mid"),
+      this.through(tick, "grid"),
+      text(tick ? duration(tick) : "0", this.x(tick), top + 13, "s11 soft mid"),
     ]);
   }
 
@@ -272,9 +278,10 @@ class Live {
   }
 
   private write(node: SVGTextElement, words: string): void {
+    const room = this.data.plot.left - 8 - Number(node.getAttribute("x"));
     node.textContent = words;
-    for (let keep = words.length; keep > 1 && node.getComputedTextLength() > this.room; ) {
-      keep = Math.min(keep - 1, Math.floor((keep * this.room) / node.getComputedTextLength()));
+    for (let keep = words.length; keep > 1 && node.getComputedTextLength() > room; ) {
+      keep = Math.min(keep - 1, Math.floor((keep * room) / node.getComputedTextLength()));
       node.textContent = `${words.slice(0, keep)}…`;
     }
     node.append(titled(words));

@@ -24,7 +24,7 @@ export function steps(picture: Picture, data: Steps): void {
   let at = frames.length - 1;
   let isAsked = false;
   picture.speakAbove();
-  picture.fill();
+  picture.redraws(() => picture.widen());
 
   const show = (to: number, more = "") => {
     at = Math.max(0, Math.min(to, frames.length - 1));

@@ -38,7 +38,7 @@ interface Row {
 const PART = 1, FAULT = 2, SENT = 3;
 
 type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
-const MOST_ZOOM = 1e5;
+const MOST_ZOOM = 1e5, MOST_KINDS = 6; // kinds of ops that have a line of their own in the sums
 const DASHES = [5, 3]; // of the critical path; what is chosen has a solid outline
 
 export function timeline(picture: Picture, data: Timeline): void {
@@ -165,6 +165,7 @@ class Live {
       { label: "Fit", key: "f", says: "Show the whole step", run: () => this.go(zoomIdentity) },
       { label: "+", key: "w", says: "Zoom in", run: () => this.scale(1.5) },
       { label: "−", key: "s", says: "Zoom out", run: () => this.scale(1 / 1.5) },
+      { label: "Sums", key: "r", says: "Sums of what is seen: busy, idle, bytes, by op", run: () => this.select(...(this.x.domain() as [number, number])) },
       { label: "Critical path", key: "c", says: "Outline with dashes the ops that made the step this long", run: () => this.toggle("critical") },
       ...(this.data.folds.length ? [{ label: "Idle rows", key: "i", says: "Open or fold the rows that are idle", run: () => this.foldAll() }] : []),
       { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.export() },
@@ -178,7 +179,7 @@ class Live {
     search.addEventListener("input", () => this.find(search.value));
     search.addEventListener("keydown", (event) => event.key === "Enter" && this.goToFound());
     picture.bar.append(search);
-    picture.hint("Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums · click: keep the card");
+    picture.hint("Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums of a range · click: keep the card");
   }
 
   private gestures(): void {
@@ -643,25 +644,34 @@ class Live {
     this.picture.say("Saved as timeline.json: open it in Perfetto (ui.perfetto.dev) or in chrome://tracing.");
   }
 
-  // Busy and idle time of each device in a range, the bytes that it received, and the ops that took longest.
+  // Busy and idle time of each device in a range, the bytes that it received, and the kinds of ops that took longest.
   private sums(from: number, to: number): void {
     const { bars, waits, rows, texts } = this.data;
     const devices = [...new Set(rows.map((row) => row.device))];
     const inside = (start: number, end: number) => Math.max(0, Math.min(end, to) - Math.max(start, from));
-    const byOp = new Map<string, number>();
+    const byOp = new Map<string, { count: number; time: number }>();
     const table = devices.map((device) => {
       const spans = bars.row.flatMap((row, i) =>
-        rows[row]!.device === device && bars.kind[i] !== FAULT && bars.kind[i] !== SENT && inside(bars.start[i]!, bars.end[i]!) ? [i] : []);
+        rows[row]!.device === device && bars.kind[i] !== FAULT && bars.kind[i] !== SENT && bars.start[i]! <= to && bars.end[i]! >= from ? [i] : []); // some take no time
       const whole = spans.filter((i) => bars.kind[i] !== PART); // a part is counted with its op
-      for (const i of whole) byOp.set(texts[bars.op[i]!]!, (byOp.get(texts[bars.op[i]!]!) ?? 0) + inside(bars.start[i]!, bars.end[i]!));
+      for (const i of whole) {
+        const { count, time } = byOp.get(texts[bars.op[i]!]!) ?? { count: 0, time: 0 };
+        byOp.set(texts[bars.op[i]!]!, { count: count + 1, time: time + inside(bars.start[i]!, bars.end[i]!) });
+      }
       const busy = covered(spans.map((i) => [Math.max(bars.start[i]!, from), Math.min(bars.end[i]!, to)]));
       const got = waits.row.reduce((sum, row, i) => sum + (rows[row]!.device === device && waits.end[i]! >= from && waits.end[i]! <= to ? waits.bytes[i]! : 0), 0);
       return [device, String(whole.length), duration(busy), percent(1 - busy / (to - from || 1)), bytes(got)];
     });
-    const longest = [...byOp].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([op, time]) => `${op} ${duration(time)}`);
+    const kinds = [...byOp].map(([op, sums]) => ({ op, ...sums })).sort((a, b) => b.time - a.time);
+    const others = kinds.slice(MOST_KINDS);
+    const sum = (what: "count" | "time", of: typeof kinds) => of.reduce((all, each) => all + each[what], 0);
+    if (others.length) kinds.splice(MOST_KINDS, others.length, { op: `${others.length} others`, count: sum("count", others), time: sum("time", others) });
+    const all = sum("time", kinds);
     this.picture.said.replaceChildren(
-      `From ${duration(from)} to ${duration(to)}, ${duration(to - from)}. Longest: ${longest.join(", ") || "nothing ran"}.`,
-      tableOf(["device", "ops", "busy", "idle", "received"], table),
+      `From ${duration(from)} to ${duration(to)}, ${duration(to - from)}:`,
+      element("br"),
+      tableOf("By device", ["device", "ops", "busy", "idle", "received"], table),
+      tableOf("By op", ["op", "times", "took", "share"], kinds.map(({ op, count, time }) => [op, String(count), duration(time), percent(time / (all || 1))])),
     );
   }
 }
@@ -698,8 +708,9 @@ function fitting(pen: CanvasRenderingContext2D, text: string, room: number): str
   return letters < 3 ? "" : `${text.slice(0, letters)}…`;
 }
 
-function tableOf(heads: string[], rows: string[][]): HTMLTableElement {
+function tableOf(title: string, heads: string[], rows: string[][]): HTMLTableElement {
   const table = element("table");
+  table.createCaption().textContent = title;
   const line = (cells: string[], name: "th" | "td") => {
     const row = element("tr");
     row.append(...cells.map((text, i) => Object.assign(element(name, i ? "n" : ""), { textContent: text })));
