@@ -30,11 +30,11 @@ def new_file(path: str) -> Iterator[BinaryIO]:
     """A file next to `path` under a temporary name; removed at the end of the block unless it was renamed."""
     temporary = f"{path}{MARK}{os.urandom(8).hex()}"
     with contextlib.ExitStack() as stack:
-        with reported(temporary), held(path):  # a clean-up never sees it unlocked
+        with reported(path), held(path):  # a clean-up never sees it unlocked
             file = open(temporary, "xb")  # noqa: SIM115 - closed below
             stack.callback(_remove, temporary)
             stack.enter_context(_locked(temporary))
-        with reported(temporary), file:
+        with reported(path), file:
             yield file
 
 

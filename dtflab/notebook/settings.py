@@ -59,6 +59,9 @@ class DtfLab(Configurable):
         _check(shell.config)
         super().__init__(parent=shell)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(_unknown(name))  # as of `%config DtfLab.zoom`
+
     def update_config(self, config: Config) -> None:
         """Take what `%config` says; UsageError, before anything changes, for what is not a setting or a value."""
         _check(config)
@@ -81,11 +84,16 @@ def values(name: str) -> list[str]:
     return [repr(value) for value in setting._values] if isinstance(setting, _Setting) else []
 
 
+def _unknown(name: str) -> str:
+    known = DtfLab.class_traits(config=True)
+    return f"DtfLab has no setting {name!r}.{did_you_mean(name, known)} It has {', '.join(known)}."
+
+
 def _check(config: Config) -> None:
     known: dict[str, Any] = DtfLab.class_traits(config=True)
     if wrong := [section for section in config if section.lower().startswith("dtf") and section != DtfLab.__name__]:
         raise UsageError(f"There is no {wrong[0]!r} to configure. Did you mean {DtfLab.__name__}?")
     for name, value in config.get(DtfLab.__name__, {}).items():
         if name not in known:
-            raise UsageError(f"DtfLab has no setting {name!r}.{did_you_mean(name, known)} It has {', '.join(known)}.")
+            raise UsageError(_unknown(name))
         known[name].checked(value)

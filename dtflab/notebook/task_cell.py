@@ -57,6 +57,7 @@ class TaskSession(Session):
         metadata = RunMetadata()
         values = super().run(fetches, feed_dict, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata)
         self.steps += 1
+        self.last_trace = metadata
         self.traces.append(metadata)
         return values
 

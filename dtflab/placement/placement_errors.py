@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dtflab.base.errors import InvalidArgumentError, OpError
+from dtflab.base.suggestions import near
 from dtflab.graph import device_spec, dtypes, op_registry
 from dtflab.graph.node import Node
 
@@ -133,9 +134,12 @@ def _hint(graph: ColocationGraph, group: Group) -> str:
     """Advice for a request that can't be satisfied."""
     wanted = device_spec.parse(group.requested)
     if not any(device_spec.matches(str(wanted._replace(type=None, id=None)), device) for device in graph.devices):
-        if all(device_spec.parse(device).job == "localhost" for device in graph.devices):
+        jobs = {device_spec.parse(device).job or "" for device in graph.devices}
+        if jobs == {"localhost"}:
             return "What to do: this session has no cluster. Give tf.Session a server's address, or cluster.target."
-        return f"What to do: choose a job and task of the cluster, one of the devices above.{_STAYS}"
+        alike = [] if wanted.job in jobs else near(wanted.job or "", jobs)
+        meant = f" Did you mean /job:{alike[0]}?" if alike else ""
+        return f"What to do: choose a job and task of the cluster, one of the devices above.{meant}{_STAYS}"
     soft = "or let the session choose another device: tf.ConfigProto(allow_soft_placement=True)"
     culprit = group.cpu_only
     if culprit is not None and wanted.type == "GPU":

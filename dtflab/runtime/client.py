@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.base import errors, tf_logging
+from dtflab.base.nest import leaves
 from dtflab.graph import default_stacks, device_spec
 from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
@@ -64,6 +65,17 @@ def closed() -> RuntimeError:
     """The error of a session that is used after its end."""
     error = RuntimeError("Attempted to use a closed Session.")
     error.add_note("A session ends with its `with` block or by close(). Open a new one: sess = tf.Session(…).")
+    return error
+
+
+def empty(fetches: object) -> RuntimeError:
+    """The error of a session that is to run `fetches` while its graph has no operation."""
+    error = RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+    if built := [each for each in leaves(fetches, expand_composites=True) if getattr(each, "graph", None)]:
+        error.add_note(
+            f"{built[0]!r} belongs to another graph, as after tf.reset_default_graph(): open the session with "
+            "tf.Session(graph=t.graph), where t is what you fetch, or build t again in the graph of this session."
+        )
     return error
 
 

@@ -119,7 +119,7 @@ class BaseSession:
         these. `feed_dict` gives tensors other values. `run_metadata` is filled with what `options` asks for. Raises a
         class of `tf.errors`; RuntimeError on a closed session.
         """
-        self._check_usable()
+        self._check_usable(fetches)
         if self._in_steps:
             return self.step_through(fetches, feed_dict, options, run_metadata).printed()
         feeds = {} if feed_dict is None else checked_feeds(self._graph, feed_dict, copy=False)
@@ -135,11 +135,11 @@ class BaseSession:
                 raise client.explained(error, self._graph, self._target) from None
         return wanted.rebuild(values, self, feeds)
 
-    def _check_usable(self) -> None:
+    def _check_usable(self, fetches: object) -> None:
         if self._closed:
             raise client.closed()
         if not self._sent and self._graph.version == 0:
-            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+            raise client.empty(fetches)
 
     def _resolve(self, fetches: object, fed: Collection[Tensor] = ()) -> Fetches:
         """The resolved fetch. Plain tensors and operations, or a list of them, are remembered: loops ask for these."""
@@ -159,7 +159,7 @@ class BaseSession:
 
         `fetches` are all that will be fetched, and operations to run; `feeds` a list of all that will be fed.
         """
-        self._check_usable()
+        self._check_usable(fetches)
         wanted = self._resolve(fetches)
         fed = [tensor.name for tensor in feed_tensors(self._graph, feeds or ())]
         try:
@@ -169,7 +169,7 @@ class BaseSession:
 
     def partial_run(self, handle: str, fetches: object, feed_dict: object = None) -> Any:
         """Go on with the step of `handle`: feed some of its tensors, fetch others; each once."""
-        self._check_usable()
+        self._check_usable(fetches)
         wanted = self._resolve(fetches)
         if wanted.targets:
             raise RuntimeError(
@@ -192,7 +192,7 @@ class BaseSession:
         """
         if feed_list is not None and not isinstance(feed_list, list | tuple):
             raise TypeError(f"Argument `feed_list` must be a list or tuple. Received: feed_list={feed_list}")
-        self._check_usable()
+        self._check_usable(fetches)
         keys = feed_tensors(self._graph, feed_list or ())
         self._resolve(fetches)
 
@@ -263,7 +263,7 @@ class BaseSession:
         The arguments are those of `run`. NotImplementedError for a master of TensorFlow. A line says which tasks are
         TensorFlow's: their parts run through unseen.
         """
-        self._check_usable()
+        self._check_usable(fetches)
         feeds = checked_feeds(self._graph, feed_dict)
         wanted = self._resolve(fetches, feeds)
         try:

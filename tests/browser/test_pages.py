@@ -39,6 +39,32 @@ def visit(page, *steps, expected=None, media=None):
     return report
 
 
+BUSY_AT_FIRST = """<script>  // a kernel to which the words of the first half second don't get through
+let began, answered = 0, words = 0;
+const word = ({ picture }) => {
+  const say = says => document.dispatchEvent(new CustomEvent(`dtflab ${picture}`,
+    { detail: { title: "cluster: busy", rows: [], says, kept: 60, circle: "" } }));
+  const now = performance.now();
+  words++;
+  began ??= now;
+  if (answered || now - began < 500) return;
+  answered = words;
+  say(now - began < 3000 ? "live at once" : "live too late");
+  setTimeout(() => say(`then ${words - answered} words in 2 s`), 2000);
+};
+window[Symbol.for("dtflab kernels")] = { has: () => true, get: () => word };
+</script>"""
+
+
+def test_a_panel_repeats_its_first_word_until_the_kernel_answers(tmp_path):
+    cells = ["import dtflab as tf\n%load_ext dtflab\ncluster = %dtf_cluster --ps 1 --worker 2"]
+    page = exported(write(tmp_path / "panel.ipynb", *cells), tmp_path)
+    page.write_text(page.read_text(encoding="utf-8").replace("<head>", f"<head>{BUSY_AT_FIRST}", 1), encoding="utf-8")
+    panel = {"on": ".dtf-tasks", "do": "hover"}
+    report = visit(page, panel | {"see": "live at once"}, panel | {"see": "then 0 words in 2 s"})
+    assert report["live"] == ["cluster"]
+
+
 STEPPED = [
     """
 %load_ext dtflab

@@ -42,6 +42,7 @@ def test_a_setting_is_the_librarys(shell):
         ("zoom = 1", "DtfLab has no setting 'zoom'. It has palette, png, style."),
         ("palette = 'mutd'", "DtfLab.palette can't be 'mutd'. Did you mean muted? Choose 'okabe-ito', 'muted'."),
         ("png = 1", "DtfLab.png can't be 1. Choose False, True."),
+        ("palette = 'nonsense'", "DtfLab.palette can't be 'nonsense'. Choose 'okabe-ito', 'muted'."),
     ],
 )
 def test_a_wrong_setting_is_told_and_changes_nothing(shell, line, says, caplog):
@@ -52,6 +53,12 @@ def test_a_wrong_setting_is_told_and_changes_nothing(shell, line, says, caplog):
     assert palette.current_palette() == "muted" and not png.is_shown()
     magic(shell, "%config DtfLab.style = 'projector'")  # what was wrong is forgotten
     assert style.current().name == "projector" and len(caplog.records) == 1
+
+
+def test_a_setting_that_is_asked_for_and_not_there_gets_its_nearest(shell):
+    text = cell(shell, "%config DtfLab.pallete")
+    assert "DtfLab has no setting 'pallete'. Did you mean palette? It has palette, png, style." in text
+    assert "Traceback" not in text and "settings.py" not in text
 
 
 def test_a_wrong_class_is_told_too(shell, caplog):

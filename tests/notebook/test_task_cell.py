@@ -147,6 +147,8 @@ def test_a_traced_cell_shows_the_timelines_of_its_steps(two):
     many = pictures(two, f"{head}for _ in range(5):\n    sess.run(y)")
     assert many == ["Step 3 of 5", "Step 4 of 5", "Step 5 of 5"]
     assert pictures(two, "%%dtf_run --on /job:worker/task:1\nsess.run(y);") == []
+    times = two.ev("[data['end_us'] for _, data in tf.viz.digraph(y).nodes(data=True)]")
+    assert None not in times, "the newest trace of a session is its last step"
 
 
 def test_a_traced_cell_that_fails_shows_the_steps_before(two):

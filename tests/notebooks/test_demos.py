@@ -99,6 +99,36 @@ def test_spares_pay_at_the_first_settings_and_not_where_nobody_is_late(run):
     assert goes_on > 1.5 * waits
 
 
+def test_a_way_that_no_slider_changes_runs_once(run, monkeypatch):
+    demo = run("race")
+    names, raced, train, stops = demo["race"].__globals__, [], demo["tf"].sim.race, False
+
+    def counted(work, entry, **machines):
+        ((name, (_, live, *_)),) = entry.items()
+        raced.append(name)
+        runs = train(work, entry, **machines)
+        if stops:
+            live.stop()
+        return runs
+
+    monkeypatch.setattr(demo["tf"].sim, "race", counted)
+    place = sliders("race") | {"workers": 2}
+    first, less, again = (list(demo["race"](**place | {"spares": spares})) for spares in (1, 0, 1))
+    assert raced == ["async", "sync", "sync, 1 to spare"], "none to spare is sync"
+    assert again[-1].sentence == first[-1].sentence
+    steps = re.findall(r"(async|sync) \((.*?)\)", less[-1].sentence)
+    assert len(steps) == 2 and steps == re.findall(r"(async|sync) \((.*?)\)", first[-1].sentence)
+    assert again[0].picture.sentence == first[0].picture.sentence, "its curves are drawn as those of a new one"
+    names["SECONDS"] = 0.3  # somebody edits a cell
+    list(demo["race"](**place))
+    assert len(raced) == 6
+    stops = True
+    list(demo["race"](**place | {"network": "1Mb/s"}))
+    stops = False
+    list(demo["race"](**place | {"network": "1Mb/s"}))
+    assert len(raced) == 10, "one that was stopped does not count"
+
+
 @lessons("demos/race", "demos/what_if")
 def test_runs_clean_twice_in_one_kernel(ran, record_property):
     record_property(f"{ran.name}, both runs", f"{ran.seconds:.0f} s")

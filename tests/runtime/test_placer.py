@@ -139,6 +139,16 @@ def test_errors_name_the_node_the_request_what_there_is_and_what_to_do():
     )
     assert all(device in message for device in DEVICES) and "choose a job and task of the cluster" in message
     assert "allow_soft_placement" not in message  # it never helps where the task is missing
+    assert "Did you mean" not in message, "the job is right"
+
+
+@pytest.mark.parametrize(("job", "meant"), [("wroker", "/job:worker"), ("pss", "/job:ps"), ("x", "")])
+def test_a_job_that_is_not_there_gets_its_nearest(job, meant):
+    op("lost", device=f"/job:{job}/task:0")
+    with pytest.raises(errors.InvalidArgumentError) as caught:
+        placed()
+    assert (f"devices above. Did you mean {meant}? This" in caught.value.message) == bool(meant)
+    assert ("Did you mean" in caught.value.message) == bool(meant)
 
 
 def test_soft_placement_is_advised_where_it_helps():

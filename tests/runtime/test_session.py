@@ -244,6 +244,21 @@ def test_nobody_at_the_target(monkeypatch):
         session.run(tf.constant(1.0))
 
 
+@pytest.mark.parametrize("call", ["run", "make_callable", "partial_run_setup", "step_through"])
+def test_an_empty_graph_names_a_fetch_of_another_one(call):
+    old = tf.constant(2.0) + 1.0
+    for fetches, foreign in [({"y": [old]}, True), (old.op, True), ("add:0", False)]:
+        with (
+            tf.Session(graph=tf.Graph()) as session,
+            pytest.raises(RuntimeError, match=r"^The Session graph is empty\. Add") as caught,
+        ):
+            getattr(session, call)(fetches)
+        notes = "".join(getattr(caught.value, "__notes__", ()))
+        assert ("'add" in notes and "tf.Session(graph=t.graph)" in notes) == foreign
+    with tf.Session(graph=old.graph) as session:
+        assert session.run(old) == 3
+
+
 def test_what_can_t_be_placed_fails_at_each_run_until_the_session_is_made_again():
     good = tf.constant(1.0)
     with tf.Session() as session:

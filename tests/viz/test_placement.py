@@ -185,6 +185,8 @@ def test_save(tmp_path):
     assert picture.html in (tmp_path / "p.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match=r"saved as \.svg, \.png or \.html, not 'p\.jpg'"):
         picture.save(tmp_path / "p.jpg")
+    with pytest.raises(tf.errors.NotFoundError, match=r"none.p\.svg; No such file or directory"):
+        picture.save(tmp_path / "none" / "p.svg")
 
 
 def test_wrong_input():

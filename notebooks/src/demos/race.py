@@ -4,7 +4,8 @@
 # **Several workers train one model. Should they wait for each other?**
 #
 # Three ways race in *virtual time*: the training is real, the seconds are those of simulated machines. Run all cells,
-# then move a slider (also with the arrow keys). Each race takes some seconds; equal sliders give equal races.
+# then move a slider (also with the arrow keys). Each race takes some seconds; equal sliders give equal races, so a way
+# that a slider leaves as it was does not run again.
 #
 # On a projector: end the first code cell with `%dtf_style --projector`, then *View → Appearance → Presentation Mode*,
 # and hide the list of files (Ctrl+B).
@@ -99,6 +100,26 @@ card = tf.sim.Processor(
 
 
 # %%
+runs = {}  # so far: equal machines and ways make equal runs
+
+
+def run_of(name, way, live, workers, stragglers, network):
+    """How a way does: the run that there is, drawn at once, or a new one."""
+    key = (work, model, loss_of, card, SECONDS, workers, way, stragglers, network)
+    if key in runs:
+        for seconds, loss in zip(runs[key].seconds, runs[key].losses):
+            live(min(loss, 2.5), name, step=seconds)
+        return runs[key]
+    late = tf.sim.lognormal(stragglers) if stragglers else None
+    machines = {"gpus": 1, "gpu": card, "network": network, "stragglers": late}
+    entry = {name: (name, live, *way)}
+    run = tf.sim.race(work, entry, workers=workers, **machines)[name]
+    if not live.should_stop():  # else it ended early
+        runs[key] = run
+    return run
+
+
+# %%
 def race(workers, spares, stragglers, network):
     """Yields a picture that grows, at last one of all three ways."""
     spares = min(spares, workers - 1)  # at least one gradient makes a step
@@ -108,15 +129,12 @@ def race(workers, spares, stragglers, network):
         "sync": (min(workers / 5, 1), workers),
         f"sync, {spares} to spare": (min(first / 5, 1), first),
     }
-    late = tf.sim.lognormal(stragglers) if stragglers else None
-    machines = {"gpus": 1, "gpu": card, "network": network, "stragglers": late}
     title, time, lines = f"{workers} workers", "virtual time (s)", {}
     with tf.viz.live("loss", over=time, title=title, show=False) as live:
         for number, (name, way) in enumerate(ways.items(), start=1):
             live.remark(f"{name} races until {SECONDS} s ({number} of {len(ways)})")
             yield live
-            entry = {name: (name, live, *way)}
-            run = tf.sim.race(work, entry, workers=workers, **machines)[name]
+            run = run_of(name, way, live, workers, stragglers, network)
             lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(TIMES), 2.5)
             if live.should_stop():
                 break

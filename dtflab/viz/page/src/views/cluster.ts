@@ -7,6 +7,7 @@ import { element, type Picture } from "../picture";
 import { svg } from "../svg";
 
 const HERE = 5000; // milliseconds between two words to the kernel
+const AGAIN = 250; // between the first two, until it answers
 const COLUMNS = { // the name of each, and the room that it has from the beginning, in widths of a digit
   task: 13, state: 16, "steps/s": 8, "busy, last 30 s": 19, received: 10, sent: 10, memory: 17,
 };
@@ -192,9 +193,10 @@ function keepFocus(picture: Picture, kept: Kept): void {
   });
 }
 
-// Tell the kernel that the picture is on the screen, now and for as long as it is.
+// Tell the kernel that the picture is on the screen, now and for as long as it is. Words that come before JupyterLab has
+// its subshell wait for the cell to end, so they are repeated until one is answered.
 function isHere(picture: Picture): void {
-  let isSeen = true;
+  let isSeen = true, isHeard = false;
   const tell = () => isSeen && !document.hidden && picture.ask({ do: "look" });
   const watcher = new IntersectionObserver(([entry]) => {
     isSeen = entry!.isIntersecting;
@@ -208,7 +210,13 @@ function isHere(picture: Picture): void {
     watcher.disconnect();
     document.removeEventListener("visibilitychange", tell);
   }, HERE);
-  tell();
+  const repeat = (wait: number) => {
+    if (isHeard || wait > HERE) return;
+    tell();
+    setTimeout(repeat, wait, 2 * wait);
+  };
+  picture.hears(() => (isHeard = true));
+  repeat(AGAIN);
 }
 
 // A line of the table, and below it what its tasks wait for.
