@@ -200,7 +200,7 @@ def result_of(question: Question, check: Check, outcome: watchdog.Outcome) -> Re
 
 
 def deaf(outcome: watchdog.Outcome) -> str:
-    """What is added where an answer could not be stopped."""
+    """The sentence on an answer that could not be stopped."""
     return " It did not react: in a notebook, restart the kernel." * outcome.left_running
 
 

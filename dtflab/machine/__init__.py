@@ -10,7 +10,8 @@ Read `devices` (where kernels run) first: a device binds nodes to kernels. Then,
   `registry` (what processes report to each other), `journal` (what happened to memory), `file_lock` (one process at a
   time), `smi` (a table of who holds what), `discovery` (TensorFlow's lines about GPUs).
 - threads and time: `clock` (one seam for time, threads, waiting), `pools` (a device's threads), `costs` (what is worth
-  a thread), `pace` (devices that are slowed down or stopped), `meter` (how busy a task is).
+  a thread), `pace` (devices that are slowed down or stopped), `patience` (with a thread that may come),
+  `meter` (how busy a task is).
 - seeing: `watch` (everything that happens in this process), `node_stats` (one run of a node), `step_stats` (a step's
   trace), `console` (lines for the person in front).
 

@@ -1,7 +1,7 @@
-"""How long somebody is waited for who may come or not: in seconds of the clock, and not while it gets no processor.
+"""Patience with a thread that may come or not: seconds, and more of them while the process gets no processor.
 
 On a busy machine a thread that is about to come may be ready to run for seconds without running. So patience has an end
-only when the process has computed for as long, too, or none of its threads is ready: then whoever does not come, waits.
+only when the process has computed for as long, too, or none of its threads is ready: then all of them wait.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ def _raised(seen: Seen, error: errors.OpError, queues: Sequence[QueueEvent]) -> 
 
 
 def demand_lines(answer: Any, files: Sequence[Lines], epochs: int) -> Seen:
-    """What was seen; Wrong unless every line comes as often as there are epochs."""
+    """The evidence; Wrong unless every line comes as often as there are epochs."""
     seen = run(answer, files, epochs)
     expected = _times(seen.once, epochs)
     got = Counter(seen.got)

@@ -55,7 +55,7 @@ class Model:
         return float(self._session.run(self._loss, {self._batch: batch}))
 
     def train(self, batch: int) -> None:
-        """The same for its effect alone, as most steps are run."""
+        """Run a step for its effect alone, as most steps are run."""
         self.step(batch)
 
     def fits(self, batch: int) -> bool:

@@ -294,8 +294,8 @@ def counts_sources_once(seen: Seen) -> bool:
 
 @q3.mistake()
 def loses_second_outputs(seen: Seen) -> bool:
-    """Ops that read another output of an op than its first never become ready. An op may have several outputs, and
-    whoever reads any of them has an edge from it: begin with op.inputs, each of which knows its op, tensor.op."""
+    """Ops that read another output of an op than its first never become ready. An op may have several outputs, and an
+    op that reads any of them has an edge from it: begin with op.inputs, each of which knows its op, tensor.op."""
     return seen.answered == _without(seen.plan, seen.ready, _reads_a_second_output)
 
 
@@ -315,8 +315,8 @@ def starts_all_that_read_nothing(seen: Seen) -> bool:
 
 @q3.mistake()
 def counts_either_kind(seen: Seen) -> bool:
-    """Of an op that reads, control inputs were forgotten: they count only where an op reads nothing. Add up both kinds
-    of edges for each op."""
+    """Control inputs count only where an op reads nothing; those of ops that read were forgotten. Add up both kinds of
+    edges for each op."""
     waits = {name: others for name, others in seen.plan.waits.items() if not seen.plan.reads[name]}
     return "late" in seen.plan.waits and seen.answered == _ready(seen.plan._replace(waits=waits).ops())
 

@@ -91,7 +91,7 @@ def drawn(random: Random) -> Task:
     edges = [0, *bounds, bounds[-1] + 6]
     kinds = [1, 0, *range(2, len(edges) - 1)]
     sentences = []
-    for turn in range(len(kinds) * (batch_size + 1) + random.randrange(3)):
+    for turn in range(len(kinds) * (batch_size + 1) + random.randrange(2)):
         kind = kinds[turn % len(kinds)]
         longest = edges[kind + 1]
         length = longest if turn < len(kinds) else random.randint(edges[kind] + 1, longest - 1)
@@ -271,7 +271,7 @@ def ends_with_the_first_kind(seen: Seen) -> bool:
 
 @q1.mistake()
 def gives_empty_batches(seen: Seen) -> bool:
-    """At the end, batches without any sentence come, forever: whoever takes can't know that it is over. A dequeue of a
+    """At the end, batches without any sentence come, forever: the program can't know that it is over. A dequeue of a
     queue that is closed and empty raises OutOfRangeError: let take come to one."""
     return seen.endless and not any(seen.batches[-1])
 

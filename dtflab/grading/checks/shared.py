@@ -161,7 +161,7 @@ def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
 
 
 def _given(value: Any, case: Case) -> list[Any]:
-    """What an answer returned as names; Wrong if that is no list."""
+    """The names that an answer returned, as they are; Wrong if they are not in a list."""
     if not hasattr(value, "__iter__") or isinstance(value, str | bytes):
         seen = Seen(case, counted=True) if type(value) is int and 0 < value == len(case.lost) else None
         raise Wrong(f"rescue returned {value!r}; expected: a list of names, [] if nothing is lost.", seen)

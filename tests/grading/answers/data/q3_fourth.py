@@ -19,7 +19,7 @@ def _first_round(tensors, devices):
 
 
 def ring_all_reduce_owner_tells_all(tensors, devices):
-    # Breaks: "each device sends to one other device only". The second round is no ring: each owner of a complete
+    # Breaks: "each device sends to one other device only". The second round is not a ring: each owner of a complete
     # part sends it to everybody.
     n = len(tensors)
     parts = _first_round(tensors, devices)

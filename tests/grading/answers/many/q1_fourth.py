@@ -49,7 +49,7 @@ def train_net_step_outside(argv):
 
 
 def train_net_short_last_batch(argv):
-    # Breaks: "Train on batches of 32 images of `digits.train`". 1,197 images are no multiple of 32: the last batch
+    # Breaks: "Train on batches of 32 images of `digits.train`". 1,197 images are not a multiple of 32: the last batch
     # of each round has 13.
     digits = tf.datasets.digits()
     args = _options(argv)

@@ -7,7 +7,7 @@ MIB = 1 << 20
 
 def settings_all_cards_as_one(programs, cards, need, memory):
     # Breaks: "Return None if no settings help, because the programs that have to share a card are too large for it."
-    # It asks whether all programs fit on all cards together: three of 60 % don't fit on two cards.
+    # It asks whether all programs fit on all cards together: three of 60% don't fit on two cards.
     if programs * (need + 38 * MIB) + cards * 11 * MIB > cards * memory:
         return None
     sharing = max(1, -(-programs // cards))

@@ -7,7 +7,7 @@ import dtflab as tf
 _held = [0] * 64  # bytes on each task, for balance_global_list
 
 
-# "the ps task that holds the fewest bytes so far": the list is not begun anew for each device function.
+# "the ps task that holds the fewest bytes so far": the list is not begun again for each device function.
 def balance_global_list(ps_tasks, worker):
     def device_of(op):
         if op.type not in ("VariableV2", "VarHandleOp"):
