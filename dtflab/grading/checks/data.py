@@ -223,7 +223,7 @@ def alone(answer: Any, random: Random) -> None:
         text = f"3 gradients were pushed to one accumulator; take(1) of another gave {_numbers(got)}, expected: None."
         raise Wrong(text, Seen((), (), carried=True) if np.any(got) else None)  # 0 is nobody's gradient
     pushes = [Push(one, step) for one, step in zip(gradients, (0, 0, 0, 1), strict=True)]
-    demand_rule(answer, [*pushes, Take(4), Take(1)])
+    demand_rule(answer, [*pushes, Take(4), Take(1), Take(1)])
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -314,6 +314,28 @@ class OnlyTheSameStep(Library):
     def push(self, gradient: Any, local_step: int) -> None:
         if local_step == self.steps:
             super().push(gradient, local_step)
+
+
+class KeepsTheFuture(Library):
+    """Gradients of a later step wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later: list[tuple[Any, int]] = []
+
+    def push(self, gradient: Any, local_step: int) -> None:
+        if local_step > self.steps:
+            self.later.append((gradient, local_step))
+        else:
+            super().push(gradient, local_step)
+
+    def take(self, required: int) -> Any:
+        mean = super().take(required)
+        if mean is not None:
+            now, self.later = self.later, []
+            for one in now:
+                self.push(*one)
+        return mean
 
 
 class OnlyTheFuture(Library):
@@ -458,6 +480,13 @@ def counts_every_take(seen: Seen) -> bool:
     """A take that gave None was counted as a step, so fresh gradients look stale. Count a step only with a
     mean."""
     return seen.follows(CountsEveryTake)
+
+
+@q2.mistake()
+def keeps_the_future_for_its_step(seen: Seen) -> bool:
+    """Gradients of the future are put aside until their step comes. They count at once: only those that are older,
+    local_step < step, are left out."""
+    return seen.follows(KeepsTheFuture)
 
 
 @q2.mistake()

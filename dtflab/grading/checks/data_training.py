@@ -308,6 +308,13 @@ def returns_nothing(seen: Seen) -> bool:
 
 
 @q1.mistake()
+def counts_gradients(seen: Seen) -> bool:
+    """There were too few steps: `steps` was divided by the number of workers. With `sync`, too, it counts steps, each
+    of as many gradients as there are workers."""
+    return seen.sync and seen.workers > 1 and seen.taken == seen.steps // seen.workers
+
+
+@q1.mistake()
 def takes_equal_shares(seen: Seen) -> bool:
     """Each worker takes as many steps, a share of `steps` that is rounded down; together they take fewer. Nobody counts
     for itself: train until the global step is reached, as tf.train.StopAtStepHook(last_step=steps) does."""

@@ -100,6 +100,7 @@ class Seen(NamedTuple):
     files: Sequence[Lines]
     epochs: int
     missing: bool  # one of the files
+    folder: bool = False  # that is there, and a folder
     got: Sequence[str] = ()
     error: BaseException | None = None
     elsewhere: bool = False  # no op of the cluster has read a file, or no queue of it was used
@@ -128,9 +129,9 @@ class Seen(NamedTuple):
         return self.endless and self.passed.taken > self.total
 
 
-def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False) -> Seen:
+def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False, folder: bool = False) -> Seen:
     """Let the answer read files; Wrong for an error that is not about the missing file, and if it never ends."""
-    seen, readers = Seen(files, epochs, missing), Readers()
+    seen, readers = Seen(files, epochs, missing, folder), Readers()
     with watch(readers) as watched:
         outcome = watchdog.call(functools.partial(_read, answer, seen, watched.queues, readers), SECONDS)
     seen = seen._replace(passed=passed(watched.queues, readers.names))
@@ -149,7 +150,7 @@ def _read(answer: Any, seen: Seen, queues: Sequence[QueueEvent], readers: Reader
     """Call the answer on a cluster of its own, whose `queues` and `readers` are watched."""
     with tempfile.TemporaryDirectory() as folder, Cluster(clock="virtual", worker=1) as cluster:
         names = _written(folder, seen.files)
-        names.insert(1, str(Path(folder, "missing.txt"))) if seen.missing else None
+        names.insert(1, folder if seen.folder else str(Path(folder, "missing.txt"))) if seen.missing else None
         cluster.at(PATIENCE, cluster.stop)
         try:
             got = answer(cluster.target, names, seen.epochs)
@@ -203,8 +204,10 @@ def _endless(message: str, seen: Seen) -> Wrong:
 def _raised(seen: Seen, error: errors.OpError, queues: Sequence[QueueEvent]) -> Seen:
     """The evidence after an error; Wrong unless it is the error of the missing file, which a thread has met."""
     seen = seen._replace(error=error)
-    if not (seen.missing and isinstance(error, errors.NotFoundError)):
-        expected = "; expected: the NotFoundError of the missing file" if seen.missing else ""
+    kind = errors.FailedPreconditionError if seen.folder else errors.NotFoundError
+    if not (seen.missing and isinstance(error, kind)):
+        what = f"a file that is a folder, a {kind.__name__}" if seen.folder else "the missing file, a NotFoundError"
+        expected = f"; expected: the error of the thread that met {what}" if seen.missing else ""
         first = str(error.message).splitlines()[0].rstrip(".")
         raise Wrong(f"It raised {type(error).__name__}: {first}{expected}.", seen)
     if len({event.client for event in queues}) < 2:
@@ -252,12 +255,14 @@ def small(answer: Any, random: Random) -> None:
         demand_lines(answer, _files(random, lengths), 1)
 
 
-@q1.check("If a file is missing, its error is raised", points=4, seconds=_CHECK_SECONDS)
+@q1.check("If a file is missing, or can't be read, its error is raised", points=4, seconds=_CHECK_SECONDS)
 def missing(answer: Any, random: Random) -> None:
-    seen = run(answer, _files(random, [3, 4, 2]), random.randint(1, 2), missing=True)
-    if seen.error is None:
-        observed = f"One of 4 files is missing. The program returned {plural(len(seen.got), 'line')}"
-        raise Wrong(f"{observed}, as if all were well; it should raise a NotFoundError.", seen)
+    for folder in (False, True):
+        seen = run(answer, _files(random, [3, 4, 2]), random.randint(1, 2), missing=True, folder=folder)
+        if seen.error is None:
+            observed = f"One of 4 files is {'a folder' if folder else 'missing'}. The program returned"
+            expected = f"it should raise a {'FailedPrecondition' if folder else 'NotFound'}Error"
+            raise Wrong(f"{observed} {plural(len(seen.got), 'line')}, as if all were well; {expected}.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -275,6 +280,13 @@ def reads_by_itself(seen: Seen) -> bool:
     """The program runs the reader itself, one line after the other: nobody reads ahead while it works. Put the lines
     into a queue, fill it by a tf.train.QueueRunner, whose threads run the reader, and take the lines from there."""
     return seen.unqueued
+
+
+@q1.mistake()
+def makes_an_error_of_its_own(seen: Seen) -> bool:
+    """Whatever a thread has met, the program raises a NotFoundError. There are other reasons why a file can't be read:
+    let coordinator.join(threads) raise the error of the thread."""
+    return seen.folder and isinstance(seen.error, errors.NotFoundError)
 
 
 @q1.mistake()

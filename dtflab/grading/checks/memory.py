@@ -165,7 +165,8 @@ def shared(answer: Any, random: Random) -> None:
 
 @q1.check("More programs than cards, more cards than one", points=2)
 def both(answer: Any, random: Random) -> None:
-    _demand_running(answer, Case(random.randint(3, 4), 2, random.randint(48, 60), 256))
+    need = random.choice((55, 60))  # of 256, rounded to two decimals that is too little
+    _demand_running(answer, Case(random.randint(3, 4), 2, need, 256))
 
 
 @q1.check("Programs that are too large for the cards are known as such, and one that isn't runs", points=3)

@@ -213,6 +213,15 @@ def no_longer(answer: Any, random: Random) -> None:
 
 
 @q2.mistake()
+def waits_for_one_of_a_group(seen: Seen) -> bool:
+    """The parts of a group wait for one part of the group before, and the others of that may still be at work. Let part
+    i wait for part i - at_once: then each begins when its own place is free."""
+    groups = -(-seen.case.number // seen.case.at_once)
+    in_groups = seen.first == seen.case.at_once > 1 and seen.chain == groups and seen.too_many == 0
+    return in_groups and seen.together > seen.case.at_once
+
+
+@q2.mistake()
 def lets_all_begin(seen: Seen) -> bool:
     """All parts begin at once: their ops have no inputs, so all of them are ready. Nothing in the graph says that one
     part should wait for another; a control dependency does."""

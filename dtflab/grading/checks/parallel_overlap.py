@@ -63,7 +63,8 @@ class Pair(NamedTuple):
     """How two ops are made. `link` says how the second needs the first: "" for not at all, `reads` or `waits`.
 
     `by_way` is for others in between, `level` for ops with as many others before them, `common` for those that read the
-    same op, `as_second` for a link by the second input.
+    same op, `as_second` for a link by the second input. `behind` and `beyond` are for a control dependency of
+    an op in between: with inputs after it, or before it.
     """
 
     make: Callable[[_Maker], tuple[Operation, Operation]]
@@ -72,6 +73,8 @@ class Pair(NamedTuple):
     level: bool = False
     common: bool = False
     as_second: bool = False
+    behind: bool = False
+    beyond: bool = False
 
 
 def _apart(one: str, other: str, size: int = _SIZE) -> Pair:
@@ -118,7 +121,17 @@ def _waits(device: str, by_way: bool) -> Pair:
         second = make(device, None, [first])
         return first, make(device, second) if by_way else second
 
-    return Pair(build, "waits", by_way)
+    return Pair(build, "waits", by_way, behind=by_way)
+
+
+def _waits_for_a_reader(device: str) -> Pair:
+    """The second has a control dependency on what reads the first."""
+
+    def build(make: _Maker) -> tuple[Operation, Operation]:
+        first = make(device)
+        return first, make(device, None, [make(device, first)])
+
+    return Pair(build, "waits", by_way=True, beyond=True)
 
 
 class Case(NamedTuple):
@@ -223,8 +236,8 @@ def one_after_the_other(answer: Any, random: Random) -> Picture:
         _reads_by_way(CPU, CPU),
         _reads(GPU, GPU),
     ]
-    others = [_waits(CPU, by_way=False), _waits(CPU, by_way=True), _apart(CPU, GPU), _apart(CPU, OTHER_GPU, _LARGE)]
-    return _demand(answer, random, [*reading, *others])
+    waiting = [_waits(CPU, by_way=False), _waits(CPU, by_way=True), _waits_for_a_reader(CPU)]
+    return _demand(answer, random, [*reading, *waiting, _apart(CPU, GPU), _apart(CPU, OTHER_GPU, _LARGE)])
 
 
 @q1.check("Ops that do not need each other, on one GPU", points=3)
@@ -268,6 +281,20 @@ def looks_only_at_neighbours(seen: Seen) -> bool:
     """One op may need the other by way of others in between. Follow the edges back to the end: a function that calls
     itself for each source does this."""
     return _follows(seen, lambda case: (not case.link or case.pair.by_way) and not case.on_one_gpu)
+
+
+@q1.mistake()
+def forgets_controls_in_between(seen: Seen) -> bool:
+    """Control dependencies count only for the two ops themselves. Those of an op in between make it wait, too: follow
+    inputs and control_inputs alike, for each op on the way."""
+    return _follows(seen, lambda case: (not case.link or case.pair.behind) and not case.on_one_gpu)
+
+
+@q1.mistake()
+def stops_at_control_inputs(seen: Seen) -> bool:
+    """The search ends at an op that is waited for. That op has sources of its own, and they are needed, too: go on from
+    it, as from one whose output is read."""
+    return _follows(seen, lambda case: (not case.link or case.pair.beyond) and not case.on_one_gpu)
 
 
 @q1.mistake()

@@ -151,6 +151,15 @@ def _too_early(plan: Plan) -> Sets:
     return found[:-1]
 
 
+def _after_the_last_set(plan: Plan) -> Sets:
+    """The sets of an answer to which an op is ready only if all of its sources were in the set before."""
+    found: Sets = [frozenset(name for name in plan.reads if not plan.sources(name))]
+    while found[-1]:
+        ready = (name for name in plan.reads if plan.sources(name) and found[-1].issuperset(plan.sources(name)))
+        found.append(frozenset(ready))
+    return found[:-1]
+
+
 def _at_once(plan: Plan, given: Sequence[str]) -> Sets:
     """The sets of an answer that takes an op for done as soon as it has put it into a set."""
     done: set[str] = set()
@@ -319,6 +328,13 @@ def counts_either_kind(seen: Seen) -> bool:
     edges for each op."""
     waits = {name: others for name, others in seen.plan.waits.items() if not seen.plan.reads[name]}
     return "late" in seen.plan.waits and seen.answered == _ready(seen.plan._replace(waits=waits).ops())
+
+
+@q3.mistake()
+def forgets_earlier_sets(seen: Seen) -> bool:
+    """An op was taken for ready only if all of its sources were in the set before; others never came. An op that
+    has run stays done: keep all of them in one set."""
+    return seen.answered == _after_the_last_set(seen.plan)
 
 
 @q3.mistake()

@@ -242,6 +242,18 @@ def adds_the_masters_job(seen: Seen) -> bool:
 
 
 @q2.mistake()
+def wants_a_gpu(seen: Seen) -> bool:
+    """An op with a GPU kernel was kept from CPUs. It has a CPU kernel, too: GPUs come first, and where none is left, a
+    CPU does."""
+
+    def may_be(case: Case, device: str) -> bool:
+        needs = case.gpu_kernel and device_spec.parse(case.pin).type is None
+        return case.may_be(device) and not (needs and ":CPU:" in device)
+
+    return _best_of(seen, may_be)
+
+
+@q2.mistake()
 def compares_numbers(seen: Seen) -> bool:
     """The lowest number was taken for the first by name. Names are compared letter by letter: task:10 comes before
     task:2."""

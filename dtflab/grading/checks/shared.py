@@ -274,6 +274,15 @@ def names_what_is_left(seen: Seen) -> bool:
 
 
 @q1.mistake()
+def gives_up_whole_tasks(seen: Seen) -> bool:
+    """All variables of a task are called lost if one of them is. A reset takes a container, and leaves the others on
+    that task: ask each variable for itself."""
+    homes = seen.case.homes
+    hit = {homes[name].device for name in seen.case.lost}
+    return sorted(seen.lost) == sorted(name for name in homes if homes[name].device in hit) != sorted(seen.case.lost)
+
+
+@q1.mistake()
 def names_all(seen: Seen) -> bool:
     """These are the names of all variables. Return only those that have no value any more."""
     return bool(seen.case.lost and seen.saved) and set(seen.lost) == set(seen.case.homes)

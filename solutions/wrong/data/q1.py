@@ -126,3 +126,8 @@ def measures_too_little(client, build_loss, rate, sync, steps):
 def takes_equal_shares(client, build_loss, rate, sync, steps):
     share = steps // client.cluster_spec.num_tasks("worker")
     return work(client, build_loss, rate, sync, steps, loop=None if sync else share)
+
+
+def counts_gradients(client, build_loss, rate, sync, steps):
+    share = steps // client.cluster_spec.num_tasks("worker") if sync else steps
+    return work(client, build_loss, rate, sync, share)

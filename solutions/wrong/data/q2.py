@@ -156,3 +156,22 @@ def runs_the_library():
         return None if sess.run(ops[2]) < required else sess.run(ops[1], {given[2]: required})
 
     return push, take
+
+
+def keeps_the_future_for_its_step():
+    push, take = rule()
+    step, later = 0, []
+
+    def push_in_time(gradient, local_step):
+        later.append((gradient, local_step)) if local_step > step else push(gradient, local_step)
+
+    def take_and_go_on(required):
+        nonlocal step, later
+        mean = take(required)
+        if mean is not None:
+            step, now, later = step + 1, later, []
+            for one in now:
+                push_in_time(*one)
+        return mean
+
+    return push_in_time, take_and_go_on

@@ -159,3 +159,10 @@ def reads_all_first(server, filenames, epochs):
         coordinator.request_stop()
         coordinator.join(threads)
         return list(sess.run(take))
+
+
+def makes_an_error_of_its_own(server, filenames, epochs):
+    try:
+        return read(server, filenames, epochs)
+    except tf.errors.OpError:
+        raise tf.errors.NotFoundError(None, None, "a file is missing") from None

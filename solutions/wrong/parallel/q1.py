@@ -86,3 +86,20 @@ def opens_a_session(first, second):
     with tf.Cluster(worker=2, gpus=2) as cluster, tf.Session(cluster.target, graph=first.graph) as sess:
         sess.run([first, second])
     return devices_allow(first, second)
+
+
+def forgets_controls_in_between(first, second):
+    def needs(op, other, inputs):
+        return other in inputs or any(needs(one, other, [tensor.op for tensor in one.inputs]) for one in inputs)
+
+    def waits(op, other):
+        return needs(op, other, [*(tensor.op for tensor in op.inputs), *op.control_inputs])
+
+    return not (waits(first, second) or waits(second, first)) and devices_allow(first, second)
+
+
+def stops_at_control_inputs(first, second):
+    def waits(op, other):
+        return other in op.control_inputs or any(t.op is other or waits(t.op, other) for t in op.inputs)
+
+    return not (waits(first, second) or waits(second, first)) and devices_allow(first, second)

@@ -80,3 +80,13 @@ def waits_for_the_one_before(parts, at_once):
         with tf.control_dependencies([results[-1]] if i >= at_once else []):
             results.append(part())
     return tf.add_n(results)
+
+
+def waits_for_one_of_a_group(parts, at_once):
+    results, last = [], []
+    for i, part in enumerate(parts):
+        if i and i % at_once == 0:
+            last = [results[-1]]
+        with tf.control_dependencies(last):
+            results.append(part())
+    return tf.add_n(results)

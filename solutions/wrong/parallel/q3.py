@@ -134,3 +134,10 @@ def starts_all_that_read_nothing(ops):
 
 def counts_either_kind(ops):
     return sets(ops, lambda op: [tensor.op for tensor in op.inputs] or op.control_inputs, all)
+
+
+def forgets_earlier_sets(ops):
+    order = [[op for op in ops if not sources_of(op)]]
+    while order[-1]:
+        order.append([op for op in ops if sources_of(op) and {*sources_of(op)} <= {*order[-1]}])
+    return [[op.name for op in part] for part in order[:-1]]

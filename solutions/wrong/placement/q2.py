@@ -123,3 +123,8 @@ def adds_the_masters_job(pin, gpu_kernel, devices, master):
     left = [d for d in kept(pin, devices) if job or task is None or fields(d)[0] == fields(master)[0]]
     left = [d for d in left if gpu_kernel or is_cpu(d)]
     return best(left, is_cpu, lambda device: not device.startswith(f"{master}/"))
+
+
+def wants_a_gpu(pin, gpu_kernel, devices, master):
+    left = [d for d in kept(pin, devices) if is_cpu(d) != gpu_kernel or (gpu_kernel and fields(pin)[2])]
+    return best(left, is_cpu, lambda device: not device.startswith(f"{master}/"))

@@ -102,5 +102,5 @@ WRONG = {
     # Pins the whole graph to the parameter server, so that the workers compute nothing; only variables belong there.
     everything_on_the_ps_2: "places_it_elsewhere",
     # Takes `steps` for a number of gradients and stops at steps // workers in the synchronous case.
-    steps_are_gradients: "",
+    steps_are_gradients: "counts_gradients",
 }

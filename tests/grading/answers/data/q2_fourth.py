@@ -83,7 +83,7 @@ RIGHT = [accumulator_as_an_object]
 WRONG = {
     # Gradients of a later step are saved for that step, but they are kept like all others: they count, belong
     # into this mean, and are forgotten with it.
-    accumulator_later_ones_wait: "only_the_same_step",
+    accumulator_later_ones_wait: "keeps_the_future_for_its_step",
     # The first gradient's own array is used as the sum (+= changes it), so what the caller holds is changed,
     # and the mean is wrong if one array is brought more than twice.
     accumulator_adds_in_place: "writes_into_gradients",

@@ -73,7 +73,7 @@ WRONG = {
     may_overlap_short_device_names: "takes_gpus_of_two_tasks_for_one",
     # Control dependencies of ops that lie further back between the two are not followed, so it misses that
     # one op has to wait for the other.
-    may_overlap_waits_at_the_ends: "",
+    may_overlap_waits_at_the_ends: "forgets_controls_in_between",
     # It says no as soon as both ops need some third op, but two ops that read the same tensor do not need
     # each other and can run at the same time.
     may_overlap_no_common_source: "keeps_siblings_apart",
