@@ -68,7 +68,7 @@ def test_what_trains_nothing_is_told():
     assert score == 0 and "that of worker 0 returned None, though it computed for 0 s" in score.text
 
 
-@pytest.mark.parametrize("seed", [6, 37])
+@pytest.mark.parametrize("seed", [6, 10])
 def test_workers_that_saw_an_old_step_may_begin_one_more(seed):
     """A session's hook may read the global step before the others have moved it on. (Of these seeds, four workers.)"""
     seen = run(without_a_grace_period, Random(seed), sync=False)

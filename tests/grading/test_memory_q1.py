@@ -38,7 +38,7 @@ def in_runs(programs, cards, need, memory):
 
 def in_another_order(programs, cards, need, memory):
     """All see all cards, each in an order of its own, and take their part of each."""
-    if need > memory // -(-programs // cards) - 49 * MIB:
+    if need > (memory - 11 * MIB) // -(-programs // cards) - 38 * MIB:
         return None
     orders = [",".join(str((i + k) % cards) for k in range(cards)) for i in range(programs)]
     return [[order, options(allow_growth=True)] for order in orders]

@@ -146,7 +146,8 @@ class Loss:
 def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> Seen:
     """Let all workers train on a simulated cluster; Wrong if that does not end well."""
     workers = workers or random.randint(2, 4)
-    steps, rate = random.choice((7, 11)), random.choice((0.3, 0.35, 0.4))  # no number of workers divides these
+    steps = random.choice([number for number in range(6, 11) if workers == 1 or number % workers])  # no equal shares
+    rate = random.choice((0.3, 0.35, 0.4))
     loss, seen = Loss(random), Seen(sync, steps, workers)
 
     def work(client: Client) -> Any:
