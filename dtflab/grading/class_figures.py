@@ -24,6 +24,7 @@ _TEXTS = {
     CRASHED: "The process in which the answer ran has ended: it called exit, ran out of memory, or crashed.",
     UNKNOWN: "The answer is wrong in a way that the catalogue of mistakes does not have.",
 }
+_LAST = {UNKNOWN: 1, ABSENT: 2}  # of the mistakes: they explain nothing
 _BARS = 21  # at most, in a histogram
 
 
@@ -133,7 +134,7 @@ class Class(NamedTuple):
         )
         asked = _asked([report for _, report in reports])
         found = [Made(questions[id], name, where, asked[id]) for (id, name), where in shown.items()]
-        return sorted(found, key=lambda made: ((made.name == UNKNOWN) + 2 * (made.name == ABSENT), -len(made.shown)))
+        return sorted(found, key=lambda made: (_LAST.get(made.name, 0), -len(made.shown)))
 
 
 def classes(all_graded: Sequence[Graded]) -> list[Class]:
@@ -156,4 +157,5 @@ def _mistakes(report: Report) -> dict[str, Result]:
     found = {result.mistake: result for result in reversed(failed) if result.mistake in known}
     if found or not failed:
         return found
-    return {ENDLESS if one.stopped else CRASHED if one.crashed else UNKNOWN: one for one in failed[:1]}
+    ended = next((result for result in failed if result.stopped or result.crashed), failed[0])
+    return {ENDLESS if ended.stopped else CRASHED if ended.crashed else UNKNOWN: ended}

@@ -182,7 +182,7 @@ def result_of(question: Question, check: Check, outcome: watchdog.Outcome) -> Re
     error = outcome.error
     if outcome.stopped:
         endless = f"Stopped after {check.seconds:.3g} s: {question.answer} does not come to an end."
-        result = Result(check, False, (BUSY if outcome.starved else endless) + deaf(outcome), stopped=True)
+        result = Result(check, False, (BUSY if outcome.starved else endless) + outcome.deaf, stopped=True)
         result.starved, result.left_running = outcome.starved, outcome.left_running
         return result
     if error is None:
@@ -197,11 +197,6 @@ def result_of(question: Question, check: Check, outcome: watchdog.Outcome) -> Re
         message = f"The check has failed, not {question.answer}: the teacher has to mend it. {line_of(error)}"
         return Result(check, False, message, broken=True)
     return Result(check, False, raised(error, _file(check)), unwritten=_is_stub(error))
-
-
-def deaf(outcome: watchdog.Outcome) -> str:
-    """The sentence on an answer that could not be stopped."""
-    return " It did not react: in a notebook, restart the kernel." * outcome.left_running
 
 
 def _fails_itself(check: Check, error: BaseException) -> bool:

@@ -154,9 +154,8 @@ def badge(good: bool, words: str) -> Markup:
 def with_code(text: str) -> Markup:
     """Text whose parts in backquotes are code; as it is if one of them has no end."""
     parts = text.split("`")
-    return (
-        join(tag("code", part) if i % 2 else part for i, part in enumerate(parts)) if len(parts) % 2 else join([text])
-    )
+    has_ends = len(parts) % 2
+    return join(tag("code", part) if i % 2 else part for i, part in enumerate(parts)) if has_ends else join([text])
 
 
 def _note(note: str) -> Markup:

@@ -43,6 +43,11 @@ class Outcome:
         self.left_running = False  # did not react to being stopped
         self.starved = False  # it was stopped before it had had its seconds
 
+    @property
+    def deaf(self) -> str:
+        """The sentence on an answer that could not be stopped; empty for another one."""
+        return " It did not react: in a notebook, restart the kernel." * self.left_running
+
 
 def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) -> Outcome:
     """Call `function()` for at most `seconds` that count, and `wall` seconds of the clock. Ctrl-C stops it, too."""

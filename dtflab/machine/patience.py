@@ -38,7 +38,7 @@ class Patience:
 def _is_another_ready() -> bool:
     """Whether a thread of this process other than the one that asks is ready to run. Only Linux tells."""
     me = str(threading.get_native_id())
-    for task in _TASKS.glob("[0-9]*") if _TASKS.exists() else ():
+    for task in _TASKS.glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             if task.name != me and (task / "stat").read_text().rpartition(")")[2].split()[0] == "R":
                 return True

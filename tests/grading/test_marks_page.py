@@ -107,6 +107,12 @@ def test_an_answer_that_ends_its_process_has_a_line_of_its_own_and_no_answer_com
     assert "<p>It ended.</p>" in html(one.files)
 
 
+def test_an_answer_that_is_wrong_first_and_never_ends_later_never_ends():
+    one = file("a", [TYPES])
+    one.reports[0].results[3] = result(Q1.checks[3], passed=False, stopped=True)
+    assert [made.name for made in Class("ex1", [one]).made()] == [ENDLESS]
+
+
 def test_what_stands_in_backquotes_is_code():
     assert pages.with_code("<a> `x < y`, `z`") == "&lt;a&gt; <code>x &lt; y</code>, <code>z</code>"
     assert pages.with_code("one ` of x") == "one ` of x"

@@ -219,7 +219,7 @@ def _limited(cluster: Cluster, loss: Loss) -> Iterator[list[tuple[str, tuple[str
 
 
 def _strays(cluster: Cluster, loss: Loss) -> tuple[str, ...]:
-    """Variables of the model that are not on the ps, and computing that is not pinned to a task."""
+    """Variables of the model that are not on the ps, and computing that is not pinned to the worker's own task."""
     held = (one for one in cluster.variables() if one.name in ("weights", "computed", "global_step"))
     away = [f"variable '{one.name}' is on {label(one.device)}" for one in held if "/job:ps" not in one.device]
     where = {worker: device_spec.parse(logits.device) for worker, logits in sorted(loss.built.items())}

@@ -22,7 +22,6 @@ from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import watchdog
 from dtflab.grading.device_functions import shown
-from dtflab.grading.judge import deaf
 from dtflab.grading.questions import NotJudged, Wrong, from_toml
 from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
@@ -139,7 +138,7 @@ def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False,
         raise NotJudged
     if outcome.stopped:
         message = f"Stopped after {SECONDS:g} s: read_all does not come to an end."
-        raise _endless(message + deaf(outcome), seen)
+        raise _endless(message + outcome.deaf, seen)
     if outcome.error is not None:
         raise outcome.error
     found: Seen = outcome.value
@@ -202,7 +201,7 @@ def _endless(message: str, seen: Seen) -> Wrong:
 
 
 def _raised(seen: Seen, error: errors.OpError, queues: Sequence[QueueEvent]) -> Seen:
-    """The evidence after an error; Wrong unless it is the error of the missing file, which a thread has met."""
+    """The evidence after an error; Wrong unless it is that of the file that can't be read, which a thread has met."""
     seen = seen._replace(error=error)
     kind = errors.FailedPreconditionError if seen.folder else errors.NotFoundError
     if not (seen.missing and isinstance(error, kind)):

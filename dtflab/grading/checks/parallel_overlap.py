@@ -63,8 +63,8 @@ class Pair(NamedTuple):
     """How two ops are made. `link` says how the second needs the first: "" for not at all, `reads` or `waits`.
 
     `by_way` is for others in between, `level` for ops with as many others before them, `common` for those that read the
-    same op, `as_second` for a link by the second input. `behind` and `beyond` are for a control dependency of
-    an op in between: with inputs after it, or before it.
+    same op, `as_second` for a link by the second input. `behind`: the op in between has the control dependency;
+    `beyond`: it is on that op.
     """
 
     make: Callable[[_Maker], tuple[Operation, Operation]]

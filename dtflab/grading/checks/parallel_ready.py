@@ -61,6 +61,10 @@ class Plan(NamedTuple):
     def names(self) -> frozenset[str]:
         return frozenset(self.reads)
 
+    def waiting(self, reads: bool) -> Plan:
+        """The graph in which only those ops wait that read something, too, or only the others."""
+        return self._replace(waits={name: on for name, on in self.waits.items() if bool(self.reads[name]) == reads})
+
     def turned(self) -> Plan:
         """The graph with its edges turned round: what needs an op, that reads."""
         after = {name: [other for other in self.reads if name in self.sources(other)] for name in self.reads}
@@ -80,7 +84,7 @@ class Seen(NamedTuple):
 
 
 def _draw(random: Random, controls: bool) -> Plan:
-    """A graph of 11 to 13 ops; with `controls` some of them wait for others without reading them.
+    """A graph of 13 to 16 ops; with `controls` some of them wait for others without reading them.
 
     One op reads a source twice, and another one that is ready later; one is read by none, although it is ready early;
     one reads the second output of another. With `controls` one reads nothing, and yet has to wait.
@@ -181,17 +185,11 @@ def _telling(random: Random, controls: bool) -> Plan:
         ways = [_without(plan, ready), _by_the_first(plan), _ready(_with_one_input(plan).ops())]
         lost = [ready[:-1], _without(plan, ready, _reads_a_second_output)]
         if controls:
-            late = {name: others for name, others in plan.waits.items() if not plan.reads[name]}
-            less = (plan._replace(waits={}), plan._replace(waits=late), _without_late(plan))
+            less = (plan._replace(waits={}), plan.waiting(reads=False), plan.waiting(reads=True))
             ways += [_ready(one.ops()) for one in less]
         is_telling = all(one not in [ready, *ways[:i]] for i, one in enumerate(ways))
         if is_telling and lost[0] != lost[1] and all(_differ(way, ready, {"twice", "after"}) for way in ways[1:]):
             return plan
-
-
-def _without_late(plan: Plan) -> Plan:
-    """The graph in which no op waits that reads nothing."""
-    return plan._replace(waits={name: others for name, others in plan.waits.items() if plan.reads[name]})
 
 
 def _differ(mine: Sets, other: Sets, without: set[str]) -> bool:
@@ -319,15 +317,14 @@ def takes_the_first_source(seen: Seen) -> bool:
 def starts_all_that_read_nothing(seen: Seen) -> bool:
     """All ops that read nothing are in the first set. One of them waits for another op: an edge of a control input
     counts for it, too. In the first set are those without any edge that comes in."""
-    return "late" in seen.plan.waits and seen.answered == _ready(_without_late(seen.plan).ops())
+    return "late" in seen.plan.waits and seen.answered == _ready(seen.plan.waiting(reads=True).ops())
 
 
 @q3.mistake()
 def counts_either_kind(seen: Seen) -> bool:
     """Control inputs count only where an op reads nothing; those of ops that read were forgotten. Add up both kinds of
     edges for each op."""
-    waits = {name: others for name, others in seen.plan.waits.items() if not seen.plan.reads[name]}
-    return "late" in seen.plan.waits and seen.answered == _ready(seen.plan._replace(waits=waits).ops())
+    return "late" in seen.plan.waits and seen.answered == _ready(seen.plan.waiting(reads=False).ops())
 
 
 @q3.mistake()

@@ -105,7 +105,7 @@ def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: Any) -> 
 def _demand_number(answer: Any, random: Random) -> None:
     """Pose the cases with task 1, which sees no GPU, as the master; some tasks whose numbers begin with 1 have GPUs.
 
-    The first second GPU, letter by letter, is that of task 10: task 0 has one GPU.
+    Task 0 has one GPU, so of the second GPUs that of task 10 comes first, letter by letter.
     """
     workers = random.randint(11, 13)
     visible = {"worker": ["0", "", *["0,1"] * (workers - 2)]}
