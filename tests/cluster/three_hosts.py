@@ -65,6 +65,11 @@ class Hosts:
         self._stack.callback(process.kill)
         return process
 
+    def lose(self, name: str) -> None:
+        """Kill a host's worker, and return when it is gone: until then it may still answer."""
+        self.workers[name].kill()
+        self.workers[name].wait()
+
     def __enter__(self) -> Hosts:
         return self
 
@@ -122,7 +127,7 @@ def in_plain_text(folder: Path) -> dict[str, Any]:
             found["placed"] = placed(cluster)
             host = cluster.task("ps").address.rpartition(":")[0]
             name = next(name for name, address in HOSTS.items() if address == host)
-            found |= train(cluster, folder, hosts.workers[name].kill)
+            found |= train(cluster, folder, lambda: hosts.lose(name))
             found["placed then"] = placed(cluster)
     return found
 
