@@ -292,10 +292,43 @@ class KeepsStale(Library):
         super().push(gradient, NEVER_STALE)
 
 
+class CountsTheStale(Library):
+    """A gradient that is dropped counts towards the required number."""
+
+    dropped = 0
+
+    def push(self, gradient: Any, local_step: int) -> None:
+        self.dropped += local_step < self.steps
+        super().push(gradient, local_step)
+
+    def take(self, required: int) -> Any:
+        if not self.held or self.held + self.dropped < required:
+            return None
+        self.dropped = 0
+        return super().take(self.held)
+
+
 class CountsNoSteps(Library):
     def push(self, gradient: Any, local_step: int) -> None:
         if local_step >= 0:
             super().push(gradient, NEVER_STALE)
+
+
+class FollowsTheNewest(Library):
+    """The step after a mean is the one after the newest of its gradients."""
+
+    at = newest = 0
+
+    def push(self, gradient: Any, local_step: int) -> None:
+        if local_step >= self.at:
+            self.newest = max(self.newest, local_step)
+            super().push(gradient, NEVER_STALE)
+
+    def take(self, required: int) -> Any:
+        mean = super().take(required)
+        if mean is not None:
+            self.at, self.newest = self.newest + 1, 0
+        return mean
 
 
 class CountsEveryTake(Library):
@@ -469,10 +502,24 @@ def keeps_stale(seen: Seen) -> bool:
 
 
 @q2.mistake()
+def counts_the_stale(seen: Seen) -> bool:
+    """Stale gradients are dropped, and yet they count: a step came before enough fresh ones were there. Count what is
+    kept, len(kept)."""
+    return seen.follows(CountsTheStale)
+
+
+@q2.mistake()
 def counts_no_steps(seen: Seen) -> bool:
     """Steps are not counted, so a gradient of an old step looks fresh. A take that gives a mean adds one to the number
     of steps, which needs `nonlocal`."""
     return seen.follows(CountsNoSteps)
+
+
+@q2.mistake()
+def follows_the_newest(seen: Seen) -> bool:
+    """Steps are taken from the gradients, not counted: after one of a later step, fresh ones look stale. A take that
+    gives a mean adds one to the accumulator's own number of steps, whatever the workers' are."""
+    return seen.follows(FollowsTheNewest)
 
 
 @q2.mistake()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
@@ -312,7 +313,8 @@ def returns_nothing(seen: Seen) -> bool:
 def counts_gradients(seen: Seen) -> bool:
     """There were too few steps: `steps` was divided by the number of workers. With `sync`, too, it counts steps, each
     of as many gradients as there are workers."""
-    return seen.sync and seen.workers > 1 and seen.taken == seen.steps // seen.workers
+    shares = (seen.steps // seen.workers, math.ceil(seen.steps / seen.workers))
+    return seen.sync and seen.workers > 1 and seen.taken in shares
 
 
 @q1.mistake()

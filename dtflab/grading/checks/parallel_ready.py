@@ -155,6 +155,14 @@ def _too_early(plan: Plan) -> Sets:
     return found[:-1]
 
 
+def _in_one_pass(plan: Plan, given: Sequence[str]) -> Sets:
+    """The sets of an answer that goes through its list once, and puts each op after those sources that came before."""
+    level: dict[str, int] = {}
+    for name in given:
+        level[name] = 1 + max((level[other] for other in plan.sources(name) if other in level), default=-1)
+    return [frozenset(name for name in level if level[name] == i) for i in range(max(level.values()) + 1)]
+
+
 def _after_the_last_set(plan: Plan) -> Sets:
     """The sets of an answer to which an op is ready only if all of its sources were in the set before."""
     found: Sets = [frozenset(name for name in plan.reads if not plan.sources(name))]
@@ -192,6 +200,11 @@ def _telling(random: Random, controls: bool) -> Plan:
             return plan
 
 
+def _tells(plan: Plan, ready: Sets, given: Sequence[str]) -> bool:
+    """Whether this order of the ops gives wrong sets to those who count down too early, or go through the list once."""
+    return _at_once(plan, given) not in (ready, [plan.names]) and _in_one_pass(plan, given) != ready
+
+
 def _differ(mine: Sets, other: Sets, without: set[str]) -> bool:
     """Whether sets differ in more than these ops."""
     return any(one - without != two - without for one, two in zip(mine, other))
@@ -209,8 +222,8 @@ def _demand_sets(answer: Any, plan: Plan, random: Random) -> None:
     ops = plan.ops()
     ready = _ready(ops)
     given = random.sample(ops, len(ops))
-    while len(ready) > 1 and _at_once(plan, [op.name for op in given]) in (ready, [plan.names]):
-        given = random.sample(ops, len(ops))  # in this order it would not show who counts down too early
+    while len(ready) > 1 and not _tells(plan, ready, [op.name for op in given]):
+        given = random.sample(ops, len(ops))
     answered = _answered(unaided(answer, list(given)))
     seen = Seen(plan, [op.name for op in given], ready, answered)
     for number, (mine, right) in enumerate(zip(answered, ready)):
@@ -355,6 +368,13 @@ def counts_down_too_early(seen: Seen) -> bool:
     """An op stands in the same set as one that it waits for. It is ready when that one is done: in the next set, not in
     this one. First find the whole set, then count down."""
     return seen.answered == _at_once(seen.plan, seen.given)
+
+
+@q3.mistake()
+def goes_through_the_list_once(seen: Seen) -> bool:
+    """The set of an op was found in one pass over the list, where an op may stand before those that it waits for. The
+    list comes in any order: go through what is left again after each set."""
+    return seen.answered == _in_one_pass(seen.plan, seen.given)
 
 
 @q3.mistake()

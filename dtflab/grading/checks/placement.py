@@ -34,6 +34,8 @@ _WRONG: dict[str, Weigh] = {  # what mistakes take for a variable's bytes
     "takes_scalars_for_nothing": lambda one: one.bytes if one.shape else 0,
     "measures_the_handle": lambda one: _as_a_handle(4, one),
     "counts_rows": lambda one: (one.shape or (1,))[0] * int(one.dtype.size),
+    "counts_in_kilobytes": lambda one: one.bytes // 1024,
+    "knows_two_sizes": lambda one: one.elements * (8 if one.dtype.size > 4 else 4),
 }
 
 
@@ -175,7 +177,7 @@ def balanced(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return _with_scalars(dense_net(random), random)
 
-    return _demand_rule(answer, _models(random, make, "takes_scalars_for_nothing"))
+    return _demand_rule(answer, _models(random, make, "takes_scalars_for_nothing", "counts_in_kilobytes"))
 
 
 @q1.check("Bytes count, not elements: a float64 has 8, a bool 1", points=2)
@@ -183,7 +185,8 @@ def types(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return _with_scalars([_in_rows(one, random) for one in mixed_types(random)], random)
 
-    return _demand_rule(answer, _models(random, make, "counts_elements", "takes_scalars_for_nothing"))
+    others = ("counts_elements", "takes_scalars_for_nothing", "knows_two_sizes", "counts_in_kilobytes")
+    return _demand_rule(answer, _models(random, make, *others))
 
 
 @q1.check("A resource variable weighs as much as any other", points=1)
@@ -191,7 +194,7 @@ def resources(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
         return [one._replace(resource=random.random() < 0.7) for one in dense_net(random)]
 
-    return _demand_rule(answer, _models(random, make, "measures_the_handle"))
+    return _demand_rule(answer, _models(random, make, "measures_the_handle", "counts_in_kilobytes"))
 
 
 @q1.check("One ps task, more of them than variables, and two models one after the other", points=1)
@@ -303,6 +306,20 @@ def counts_rows(seen: Seen) -> bool:
     """Only the first dimension of a shape was counted. A matrix of 100 × 50 has 100 rows of 50 elements each: multiply
     all dimensions."""
     return _weighs_like(seen) == {"counts_rows"}
+
+
+@q1.mistake()
+def counts_in_kilobytes(seen: Seen) -> bool:
+    """Bytes were rounded down to kilobytes, so what is smaller than one weighs nothing, and piles up. Count single
+    bytes."""
+    return _weighs_like(seen) == {"counts_in_kilobytes"}
+
+
+@q1.mistake()
+def knows_two_sizes(seen: Seen) -> bool:
+    """Each number was taken for 4 bytes, or for 8. A float16 has 2, a bool 1, a complex128 16: look at
+    op.get_attr('dtype').size."""
+    return _weighs_like(seen) == {"knows_two_sizes"}
 
 
 @q1.mistake()

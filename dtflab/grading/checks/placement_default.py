@@ -64,6 +64,7 @@ class Seen(NamedTuple):
     ops: Sequence[Shown]
     pinned: Sequence[Operation]
     repeats: bool = False  # a list has one op several times
+    pairs: bool = False  # there are too few 'dragged' ops: as many as 'cpu' ones
 
 
 def _run(answer: Any, random: Random) -> Seen:
@@ -102,7 +103,8 @@ def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, lis
     found = {kind: [one.op if isinstance(one, Tensor) else one for one in value[kind]] for kind in KINDS}
     for kind, ops in found.items():
         if len(set(ops)) != numbers[kind] or len(ops) != numbers[kind]:
-            seen = Seen([], [], repeats=len(ops) == numbers[kind])
+            pairs = kind == "dragged" and len(set(ops)) == len(ops) == numbers["cpu"]
+            seen = Seen([], [], repeats=len(ops) == numbers[kind], pairs=pairs)
             raise Wrong(f"{kind!r} has {plural(len(set(ops)), 'op')}; expected: {numbers[kind]}, each once.", seen)
         if not all(isinstance(op, Operation) and op.graph is graph for op in ops):
             raise Wrong(f"{kind!r} has {shown(ops)}; expected: ops of the default graph, such as tf.square(2.0).op.")
@@ -162,6 +164,13 @@ def takes_integers_for_the_cpu(seen: Seen) -> bool:
     """Arithmetic on integers does have GPU kernels (those for int32 compute in host memory, as sizes and indices are
     needed there). There is none for int32 variables, and none for text."""
     return _all(seen, "cpu", lambda s: bool(s.on_gpu and s.op.outputs and s.op.outputs[0].dtype.is_integer))
+
+
+@q3.mistake()
+def makes_pairs(seen: Seen) -> bool:
+    """Each 'dragged' op has a 'cpu' op of its own to be next to, so there are not enough of them. Several ops may be
+    next to the same one."""
+    return seen.pairs
 
 
 @q3.mistake()

@@ -306,6 +306,17 @@ def compares_texts(seen: Seen) -> bool:
 
 
 @q2.mistake()
+def compares_fields_as_texts(seen: Seen) -> bool:
+    """Fields of the pin were looked for in the names as texts, where task:1 is found in task:10, too. Take both apart
+    with tf.DeviceSpec.from_string, and compare numbers."""
+
+    def may_be(case: Case, device: str) -> bool:
+        return case.has_kernel(device) and all(part in device.lower() for part in case.pin.lower().split("/"))
+
+    return _best_of(seen, may_be)
+
+
+@q2.mistake()
 def ignores_the_index(seen: Seen) -> bool:
     """The index in a pin was ignored. /gpu:1 is the second GPU of a task, and no other one will do: it is a field like
     the job and the task."""

@@ -37,15 +37,16 @@ class Seen(NamedTuple):
 
     home: str
     devices: Sequence[str]
-    said: Sequence[str]
-    sent: Sequence[str]
-    updated_on: Any
-    update_is_on: str
-    adds_from: frozenset[str]  # the devices of what it adds
-    changes: np.ndarray
-    variables: int
-    writers: int  # ops that assign, initializers too
-    ready_made: Sequence[str]
+    given: int = 0  # doubles; if they are not as many as the devices, nothing else is known
+    said: Sequence[str] = ()
+    sent: Sequence[str] = ()
+    updated_on: Any = None
+    update_is_on: str = ""
+    adds_from: frozenset[str] = frozenset()  # the devices of what it adds
+    changes: np.ndarray = np.zeros((2, 0, 2))
+    variables: int = 0
+    writers: int = 0  # ops that assign, initializers too
+    ready_made: Sequence[str] = ()
 
     @property
     def wrong_prediction(self) -> bool:
@@ -133,7 +134,7 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
     """Build the graph, compare its values with the variable's, and note what a step does."""
     with Cluster(ps=1, worker=2, gpus=2) as cluster, Graph().as_default() as graph:
         home, devices = draw(random, cluster)
-        run = _Run(_checked(unaided(answer, home, list(devices)), len(devices)), Session(cluster.target))
+        run = _Run(_checked(unaided(answer, home, list(devices)), Seen(home, devices)), Session(cluster.target))
         with run.session:
             run.session.run(global_variables_initializer())
             _demand_doubles(run, devices)
@@ -150,6 +151,7 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
     return Seen(
         home,
         devices,
+        len(devices),
         said,
         sent,
         run.found["updated_on"],
@@ -162,14 +164,16 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
     )
 
 
-def _checked(found: Any, count: int) -> dict[str, Any]:
+def _checked(found: Any, asked: Seen) -> dict[str, Any]:
     """The answer as a dict; Wrong if it is not of the form that is asked for."""
     if not isinstance(found, dict) or set(found) != set(KEYS):
         raise Wrong(f"use_everywhere returned {shown(found)}; expected: a dict with {', '.join(KEYS)}.")
     doubles, update = found["doubles"], getattr(found["update"], "op", found["update"])
     tensors = isinstance(doubles, list | tuple) and all(isinstance(one, Tensor) for one in doubles)
-    if not tensors or len(doubles) != count:
-        raise Wrong(f"'doubles' is {shown(doubles)}; expected: a list with one tensor for each of {count} devices.")
+    if not tensors or len(doubles) != len(asked.devices):
+        expected = f"a list with one tensor for each of {len(asked.devices)} devices"
+        seen = asked._replace(given=len(doubles) if tensors else 0)
+        raise Wrong(f"'doubles' is {shown(doubles)}; expected: {expected}.", seen)
     if not isinstance(update, Operation):
         raise Wrong(f"'update' is {shown(found['update'])}; expected: an op, as tf.assign_add gives it.")
     if not isinstance(found["sent_to"], list | tuple | set | frozenset):
@@ -266,6 +270,13 @@ def computes_once(seen: Seen) -> bool:
     """The product is computed once, and its value copied: then no other device uses the variable. Multiply inside of
     each `with tf.device(device):` block."""
     return bool(seen.ready_made)
+
+
+@q4.mistake()
+def gives_each_device_once(seen: Seen) -> bool:
+    """A device that is listed twice has only one double: they are kept in a dict or a set. `doubles` is a list with one
+    tensor per entry of `devices`, in that order."""
+    return seen.given == len(set(seen.devices)) < len(seen.devices)
 
 
 @q4.mistake()

@@ -39,6 +39,7 @@ class Seen(NamedTuple):
     held: Sequence[tuple[int, int]] = ()  # (a, b): token a is held by one of these jobs that waits for b
     twice: bool = False  # a job runs if one of its queues has two tokens, and the other none
     others: bool = False  # a job runs if all tokens are there, and waits if only its own two are
+    behind: bool = False  # a job waits while another one does that needs other tokens, and runs if it is alone
 
 
 class Shop:
@@ -189,7 +190,8 @@ def others_go_on(answer: Any, random: Random) -> None:
             raise Wrong("A job for GPUs 0 and 1 ran though the token of GPU 1 was missing.", Seen(during=(1, 0)))
         if shop.run([jobs[1]]) is None:
             message = "While a job waits for GPU 1, a job for GPUs 2 and 3 does not run."
-            raise Wrong(message, why_it_waits(answer, 3, 2))
+            seen = why_it_waits(answer, 3, 2)
+            raise Wrong(message, seen._replace(behind=runs_with(answer, 3, 2, [3, 2])))
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -241,6 +243,13 @@ def takes_those_of_others(seen: Seen) -> bool:
     """A job takes tokens of GPUs that it does not need, and waits while another job has one of them. Take those of i
     and j only: one order for all is enough."""
     return seen.others
+
+
+@q2.mistake()
+def waits_for_other_jobs(seen: Seen) -> bool:
+    """A job waits until another one is done that needs other GPUs: for the job made before it, or for a lock that all
+    take. Tokens that all jobs take in one order are enough."""
+    return seen.behind
 
 
 @q2.mistake()

@@ -90,6 +90,7 @@ class Seen(NamedTuple):
     sent: Sequence[int] = ()
     outside: tuple[int, int] | None = None
     beyond: tuple[int, int] | None = None  # such a place and number, of a task that is not there
+    needs_length: bool = False  # it ends with an error if the number of ids is not known beforehand, and only then
 
 
 def _draw(random: Random, tasks: int, block_rows: int) -> Case:
@@ -119,7 +120,7 @@ def _run(answer: Any, case: Case, is_length_known: bool = True) -> Seen:
                 shards.append(Variable(np.zeros_like(rows), name=f"shard{task}"))
         with graph.device(WORKER):
             ids = placeholder(dtypes.int32, [len(case.ids) if is_length_known else None], name="ids")
-            found = answer(list(shards), ids, case.block_rows)
+            found = _built(answer, shards, ids, case)
         if not isinstance(found, Tensor):
             raise Wrong(f"lookup returned {shown(found)}; expected: a tensor, the rows of `ids` in their order.")
         with Session(cluster.target) as session:
@@ -135,6 +136,26 @@ def _run(answer: Any, case: Case, is_length_known: bool = True) -> Seen:
     if len(seen.rows) != len(case.ids):
         raise Wrong(_of_shape(case, values), seen)
     return seen
+
+
+def _built(answer: Any, shards: list[Variable], ids: Tensor, case: Case) -> Any:
+    """The answer's tensor; Wrong if it only works where the number of ids is known while the graph is built."""
+    try:
+        return answer(list(shards), ids, case.block_rows)
+    except Exception as error:
+        if ids.shape[0].value is None and _works_with_a_length(answer, shards, case):
+            told = f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}"
+            message = f"With ids of shape [None] lookup ends with {told}. With ids of shape [{len(case.ids)}] it works."
+            raise Wrong(message, Seen(case, needs_length=True)) from error
+        raise
+
+
+def _works_with_a_length(answer: Any, shards: list[Variable], case: Case) -> bool:
+    try:
+        answer(list(shards), placeholder(dtypes.int32, [len(case.ids)], name="ids"), case.block_rows)
+    except Exception:
+        return False
+    return True
 
 
 def _looked_up(session: Session, found: Tensor, feed: Any, case: Case) -> Any:
@@ -242,6 +263,13 @@ def ends_after_the_last_task(seen: Seen) -> bool:
     again: block b is on task b % len(shards)."""
     blocks = (row // seen.case.block_rows for row in seen.case.ids)
     return seen.beyond == next(((i, block) for i, block in enumerate(blocks) if block >= seen.case.tasks), ())
+
+
+@q2.mistake()
+def needs_a_static_length(seen: Seen) -> bool:
+    """How many ids there are was taken from their static shape, where it may be unknown. A step knows it: tf.size(ids),
+    or tf.shape(ids)[0]."""
+    return seen.needs_length
 
 
 @q2.mistake()

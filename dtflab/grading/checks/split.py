@@ -286,6 +286,15 @@ def cuts_the_inputs(step: Step) -> bool:
 
 
 @q1.mistake()
+def loses_the_last_units(step: Step) -> bool:
+    """The last hidden unit of each half is left out. A slice ends before its second number: [:half] and [half:] are the
+    whole."""
+    half = step.net.first.shape[1] // 2
+    left = np.delete(np.arange(2 * half), [half - 1, 2 * half - 1])
+    return _is(step, np.maximum(step.net.inputs @ step.net.first[:, left], 0) @ step.net.second[left])
+
+
+@q1.mistake()
 def runs_python(step: Step) -> bool:
     """A function of Python multiplies, on the CPU. Build the products of ops, tf.matmul and tf.nn.relu, inside of `with
     tf.device(…)` of a GPU."""
@@ -347,5 +356,17 @@ def cuts_unevenly(step: Step) -> bool:
 def sends_hidden_units(step: Step) -> bool:
     """The hidden units travel between the GPUs: with both layers cut by columns, each GPU needs all of them for the
     second. Cut the second layer so that a GPU needs only the hidden units that it has."""
+    return _sends_hidden(step, 1)
+
+
+def _sends_hidden(step: Step, times: int) -> bool:
+    """Whether GPUs send as much as all hidden units have, so many times, and little more: a summand, and the result."""
     (batch, outputs), hidden = step.net.outputs().shape, step.net.first.shape[1]
-    return bool(0 <= step.sent - 4 * batch * hidden <= 2 * 4 * batch * outputs)  # a summand, and the result
+    return bool(0 <= step.sent - times * 4 * batch * hidden <= 2 * 4 * batch * outputs)
+
+
+@q1.mistake()
+def exchanges_sums(step: Step) -> bool:
+    """Each GPU sends a number for every hidden unit: `first` is cut by rows, so that each has a summand of all of them,
+    and relu needs the sum. Cut `first` by columns: then a hidden unit is on one GPU as a whole."""
+    return _sends_hidden(step, 2)

@@ -175,3 +175,43 @@ def keeps_the_future_for_its_step():
         return mean
 
     return push_in_time, take_and_go_on
+
+
+def follows_the_newest():
+    step, kept = 0, []
+
+    def push(gradient, local_step):
+        if local_step >= step:
+            kept.append((local_step, gradient))
+
+    def take(required):
+        nonlocal step
+        if len(kept) < required:
+            return None
+        step = 1 + max(local_step for local_step, _ in kept)
+        mean = sum(gradient for _, gradient in kept) / len(kept)
+        kept.clear()
+        return mean
+
+    return push, take
+
+
+def counts_the_stale():
+    step, kept, count = 0, [], 0
+
+    def push(gradient, local_step):
+        nonlocal count
+        count += 1
+        if local_step >= step:
+            kept.append(gradient)
+
+    def take(required):
+        nonlocal step, count
+        if count < required or not kept:
+            return None
+        mean = sum(kept) / len(kept)
+        step, count = step + 1, 0
+        kept.clear()
+        return mean
+
+    return push, take

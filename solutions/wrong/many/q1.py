@@ -20,7 +20,9 @@ def read(argv):
     return parser.parse_args(argv)
 
 
-def trained(argv, count=True, early=False, tried="validation", on="train", batch=32, more=0, name="", **changed):
+def trained(
+    argv, count=True, early=False, tried="validation", on="train", batch=32, more=0, name="", once=False, **changed
+):
     """The right way, but for the options that are changed, and how it is tried out."""
     options, digits = read(argv), tf.datasets.digits()
     name = name or options.container
@@ -36,8 +38,9 @@ def trained(argv, count=True, early=False, tried="validation", on="train", batch
             sess.run(tf.global_variables_initializer())
             part = getattr(digits, tried)
             before = sess.run(right, {images: part.images, labels: part.labels})
+            x, y = getattr(digits, on).next_batch(batch)
             for _ in range(options.steps + more):
-                x, y = getattr(digits, on).next_batch(batch)
+                x, y = (x, y) if once else getattr(digits, on).next_batch(batch)
                 sess.run(step, {images: x, labels: y})
             after = sess.run(right, {images: part.images, labels: part.labels})
             return float(before if early else after)
@@ -97,3 +100,7 @@ def calls_it_otherwise(argv):
 
 def returns_no_share(argv):
     return 100 * trained(argv)
+
+
+def repeats_one_batch(argv):
+    return trained(argv, once=True)

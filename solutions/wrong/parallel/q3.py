@@ -141,3 +141,10 @@ def forgets_earlier_sets(ops):
     while order[-1]:
         order.append([op for op in ops if sources_of(op) and {*sources_of(op)} <= {*order[-1]}])
     return [[op.name for op in part] for part in order[:-1]]
+
+
+def goes_through_the_list_once(ops):
+    level = {}
+    for op in ops:
+        level[op] = 1 + max((level.get(source, -1) for source in sources_of(op)), default=-1)
+    return [[op.name for op in level if level[op] == i] for i in sorted(set(level.values()))]

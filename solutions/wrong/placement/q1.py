@@ -147,3 +147,14 @@ def sets_large_ones_apart(ps_tasks, worker):
         return f"/job:ps/task:{task}"
 
     return device_of
+
+
+def counts_in_kilobytes(ps_tasks, worker):
+    return spread(ps_tasks, worker, lambda op: bytes_of(op) // 1024)
+
+
+def knows_two_sizes(ps_tasks, worker):
+    def weigh(op):
+        return elements_of(op) * (8 if op.get_attr("dtype") in (tf.float64, tf.int64) else 4)
+
+    return spread(ps_tasks, worker, weigh)

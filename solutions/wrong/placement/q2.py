@@ -128,3 +128,9 @@ def adds_the_masters_job(pin, gpu_kernel, devices, master):
 def wants_a_gpu(pin, gpu_kernel, devices, master):
     left = [d for d in kept(pin, devices) if is_cpu(d) != gpu_kernel or (gpu_kernel and fields(pin)[2])]
     return best(left, is_cpu, lambda device: not device.startswith(f"{master}/"))
+
+
+def compares_fields_as_texts(pin, gpu_kernel, devices, master):
+    texts = [field for field in pin.lower().split("/") if field]
+    able = [d for d in devices if (gpu_kernel or is_cpu(d)) and all(text in d.lower() for text in texts)]
+    return placed(able, gpu_kernel, master)

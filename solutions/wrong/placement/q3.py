@@ -64,3 +64,12 @@ def wants_a_gpu_without_a_kernel(gpu, cpu, dragged):
 
 def repeats_an_op(gpu, cpu, dragged):
     return {"gpu": ops(1, on_gpu) * gpu, "cpu": ops(1, text) * cpu, "dragged": beside_a_counter(1) * dragged}
+
+
+def makes_pairs(gpu, cpu, dragged):
+    texts = ops(cpu, text)
+    there = []
+    for one, _ in zip(texts, range(dragged)):
+        with tf.colocate_with(one):
+            there.append(on_gpu().op)
+    return {"gpu": ops(gpu, on_gpu), "cpu": texts, "dragged": there}

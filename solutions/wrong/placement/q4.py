@@ -130,3 +130,8 @@ def opens_a_session(home, devices):
 def leaves_out_its_own_task(home, devices):
     task = home.rpartition("/device:")[0]
     return answer(home, devices, sent_to=sorted({device for device in devices if not device.startswith(f"{task}/")}))
+
+
+def gives_each_device_once(home, devices):
+    found = answer(home, devices)
+    return found | {"doubles": list(dict(zip(devices, found["doubles"])).values())}

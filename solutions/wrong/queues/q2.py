@@ -78,3 +78,10 @@ def takes_those_of_others(tokens, i, j, work):
 def orders_some_only(tokens, i, j, work):
     """Small numbers before large ones, and none before another small one."""
     return stages(tokens, *sorted((i, j), key=lambda number: number > 1), work)
+
+
+def waits_for_other_jobs(tokens, i, j, work):
+    with tf.control_dependencies(tf.get_collection("jobs")[-1:]):
+        done = stages(tokens, min(i, j), max(i, j), work)
+    tf.add_to_collection("jobs", done)
+    return done

@@ -74,3 +74,9 @@ def knows_two_tasks(shards, ids, block_rows):
 def puts_together_on_a_ps(shards, ids, block_rows):
     with tf.device(shards[-1].device):
         return looked_up(shards, ids, block_rows)
+
+
+def needs_a_static_length(shards, ids, block_rows):
+    task, row = homes(shards, ids, block_rows)
+    places = tf.dynamic_partition(tf.range(ids.shape[0].value), task, len(shards))
+    return tf.dynamic_stitch(places, gathered(shards, tf.dynamic_partition(row, task, len(shards))))

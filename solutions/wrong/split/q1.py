@@ -130,3 +130,23 @@ def copies_the_first_layer(x, first, second, devices):
 def cuts_unevenly(x, first, second, devices):
     at = [int(0.8 * first.shape[1])]
     return tf.add_n(partial_outputs(x, np.split(first, at, axis=1), np.split(second, at, axis=0), devices))
+
+
+def loses_the_last_units(x, first, second, devices):
+    half = first.shape[1] // 2
+    units = [list(range(half - 1)), list(range(half, 2 * half - 1))]
+    columns, rows = zip(*((first[:, some], second[some]) for some in units))
+    return tf.add_n(partial_outputs(x, columns, rows, devices))
+
+
+def exchanges_sums(x, first, second, devices):
+    sums = []
+    for i, (gpu, part) in enumerate(zip(devices, np.split(first, 2, axis=0))):
+        with tf.device(gpu):
+            sums.append(tf.matmul(tf.split(x, 2, axis=1)[i], part))
+    outputs = []
+    for i, (gpu, rows) in enumerate(zip(devices, np.split(second, 2, axis=0))):
+        with tf.device(gpu):
+            hidden = tf.nn.relu(tf.add_n(sums))
+            outputs.append(tf.matmul(tf.split(hidden, 2, axis=1)[i], rows))
+    return tf.add_n(outputs)

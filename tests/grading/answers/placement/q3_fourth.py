@@ -62,5 +62,5 @@ WRONG = {
     pins_integer_reads: "drags_them_to_the_cpu",
     # There are never more dragged ops than CPU ops, because each is paired with one of them: with cpu=0 there
     # is none.
-    pins_dragged_by_zip: "",
+    pins_dragged_by_zip: "makes_pairs",
 }

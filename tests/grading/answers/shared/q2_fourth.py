@@ -75,7 +75,7 @@ WRONG = {
     lookup_rows_from_all: "asks_everyone",
     # The number of ids is read from the static shape, so it fails for a tensor whose length is known only
     # when the graph runs.
-    lookup_static_length: "",
+    lookup_static_length: "needs_a_static_length",
     # The rows are put together on the last parameter server, so the others' rows are sent there first, and
     # leave a server twice.
     lookup_stitch_on_server: "puts_together_on_a_ps",
