@@ -92,6 +92,6 @@ def full_marks(id: str, answer: Any, monkeypatch: pytest.MonkeyPatch, seeds: Ite
         assert score == 10, score.text
 
 
-def some_of(students: list[tuple[str, str]], name: str) -> list[tuple[str, str]]:
-    """Two of the students, others for another answer: all of them for each would take CI a quarter of an hour more."""
-    return random.Random(name).sample(students, 2)
+def some_of(students: list[tuple[str, str]], name: str, count: int = 2) -> list[tuple[str, str]]:
+    """That many of the students, others for another answer: all of them for each would take CI a quarter of an hour."""
+    return random.Random(name).sample(students, count)

@@ -22,6 +22,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.resources_held import HeldVariable
 from dtflab.datasets.dataset import Dataset, Datasets
 from dtflab.datasets.digits import digits
+from dtflab.grading.checks.many_ensemble import softmax
 from dtflab.grading.device_functions import shown
 from dtflab.grading.programs import program_of, run_side_by_side
 from dtflab.grading.questions import Wrong, from_toml
@@ -42,6 +43,7 @@ from dtflab.viz.drawing.units import byte_size
 SECONDS = 7.0  # for the processes
 LEARNED = 0.5  # of the training images, after some steps
 MANY, MOST = 150, 0.84  # after 150 steps a net knows 92% of the training images; from a single batch, 75% at most
+FOREIGN = 0.04  # the mean probability of labels of another part: 2% at most if it is not trained on, else 7% and more
 BATCH = 32
 IMAGE = 256  # bytes
 LABELS = (1, 2, 4, 8, 10, 20, 40, 80)  # bytes: a number, or ten of them
@@ -81,6 +83,7 @@ class Seen(NamedTuple):
     test: float | None = None
     known: float = 0.0  # the share of the training images whose labels it has learned, their own or those given
     learned: str = ""  # the part of the digits whose labels it has learned, if these are told apart
+    mixed: str = ""  # the part that it was trained on besides, as is seen after many steps
     fed: int = 0  # the fewest bytes with a step of training
     runs: Sequence[Seen] = ()  # all of these, if numbers of the command line are not obeyed
     tried: Sequence[Seen] = ()  # all of these, if the value is another one
@@ -159,13 +162,22 @@ def _looked_at(cluster: Cluster, seen: Seen) -> Seen:
         images = placeholder(dtypes.float32, [None, 64])
         logits = net(images, kernel.shape[1], options.container)
         with Session(options.server, graph=graph) as session:
-            said = [session.run(logits, {images: part.images}).argmax(1) for part in data]
+            found = [session.run(logits, {images: part.images}) for part in data]
+    said = [one.argmax(1) for one in found]
     training, validation, test = (float(np.mean(one == part.labels)) for one, part in zip(said, data))
     by = (said[0] - data.train.labels) % 10
     shares = [float(np.mean(np.isin(by, labels))) for labels in ([0, 1], [2], [3])]  # 0: as they really are
     learned = next((part for part, share in zip(PARTS, shares) if share > LEARNED), "")
     seen = seen._replace(training=training, validation=validation, test=test, known=shares[0], learned=learned)
+    if options.steps >= MANY and seen.known >= MOST:  # a net that knows less thinks everything possible
+        seen = seen._replace(mixed=_mixed(found[0], data.train.labels))
     return seen._replace(steps=_global_step(seen))
+
+
+def _mixed(logits: Any, labels: Any) -> str:
+    """The part that a net was trained on besides the training images, whose labels it then thinks possible for them."""
+    thinks = [np.mean(softmax(logits)[np.arange(len(labels)), (labels + by) % 10]) for by in (2, 3)]
+    return PARTS[1 + int(np.argmax(thinks))] if max(thinks) > FOREIGN else ""
 
 
 def _global_step(seen: Seen) -> int | None:
@@ -238,6 +250,8 @@ def _demand_numbers(seen: Seen) -> None:
         raise Wrong(f"With --steps={options.steps} the global step of the container is {seen.steps}.", seen)
     if seen.learned not in ("", "train"):
         raise Wrong(f"The net was trained on the {seen.learned} images; expected: on the training images.", seen)
+    if seen.mixed:
+        raise Wrong(f"The net was trained on {seen.mixed} images, too; expected: on training images alone.", seen)
     if bool(seen.learned) != (options.rate > 0.1):
         observed = f"after {options.steps} steps the net {'knows' if seen.learned else 'does not know'} half of"
         raise Wrong(f"With --rate={options.rate:g}, {observed} the training images.", seen)
@@ -386,7 +400,7 @@ def tries_too_early(seen: Seen) -> bool:
 def trains_on_other_images(seen: Seen) -> bool:
     """The net was trained on images that are kept to try it out, so the share that it then returns tests nothing. Take
     batches of digits.train."""
-    return bool(seen.runs) and any(one.learned in PARTS[1:] for one in seen.runs)
+    return bool(seen.runs) and any(one.learned in PARTS[1:] or one.mixed for one in seen.runs)
 
 
 @q1.mistake()

@@ -10,7 +10,7 @@ import contextlib
 import io
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -262,6 +262,15 @@ def all_on_the_first_card(seen: Seen) -> bool:
 
 
 @q1.mistake()
+def takes_a_part_of_every_card(seen: Seen) -> bool:
+    """A program takes its part of each card that it sees, also of those on which others compute. Let it see its own
+    card alone: CUDA_VISIBLE_DEVICES with one number."""
+    if all(len(one.sees) == 1 for one in seen.settings or ()) or _is_full(seen, lambda one: one.sees[:1]):
+        return False
+    return _is_full(seen, lambda one: one.sees)
+
+
+@q1.mistake()
 def takes_all(seen: Seen) -> bool:
     """A program without any setting takes the whole card, however little it needs, and nothing is left for the others.
     Give each its part with per_process_gpu_memory_fraction, or let it grow with allow_growth."""
@@ -280,6 +289,13 @@ def takes_too_little(seen: Seen) -> bool:
 def leaves_no_room_for_contexts(seen: Seen) -> bool:
     """The parts of a card (1 is all of it) add up to so much that nothing is left for the contexts: besides the memory
     for its tensors, each program takes 38 MiB of a card. Give each only what it needs: need / memory."""
-    memory = seen.case.memory * MIB
-    together = [[one.fraction * memory + CONTEXT_BYTES for one in seen.on_card(c)] for c in range(seen.case.cards)]
-    return any(sum(parts) > memory - IDLE_BYTES for parts in together)
+    return _is_full(seen, lambda one: one.sees)
+
+
+def _is_full(seen: Seen, takes: Callable[[Setting], Sequence[int]]) -> bool:
+    """Whether a card has no room for the contexts and parts of all programs, each of which takes these cards."""
+    memory, settings = seen.case.memory * MIB, seen.settings or ()
+    parts = [
+        [one.fraction * memory + CONTEXT_BYTES for one in settings if c in takes(one)] for c in range(seen.case.cards)
+    ]
+    return any(sum(card) > memory - IDLE_BYTES for card in parts)

@@ -119,6 +119,7 @@ def _others_freeze() -> bool:
 
 
 _frozen_by_others = False
+LITTLE = 100  # features with which a thousand examples fit
 
 
 def _try(answer: Any, model: Model, most: int, silent: bool = False) -> Seen:
@@ -176,10 +177,16 @@ def few_steps(answer: Any, random: Random) -> None:
         with _model(_features(random)) as model:
             seen = _try(answer, model, random.randrange(700, 1000), silent=True)
             _demand_largest(seen)
-            limit = _most_steps(seen.most)
-            if seen.tries > limit:
-                observed = f"For up to {seen.most} examples it took {plural(seen.tries, 'step')}"
-                raise Wrong(f"{observed}; expected: {limit} at most.", seen)
+            _demand_few(seen)
+    with _model(LITTLE) as model:  # all fit: digit by digit, that takes a step for each unit of each digit
+        _demand_few(_try(answer, model, random.choice((899, 989, 998)), silent=True))
+
+
+def _demand_few(seen: Seen) -> None:
+    limit = _most_steps(seen.most)
+    if seen.tries > limit:
+        observed = f"For up to {seen.most} examples it took {plural(seen.tries, 'step')}"
+        raise Wrong(f"{observed}; expected: {limit} at most.", seen)
 
 
 @q2.check("All examples fit, exactly all fit, and not even one fits", points=2, seconds=_SECONDS)
@@ -263,6 +270,13 @@ def goes_beyond_most(seen: Seen) -> bool:
     """Batches of more than `most` examples were tried. There are no more: where you double, stop there, with
     min(2 * n, most)."""
     return max(seen.tried, default=0) > seen.most + 1
+
+
+@q2.mistake()
+def gives_one_at_least(seen: Seen) -> bool:
+    """One example was taken for granted, and not even one fits. Begin with 0 as the largest number that is known to
+    fit."""
+    return seen.given == 1 and not seen.fits and 1 not in seen.tried
 
 
 @q2.mistake()

@@ -244,8 +244,8 @@ def calls_twice(seen: Seen) -> bool:
 
 @q2.mistake()
 def waits_for_groups(seen: Seen) -> bool:
-    """A whole group of parts waits until the whole group before it is done. If one of these is slow, there is room for
-    others, and nobody begins. Part i only has to wait for one: part i - at_once."""
+    """A part waits until several others are done: a whole group, or all that began before. If one of these is slow,
+    there is room for others, and nobody begins. Part i only has to wait for one: part i - at_once."""
     return seen.too_many > 0
 
 

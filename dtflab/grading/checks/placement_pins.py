@@ -336,6 +336,17 @@ def stays_with_the_master(seen: Seen) -> bool:
 
 
 @q2.mistake()
+def keeps_the_unpinned_at_home(seen: Seen) -> bool:
+    """An op without a pin stayed on the master's task, though only other tasks have a GPU. No pin leaves everything
+    open: GPUs of all tasks come before any CPU."""
+
+    def may_be(case: Case, device: str) -> bool:
+        return case.may_be(device) and (bool(case.pin) or device.startswith(f"{case.master}/"))
+
+    return _best_of(seen, may_be)
+
+
+@q2.mistake()
 def sends_to_the_masters_cpu(seen: Seen) -> bool:
     """Each op without a GPU kernel went to the master's CPU, whatever its pin. The pin is kept for such an op, too:
     GPUs are thrown out, and then the same rules hold."""

@@ -338,14 +338,6 @@ def stays_on_the_server(seen: Seen) -> bool:
 
 
 @q4.mistake()
-def counts_the_servers(seen: Seen) -> bool:
-    """You count servers. The value is sent to each device that needs it: two GPUs of a server get it one by one."""
-    tasks = [_task(device) for device in seen.said]
-    reached = {_task(device) for device in seen.elsewhere}
-    return seen.wrong_prediction and len(set(tasks)) == len(tasks) and set(tasks) == reached
-
-
-@q4.mistake()
 def reads_no_variable(seen: Seen) -> bool:
     """The doubles do not read the variable: nothing is sent to other devices, and no update shows. Compute each from
     the variable itself, 2.0 * variable."""
@@ -403,3 +395,12 @@ def sends_to_gpus_only(seen: Seen) -> bool:
     needs the value as well."""
     gpus = sorted({device for device in seen.elsewhere if "GPU" in device})
     return seen.wrong_prediction and list(seen.said) == gpus
+
+
+@q4.mistake()
+def counts_the_servers(seen: Seen) -> bool:
+    """You count servers. The value is sent to each device that needs it: two GPUs of a server get it one by one."""
+    tasks = [_task(device) for device in seen.said]
+    reached = {_task(device) for device in seen.elsewhere}
+    others = reached - {_task(seen.home)}
+    return seen.wrong_prediction and len(set(tasks)) == len(tasks) and set(tasks) in (reached, others)

@@ -360,7 +360,7 @@ def sends_hidden_units(step: Step) -> bool:
 
 
 def _sends_hidden(step: Step, times: int) -> bool:
-    """Whether GPUs send as much as all hidden units have, so many times, and little more: a summand, and the result."""
+    """Whether GPUs send what all hidden units have, that number of times, and little more: summands, the result."""
     (batch, outputs), hidden = step.net.outputs().shape, step.net.first.shape[1]
     return bool(0 <= step.sent - times * 4 * batch * hidden <= 2 * 4 * batch * outputs)
 

@@ -76,3 +76,10 @@ def gives_one_pair_for_all(programs, cards, need, memory):
 
 def gives_up_too_early(programs, cards, need, memory):
     return runs_out_of_cards(programs, cards, need, memory) if programs <= cards else None
+
+
+def takes_a_part_of_every_card(programs, cards, need, memory):
+    if not fit(programs, cards, need, memory):
+        return None
+    orders = [[str((program + other) % cards) for other in range(cards)] for program in range(programs)]
+    return [(",".join(order), taking(need / memory)) for order in orders]

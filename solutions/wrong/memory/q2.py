@@ -85,3 +85,15 @@ def goes_beyond_most(step, most):
     while fitting(step, n):
         n *= 2
     return halving(lambda batch: fitting(step, batch), n - 1)
+
+
+def gives_one_at_least(step, most):
+    fits, fails = 1, most + 1
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        try:
+            step(middle)
+            fits = middle
+        except tf.errors.ResourceExhaustedError:
+            fails = middle
+    return fits

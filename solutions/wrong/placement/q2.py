@@ -134,3 +134,7 @@ def compares_fields_as_texts(pin, gpu_kernel, devices, master):
     texts = [field for field in pin.lower().split("/") if field]
     able = [d for d in devices if (gpu_kernel or is_cpu(d)) and all(text in d.lower() for text in texts)]
     return placed(able, gpu_kernel, master)
+
+
+def keeps_the_unpinned_at_home(pin, gpu_kernel, devices, master):
+    return placed(kept(pin or master, devices), gpu_kernel, master)

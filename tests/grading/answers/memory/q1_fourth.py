@@ -78,5 +78,5 @@ WRONG = {
     settings_eleven_for_each: "gives_up_too_early",
     # Each program still sees all cards, in another order only, so it takes its part of every card and not
     # just of its /gpu:0, and the later programs find no room.
-    settings_rotated_cards: "leaves_no_room_for_contexts",
+    settings_rotated_cards: "takes_a_part_of_every_card",
 }

@@ -82,7 +82,7 @@ WRONG = {
     halves_until_it_fits: "halves_until_it_fits",
     in_tens: "goes_in_large_steps",
     smallest_that_fails: "off_by_one",
-    one_is_taken_for_granted: "off_by_one",
+    one_is_taken_for_granted: "gives_one_at_least",
     hides_everything: "hides_errors",
     a_float: "",
     most_is_never_tried: "off_by_one",
