@@ -96,7 +96,7 @@ def work(client):
 SCENES = {
     "timeline": Scene(
         "Timeline", "Zoom, ask a gap why it is there, look for an op, add up a range.",
-        "`%dtf_timeline train` or `tf.viz.timeline(step)`", STEP, 840,
+        "`%dtf_timeline train` or `tf.viz.timeline(step)`", STEP, 930,
         [
             {"on": PLOT, "do": "click", "at": [0.2, 0.745], "see": "Idle for", "rest": 2200},
             {"on": PLOT, "do": "press", "key": "Escape", "rest": 200},
@@ -123,7 +123,7 @@ SCENES = {
     ),
     "steps": Scene(
         "A step by hand", "Forward and back through the sets of ops that are ready at the same time.",
-        "`%dtf_step loss` or `sess.step_through(loss)`", ["import dtflab as tf", *STEPPED], 860,
+        "`%dtf_step loss` or `sess.step_through(loss)`", ["import dtflab as tf", *STEPPED], 680,
         [
             {"on": BUTTON, "do": "click", "rest": 900},
             *({"on": BUTTON, "nth": 2, "do": "click", "rest": 800} for _ in range(7)),
@@ -143,7 +143,7 @@ SCENES = {
     ),
     "replay": Scene(
         "Replay", "A run in virtual time, moment by moment: what every device, link and queue does then.",
-        "`%dtf_replay train` or `tf.viz.replay(train, sess)`", [STEP[0], "tf.viz.replay(train, sess)"], 620,
+        "`%dtf_replay train` or `tf.viz.replay(train, sess)`", [STEP[0], "tf.viz.replay(train, sess)"], 660,
         [
             {"on": REPLAY, "do": "click", "rest": 900},
             *({"on": REPLAY, "nth": 2, "do": "click", "rest": 450} for _ in range(12)),
@@ -173,7 +173,7 @@ SCENES = {
         ],
     ),
     "panel": Scene(
-        "The cluster's panel", "It changes while a cell runs: pause a task, let it go on, kill it, start it again.",
+        "The cluster's panel", "It changes while a cell runs: pause a task, let it go on, interrupt the cell.",
         "`%dtf_cluster --ps 1 --worker 2`", PANEL[:2], 640,
         [
             *({"on": ".dtf-tasks", "do": "hover", "at": [0.7, 0.95], "see": "MB/s", "rest": 300} for _ in range(9)),
@@ -188,7 +188,7 @@ SCENES = {
     ),
     "live": Scene(
         "Training, live", "Curves grow while the cell runs, with the cluster's rate; a button ends it.",
-        "`cluster.run(work, watch=tf.viz.live(\"loss\", steps=20_000))`", TRAINED, 510,
+        "`cluster.run(work, watch=tf.viz.live(\"loss\", steps=20_000))`", TRAINED, 560,
         [
             *({"on": STOP, "do": "hover", "rest": 300} for _ in range(16)),
             {"on": STOP, "do": "click", "see": "stopped", "rest": 1200},
@@ -198,7 +198,7 @@ SCENES = {
     ),
     "deadlock": Scene(
         "A deadlock", "Two clients that wait for each other are a circle of arrows.",
-        "`%dtf_queues` or `tf.viz.waits(cluster)`", STUCK, 430, (),
+        "`%dtf_queues` or `tf.viz.waits(cluster)`", STUCK, 450, (),
     ),
 }  # fmt: skip
 
