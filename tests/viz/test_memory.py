@@ -144,7 +144,7 @@ def test_names_are_escaped():
 @pytest.mark.parametrize(
     ("count", "text"),
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (MIB, "1.00 MiB"), (20 * MIB, "20.0 MiB"),
-     (586 * 1024, "586 KiB"), (3928915968, "3.66 GiB")],
+     (586 * 1024, "586 KiB"), (612 * 1024 + 512, "613 KiB"), (3928915968, "3.66 GiB")],
 )  # fmt: skip
 def test_sizes_in_binary_units(count, text):
     assert memory_size(count) == text

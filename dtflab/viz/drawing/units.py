@@ -42,11 +42,11 @@ def duration(micros: float) -> str:
 
 
 def memory_size(count: float) -> str:
-    """`512 B`, `25.6 KiB`, `1.00 MiB`: binary units, as memory has."""
+    """`512 B`, `25.6 KiB`, `1.00 MiB`: binary units, as memory has. Halves go up, as in the live picture."""
     if count < 1024:
         return f"{count:.0f} B"
     for unit in ("KiB", "MiB", "GiB"):
         count /= 1024
         if count < 1024 or unit == "GiB":
-            return f"{count:.{0 if count >= 99.95 else 1 if unit == 'KiB' or count >= 9.995 else 2}f} {unit}"
+            return f"{count * (1 + 1e-12):.{0 if count >= 99.95 else 1 if unit == 'KiB' or count >= 9.995 else 2}f} {unit}"
     raise AssertionError("unreachable")
