@@ -103,8 +103,8 @@ with tf.Session(cluster.target) as sess:
 #
 # Write `in_turn(parts, at_once)`. `parts` is a list of functions like `part` above: each makes ops, and returns a small
 # tensor. Call each once, and return their sum, a tensor. In a step of it, at most `at_once` parts may have their large
-# tensors at the same time; but no part waits for longer than it must: each waits for *one* other at most, never for a
-# whole group. With six parts, two at once, there are two chains of three.
+# tensors at the same time; but no part waits for longer than it must: as many as may be at work begin at once, and each
+# of the others waits for *one*, never for a whole group. With six parts, two at once, there are two chains of three.
 #
 # `with tf.control_dependencies([tensor, …]):` lets the ops that are *made inside* wait for these tensors; with an empty
 # list they wait for nothing.

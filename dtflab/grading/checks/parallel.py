@@ -198,15 +198,17 @@ def several(answer: Any, random: Random) -> Picture | None:
 
 @q2.check("No part waits for longer than it must", points=3)
 def no_longer(answer: Any, random: Random) -> None:
-    for at_once in (2, 3, 9):
-        seen = _run(answer, Case(random.randint(6, 8), at_once, 1000))
-        given = f"{plural(seen.case.number, 'part')}, {at_once} at once"
+    for number, at_once in (*((random.randint(6, 8), at_once) for at_once in (2, 3, 9)), (random.randint(5, 6), 4)):
+        seen = _run(answer, Case(number, at_once, 1000))
+        given = f"{plural(number, 'part')}, {at_once} at once"
         if seen.chain > seen.case.least:
             one_by_one = f"{seen.chain} of them have to run one after the other"
             raise Wrong(f"{given}: {one_by_one}; expected: {seen.case.least}.", seen)
         if seen.too_many:
             side_by_side = "a part waits for several parts that run side by side"
             raise Wrong(f"{given}: {side_by_side}; it should begin when one of them is done.", seen)
+        if seen.first < min(number, at_once):
+            raise Wrong(f"{given}: {seen.first} of them wait for nothing; expected: {min(number, at_once)}.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -302,3 +304,10 @@ def waits_for_the_one_before(seen: Seen) -> bool:
     return (
         not seen.too_many and seen.chain == case.number - case.at_once + 1 > case.least and seen.first == case.at_once
     )
+
+
+@q2.mistake()
+def leaves_room(seen: Seen) -> bool:
+    """Parts wait at the beginning, where there is room for them. The first at_once parts wait for nothing; only then
+    does part i wait for part i - at_once."""
+    return 0 < seen.first < min(seen.case.number, seen.case.at_once)

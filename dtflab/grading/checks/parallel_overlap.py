@@ -287,7 +287,12 @@ def looks_only_at_neighbours(seen: Seen) -> bool:
 def forgets_controls_in_between(seen: Seen) -> bool:
     """Control dependencies count only for the two ops themselves. Those of an op in between make it wait, too: follow
     inputs and control_inputs alike, for each op on the way."""
-    return _follows(seen, lambda case: (not case.link or case.pair.behind) and not case.on_one_gpu)
+
+    def rule(goes_on: bool, case: Case) -> bool:
+        lost = case.pair.behind or (case.pair.beyond and not goes_on)
+        return (not case.link or lost) and not case.on_one_gpu
+
+    return any(_follows(seen, functools.partial(rule, goes_on)) for goes_on in (True, False))
 
 
 @q1.mistake()

@@ -67,10 +67,14 @@ class Seen(NamedTuple):
     pairs: bool = False  # there are too few 'dragged' ops: as many as 'cpu' ones
 
 
-def _run(answer: Any, random: Random) -> Seen:
+def _numbers(random: Random) -> list[int]:
+    """The numbers of ops, by kind. More are dragged to the CPU than have to be there: one of these may drag two."""
+    count = random.randint(2, 4)
+    return [random.randint(2, 5), count, random.randint(count + 1, 5)]
+
+
+def _run(answer: Any, numbers: Sequence[int]) -> Seen:
     """Let the answer build its graph, and a session place it."""
-    count = random.randint(2, 4)  # of those on the CPU; more are dragged there, so one of them may have to drag two
-    numbers = [random.randint(2, 5), count, random.randint(count + 1, 5)]
     with Cluster(worker=1, gpus=2) as cluster, Graph().as_default() as graph:
         found = _checked(answer(*numbers), dict(zip(KINDS, numbers)), graph)
         pinned = [op for op in graph.get_operations() if op.device and not _pinned_by_the_library(op)]
@@ -122,17 +126,18 @@ def _demand(seen: Seen, kind: str) -> None:
 
 @q3.check("'gpu': without a pin, placed on the first of two GPUs", points=2)
 def gpu(answer: Any, random: Random) -> None:
-    _demand(_run(answer, random), "gpu")
+    _demand(_run(answer, _numbers(random)), "gpu")
 
 
 @q3.check("'cpu': without a GPU kernel, placed on the CPU; and no error is raised", points=4)
 def cpu(answer: Any, random: Random) -> None:
-    _demand(_run(answer, random), "cpu")
+    _demand(_run(answer, _numbers(random)), "cpu")
 
 
 @q3.check("'dragged': with a GPU kernel, and yet on the CPU", points=4)
 def dragged(answer: Any, random: Random) -> None:
-    _demand(_run(answer, random), "dragged")
+    _demand(_run(answer, _numbers(random)), "dragged")
+    _demand(_run(answer, [0, 0, random.randint(2, 5)]), "dragged")  # nobody asks for the op that they are next to
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

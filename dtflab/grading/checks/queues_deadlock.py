@@ -192,6 +192,12 @@ def others_go_on(answer: Any, random: Random) -> None:
             message = "While a job waits for GPU 1, a job for GPUs 2 and 3 does not run."
             seen = why_it_waits(answer, 3, 2)
             raise Wrong(message, seen._replace(behind=runs_with(answer, 3, 2, [3, 2])))
+    for i, j in ((0, 3), (2, 0)):  # others lie in between
+        if not runs_with(answer, i, j, [i, j]):
+            message = (
+                f"A job for GPUs {i} and {j} waits, though both tokens are there, and only those of others are not."
+            )
+            raise Wrong(message, why_it_waits(answer, i, j))
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

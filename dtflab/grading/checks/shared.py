@@ -18,7 +18,7 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.graph import scopes
+from dtflab.graph import dtypes, scopes
 from dtflab.graph.graph import Graph
 from dtflab.ops.variables.functions import global_variables, report_uninitialized_variables
 from dtflab.ops.variables.get_variable import get_variable
@@ -63,7 +63,8 @@ class Case(NamedTuple):
         graph = scopes.get_default_graph()
         for name, home in self.homes.items():
             with graph.device(home.device), graph.container(home.container):
-                get_variable(name, self.trained[name].shape, trainable=_is_trainable(name))
+                value = self.trained[name]
+                get_variable(name, value.shape, dtypes.as_dtype(value.dtype), trainable=_is_trainable(name))
 
 
 def _is_trainable(name: str) -> bool:
@@ -97,13 +98,20 @@ class Seen(NamedTuple):
 
 
 def _draw(random: Random, homes: Sequence[Home]) -> Case:
-    """A model with one variable or two in each of the homes, in any order; one that stays is not trainable."""
+    """A model with one variable or two in each of the homes, in any order; one that stays counts, untrained."""
     chosen = random.sample([*homes, *random.sample(homes, len(homes) - 1)], 2 * len(homes) - 1)
     steps = random.choice([i for i, home in enumerate(chosen) if home.stays])
     kinds = ["steps" if i == steps else random.choice(("weights", "biases", "embedding")) for i in range(len(chosen))]
     names = {f"{kind}{i}": home for i, (kind, home) in enumerate(zip(kinds, chosen), 1)}
-    values = {name: np.array([random.gauss(0, 1) for _ in range(random.randint(2, 5))], np.float32) for name in names}
-    return Case(names, values)
+    return Case(names, {name: _value(name, random) for name in names})
+
+
+def _value(name: str, random: Random) -> np.ndarray:
+    """Numbers for a variable; those of a counter are whole, and too large for float32."""
+    count = range(random.randint(2, 5))
+    if _is_trainable(name):
+        return np.array([random.gauss(0, 1) for _ in count], np.float32)
+    return np.array([random.randrange(2**25 + 1, 2**40, 2) for _ in count], np.int64)
 
 
 def _train(case: Case, target: str) -> None:
@@ -197,8 +205,9 @@ def _demand_saved(seen: Seen) -> None:
     if set(seen.saved) != set(kept):
         raise Wrong(f"The checkpoint has {_listed(seen.saved)}; expected: {_listed(kept)}.", seen)
     for name, value in kept.items():
-        if not np.array_equal(seen.saved[name], value):
-            raise Wrong(f"{name} was trained to {value}, but {seen.saved[name]} was saved.", seen)
+        saved = seen.saved[name]
+        if not np.array_equal(saved, value) or saved.dtype != value.dtype:
+            raise Wrong(f"{name} was trained to {value} ({value.dtype}), but {saved} ({saved.dtype}) was saved.", seen)
 
 
 def _demand_untouched(seen: Seen) -> None:
@@ -362,3 +371,14 @@ def looks_elsewhere(seen: Seen) -> bool:
     """Everything seems to be lost. A variable is found by its name: does the graph have the variables' own names,
     without a scope around build()?"""
     return not seen.saved and len(seen.lost) == len(seen.case.homes) > len(seen.case.lost)
+
+
+@q1.mistake()
+def changes_the_type(seen: Seen) -> bool:
+    """In the checkpoint, numbers have another type than in the program. Who restores it gets an error, and large whole
+    numbers are not the same as float32: let a tf.train.Saver write the variables as they are."""
+    kept, saved = seen.case.kept, seen.saved or {}
+    if set(saved) != set(kept):
+        return False
+    other = any(saved[name].dtype != value.dtype for name, value in kept.items())
+    return other and all(np.array_equal(saved[name], value.astype(saved[name].dtype)) for name, value in kept.items())

@@ -90,3 +90,12 @@ def waits_for_one_of_a_group(parts, at_once):
         with tf.control_dependencies(last):
             results.append(part())
     return tf.add_n(results)
+
+
+def leaves_room(parts, at_once):
+    results = []
+    length = -(-len(parts) // at_once)
+    for i, part in enumerate(parts):
+        with tf.control_dependencies(results[i - 1 : i] if i % length else []):
+            results.append(part())
+    return tf.add_n(results)

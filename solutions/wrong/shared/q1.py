@@ -150,3 +150,15 @@ def gives_up_whole_tasks(target, build, path):
         if left:
             tf.train.Saver(left).save(sess, path)
         return [variable.op.name for variable in tf.global_variables() if variable.device in hit]
+
+
+def changes_the_type(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = [name.decode() for name in sess.run(tf.report_uninitialized_variables())]
+        left = sess.run({v.op.name: v for v in tf.global_variables() if v.op.name not in lost})
+    with tf.Graph().as_default(), tf.Session() as sess:
+        copies = {name: tf.Variable(value.astype(np.float32)) for name, value in left.items()}
+        sess.run(tf.global_variables_initializer())
+        tf.train.Saver(copies).save(sess, path)
+    return lost

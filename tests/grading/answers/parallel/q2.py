@@ -26,7 +26,7 @@ def by_remainder(parts, at_once):
 
 
 def runs_of_neighbours(parts, at_once):
-    """The parts are cut into at_once runs of neighbours; in each run, one waits for the one before."""
+    """The parts are cut into runs of neighbours of one length: of 5 parts, 4 at once, only 3 begin."""
     length = -(-len(parts) // at_once)
     results = []
     for start in range(0, len(parts), length):
@@ -76,12 +76,13 @@ def pairs_only(parts, at_once):
     return with_a_window(parts, 2)
 
 
-RIGHT = [with_a_window, by_remainder, runs_of_neighbours]
+RIGHT = [with_a_window, by_remainder]
 WRONG = {
+    runs_of_neighbours: "leaves_room",
     runs_them_in_python: "runs_them_before",
     waits_for_the_last: "waits_for_the_one_before",
     waits_for_all_before: "waits_for_groups",
     controls_the_sum_only: "lets_all_begin",
     forgets_the_first: "leaves_parts_out",
-    pairs_only: "one_too_many",
+    pairs_only: "one_too_many leaves_room",
 }
