@@ -42,9 +42,11 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         OUTLINES,
         {"on": PLOT, "do": "press", "key": "c", "at": [0.01, 0.18], "see": "Critical path:", "shot": "critical"},
         OUTLINES,
+        {"on": PLOT, "do": "click", "at": [0.01, 0.18], "see": "Idle for"},
         {"on": ".dtf-search", "do": "type", "by": "matmul", "see": "Enter goes to the next"},
         {"on": ".dtf-search", "do": "press", "key": "Enter", "shot": "found"},
         OUTLINES,
+        {"on": ".dtf-card[data-locked]", "do": "texts"},
         {"on": PLOT, "do": "drag", "at": [0.1, 0.5], "to": [0.9, 0.5], "held": "Shift", "see": "received",
          "shot": "sums"},
         {"on": PLOT, "do": "press", "key": "f"},
@@ -59,7 +61,8 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
-    *outlines, (devices, ops) = report["measured"]
+    *outlines, (card,), (devices, ops) = report["measured"]
+    assert "MatMul" in card, "the card of what was found takes the place of the one that was kept"
     assert devices.startswith("By device") and ops.startswith("By opoptimestookshareMatMul") and " others" in ops
     bold = [{*drawn} - {"thin"} for drawn in outlines]  # without the frame of a gap at the pointer
     assert bold[1:] == [{"dashed"}, {"dashed", "solid"}], "the critical path, alone and with a hit of the search"

@@ -38,6 +38,7 @@ interface Row {
 const PART = 1, FAULT = 2, SENT = 3;
 
 type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
+type Found = Hit & { kind: "bars" | "waits" };
 const MOST_ZOOM = 1e5, MOST_KINDS = 6; // kinds of ops that have a line of their own in the sums
 const DASHES = [5, 3]; // of the critical path; what is chosen has a solid outline
 
@@ -255,15 +256,24 @@ class Live {
   }
 
   private goToFound(): void {
-    const start = ({ kind, index }: Hit) => this.data[kind].start[index]!;
-    const all = (["bars", "waits"] as const).flatMap((kind) => [...this.found[kind]].map((index): Hit => ({ kind, index })));
+    const start = ({ kind, index }: Found) => this.data[kind].start[index]!;
+    const all = (["bars", "waits"] as const).flatMap((kind) => [...this.found[kind]].map((index): Found => ({ kind, index })));
     all.sort((a, b) => Number(this.isMeant(b)) - Number(this.isMeant(a)) || start(a) - start(b));
     const last = all.findIndex(({ kind, index }) => kind === this.chosen?.kind && index === this.chosen.index);
     const next = all[(last + 1) % all.length];
     if (!next) return;
     this.chosen = next;
     this.showSpan(start(next), this.data[next.kind].end[next.index]!);
-    this.picture.say(`${(last + 1) % all.length + 1} of ${all.length}: ${this.card(this.chosen).join(". ")}`);
+    const { canvas } = this, [x, y, , height] = this.box(next.kind, next.index, this.unit);
+    this.keep(`${(last + 1) % all.length + 1} of ${all.length}: `, (lines) => this.picture.show(lines, canvas.offsetLeft + Math.max(0, x), canvas.offsetTop + y + height));
+  }
+
+  // Show the card of what is chosen and keep it until something else is.
+  private keep(before: string, show: (lines: string[]) => void): void {
+    const lines = this.card(this.chosen!);
+    show(lines);
+    this.picture.card.dataset.locked = "";
+    this.picture.say(before + lines.join(". "));
   }
 
   // Whether an op is of the type that is searched for, or has that name, and not only a part of it: these come first.
@@ -293,12 +303,8 @@ class Live {
 
   private choose(event: MouseEvent): void {
     this.chosen = this.at(event);
-    if (this.chosen) {
-      const lines = this.card(this.chosen);
-      this.picture.showAt(event, lines);
-      this.picture.card.dataset.locked = "";
-      this.picture.say(lines.join(". "));
-    } else {
+    if (this.chosen) this.keep("", (lines) => this.picture.showAt(event, lines));
+    else {
       this.clear();
       const fold = this.data.folds.findIndex(({ row }) => row === this.rowAt(event));
       if (fold >= 0) this.fold(fold);
