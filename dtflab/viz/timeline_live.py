@@ -13,7 +13,7 @@ from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
 from dtflab.viz.bands import Bands
 from dtflab.viz.data.graph_ops import ops_of
-from dtflab.viz.data.step_trace import Event, Transfer
+from dtflab.viz.data.step_trace import MOVED, Event, Transfer
 from dtflab.viz.data.why_idle import Idle
 from dtflab.viz.drawing.columns import Numbers, colours, columns
 from dtflab.viz.drawing.palette import Look, look
@@ -103,7 +103,8 @@ def _last_input(found: tuple[str, float] | None, texts: Numbers) -> tuple[int, f
 
 
 def _kind(event: Event) -> int:
-    return 2 if event.is_fault else 3 if event.is_sent else int(event.part is not None)
+    copied = event.op == MOVED["memcpy"]
+    return 2 if event.is_fault else 3 if event.is_sent else 4 if copied else int(event.part is not None)
 
 
 def _span(span: Event | Transfer) -> tuple[float, float]:

@@ -52,6 +52,8 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "press", "key": "f"},
         {"on": PLOT, "do": "press", "key": "r", "see": "From 0 µs to 4.0", "shot": "all-sums"},
         {"on": ".dtf-said table", "do": "texts"},
+        {"on": ".dtf-said table:nth-of-type(1) td:nth-child(2)", "do": "texts"},
+        {"on": ".dtf-said table:nth-of-type(2) td:nth-child(2)", "do": "texts"},
         {"on": PLOT, "do": "press", "key": "Escape"},
         {"on": ".dtf-search", "do": "type", "by": "ones_1", "see": "1 tensors that were waited for"},
         {"on": ".dtf-search", "do": "press", "key": "Escape"},
@@ -61,7 +63,8 @@ def test_a_timeline_answers(look, tmp_path):  # noqa: F811
         {"on": PLOT, "do": "wheel", "by": -600, "at": [0.9, 0.5], "shot": "zoomed"},
     )  # fmt: skip
     assert complaints(report) == []
-    *outlines, (card,), (devices, ops) = report["measured"]
+    *outlines, (card,), (devices, ops), on_devices, of_types = report["measured"]
+    assert sum(map(int, on_devices)) == sum(map(int, of_types)) == 38 + 2, "as the heading counts: no copies"
     assert "MatMul" in card, "the card of what was found takes the place of the one that was kept"
     assert devices.startswith("By device") and ops.startswith("By opoptimestookshareMatMul") and " others" in ops
     bold = [{*drawn} - {"thin"} for drawn in outlines]  # without the frame of a gap at the pointer
@@ -82,6 +85,9 @@ for name, start, duration in [("longest", 0, 1), ("long", 2, 99_000), ("last", 9
                           all_end_rel_micros=duration)
 other = step.dev_stats.add(device="/job:worker/task:1/device:CPU:0", thread_names={0: "client"})
 other.node_stats.add(node_name="short", timeline_label="short = NoOp()", all_start_micros=50_000, all_end_rel_micros=1)
+third = step.dev_stats.add(device="/job:worker/task:2/device:CPU:0", thread_names={0: "client"})
+for i in range(6):
+    third.node_stats.add(node_name=f"n{i}", timeline_label=f"n{i} = Type{i}()", all_start_micros=50_000)
 tf.viz.timeline(step)""",
 ]
 
@@ -92,13 +98,18 @@ def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_p
         {"on": ".dtf-search", "do": "type", "by": "long", "see": "2 bars and 0 tensors"},
         {"on": ".dtf-search", "do": "press", "key": "Enter", "see": "1 of 2: long = NoOp"},
         {"on": ".dtf-search", "do": "press", "key": "Escape"},
+        {"on": ".dtf-search", "do": "type", "by": "short", "see": "1 bars and 0 tensors"},
+        {"on": ".dtf-search", "do": "press", "key": "Enter", "see": "1 µs, from 50 ms to 50.001 ms"},
+        {"on": ".dtf-search", "do": "press", "key": "Escape"},
         {"on": PLOT, "do": "press", "key": "f"},
         {"on": PLOT, "do": "drag", "at": [0.1, 0.2], "to": [0.9, 0.2], "held": "Shift", "see": "1 µs\t>99%"},
+        {"on": ".dtf-said table", "do": "hover", "see": "0 µs\t>99%"},
+        {"on": ".dtf-said table", "nth": 1, "do": "hover", "see": "1 other\t"},
     )  # fmt: skip
     assert complaints(report) == []
     for seen in report["themes"].values():
         (canvas,) = seen["canvases"]
-        assert canvas["painted"] > 0.2, "the bar of 99 ms is missing"
+        assert canvas["painted"] > 0.15, "the bar of 99 ms is missing"
 
 
 TALL = [

@@ -51,14 +51,15 @@ def test_the_bars_are_those_of_the_trace():
         assert data["texts"][wait["tensor"]].startswith(data["texts"][maker["name"]])
 
 
-def test_parts_and_faults_are_bars_of_other_kinds():
+def test_parts_faults_and_copies_are_bars_of_other_kinds():
     part = event("a", ZERO, 40, 50)._replace(part=(1, 2))
     fault = event("stopped", ZERO, 0, 30)._replace(thread="chaos")
     wired = event("w", ZERO, 0, 10)._replace(op="sent", thread="wire", source=PS)
-    bands = Bands(STEP._replace(details=[part, fault, wired]), 880)
+    copied = event("w", ZERO, 0, 5)._replace(op="copied", thread="memcpy")
+    bands = Bands(STEP._replace(details=[part, fault, wired, copied]), 880)
     found = rows_of(data(bands, lambda e: look(e.device), lambda t: look(t.source), 0, None)["bars"])
     kinds = {(bar["start"], bar["end"]): bar["kind"] for bar in found if bar["kind"]}
-    assert kinds == {(0, 10): 3, (40, 50): 1, (0, 30): 2} and len(found) == len(STEP.events) + 3
+    assert kinds == {(0, 10): 3, (40, 50): 1, (0, 30): 2, (0, 5): 4} and len(found) == len(STEP.events) + 4
 
 
 def test_idle_rows_are_folded_and_have_rows_of_their_own_when_open():

@@ -1,8 +1,14 @@
 // Numbers with their units, as the cards of pictures say them.
 
-export function duration(micros: number): string {
+export function duration(micros: number, digits = 4): string {
   const [value, unit] = micros >= 1e6 ? [micros / 1e6, "s"] : micros >= 1e3 ? [micros / 1e3, "ms"] : [micros, "µs"];
-  return `${Number(value.toPrecision(4))} ${unit}`;
+  return `${Number(value.toPrecision(digits))} ${unit}`;
+}
+
+// From when to when: with four digits, or as many as tell the end from the beginning.
+export function span(start: number, end: number): string {
+  const digits = [4, 5, 6, 7, 8, 9].find((each) => duration(start, each) !== duration(end, each)) ?? 4;
+  return `from ${duration(start, digits)} to ${duration(end, digits)}`;
 }
 
 export function bytes(count: number): string {

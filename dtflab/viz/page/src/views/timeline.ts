@@ -8,7 +8,7 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
 import { save } from "../perfetto";
 import { element, type Picture } from "../picture";
-import { bytes, duration, percent } from "../units";
+import { bytes, duration, percent, span } from "../units";
 
 // Bars and waits are columns of equal length; times are microseconds, texts numbers of `texts`, rows those of `rows`.
 export interface Timeline {
@@ -35,11 +35,12 @@ interface Row {
 }
 
 // Kinds of bars; the legend of the still shows how each looks.
-const PART = 1, FAULT = 2, SENT = 3;
+const PART = 1, FAULT = 2, SENT = 3, COPIED = 4;
 
 type Hit = { kind: "bars" | "waits" | "gaps"; index: number };
 type Found = Hit & { kind: "bars" | "waits" };
 const MOST_ZOOM = 1e5, MOST_KINDS = 6; // kinds of ops that have a line of their own in the sums
+const ALMOST = 1 - Number.EPSILON; // idle, where all that ran took less than a trace's resolution
 const DASHES = [5, 3]; // of the critical path; what is chosen has a solid outline
 
 export function timeline(picture: Picture, data: Timeline): void {
@@ -488,7 +489,7 @@ class Live {
     if (kind === FAULT) pen.fillStyle = this.picture.colour("--bg");
     if (kind === SENT) return this.framed(pen, this.data.looks[this.data.bars.look[span]!]!.line, x, y, width, height);
     pen.fillRect(x, y, width, height);
-    if (!kind) return;
+    if (kind !== PART && kind !== FAULT) return;
     pen.strokeStyle = this.picture.colour(kind === FAULT ? "--fg" : "--bg");
     pen.setLineDash([4, 3]);
     pen.strokeRect(x + 0.5, y + 0.5, Math.max(width - 1, 0.5), height - 1);
@@ -625,7 +626,7 @@ class Live {
 
   private span(bar: number): string {
     const { start, end } = this.data.bars;
-    return `${duration(end[bar]! - start[bar]!)}, from ${duration(start[bar]!)} to ${duration(end[bar]!)}`;
+    return `${duration(end[bar]! - start[bar]!)}, ${span(start[bar]!, end[bar]!)}`;
   }
 
   // Why a bar began when it did: the idle time that ends there, or the input that was there last.
@@ -659,22 +660,22 @@ class Live {
     const table = devices.map((device) => {
       const spans = bars.row.flatMap((row, i) =>
         rows[row]!.device === device && bars.kind[i] !== FAULT && bars.kind[i] !== SENT && bars.start[i]! <= to && bars.end[i]! >= from ? [i] : []); // some take no time
-      const whole = spans.filter((i) => bars.kind[i] !== PART); // a part is counted with its op
+      const whole = spans.filter((i) => bars.kind[i] !== PART && bars.kind[i] !== COPIED); // which belong to ops
       for (const i of whole) {
         const { count, time } = byOp.get(texts[bars.op[i]!]!) ?? { count: 0, time: 0 };
         byOp.set(texts[bars.op[i]!]!, { count: count + 1, time: time + inside(bars.start[i]!, bars.end[i]!) });
       }
       const busy = covered(spans.map((i) => [Math.max(bars.start[i]!, from), Math.min(bars.end[i]!, to)]));
       const got = waits.row.reduce((sum, row, i) => sum + (rows[row]!.device === device && waits.end[i]! >= from && waits.end[i]! <= to ? waits.bytes[i]! : 0), 0);
-      return [device, String(whole.length), duration(busy), percent(1 - busy / (to - from || 1)), bytes(got)];
+      return [device, String(whole.length), duration(busy), percent(busy || !spans.length ? 1 - busy / (to - from || 1) : ALMOST), bytes(got)];
     });
     const kinds = [...byOp].map(([op, sums]) => ({ op, ...sums })).sort((a, b) => b.time - a.time);
     const others = kinds.slice(MOST_KINDS);
     const sum = (what: "count" | "time", of: typeof kinds) => of.reduce((all, each) => all + each[what], 0);
-    if (others.length) kinds.splice(MOST_KINDS, others.length, { op: `${others.length} others`, count: sum("count", others), time: sum("time", others) });
+    if (others.length) kinds.splice(MOST_KINDS, others.length, { op: `${others.length} other${others.length > 1 ? "s" : ""}`, count: sum("count", others), time: sum("time", others) });
     const all = sum("time", kinds);
     this.picture.said.replaceChildren(
-      `From ${duration(from)} to ${duration(to)}, ${duration(to - from)}:`,
+      `${span(from, to).replace("f", "F")}, ${duration(to - from)}:`,
       element("br"),
       tableOf("By device", ["device", "ops", "busy", "idle", "received"], table),
       tableOf("By op", ["op", "times", "took", "share"], kinds.map(({ op, count, time }) => [op, String(count), duration(time), percent(time / (all || 1))])),
