@@ -166,14 +166,14 @@ class Replay:
         kernel = self._kernel(at, next) if next else None
         message = self._message(at, lose) if lose else None
         self._check(faults)
+        host = self._network(network) if network else None
         words = [
             *([f"{kernel.name} next on {device_spec.label(kernel.device)}"] if kernel else []),
             *([f"{plain_message(message.what)} is lost"] if message else []),
-            *([f"network {network}"] if network else []),
+            *([_network_words(*host)] if host else []),
             *(f"{kind} {text}" for kind, text in faults.items()),
         ]
-        hosts = self._network(network) if network else None
-        change = Change(at, ", ".join(words) or "no change", kernel, message, hosts, faults)
+        change = Change(at, ", ".join(words) or "no change", kernel, message, host, faults)
         forked = record(self._program, self.cluster, change, stop)
         self._check_beginning(forked, at)
         return change, forked
@@ -229,6 +229,11 @@ class Replay:
                 f"The run is not the same when it is computed again{where}, before anything was changed. It must make "
                 "all that it uses itself: its graph, its random generators, its lists."
             )
+
+
+def _network_words(task: str, slower: float) -> str:
+    much = f"{slower:.4g} times slower" if slower > 1 else f"{1 / slower:.4g} times as fast"
+    return f"network of {short(task)} {much}"
 
 
 def _name(wanted: str | Ran | Happened) -> str:

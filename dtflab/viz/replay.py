@@ -33,7 +33,7 @@ from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.ticker import Ticker
-from dtflab.viz.drawing.units import duration, time_ticks
+from dtflab.viz.drawing.units import duration, moment, time_ticks
 
 ROW, BAR, WAIT = 32.0, 19.0, 3.0
 _GAP, _AXIS, _MOMENT, _TITLE = 10.0, 20.0, 14.0, 22.0
@@ -106,13 +106,13 @@ class Replayed(Picture):
         parts = [f"{self._title}: {drawing.summary}.", *(f"{title}." for title in self._titles())]
         parts += [f"{error_text(run.error)}." for run in drawing.runs if run.error]
         if self.forked is not None:
-            parts.append(f"{self._first()}.")
+            parts.append(self._first())
         return " ".join(parts)
 
     def _first(self) -> str:
         if self.difference is None:
-            return "No event differs"
-        return f"The first difference is at {_time(self.difference.at)}: {difference_text(self.difference)}"
+            return "No event differs."
+        return f"The first difference is at {_time(self.difference.at)}: {difference_text(self.difference)}."
 
     def _tables(self, runs: Sequence[Run]) -> list[Table]:
         heads = ("virtual time", "what happens")
@@ -201,7 +201,7 @@ def _devices(runs: Sequence[Run]) -> list[str]:
 
 
 def _time(seconds: float) -> str:
-    return duration(seconds * 1e6) if seconds else "0"
+    return moment(seconds * 1e6)
 
 
 def _end(run: Run) -> str:

@@ -334,6 +334,7 @@ def test_a_fork_that_kills_a_task_ends_or_is_cancelled(look, tmp_path):  # noqa:
     report = look(
         write(tmp_path / "killed.ipynb", *KILLED), "run", *kill,
         {"on": FORK, "do": "click", "see": "with DeadlockError", "shot": "ended"},
+        {"on": f"{CHOICES} option:checked", "do": "texts"},
         {"on": 'button:has-text("Without the fork")', "do": "click", "see": "Original: ends at"},
         {"replace": "ENDLESS = False", "by": "ENDLESS = True"}, *kill,
         {"on": FORK, "do": "click", "see": "of virtual time so far.", "shot": "computed"},
@@ -343,6 +344,7 @@ def test_a_fork_that_kills_a_task_ends_or_is_cancelled(look, tmp_path):  # noqa:
         {"on": 'button:has-text("Cancel")', "do": "press", "key": "Enter", "see": "Cancelled: there is no fork."},
     )  # fmt: skip
     assert complaints(report) == []
+    assert report["measured"] == [["Kill worker:1"]], "a fork keeps the choice that it was made with"
 
 
 PANEL = [

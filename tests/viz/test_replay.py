@@ -19,7 +19,7 @@ from dtflab.cluster.replay import NotReplayable
 from dtflab.machine.clock import current
 from dtflab.viz.drawing import front_end, ticker
 from dtflab.viz.drawing.style import room
-from dtflab.viz.drawing.units import duration
+from dtflab.viz.drawing.units import moment
 from dtflab.viz.replay import BAR
 from tests.virtual.small_program import CPU, NETWORK
 
@@ -88,9 +88,10 @@ def test_a_fork_is_drawn_below_the_original_with_its_first_difference(picture):
     assert len(live["runs"]) == 2 and [words for _, words in live["marks"]] == ["fork", "first difference"]
     assert live["moments"][live["at"]] == round(1e6 * fork.difference.at, 6)
     assert [row["label"] for row in live["runs"][1]["rows"]] == [row["label"] for row in live["runs"][0]["rows"]]
-    assert f"Original: ends at {duration(1e6 * picture.run.end)}" in fork.sentence
+    assert f"Original: ends at {moment(1e6 * picture.run.end)}" in fork.sentence
     for text in ("kill worker:1: ends at", "UnavailableError", "The first difference is at", "in place of"):
         assert text in fork.sentence
+    assert live["notes"] == ["The first difference" + fork.sentence.partition("The first difference")[2]]
     assert "worker:1 killed" in " ".join(live["runs"][1]["says"]) and len(fork.tables) == 2
     assert picture.fork(at).sentence.endswith("No event differs.")
 
@@ -100,8 +101,7 @@ def test_a_message_that_only_arrives_later_is_not_said_to_stand_in_its_own_place
     before, after = fork.difference.original, fork.difference.fork
     assert before.started == after.started and before.ended < after.ended
     assert (
-        f"begins alike, but ends at {duration(1e6 * after.ended)}, not at {duration(1e6 * before.ended)}."
-        in fork.sentence
+        f"begins alike, but ends at {moment(1e6 * after.ended)}, not at {moment(1e6 * before.ended)}." in fork.sentence
     )
 
 
@@ -133,7 +133,9 @@ def test_a_page_may_ask_for_forks(picture, monkeypatch):
     page.asks(at=link["from"][-1], kind="lose", what=link["n"][-1])
     assert "is lost: ends at" in page.hears("html")
     page.asks(at=3, kind="network", what="ps:0=10x")
-    assert "network ps:0=10x: ends at" in page.hears("html")
+    assert "network of ps:0 10 times as fast: ends at" in page.hears("html"), "in the words of the choice"
+    page.asks(at=3, kind="network", what="ps:0=0.1x")
+    assert "network of ps:0 10 times slower: ends at" in page.hears("html")
     page.asks(at=3, kind="network", what="nobody")
     assert page.hears("error").startswith("network='nobody' does not say")
 
@@ -199,7 +201,7 @@ def test_a_fork_without_an_end_is_cancelled(monkeypatch, way):
         fork.join(60)
         assert not fork.is_alive()
         page.asks(at=1, kind="network", what="ps:0=10x")
-        assert "network ps:0=10x" in page.hears("html"), "and nothing is said of the one that was cancelled"
+        assert "10 times as fast: ends" in page.hears("html"), "and nothing is said of the one that was cancelled"
 
 
 def test_any_failure_of_a_fork_is_said(monkeypatch):

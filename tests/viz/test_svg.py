@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from dtflab.base.text_table import plural
 from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, line_path, number, shorten, tag, text_width
-from dtflab.viz.drawing.units import byte_size, duration, ticks
+from dtflab.viz.drawing.units import byte_size, duration, moment, ticks
 
 
 @given(st.text(), st.text())
@@ -58,3 +58,7 @@ def test_units():
     assert (plural(1, "op"), plural(1200, "op")) == ("1 op", "1,200 ops")
     assert [*ticks(2.15, 8)] == [0, 0.5, 1, 1.5, 2]
     assert [*ticks(100, 4)] == [0, 25, 50, 75, 100]
+
+
+def test_a_point_in_time_has_the_digits_of_a_live_picture():
+    assert [moment(at) for at in (0, 680.25, 681, 1234.5, 2e6)] == ["0", "680.3 µs", "681 µs", "1.235 ms", "2 s"]

@@ -20,7 +20,7 @@ from dtflab.graph.node_names import readable
 from dtflab.runtime.standstill import Resting
 from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.drawing.palette import in_order, look, natural
-from dtflab.viz.drawing.units import byte_size, duration
+from dtflab.viz.drawing.units import byte_size, moment
 
 MOST = {"device": 16, "link": 16, "queue": 8, "variable": 8}  # rows of a kind
 _MOST_PHRASES = 5
@@ -146,7 +146,7 @@ def difference_text(found: Difference | None) -> str:
         return "no event differs"
     before, after = (_event(line) for line in (found.original, found.fork))
     if before == after and found.original and found.fork:  # it begins alike
-        ends = [duration(1e6 * line.ended) for line in (found.original, found.fork)]
+        ends = [moment(1e6 * line.ended) for line in (found.original, found.fork)]
         return f"“{before}” begins alike, but ends at {ends[1]}, not at {ends[0]}"
     return f"in place of “{before}” there is “{after}”"
 

@@ -41,6 +41,12 @@ def duration(micros: float) -> str:
     return f"{value:.{0 if value >= 99.5 else 1 if value >= 9.95 else 2}f} {name}"
 
 
+def moment(micros: float) -> str:
+    """`680.6 µs`, `0`: a point in time with four digits. Halves go up, as in the live picture."""
+    unit, name = time_unit(micros)
+    return f"{micros / unit * (1 + 1e-12):.4g} {name}" if micros else "0"
+
+
 def memory_size(count: float) -> str:
     """`512 B`, `25.6 KiB`, `1.00 MiB`: binary units, as memory has. Halves go up, as in the live picture."""
     if count < 1024:

@@ -41,7 +41,7 @@ type Says = { html?: string; error?: string; reached?: string };
 
 const WAIT = 3, MOST_CHOICES = 8;
 const NO_KERNEL = "A fork needs a kernel: open the notebook and run its cells.";
-const ORIGINALS = new WeakMap<Element, Element>(); // of the picture of a fork, the picture from which it was asked
+const FORKS = new WeakMap<Element, { original: Element; choice: string }>(); // of the picture of a fork
 
 export function replay(picture: Picture, data: Replay): void {
   new Live(picture, data);
@@ -54,6 +54,7 @@ class Live {
   private readonly moving: SVGGElement;
   private readonly texts: SVGTextElement[];
   private at: number;
+  private choice: string; // that was made: it stays chosen wherever it is offered
   private isAsked = false;
   private canAsk = false;
   private readonly button = element("button", "dtf-button");
@@ -62,6 +63,7 @@ class Live {
 
   constructor(private readonly picture: Picture, private readonly data: Replay) {
     this.at = data.at;
+    this.choice = FORKS.get(picture.root)?.choice ?? "";
     this.moving = picture.svg.querySelector<SVGGElement>(".moving")!;
     this.texts = [...picture.svg.querySelectorAll<SVGTextElement>(".now")];
     this.x.domain([0, data.plot.shown]);
@@ -118,6 +120,7 @@ class Live {
     });
     this.choices.setAttribute("aria-label", "Another choice at this moment");
     this.choices.addEventListener("keydown", (event) => event.stopPropagation());
+    this.choices.addEventListener("change", () => (this.choice = this.choices.selectedOptions[0]!.text));
     const why = element("span", "dtf-help");
     why.textContent = NO_KERNEL;
     this.busy(false);
@@ -126,7 +129,7 @@ class Live {
       this.busy(this.isAsked);
     });
     bar.append(button, this.choices, cancel, this.reached, why);
-    const original = ORIGINALS.get(this.picture.root);
+    const original = FORKS.get(this.picture.root)?.original;
     if (original) {
       const back = element("button", "dtf-button");
       back.textContent = "Without the fork";
@@ -321,13 +324,12 @@ class Live {
 
   // What can be chosen at this moment, of the original: the least drastic first, the end of a task last.
   private offer(): void {
-    const before = this.choices.selectedOptions[0]?.textContent;
     const add = (words: string, kind: string, what: number | string) => {
       const option = element("option");
       option.textContent = words;
       option.value = JSON.stringify({ kind, what });
       this.choices.append(option);
-      option.selected = words === before;
+      option.selected = words === this.choice;
     };
     this.choices.replaceChildren();
     const { texts, tasks } = this.data, rows = this.data.runs[0]!.rows;
@@ -346,8 +348,9 @@ class Live {
     const option = this.choices.selectedOptions[0];
     if (!option || this.isAsked) return;
     if (!this.picture.canAsk) return this.picture.say(NO_KERNEL);
+    this.choice = option.text;
     this.busy(true);
-    this.picture.say(`${option.textContent}, from ${duration(this.now)} on: the run is being computed again …`);
+    this.picture.say(`${option.text}, from ${duration(this.now)} on: the run is being computed again …`);
     this.picture.ask({ at: this.at, ...JSON.parse(option.value) });
   }
 
@@ -375,7 +378,7 @@ class Live {
     page.innerHTML = html;
     const forked = page.querySelector<HTMLElement>(".dtf-picture")!;
     this.go(this.at); // what it says when it comes back
-    ORIGINALS.set(forked, ORIGINALS.get(this.picture.root) ?? this.picture.root);
+    FORKS.set(forked, { original: FORKS.get(this.picture.root)?.original ?? this.picture.root, choice: this.choice });
     this.picture.root.replaceWith(forked);
     forked.tabIndex = 0;
     forked.focus();
