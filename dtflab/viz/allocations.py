@@ -59,7 +59,11 @@ def allocations(error: ResourceExhaustedError, *, width: float | None = None, ti
         stays = _stays(found)
         moments = list(_moments(found, stays))
         last = moments[-1]
-        head = marks.heading(title, last.says, inner)
+        failed = (
+            f"When it failed, {memory_size(found.wanted)} were asked for and {memory_size(last.free)} were free; the "
+            f"largest free block had {memory_size(last.largest)}."
+        )
+        head = marks.heading(title, failed, inner)
         top = head.height + 34.0
         strip = _Strip(found, inner, top)
         blocks = (strip.block(stay, device, len(moments) - 1) for stay in stays)
@@ -75,8 +79,8 @@ def allocations(error: ResourceExhaustedError, *, width: float | None = None, ti
             },
         }
         tables = _tables(found, moments)
-        text = f"{title}: {last.says}\n{text_table(*tables[0][1:])}"
-        sentence = f"{title}: {last.says}"
+        sentence = f"{title}: {failed}"
+        text = f"{sentence}\n{text_table(*tables[0][1:])}"
         return Picture(drawing, (inner, strip.bottom), rules("allocations"), sentence, tables, text, live=live)
 
 
@@ -108,7 +112,7 @@ def _moments(found: Exhausted, stays: Sequence[_Stay]) -> Iterator[_Moment]:
         if place == 0:
             yield _Moment(f"Before the last {plural(count, 'allocation')}: {room_left}", -1, free, largest)
         elif place > count:
-            yield _Moment(f"{memory_size(found.wanted)} are asked for. {room_left}", -1, free, largest)
+            yield _Moment(f"{memory_size(found.wanted)} are asked for. The allocation fails.", -1, free, largest)
         else:
             taken, block = found.last[place - 1]
             lit = (number if taken else ends)[block.address, place]

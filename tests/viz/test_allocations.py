@@ -57,12 +57,14 @@ def test_what_was_free_and_in_which_pieces_is_said_at_each_place():
     assert says[0] == "Before the last 6 allocations: 8.0 KiB are free, the largest free block has 8.0 KiB."
     assert says[4] == "4 of 6: d takes 2.0 KiB. 0 B are free, the largest free block has 0 B."
     assert says[6] == "6 of 6: c gives back 2.0 KiB. 4.0 KiB are free, the largest free block has 2.0 KiB."
-    assert says[7] == "3.0 KiB are asked for. 4.0 KiB are free, the largest free block has 2.0 KiB."
+    assert says[7] == "3.0 KiB are asked for. The allocation fails.", "the rest stands in the heading"
 
 
 def test_the_still_is_the_moment_of_the_error():
     picture = tf.viz.memory(fragmented())
     assert picture.svg.count('class="block"') == 2 and picture.svg.count('class="block gone"') == 2
+    failed = "When it failed, 3.0 KiB were asked for and 4.0 KiB were free; the largest free block had 2.0 KiB."
+    assert picture.sentence == f"Out of memory: {failed}" and failed in " ".join(texts(picture))
     assert {"asked for, 3.0 KiB", "largest free block, 2.0 KiB"} <= set(texts(picture))
     assert [row[0] for row in picture.tables[0][2]] == ["b", "d"] and fits(picture)
 
@@ -78,7 +80,7 @@ def test_a_simulated_card_brings_its_blocks_with_the_error(monkeypatch):
         with pytest.raises(tf.errors.ResourceExhaustedError) as raised:
             sess.run(large)
     picture = tf.viz.memory(raised.value)
-    assert "variable kept" in picture.text and "32.0 MiB are asked for." in picture.sentence
+    assert "variable kept" in picture.text and "32.0 MiB were asked for" in picture.sentence
     assert "test_allocations.py" in picture.text, "the line that made it"
 
 
