@@ -78,7 +78,7 @@ def test_messages_travel_along_the_chart(look, tmp_path):  # noqa: F811
         {"on": WIRE, "do": "press", "key": "Home", "see": "Nothing has been called yet."},
         {"on": WIRE, "do": "press", "key": "ArrowRight", "see": "asks worker:0: RunStep y", "shot": "first"},
         {"on": f"{WIRE} .dtf-slider", "do": "focus"},
-        {"on": f"{WIRE} .dtf-slider", "do": "press", "key": "ArrowRight", "see": "2 of ", "shot": "slider"},
+        {"on": f"{WIRE} .dtf-slider", "do": "press", "key": "ArrowRight", "see": "Arrow 2 of ", "shot": "slider"},
         {"on": WIRE, "do": "focus"},
         {"on": WIRE, "do": "press", "key": "p"},
         {"on": WIRE, "do": "press", "key": "End", "see": "answers client", "shot": "end"},

@@ -35,9 +35,9 @@ export function wire(picture: Picture, data: Wire): void {
     const way = at === Math.floor(at) ? 1 : at - Math.floor(at);
     const ways = (message?.ways ?? []).map((ends) => ends.map((x) => stretched(x, data.span, extra)) as Span);
     dots.replaceChildren(...ways.map(([from, to]) => dot(from + (to - from) * way, message!.y, message!.colour)));
-    if (says) picture.say(`${Math.ceil(at)} of ${rows.length}. ${words(Math.ceil(at))}`);
+    if (says) picture.say(`Arrow ${Math.ceil(at)} of ${rows.length}. ${words(Math.ceil(at))}`);
   };
-  const player = new Player(picture, { count: rows.length, noun: "message", show, words, plays: 900 }, rows.length);
+  const player = new Player(picture, { count: rows.length, noun: "arrow", show, words, plays: 900 }, rows.length);
 
   rows.forEach((row, i) => {
     row.addEventListener("pointerenter", (event) => {
