@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dtflab import viz
-from dtflab.viz.drawing import marks
+from dtflab.viz.drawing import front_end, marks
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import DEFAULT, PROJECTOR, current, room
 from dtflab.viz.drawing.svg import tag, text_width, wrapped
@@ -53,6 +53,16 @@ def test_the_rules_of_a_projector_touch_no_other_picture_of_the_page():
     selectors = [each for style in styles for each in re.findall(r"(?:^|[},{])(\.dtf[^{}]*)\{", style)]
     rules = [one for each in selectors for one in each.split(",") if not one.startswith((".dtf-drawing", ".dtf-still"))]
     assert rules and all(".projector" in one for one in rules)
+
+
+def test_controls_of_a_live_picture_are_as_large_as_the_text_around_it():
+    css = (front_end.MODULE.parent / "src" / "live.css").read_text(encoding="utf-8")
+    sizes = re.findall(r"\bfont(?:-size)?: ([^;}]*)", css)
+    assert len(sizes) > 8 and all("var(--dtf-size, 12px)" in size or size == "inherit" for size in sizes)
+    plain = draw().html
+    viz.style("projector")
+    assert ".dtf-picture{overflow-x:auto;--dtf-size:12px}" in plain
+    assert f".dtf-picture.projector{{overflow-x:auto;--dtf-size:{PROJECTOR.pixels(12)}}}" in draw().html
 
 
 BESIDE_THE_FILES, WITHOUT = 828, 1086  # pixels of an output in JupyterLab, in a window of 1280

@@ -1,8 +1,8 @@
-// Built by npm run build from sources 84811c2f7899d81c; edit those.
+// Built by npm run build from sources ff038b1d0bb43f31; edit those.
 var ue=`.dtf-picture:focus { outline: none; }
 .dtf-picture:focus-visible .dtf-drawing > svg { outline: 2px solid #0072b2; outline-offset: -2px; border-radius: 8px; }
 .dtf-page:has([data-live='steps']) .dtf-of-still { display: none; }
-.dtf-bar { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin: 0 0 2px; font: 12px/1.4 system-ui, sans-serif; }
+.dtf-bar { display: flex; flex-wrap: wrap; gap: 4px; align-items: center; margin: 0 0 2px; font: var(--dtf-size, 12px)/1.4 system-ui, sans-serif; }
 .dtf-button, .dtf-search {
   font: inherit; color: var(--jp-ui-font-color1, inherit); background: var(--jp-layout-color2, transparent);
   border: 1px solid #848d97; border-radius: 4px; padding: 2px 8px; min-height: 24px;
@@ -14,15 +14,15 @@ var ue=`.dtf-picture:focus { outline: none; }
 .dtf-search { width: 18em; }
 select.dtf-search { width: auto; max-width: 100%; }
 .dtf-card {
-  position: absolute; z-index: 5; max-width: 420px; padding: 6px 10px; pointer-events: none; white-space: pre-wrap;
+  position: absolute; z-index: 5; max-width: 35em; padding: 6px 10px; pointer-events: none; white-space: pre-wrap;
   overflow-wrap: anywhere;
-  font: 12px/1.45 system-ui, sans-serif; color: var(--jp-ui-font-color1, #1f2328);
+  font: var(--dtf-size, 12px)/1.45 system-ui, sans-serif; color: var(--jp-ui-font-color1, #1f2328);
   background: var(--jp-layout-color0, #fff); border: 1px solid #848d97; border-radius: 6px;
   box-shadow: 0 2px 8px rgb(0 0 0 / 25%);
 }
 .dtf-card[data-locked] { pointer-events: auto; user-select: text; border-color: #0072b2; border-width: 2px; }
-.dtf-said { font: 12px/1.5 system-ui, sans-serif; color: var(--jp-ui-font-color1, inherit); min-height: 18px; }
-.dtf-said.above { min-height: 36px; } /* two lines: the drawing below must not jump */
+.dtf-said { font: var(--dtf-size, 12px)/1.5 system-ui, sans-serif; color: var(--jp-ui-font-color1, inherit); min-height: 1.5em; }
+.dtf-said.above { min-height: 3em; } /* two lines: the drawing below must not jump */
 .dtf-said.lines { white-space: pre-line; }
 .dtf-scrub { display: block; width: 100%; max-width: 1900px; margin: 2px 0; accent-color: #0072b2; }
 .dtf-unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -31,7 +31,7 @@ select.dtf-search { width: auto; max-width: 100%; }
 .dtf-said td, .dtf-said th { padding: 1px 14px 1px 0; text-align: left; }
 .dtf-said td.n { text-align: right; font-variant-numeric: tabular-nums; }
 .dtf-plot { position: absolute; touch-action: pan-y; }
-.dtf-sliders-of-page { font: 13px/1.5 system-ui, sans-serif; margin: 0 0 6px; }
+.dtf-sliders-of-page { font: calc(13 / 12 * var(--dtf-size, 12px))/1.5 system-ui, sans-serif; margin: 0 0 6px; }
 .dtf-knob { display: grid; grid-template-columns: 9em minmax(8em, 20em) 7em 1fr; gap: 8px; align-items: center; }
 .dtf-knob > span { text-align: right; }
 .dtf-knob > input { accent-color: #0072b2; min-height: 24px; margin: 0; }
@@ -48,8 +48,8 @@ select.dtf-search { width: auto; max-width: 100%; }
 .dtf .dim > .lines { opacity: 0.15; }
 .dtf .dim .box-of:not(.on) { opacity: 0.3; }
 @media (prefers-reduced-motion: reduce) { .dtf .box-of, .dtf .frame { transition: none; } }
-.dtf-cluster-name { font: 13px/1.5 system-ui, sans-serif; color: var(--jp-content-font-color1, inherit); }
-.dtf-picture table.dtf-tasks { border-collapse: collapse; margin: 4px 0; font: 13px/1.4 system-ui, sans-serif; color: var(--jp-content-font-color1, inherit); }
+.dtf-cluster-name { font: calc(13 / 12 * var(--dtf-size, 12px))/1.5 system-ui, sans-serif; color: var(--jp-content-font-color1, inherit); }
+.dtf-picture table.dtf-tasks { border-collapse: collapse; margin: 4px 0; font: calc(13 / 12 * var(--dtf-size, 12px))/1.4 system-ui, sans-serif; color: var(--jp-content-font-color1, inherit); }
 .dtf-picture table.dtf-tasks caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .dtf-picture table.dtf-tasks th, .dtf-picture table.dtf-tasks td { text-align: left; padding: 2px 12px 2px 4px; white-space: nowrap; box-sizing: border-box; }
 .dtf-picture table.dtf-tasks .n { text-align: right !important; font-variant-numeric: tabular-nums; }
@@ -57,11 +57,11 @@ select.dtf-search { width: auto; max-width: 100%; }
 .dtf-picture table.dtf-tasks tbody tr[aria-selected='true'] { outline: 2px solid #0072b2; outline-offset: -1px; }
 .dtf-picture table.dtf-tasks tbody tr:focus-visible { outline: 3px solid #0072b2; outline-offset: -1px; }
 .dtf-picture table.dtf-tasks .within td:first-child { padding-left: 28px; }
-.dtf-picture table.dtf-tasks .dtf-notes td { white-space: pre-wrap; padding-bottom: 4px; font-size: 12px; }
+.dtf-picture table.dtf-tasks .dtf-notes td { white-space: pre-wrap; padding-bottom: 4px; font-size: var(--dtf-size, 12px); }
 .dtf-picture table.dtf-tasks svg { vertical-align: middle; margin-right: 6px; border-bottom: 1px solid #848d97; }
 .dtf-picture table.dtf-tasks svg path { fill-opacity: 0.35; stroke-width: 1.5; }
 .dtf-share { display: inline-block; min-width: 3em; text-align: right; font-variant-numeric: tabular-nums; }
-.dtf-badge { display: inline-block; min-width: 20px; padding: 0 3px; margin-right: 6px; border-radius: 4px; text-align: center; font-size: 11px; font-weight: 600; }
+.dtf-badge { display: inline-block; min-width: 20px; padding: 0 3px; margin-right: 6px; border-radius: 4px; text-align: center; font-size: calc(11 / 12 * var(--dtf-size, 12px)); font-weight: 600; }
 .dtf-open { font: inherit; color: inherit; background: none; border: none; cursor: pointer; padding: 0 4px 0 0; min-width: 24px; min-height: 24px; }
 .dtf-acts { display: inline-flex; gap: 4px; margin-left: 12px; }
 .dtf-slider { flex: 1 1 160px; max-width: 420px; min-height: 24px; accent-color: #0072b2; }
