@@ -199,6 +199,21 @@ def test_it_says_for_whom_a_tensor_is_kept():
     assert "kept for last" not in viz.memory(metadata).sentence  # the default graph is another one
 
 
+def test_a_received_copy_is_kept_for_the_readers_on_its_own_device():
+    with tf.Graph().as_default() as graph, tf.Cluster(ps=1, worker=2, gpus=1, gpu="K40", clock="virtual") as cluster:
+        with tf.device("/job:ps/task:0"):
+            w = tf.Variable(tf.ones([1000, 100]), name="w")
+        outs = []
+        for i in range(2):
+            with tf.device(f"/job:worker/task:{i}/gpu:0"), tf.name_scope(f"w{i}"):
+                outs.append(tf.reduce_sum(tf.matmul(tf.ones([100, 1000]), w, name="matmul")))
+        with tf.Session(cluster.target) as session:
+            session.run(w.initializer)
+            found = usage.read(session.trace(outs), ops_of(graph))
+    until = {one.device: held.until for one in found for held in one.tensors if held.name == "w/read"}
+    assert until == {worker(i).replace("CPU", "GPU"): f"w{i}/matmul" for i in range(2)}
+
+
 def test_it_says_who_wrote_over_a_tensor():
     """Tanh runs in place: at the peak its output lies where the product was. An Identity only hands it on."""
     simulate_gpus(1)

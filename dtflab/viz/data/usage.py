@@ -21,6 +21,7 @@ _DEVICE = re.compile(r".*/device:(\w+):\d+")
 _NODE = re.compile(r"(?P<name>\S+) = (?P<op>\w+)\(")
 _FED = re.compile(r"_arg_(?P<name>.+)_\d+_\d+")
 _RECEIVED = re.compile(r"\] (?:edge_\d+_)?(?P<name>\S+) from ")
+_COPY = "received"  # the op of a tensor that another device made
 
 _HANDED_ON = frozenset(  # ops whose output is what they read, where it lies
     "Identity IdentityN Reshape Squeeze ExpandDims StopGradient PreventGradient CheckNumerics Bitcast Snapshot "
@@ -105,7 +106,8 @@ def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
                 key = _place(device.device, memory.allocator_name), memory.allocator_name
                 found = [
                     one._replace(
-                        until=readers.last(one.name), over=_over(one, writers.get((device.device, one.buffer)))
+                        until=readers.last(one.name, device.device if one.op == _COPY else ""),
+                        over=_over(one, writers.get((device.device, one.buffer))),
                     )
                     for one in _held(node, memory, zero)
                 ]
@@ -127,23 +129,24 @@ class _Readers:
     """The readers of each output, as far as they ran: `last(name)` is done last of those that needed what an op made.
 
     An op that took no memory of its own passes on what it reads (an Identity, or a Relu that writes over its input):
-    then the readers of its output count, too.
+    then the readers of its output count, too. A device's copy of a tensor is only for the readers on that device.
     """
 
     def __init__(self, ops: Iterable[Op], events: Iterable[trace.Event], nodes: Iterable[Any]) -> None:
-        self.ends = {event.name: event.end for event in events}
+        self.ran = {event.name: event for event in events}
         self.own = {node.node_name for node in nodes if node.memory}
-        self.readers = grouped((name, op.name) for op in ops if op.name in self.ends for name, _ in op.inputs)
+        self.readers = grouped((name, op.name) for op in ops if op.name in self.ran for name, _ in op.inputs)
 
-    def last(self, name: str) -> str:
-        """The last op to need what `name` made, or what was fed for it; empty if none is known."""
+    def last(self, name: str, device: str = "") -> str:
+        """The last op, on `device` if one is named, to need what `name` made or what was fed for it; else empty."""
         fed = _FED.fullmatch(name)
         seen, todo = {name}, [fed["name"] if fed else name]
         while todo:
-            new = [reader for reader in self.readers.get(todo.pop(), ()) if reader not in seen]
+            readers = self.readers.get(todo.pop(), ())
+            new = [one for one in readers if one not in seen and device in ("", self.ran[one].device)]
             seen.update(new)
             todo += [reader for reader in new if reader not in self.own]
-        return max(seen - {name}, key=lambda reader: self.ends[reader], default="")
+        return max(seen - {name}, key=lambda reader: self.ran[reader].end, default="")
 
 
 def _stats(step: Any) -> Any:
@@ -184,7 +187,7 @@ def _source(node: Any) -> tuple[str, str]:
     """The node that made a tensor and its op; what was received has the name that it has where it comes from."""
     received = _RECEIVED.search(node.timeline_label) if node.node_name == "RecvTensor" else None
     if received is not None:
-        return received["name"], "received"
+        return received["name"], _COPY
     match = _NODE.search(node.timeline_label)
     return node.node_name, match["op"] if match is not None else node.timeline_label or node.node_name
 
