@@ -80,13 +80,14 @@ def words(magic: Any, line: str) -> argparse.Namespace:
     """The arguments in a line that is read as a shell's; UsageError with an example for a wrong one."""
     for word in arg_split(line):
         name = word.partition("=")[0]
-        if re.match(r"--[A-Za-z]", word) and not any(one.startswith(name) for one in options(magic)):
+        if re.match(r"--[A-Za-z]", word) and name not in options(magic):
             _unknown_option(magic, name)
     try:
         found: argparse.Namespace = magic_arguments.parse_argstring(magic, line)
         return found
     except UsageError as error:
-        raise UsageError(f"{str(error)[:1].upper()}{str(error)[1:]}. For example: {magic.example}") from None
+        text = _plain(str(error))
+        raise UsageError(f"{text[:1].upper()}{text[1:]}. For example: {magic.example}") from None
 
 
 def split(magic: Any, line: str) -> dict[str, str]:
@@ -123,9 +124,17 @@ def check(what: str, given: str, known: Collection[str], example: str) -> None:
 
 
 def _unknown_option(magic: Any, name: str) -> NoReturn:
+def _plain(text: str) -> str:
+    """An error of argparse about a value, in the words of `split`."""
+    text = re.sub(r"^argument (\S+): expected one argument$", r"\1 needs a value", text)
+    text = re.sub(r"^argument (\S+): invalid int value: ", r"\1 must be a whole number, not ", text)
+    return re.sub(r"^argument (\S+): invalid float value: ", r"\1 must be a number, not ", text)
+
+
     known = [*options(magic), "--help"]
-    alike = near(name.strip("-"), [one.strip("-") for one in known])
-    cure = f"Did you mean --{alike[0]}?" if alike else f"There are {', '.join(known)}."
+    begun = [one for one in known if one.startswith(name)]
+    alike = begun or [f"--{one}" for one in near(name.strip("-"), [one.strip("-") for one in known])]
+    cure = f"Did you mean {' or '.join(alike)}?" if alike else f"There are {', '.join(known)}."
     raise UsageError(f"Unknown option {name}. {cure} For example: {magic.example}")
 
 

@@ -50,7 +50,8 @@ def test_an_error_of_the_cell_is_shown_as_one_and_the_faults_end(two):
     [
         ("--kill wroker:1", "--kill='wroker:1' names the task 'wroker:1' (did you mean worker:1?)"),
         ("--drop RecvTensor", "For example: --drop='RecvTensor:0.1'"),
-        ("--kill", "expected one argument. For example: %%dtf_chaos --kill worker:1@step5"),
+        ("--kil worker:1", "Unknown option --kil. Did you mean --kill? For example: %%dtf_chaos"),
+        ("--kill", "--kill needs a value. For example: %%dtf_chaos --kill worker:1@step5"),
         ("", "Name a fault: --kill, --slow, --drop, --partition, --stop. For example: %%dtf_chaos --kill"),
         ("--kill ps --name other", "No cluster named 'other' is running. Use --name cluster."),
     ],
