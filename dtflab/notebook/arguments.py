@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from IPython.core import magic_arguments
@@ -21,7 +21,8 @@ from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
 from dtflab.base.suggestions import did_you_mean, near
 
-Values = Callable[[Any], Iterable[str]]  # of the object that holds the magics
+# Of the object that holds the magics. A verb of a mapping has the options that go with it; None: all of them.
+Values = Callable[[Any], Iterable[str] | Mapping[str, Collection[str] | None]]
 
 _TOKEN = re.compile(
     r"""(?P<string>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|(?P<open>[([{])|(?P<close>[])}])"""
@@ -123,7 +124,6 @@ def check(what: str, given: str, known: Collection[str], example: str) -> None:
         raise UsageError(f"{what} can't be {given!r}.{meant} Choose {', '.join(known)}. For example: {example}")
 
 
-def _unknown_option(magic: Any, name: str) -> NoReturn:
 def _plain(text: str) -> str:
     """An error of argparse about a value, in the words of `split`."""
     text = re.sub(r"^argument (\S+): expected one argument$", r"\1 needs a value", text)
@@ -131,6 +131,7 @@ def _plain(text: str) -> str:
     return re.sub(r"^argument (\S+): invalid float value: ", r"\1 must be a number, not ", text)
 
 
+def _unknown_option(magic: Any, name: str) -> NoReturn:
     known = [*options(magic), "--help"]
     begun = [one for one in known if one.startswith(name)]
     alike = begun or [f"--{one}" for one in near(name.strip("-"), [one.strip("-") for one in known])]

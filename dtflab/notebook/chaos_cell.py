@@ -14,12 +14,12 @@ from dtflab.cluster.chaos import chaos
 from dtflab.cluster.chaos_options import KINDS, short
 from dtflab.cluster.faults import METHODS
 from dtflab.notebook.arguments import argument, magic, words
-from dtflab.notebook.magics import DtfMagics, cluster_names
+from dtflab.notebook.magics import DtfMagics, clusters_by_name
 from dtflab.notebook.task_cell import cluster_named, run_cell
 
 
 def _tasks(magics: ChaosMagics) -> list[str]:
-    return sorted({short(task.name) for cluster in magics.lines.clusters.values() for task in cluster.tasks})
+    return sorted({short(task.name) for cluster in clusters_by_name(magics).values() for task in cluster.tasks})
 
 
 def _calls(_: ChaosMagics) -> list[str]:
@@ -50,7 +50,7 @@ class ChaosMagics(Magics):
         "--name",
         default="cluster",
         help="the cluster's name, or the Python variable that holds it",
-        values=cluster_names,
+        values=clusters_by_name,
     )
     @line_cell_magic
     def dtf_chaos(self, line: str, cell: str) -> None:

@@ -16,18 +16,18 @@ from dtflab.base.credentials import Credentials
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import ENGINES
 from dtflab.notebook import hardware
-from dtflab.notebook.arguments import Values, argument, check, magic, words
+from dtflab.notebook.arguments import Values, argument, check, magic, options, words
 from dtflab.notebook.panel import show_now
 
 _EXAMPLE = hardware.EXAMPLE
 _ATTACH = "%dtf_cluster attach localhost:2222"
-_OF_ATTACH = {"verb", "addresses", "name", "credentials"}
-_VERBS = ("start", "attach", "status", "stop", "restart")
+_NAME, _OF_ATTACH = ("--name",), ("--name", "--credentials")
+_VERBS = {"start": None, "attach": _OF_ATTACH, "status": _NAME, "stop": _NAME, "restart": _NAME}
 _ENGINES = [name for name in ENGINES if name != "attached"]  # which is the verb attach
 
 
 def _one_of(option: str) -> Values:
-    return lambda _: hardware.choices()[option]
+    return lambda _: [f'"{each}"' if " " in each else each for each in hardware.choices()[option]]
 
 
 @magics_class
@@ -124,12 +124,12 @@ class ClusterMagics(Magics):
         addresses = [address for text in args.addresses for address in text.split(",") if address]
         if not addresses:
             raise UsageError(f"attach takes addresses of tasks: where do they run? For example: {_ATTACH}")
-        default = self.dtf_cluster.parser.get_default
-        if others := [name for name in vars(args).keys() - _OF_ATTACH if getattr(args, name) != default(name)]:
-            options = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
+        known = options(self.dtf_cluster).items()
+        given = sorted(name for name, action in known if getattr(args, action.dest) != action.default)
+        if others := [name for name in given if name not in _OF_ATTACH]:
             raise UsageError(
-                f"attach takes addresses of tasks, --name and --credentials, not {options}: these tasks have been "
-                f"started, and are what they are. For example: {_ATTACH}"
+                f"attach takes addresses of tasks, --name and --credentials, not {', '.join(others)}: these tasks "
+                f"have been started, and are what they are. For example: {_ATTACH}"
             )
         attached = Cluster(addresses, engine="attached", name=args.name, credentials=_credentials(args))
         if args.name in self.clusters:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from IPython import get_ipython
@@ -44,32 +44,54 @@ def complete(context: CompletionContext) -> SimpleMatcherResult:
 
 def _alone(fitting: Sequence[str], word: str) -> SimpleMatcherResult:
     """These completions of `word`, and nobody else's."""
-    completions = [SimpleCompletion(text=each, type="magic") for each in fitting]
+    completions: Any = [SimpleCompletion(text=each, type="magic") for each in fitting] or _Nothing()
     return SimpleMatcherResult(completions=completions, matched_fragment=word, suppress=True, ordered=True)
+
+
+class _Nothing:
+    """No completion, but not empty: after an empty answer IPython would offer Python's keywords and files."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[SimpleCompletion]:
+        return iter(())
 
 
 def _offered(magic: Any, done: Sequence[str], word: str) -> Sequence[str]:
     """The options and values that may stand behind the words that are `done`, and that `word` may become."""
     known, magics = arguments.options(magic), magic.__self__
     before = known.get(done[-1]) if done else None
-    rest = [name for name, action in known.items() if name not in done or isinstance(action, argparse._AppendAction)]
+    places, given = _positional(magic, done)
+    taken = _taken(magic, zip(places, given))
+    rest = [name for name in taken if name not in done or isinstance(known[name], argparse._AppendAction)]
     if before is not None and before.nargs != 0:
         offered = list(before.values(magics)) if before.values else []
     elif word.startswith("-"):
         offered = [*rest, "--help"]
     else:
-        place = _positional(magic, done)
+        place = next(iter(places[len(given) :]), None)
         offered = list(place.values(magics)) if place is not None and place.values else []
         offered += [] if getattr(magic, MAGIC_NO_VAR_EXPAND_ATTR, False) else rest
-    return [each for each in offered if each.startswith(word)] or near(word, offered, 3) or offered
+    begin = word.strip("\"'")
+    return [each for each in offered if each.strip('"').startswith(begin)] or near(begin, offered, 3) or offered
 
 
-def _positional(magic: Any, done: Sequence[str]) -> Any:
-    """The argument without a dash that comes next; None if all are there."""
+def _taken(magic: Any, given: Iterable[tuple[Any, str]]) -> Iterable[str]:
+    """The options that go with the arguments that are `given`: a verb may have some of its own."""
+    for place, word in given:
+        verbs: Any = place.values(magic.__self__) if place.values else ()
+        options: Sequence[str] | None = verbs.get(word) if isinstance(verbs, Mapping) else None
+        if options is not None:
+            return options
+    return arguments.options(magic)
+
+
+def _positional(magic: Any, done: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """The arguments without a dash, and the words for the first of them."""
     known, places = arguments.options(magic), [one for one in magic.parser._actions if not one.option_strings]
     takes = {name for name, action in known.items() if action.nargs != 0}
-    given = [word for before, word in zip(("", *done), done) if before not in takes and word not in known]
-    return places[len(given)] if len(given) < len(places) else None
+    return places, [word for before, word in zip(("", *done), done) if before not in takes and word not in known]
 
 
 def _names(begin: str) -> list[str]:

@@ -50,9 +50,11 @@ _COLOR_BY = argument(
 )
 
 
-def cluster_names(magics: Any) -> list[str]:
-    """The names of running clusters, which Tab offers behind --name."""
-    return list(getattr(magics, "lines", magics).clusters)
+def clusters_by_name(magics: Any) -> dict[str, Cluster]:
+    """The clusters of %dtf_cluster, and those that have a name in Python; Tab offers the names behind --name."""
+    lines = getattr(magics, "lines", magics)
+    named = {name: it for name, it in lines.shell.user_ns.items() if isinstance(it, Cluster) and name[0] != "_"}
+    return {**named, **lines.clusters}
 
 
 @magics_class

@@ -9,7 +9,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
 from dtflab import viz
 from dtflab.notebook.arguments import argument, magic, split
-from dtflab.notebook.magics import DtfMagics, cluster_names, drawn
+from dtflab.notebook.magics import DtfMagics, clusters_by_name, drawn
 from dtflab.notebook.task_cell import cluster_named
 from dtflab.viz.drawing.picture import Picture
 
@@ -27,7 +27,7 @@ class ReplayMagics(Magics):
     @argument("--feed", help="feed_dict for that step, a Python expression")
     @argument("--session", help="its session, a Python expression (default: the default session, or the newest one)")
     @argument(
-        "--cluster", help="the name of the cluster that runs the function (default: cluster)", values=cluster_names
+        "--cluster", help="the name of the cluster that runs the function (default: cluster)", values=clusters_by_name
     )
     @no_var_expand
     @line_magic

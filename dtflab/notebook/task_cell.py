@@ -25,7 +25,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.engines import RunningTask
 from dtflab.graph import device_spec, scopes
 from dtflab.notebook.arguments import argument, magic, words
-from dtflab.notebook.magics import DtfMagics, cluster_names
+from dtflab.notebook.magics import DtfMagics, clusters_by_name
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import Session, open_sessions
 
@@ -73,8 +73,8 @@ class TaskSession(Session):
 
 
 def _tasks(magics: TaskMagics) -> list[str]:
-    clusters = magics.lines.clusters.values()
-    return [device_spec.plain(task.name) for cluster in clusters for task in cluster.tasks]
+    clusters = clusters_by_name(magics).values()
+    return sorted({device_spec.plain(task.name) for cluster in clusters for task in cluster.tasks})
 
 
 @magics_class
@@ -93,7 +93,7 @@ class TaskMagics(Magics):
         "--name",
         default="cluster",
         help="the cluster's name, or the Python variable that holds it",
-        values=cluster_names,
+        values=clusters_by_name,
     )
     @line_cell_magic
     def dtf_run(self, line: str, cell: str) -> None:
@@ -164,8 +164,7 @@ def cluster_named(shell: Any, lines: DtfMagics, name: str, option: str = "--name
     found = lines.clusters.get(name) or shell.user_ns.get(name)
     if isinstance(found, Cluster):
         return found
-    named = [key for key, it in shell.user_ns.items() if isinstance(it, Cluster) and key[0] != "_"]
-    names = " or ".join(f"{option} {each}" for each in sorted({*lines.clusters, *named}))
+    names = " or ".join(f"{option} {each}" for each in sorted(clusters_by_name(lines)))
     cure = f"Use {names}." if names else "Start one: %dtf_cluster --ps 1 --worker 2"
     raise UsageError(f"No cluster named {name!r} is running. {cure}")
 

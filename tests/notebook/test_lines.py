@@ -116,6 +116,14 @@ def offered(shell, line):
         ("%dtf_cluster --gpus 2 --gpu", ["--gpu", "--gpu-memory"]),
         ("%dtf_cluster --clock ", ["real", "virtual"]),
         ("%dtf_cluster stop --name ", ["mine"]),
+        ("%dtf_cluster stop ", ["--name"]),
+        ("%dtf_cluster status --", ["--name", "--help"]),
+        ("%dtf_cluster attach localhost:2222 ", ["--name", "--credentials"]),
+        ("%dtf_cluster --gpu Tit", ["Titan", '"Titan X"']),
+        ('%dtf_cluster --gpu "Titan', ["Titan", '"Titan X"']),
+        ("%dtf_cluster --ps ", []),
+        ("%dtf_predict placement/q3 ", []),
+        ("%dtf_smi --period ", []),
         ("%dtf_cluster --stragglers ", ["lognormal(0.3)", "uniform(0.2)", "exponential(0.1)", "pareto(3)"]),
         ("%config DtfLab.style = ", ["'default'", "'projector'"]),
         ("%config DtfLab.style=pr", ["'projector'"]),
@@ -144,6 +152,15 @@ def test_tab_offers_what_the_magic_has_and_nothing_else(shell, line, offers):
     if offers is None:  # what may be repeated is offered again
         offers = ["--kill", "--stop", "--slow", "--drop", "--partition", "--seed", "--name", "--help"]
     assert sorted(offered(shell, line)) == sorted(offers)
+
+
+def test_tab_offers_clusters_that_only_python_names(shell):
+    assert offered(shell, "%%dtf_run --on ") == offered(shell, "%%dtf_chaos --kill ") == []
+    shell.run_cell("c = tf.Cluster(ps=1)").raise_error()
+    assert offered(shell, "%%dtf_run --name ") == offered(shell, "%%dtf_chaos --name ") == ["c"]
+    assert offered(shell, "%%dtf_run --on ") == ["/job:ps/task:0"]
+    assert offered(shell, "%%dtf_chaos --kill ") == ["ps:0"]
+    shell.run_cell("c.stop()").raise_error()
 
 
 def test_tab_offers_verbs_and_options_at_the_beginning(shell):
