@@ -1,4 +1,4 @@
-"""The notebook's view of an error that this package raises: the user's lines, and none of the library's frames.
+"""The notebook's view of an error of this package, or of a function that it calls: the user's lines, no library frames.
 
 IPython asks an exception for `_render_traceback_` and prints that in place of its own traceback. An OpError has it, and
 so has a Ctrl-C in a step; to Python's own classes notebook/tracebacks.py gives it. To see every frame asks for another
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_NOTEBOOK = os.path.join(_LIBRARY, "notebook", "")
 _MACHINERY = re.compile(r"[/\\](?:(?:IPython|ipykernel)[/\\]|(?:threading|runpy|contextlib)\.py$)")
 _NODE = re.compile(r"\s*\[\[\{\{node [^}]+\}\}\]\](?: on \S+((?: in iteration \d+ of \S+)*))?")
 _MAGIC = re.compile(r"""get_ipython\(\)\.run_line_magic\('(\w+)', (['"])(.*)\2\)""")  # what a cell's %magic has become
@@ -28,10 +29,15 @@ _MOST_LINES = 6
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether this package raised an error, or something that it called: no function of the user's did."""
+    """Whether an error passed through this package: its own, or that of a user's function which it called.
+
+    A magic between a cell and the code in it does not count.
+    """
     ran = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     outside = [name for name in ran if not _MACHINERY.search(name) and not _is_installed(name)]
-    return bool(outside) and outside[-1].startswith(_LIBRARY)
+    return any(
+        name.startswith(_LIBRARY) and (name == outside[-1] or not name.startswith(_NOTEBOOK)) for name in outside
+    )
 
 
 def _shell() -> Any:
@@ -52,7 +58,7 @@ def render(error: BaseException) -> list[str]:
     if shell is not None and mode != _USUAL_MODE:
         lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
         return lines
-    return [f"\x1b[31m{type(error).__name__}\x1b[0m: {_short(error)}"]
+    return [f"\x1b[31m{type(error).__name__}\x1b[0m{_short(error)}"]
 
 
 def _short(error: BaseException) -> str:
@@ -65,9 +71,9 @@ def _short(error: BaseException) -> str:
     if len(run) > _MOST_LINES:
         run[2 : 3 - _MOST_LINES] = [f"… {len(run) - _MOST_LINES + 1} more"]
     rows += [("run in" if i == 0 else "", place) for i, place in enumerate(run)]
-    parts = [message.rstrip(), "\n".join(f"  {title:<8} {fact}" for title, fact in rows)]
+    parts = [": " + message.rstrip() if message else "", "\n".join(f"  {title:<8} {fact}" for title, fact in rows)]
     parts += [*getattr(error, "__notes__", ()), "All frames: %tb plain"]
-    return "\n\n".join(filter(None, parts))
+    return parts[0] + "".join(f"\n\n{part}" for part in parts[1:] if part)
 
 
 def _facts(error: OpError) -> tuple[str, list[tuple[str, Any]]]:

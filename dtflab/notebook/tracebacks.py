@@ -1,4 +1,4 @@
-"""Errors of Python's own classes that this package raises, as short as its OpErrors: a wrong shape, a closed session.
+"""Errors of Python's own classes, as short as this package's OpErrors: a wrong shape, a worker's ValueError.
 
 IPython lets one extension look at the errors of cells before it shows them.
 """

@@ -99,9 +99,34 @@ def test_an_error_while_a_graph_is_built_is_as_short(model, code):
     assert ".py" not in cell(model, "%tb") and ".py" in cell(model, "%tb plain")
 
 
+WORK = """def helper(what):
+    {what}
+def work(client):
+    helper(None)
+cluster.run(work)
+"""
+
+
 @pytest.mark.parametrize(
-    "code", ["1 / 0", "cluster.run(lambda client: 1 / 0)", "tf.matmul(1)", "import json; json.loads('')"]
+    ("what", "says"),
+    [
+        ("raise ValueError('mine')", "ValueError: mine"),
+        ("import json; json.loads('')", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
+        ("assert what", "AssertionError"),
+    ],
 )
+def test_an_error_of_a_users_function_shows_the_users_lines(model, what, says):
+    text = cell(model, WORK.replace("{what}", what))
+    lines = text.splitlines()
+    assert lines[0] == says and len(lines) == 9 and ".py" not in text, text
+    found = re.search(
+        r"run in +Cell In.*, line 5: .*\n +Cell In.*, line 4, in work: .*\n +Cell.*, line 2, in helper", text
+    )
+    assert found and re.search(r"\(raised in the client of /job:worker/task:[01]\)\n\nAll frames: %tb plain", text)
+    assert "clients.py" in cell(model, "%tb plain")
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "tf.matmul(1)", "import json; json.loads('')"])
 def test_other_errors_are_shown_as_ipython_does(model, code):
     text = cell(model, code)
     assert "Traceback (most recent call last)" in text and "All frames" not in text
