@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import sysconfig
+import textwrap
 import traceback
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,6 +27,7 @@ _NODE = re.compile(r"\s*\[\[\{\{node [^}]+\}\}\]\](?: on \S+((?: in iteration \d
 _MAGIC = re.compile(r"""get_ipython\(\)\.run_line_magic\('(\w+)', (['"])(.*)\2\)""")  # what a cell's %magic has become
 _USUAL_MODE = "Context"
 _MOST_LINES = 6
+_COLUMNS = 78  # longer lines break inside words in JupyterLab: as many fit at 1280 pixels next to the list of files
 
 
 def is_ours(error: BaseException) -> bool:
@@ -51,6 +53,14 @@ def cell(filename: str) -> str:
     return " ".join(named) if named else ""
 
 
+def wrapped(text: str, hanging: int = 0) -> str:
+    """A text whose lines are broken at words; the new ones are indented by `hanging` columns."""
+    fill = textwrap.TextWrapper(
+        _COLUMNS, subsequent_indent=" " * hanging, break_long_words=False, break_on_hyphens=False
+    ).fill
+    return "\n".join(map(fill, text.split("\n")))
+
+
 def render(error: BaseException) -> list[str]:
     """The lines that IPython prints for `error`."""
     shell = _shell()
@@ -58,7 +68,8 @@ def render(error: BaseException) -> list[str]:
     if shell is not None and mode != _USUAL_MODE:
         lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
         return lines
-    return [f"\x1b[31m{type(error).__name__}\x1b[0m{_short(error)}"]
+    name = type(error).__name__
+    return [f"\x1b[31m{name}\x1b[0m{_short(error).removeprefix(name)}"]
 
 
 def _short(error: BaseException) -> str:
@@ -71,9 +82,10 @@ def _short(error: BaseException) -> str:
     if len(run) > _MOST_LINES:
         run[2 : 3 - _MOST_LINES] = [f"… {len(run) - _MOST_LINES + 1} more"]
     rows += [("run in" if i == 0 else "", place) for i, place in enumerate(run)]
-    parts = [": " + message.rstrip() if message else "", "\n".join(f"  {title:<8} {fact}" for title, fact in rows)]
-    parts += [*getattr(error, "__notes__", ()), "All frames: %tb plain"]
-    return parts[0] + "".join(f"\n\n{part}" for part in parts[1:] if part)
+    head = f"{type(error).__name__}: {message}".rstrip(": \n")
+    facts = "\n".join(wrapped(f"  {title:<8} {fact}", 11) for title, fact in rows)
+    notes = map(wrapped, getattr(error, "__notes__", ()))
+    return "\n\n".join(filter(None, (wrapped(head), facts, *notes, "All frames: %tb plain")))
 
 
 def _facts(error: OpError) -> tuple[str, list[tuple[str, Any]]]:

@@ -34,6 +34,10 @@ def _show(
     _suggest(shell, error)
     if not hasattr(error, "_render_traceback_") and error_report.is_ours(error):
         error._render_traceback_ = functools.partial(error_report.render, error)
+    if isinstance(error, UsageError):
+        label = "UsageError: "
+        shell.show_usage_error(error_report.wrapped(f"{label}{error}").removeprefix(label))
+        return
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
 
 

@@ -7,6 +7,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import dtflab as tf
+from dtflab.base import error_report
 from dtflab.runtime.session import last_session
 from dtflab.viz.drawing import front_end
 from tests.notebook.cells import MODEL, magic
@@ -16,6 +17,7 @@ from tests.notebook.cells import MODEL, magic
 def shell(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.setattr(front_end, "_widgets", [])  # the way to a page ends with its test
+    monkeypatch.setattr(error_report, "_COLUMNS", 1000)  # tests quote sentences, wherever a cell would break them
     shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     shell.kernel = None  # as in a notebook, not as in a terminal
     shell.run_cell("import dtflab as tf\ntf.reset_default_graph()").raise_error()

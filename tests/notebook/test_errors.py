@@ -7,7 +7,7 @@ import re
 import pytest
 from IPython.utils.capture import capture_output
 
-from dtflab.base import errors
+from dtflab.base import error_report, errors
 from dtflab.graph.node import line_text
 from tests.notebook.cells import cell, magic
 
@@ -97,6 +97,19 @@ def test_an_error_while_a_graph_is_built_is_as_short(model, code):
     assert re.search(rf"run in +Cell In.*, line 3: +ask\(\)\n +Cell In.*, line 2, in ask: +{line}\n", text), text
     assert "All frames: %tb plain" in text
     assert ".py" not in cell(model, "%tb") and ".py" in cell(model, "%tb plain")
+
+
+def test_lines_break_at_words_before_jupyterlab_breaks_them_anywhere(model, monkeypatch):
+    codes = "%dtf_timeline y --fed {x: 1}", "%dtf_timeline y", "sess.run(y, {x: [1.0, 2.0, 3.0]})"
+    long = [cell(model, code) for code in codes]
+    monkeypatch.setattr(error_report, "_COLUMNS", 78)
+    short = [cell(model, code) for code in codes]
+    assert [text.split() for text in short] == [text.split() for text in long]
+    assert [max(map(len, text.splitlines())) > 78 for text in short + long] == [False] * 3 + [True] * 3
+    assert "\n%dtf_timeline train --feed {images: x, labels: y}\n" in short[0]
+    deep = cell(model, "def a_function_with_a_name():\n    return [sess.run(y) for number in range(3) if number > -1]\n"
+                "a_function_with_a_name()")  # fmt: skip
+    assert re.search(r"\n {11}Cell In.*, line 2, in .*\n {11}\S", deep), deep
 
 
 WORK = """def helper(what):
