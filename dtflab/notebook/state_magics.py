@@ -71,8 +71,9 @@ class StateMagics(Magics):
             return drawn(viz.queues, held)
         if "live" in split(self.dtf_queues, line):
             return viz.live(lambda: viz.queues_now(held)).follow()
-        with contextlib.suppress(ValueError, NotImplementedError):  # nobody waits, or nobody says
-            display(viz.waits(held))
+        with contextlib.suppress(NotImplementedError):  # nobody says who waits
+            waiting = viz.waits(held)
+            display(waiting) if waiting.tables else None
         return drawn(viz.queues_now, held)
 
     @magic

@@ -26,8 +26,7 @@ from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunCon
 from dtflab.viz.data.course import Course, Report
 from dtflab.viz.drawing import front_end
 from dtflab.viz.drawing.marks import heading
-from dtflab.viz.drawing.picture import Picture
-from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.picture import Picture, nothing_yet
 from dtflab.viz.drawing.ticker import PATIENCE, Ticker
 from dtflab.viz.live_curves import Labels, curves, in_order, summary
 
@@ -162,7 +161,7 @@ class Redrawn(_Shown):
         try:
             self._last = self._draw()
         except (ValueError, RuntimeError, NotImplementedError) as error:
-            self._last = self._last or _note(str(error))
+            self._last = self._last or nothing_yet(str(error))
         return self._last.living({"view": "redrawn", "done": self._done} | self._touch)
 
     def _news(self) -> Mapping[str, Any]:
@@ -313,11 +312,6 @@ class _Hook(SessionRunHook):
         self._live(worker=self._worker, **run_values.results)
         if self._live.should_stop():
             run_context.request_stop()
-
-
-def _note(text: str) -> Picture:
-    head = heading("Nothing to draw yet", text)
-    return Picture(head, (room(), head.height), "", text, [], text)
 
 
 def _finite(value: SupportsFloat, name: str) -> float:

@@ -10,7 +10,7 @@ from dtflab.cluster.resources_held import HeldQueue, queues_on
 from dtflab.runtime.session import BaseSession
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
-from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.picture import Picture, nothing_yet
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, shorten, tag, text_width
 from dtflab.viz.participants import client_label, party
@@ -24,12 +24,12 @@ def queues_now(
 ) -> Picture:
     """Picture how full the queues of a cluster, of a session's tasks, or of `cluster.queues()` are, and which ops wait.
 
-    ValueError if there is none yet: a queue is created when an op of it first runs. NotImplementedError for a session
+    If there is none yet, it says so: a queue is created when an op of it first runs. NotImplementedError for a session
     whose master is in another process: give its cluster.
     """
     found = held.queues() if isinstance(held, Cluster) else _of(held)
     if not found:
-        raise ValueError("No queue exists yet; it is created when its first op runs.")
+        return nothing_yet("No queue exists yet; it is created when its first op runs.")
     with together(queue.device for queue in found):
         inner = room(width)
         summary = plural(len(found), "queue") + (f" (the first {MOST_QUEUES} are drawn)" if found[MOST_QUEUES:] else "")

@@ -23,7 +23,7 @@ from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.data.waits_for import Arrow, Waiter, WaitsFor, sentences, waits_for
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, Look, together
-from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.picture import Picture, Table, nothing_yet
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, number, shorten, tag, text_width
 from dtflab.viz.layout.around import Around
@@ -46,13 +46,13 @@ def waits(
 ) -> Picture:
     """Picture who waits for whom: now, on a cluster or the tasks of a session, or as a DeadlockError found it.
 
-    `held` may also be what `cluster.standstill()` returned. ValueError if nobody waits. NotImplementedError for a
+    `held` may also be what `cluster.standstill()` returned. If nobody waits, it says so. NotImplementedError for a
     session whose master is in another process, if its cluster is not one of this process, and for TensorFlow servers.
     """
     proved = isinstance(held, DeadlockError)
     found = waits_for(_facts(held), proved)
     if not found.waiters:
-        raise ValueError("Nobody waits: no op for a queue or a tensor, no client for a GPU.")
+        return nothing_yet("Nobody waits: no op for a queue or a tensor, no client for a GPU.")
     said = sentences(found)
     with together(waiter.device for waiter in found.waiters.values() if waiter.device):
         inner = room(width)

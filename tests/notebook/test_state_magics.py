@@ -6,6 +6,7 @@ import re
 
 import pytest
 from IPython.core.completer import provisionalcompleter
+from IPython.utils.capture import capture_output
 
 from dtflab.viz import Picture
 from tests.notebook.cells import cell, magic
@@ -39,7 +40,9 @@ sess = tf.Session(cluster.target); _ = sess.run(q.size())""").raise_error()
 
 
 def test_dtf_queues_without_a_queue_says_so(model):
-    assert "No queue exists yet" in cell(model, "%dtf_queues")
+    with capture_output() as shown:
+        now = magic(model, "%dtf_queues", "now")
+    assert str(now).startswith("No queue exists yet") and not shown.outputs, "one picture"
 
 
 def test_dtf_wire_runs_once_and_draws(model):

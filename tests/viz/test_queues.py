@@ -120,8 +120,9 @@ def test_queues_as_they_are_now():
         texts(picture)
     )
     assert fits(picture)
-    with pytest.raises(ValueError, match="No queue exists yet"):
-        tf.viz.queues_now([])
+    nothing = tf.viz.queues_now([])
+    assert nothing.text == nothing.sentence == "No queue exists yet; it is created when its first op runs."
+    assert "Nothing to draw yet" in texts(nothing) and fits(nothing)
 
 
 def test_many_queues_now():

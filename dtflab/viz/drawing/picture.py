@@ -17,7 +17,8 @@ from typing import Any
 from dtflab.files.atomic import replacing
 from dtflab.files.paths import local
 from dtflab.viz.drawing import front_end, png
-from dtflab.viz.drawing.style import MARGIN, Style, current, rules
+from dtflab.viz.drawing.marks import heading
+from dtflab.viz.drawing.style import MARGIN, Style, current, room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
@@ -161,3 +162,9 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> M
     head = tag("tr", *(tag("th", h, scope="col") for h in heads))
     body = join(tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
     return tag("table", tag("caption", title), tag("thead", head), tag("tbody", body))
+
+
+def nothing_yet(sentence: str) -> Picture:
+    """A picture that says why there is nothing to draw yet; it has no tables."""
+    head = heading("Nothing to draw yet", sentence)
+    return Picture(head, (room(), head.height), "", sentence, [], sentence)
