@@ -308,9 +308,10 @@ def _few(texts: Sequence[str]) -> list[str]:
 
 
 def _memory(held: Iterable[Held]) -> str:
-    """The memory of some devices in words."""
+    """The memory of some devices in words. A CPU has no limit, and only its variables are known."""
     parts = (
-        f"{device.rpartition('/device:')[2]} {memory_size(nbytes)}" + f" of {memory_size(limit)}" * bool(limit)
+        f"{device.rpartition('/device:')[2]} {memory_size(nbytes)} "
+        + (f"of {memory_size(limit)}" if limit else "in variables")
         for device, nbytes, limit in held
     )
     return ", ".join(parts)

@@ -115,7 +115,7 @@ def test_a_panel_says_what_each_task_does(shell, monkeypatch, engine):
         ps, master, worker = says["rows"]
         assert ps["received"] == "0 B/s", "it has the variable"
         assert float(ps["steps"].replace(",", "")) > 0 and re.fullmatch(r"\d+%", worker["busy"])
-        assert ps["memory"] == "CPU:0 8 B" and master["memory"] == "CPU:0 0 B", "the variable"
+        assert (ps["memory"], master["memory"]) == ("CPU:0 8 B in variables", "CPU:0 0 B in variables")
         assert says["says"] == "3 of 3 tasks run." and len(worker["shares"]) == 1
     finally:
         over.set()
@@ -305,7 +305,7 @@ def test_in_virtual_time_rates_are_of_virtual_seconds(shell):
     worker = row(says, "worker:1")
     assert worker["steps"] == f"{10 / (shown.cluster.now() - before):,.0f}"
     assert worker["can"] == [] and "per second of virtual time" in says["says"]
-    assert re.fullmatch(r"[1-9]\d*%", worker["busy"]) and worker["memory"].startswith("CPU:0 0 B, GPU:0 ")
+    assert re.fullmatch(r"[1-9]\d*%", worker["busy"]) and worker["memory"].startswith("CPU:0 0 B in variables, GPU:0 ")
 
 
 def test_tensorflows_servers_have_states_and_a_sentence(shell):
@@ -352,8 +352,8 @@ def test_a_fold_has_the_memory_of_its_tasks(shell):
     shown = panel_in(shell, "cluster = %dtf_cluster --worker 8 --gpus 1 --gpu K40 --gpu-memory 4GiB")
     shell.run_cell(OF_EACH).raise_error()
     fold, *rows = shown.live.look()["rows"]
-    assert [row["memory"] for row in rows] == ["CPU:0 1.0 KiB, GPU:0 16.0 MiB of 3.66 GiB"] * 8
-    assert fold["memory"] == "CPU:0 8.0 KiB, GPU:0 128 MiB of 29.3 GiB"
+    assert [row["memory"] for row in rows] == ["CPU:0 1.0 KiB in variables, GPU:0 16.0 MiB of 3.66 GiB"] * 8
+    assert fold["memory"] == "CPU:0 8.0 KiB in variables, GPU:0 128 MiB of 29.3 GiB"
     shell.run_cell("for task in cluster.tasks: task.kill()").raise_error()
     fold, row, *_ = shown.live.look()["rows"]
     assert fold["memory"] == "" and row["memory"].startswith("CPU:0, GPU:0"), "nobody reports"
