@@ -49,8 +49,8 @@ def queues_waits(devices: Iterable[Device]) -> list[str]:
 
 def tensor_wait(key: str, step_id: int) -> str:
     """The line of a tensor that is waited for, by its key."""
-    owes, _, receiver, _, _ = key.split(";")
-    return f"{receiver} waits for {tensor_of(key)}, which {device_spec.task_name(owes)} owes it (step {step_id})"
+    sender, _, receiver, _, _ = key.split(";")
+    return f"{receiver} waits for {tensor_of(key)} from {device_spec.task_name(sender)} (step {step_id})"
 
 
 def tensor_of(key: str) -> str:

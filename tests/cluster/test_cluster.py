@@ -318,7 +318,7 @@ def test_killing_a_worker_within_a_step(engine):
             assert "/job:worker/replica:0/task:1" in str(found[0])
             assert session.run(tf.constant(2.0)) == 2  # what does not need the lost task goes on
         if engine == "inprocess":
-            expected = "task:1/device:CPU:0 waits for never, which /job:worker/replica:0/task:1 owes it"
+            expected = "task:1/device:CPU:0 waits for never from /job:worker/replica:0/task:1"
             assert any(expected in line for line in waiting), waiting
         assert [state == "running" for _, _, state in cluster.rows()] == [True, False]
     ended(pids)

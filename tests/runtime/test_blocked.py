@@ -187,7 +187,7 @@ def test_a_tensor_that_is_pulled_names_the_task_that_owes_it(said):
         with tf.device("/job:worker"):
             y = x + 1.0
         with tf.Session(cluster.target_of("worker", 0)) as sess, running(sess, y) as found:
-            line = "/job:worker/task:0/device:CPU:0 waits for take, which /job:ps/task:0 owes it"
+            line = "/job:worker/task:0/device:CPU:0 waits for take from /job:ps/task:0"
             until(lambda: any(line in text for text in said), "it is said")
             sess.run(put)
         assert found == [2.0]
