@@ -53,7 +53,8 @@ def dense_net(random: Random, resource: bool = False) -> list[Variable]:
 
 def mixed_types(random: Random) -> list[Variable]:
     """An embedding, statistics in float64, counters, masks: what elements cost differs eightfold."""
-    kinds = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.bool, dtypes.float16)
+    usual = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.bool, dtypes.float16)
+    kinds = (*usual, dtypes.int8, dtypes.int16, dtypes.complex64)
     rest = [Variable((random.randrange(20, 3000),), random.choice(kinds)) for _ in range(12)]
     return [Variable((random.randrange(50, 200), 64)), *rest, Variable((), dtypes.int32)]
 

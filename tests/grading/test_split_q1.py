@@ -53,7 +53,7 @@ def in_four(x, first, second, devices):
     outputs = []
     for i in range(4):
         with tf.device(devices[i % 2]):
-            columns, rows = np.split(first, 4, axis=1)[i], np.split(second, 4, axis=0)[i]
+            columns, rows = np.array_split(first, 4, axis=1)[i], np.array_split(second, 4, axis=0)[i]
             outputs.append(tf.matmul(tf.nn.relu(tf.matmul(x, columns)), rows))
     sums = []
     for i, gpu in enumerate(devices):

@@ -206,4 +206,4 @@ def test_memory_draws_the_way_to_an_error(shell, monkeypatch):
     assert isinstance(ran.error_in_exec, errors.ResourceExhaustedError)
     assert "32.0 MiB are asked for" in shown.outputs[0].data["text/html"]
     shell.user_ns["full"] = ran.error_in_exec
-    assert "32.0 MiB are asked for" in magic(shell, "%dtf_memory full", "picture").sentence
+    assert "32.0 MiB were asked for" in magic(shell, "%dtf_memory full", "picture").sentence

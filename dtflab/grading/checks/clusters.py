@@ -186,6 +186,8 @@ def parameter_servers(answer: Any, random: Random) -> None:
 def edges(answer: Any, random: Random) -> None:
     for ps_tasks in (1, 5, 6):
         _demand_tasks(_run(answer, _draw(random, ps_tasks, least=4)))
+    for ps_tasks, machines in ((8, 3), (12, 2)):  # the third of a machine, and the sixth
+        _demand_tasks(_run(answer, _draw(random, ps_tasks, machines, machines)))
     _demand_tasks(_run(answer, _draw(random, most=2)._replace(gpus=random.randint(10, 16))))
 
 

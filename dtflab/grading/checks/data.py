@@ -64,19 +64,19 @@ class Seen(NamedTuple):
         """Whether that is what another rule gives."""
         if self.written or self.carried or not self.calls:
             return False
-        with rule() as other:
+        with rule(_shape(self.calls)) as other:
             return _same(self.got, played((other.push, other.take), self.calls))
 
 
 class Library:
     """The library's accumulator, in a session that the `with` block closes."""
 
-    def __init__(self) -> None:
-        self.steps = 0
+    def __init__(self, shape: Sequence[int]) -> None:
+        self.steps, self.shape = 0, shape
         with Graph().as_default() as graph:
-            self._value, self._count = placeholder(dtypes.float64, [2]), placeholder(dtypes.int64, [])
+            self._value, self._count = placeholder(dtypes.float64, shape), placeholder(dtypes.int64, [])
             self._required = placeholder(dtypes.int32, [])
-            accumulator = ConditionalAccumulator(dtypes.float64, shape=[2])
+            accumulator = ConditionalAccumulator(dtypes.float64, shape=shape)
             self._push = accumulator.apply_grad(self._value, self._count)
             self._take = accumulator.take_grad(self._required)
             self._held = accumulator.num_accumulated()
@@ -105,20 +105,22 @@ class Library:
 
 def by_library(calls: Calls) -> list[Any]:
     """The answers of the library's accumulator, one for each take."""
-    with Library() as right:
+    with Library(_shape(calls)) as right:
         return played((right.push, right.take), calls)
 
 
 def played(functions: tuple[Any, Any], calls: Calls) -> list[Any]:
-    """The result of each take with a pair of functions (push, take)."""
+    """The result of each take with a pair of functions (push, take). Wrong if one is another one later."""
     push, take = functions
-    got = []
+    got, kept = [], []
     for call in calls:
         if isinstance(call, Take):
-            value = take(call.required)
-            got.append(None if value is None else np.array(value, dtype=float))
+            kept.append(take(call.required))
+            got.append(None if kept[-1] is None else np.array(kept[-1], dtype=float))
         else:
             push(call.gradient, call.local_step)
+    if not _same(kept, got):
+        raise Wrong("A mean that take has returned has other numbers later: its array is used again.")
     return got
 
 
@@ -144,9 +146,21 @@ def demand_rule(answer: Any, calls: Calls) -> None:
         raise Wrong("A session was run. Write the rule itself, in plain Python.", Seen((), (), ran=True))
     if not _same(got, expected := by_library(calls)):
         i = next(i for i, pair in enumerate(zip(got, expected)) if not _equal(*pair))
-        raise Wrong(_sentence(calls, i, got[i], expected[i]), Seen(calls, got, _written(calls, given)))
+        seen = Seen(calls, got, _written(calls, given), _carries(answer))
+        raise Wrong(_sentence(calls, i, got[i], expected[i]), seen)
     if _written(calls, given):
         raise Wrong("A gradient that was pushed has other numbers afterwards.", Seen(calls, got, written=True))
+
+
+def _carries(answer: Any) -> bool:
+    """Whether an accumulator goes on with the steps of another one, so that it drops what is fresh."""
+    (push, take), (other_push, other_take) = answer(), answer()
+    for _ in range(6):
+        push(np.ones(2), NEVER_STALE)
+        if take(1) is None:
+            return False
+    other_push(np.ones(2), 5)
+    return other_take(1) is None
 
 
 def _written(calls: Calls, given: Calls) -> bool:
@@ -170,8 +184,16 @@ def _numbers(value: Any) -> str:
     return "None" if value is None else np.array2string(np.asarray(value), precision=4, separator=", ")
 
 
-def _gradient(random: Random) -> Any:
-    return np.array([float(-random.randint(1, 20)), float(random.randint(1, 99))])  # else a forgotten sign may not show
+def _shape(calls: Calls) -> Sequence[int]:
+    """The shape of the gradients."""
+    return next((np.shape(call.gradient) for call in calls if isinstance(call, Push)), ())
+
+
+def _gradient(random: Random, rows: int = 0) -> Any:
+    """Two numbers, or that many rows of two; one is negative, else a forgotten sign may not show."""
+    if rows:
+        return np.stack([_gradient(random) for _ in range(rows)])
+    return np.array([float(-random.randint(1, 20)), float(random.randint(1, 99))])
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -184,6 +206,7 @@ def means(answer: Any, random: Random) -> None:
     for step in range(3):
         calls += [*(Push(_gradient(random), step) for _ in range(workers)), Take(workers)]
     demand_rule(answer, calls)
+    demand_rule(answer, [*(Push(_gradient(random, rows=3), 0) for _ in range(workers)), Take(workers)])
 
 
 @q2.check("While there are too few gradients, take returns None and loses none", points=2)
@@ -210,7 +233,8 @@ def stale(answer: Any, random: Random) -> None:
     for step in range(4):
         calls += [Push(_gradient(random), step), Push(_gradient(random), step - 1), Take(2)]
         calls += [Push(_gradient(random), step + 1), Take(3), Take(2)]
-    demand_rule(answer, calls)
+    old = [Push(_gradient(random), step) for step in (2, 1, 0)]
+    demand_rule(answer, [*calls, *old, Push(_gradient(random), 4), Push(_gradient(random), 9), Take(3), Take(2)])
 
 
 @q2.check("Each accumulator counts for itself, and no gradient is changed", points=1)
@@ -245,8 +269,8 @@ def writes_into_gradients(seen: Seen) -> bool:
 
 @q2.mistake()
 def shared_state(seen: Seen) -> bool:
-    """Gradients of one accumulator count in another one: what they remember is made once, at the top of the notebook or
-    as a default argument. Make it in accumulator."""
+    """An accumulator goes on with what another one remembers: it is made once, at the top of the notebook or as a
+    default argument. Make it in accumulator."""
     return seen.carried
 
 
@@ -274,7 +298,7 @@ class GivesOneNumber(Library):
 class GivesZero(Library):
     def take(self, required: int) -> Any:
         mean = super().take(required)
-        return np.zeros(2) if mean is None else mean
+        return np.zeros(self.shape) if mean is None else mean
 
 
 class TakesWhatThereIs(Library):
@@ -352,8 +376,8 @@ class OnlyTheSameStep(Library):
 class KeepsTheFuture(Library):
     """Gradients of a later step wait for it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__(shape)
         self.later: list[tuple[Any, int]] = []
 
     def push(self, gradient: Any, local_step: int) -> None:
@@ -382,8 +406,8 @@ class Chooses(Library):
 
     loses = False
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__(shape)
         self.kept: list[Any] = []
 
     def push(self, gradient: Any, local_step: int) -> None:

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from random import Random
 from typing import Any, NamedTuple
 
@@ -81,6 +81,7 @@ class Seen(NamedTuple):
     other_rate: bool = False  # the weights are those of gradient descent with another rate
     loss: float = 0.0
     required: int | None = None  # gradients for a step, as the graph says; None if it does not
+    rates: Set[float] = frozenset()  # of the optimizers, other than what was given
     strays: tuple[str, ...] = ()  # variables that are not on the ps, ops that are not on their worker
     end: str = ""  # why the training was stopped
     initialized: int = 0  # how often
@@ -127,6 +128,12 @@ class Loss:
         takes = [constant_value(op.inputs[1]) for op in every if op.type.endswith("AccumulatorTakeGradient")]
         found = {None if number is None else int(number) for number in takes}
         return found.pop() if len(found) == 1 else None
+
+    def rates(self) -> set[float]:
+        """The learning rates of the workers' graphs, where they are constants."""
+        every = (op for logits in self.built.values() for op in logits.graph.get_operations())
+        found = [constant_value(op.inputs[1]) for op in every if op.type.endswith("ApplyGradientDescent")]
+        return {round(float(rate), 6) for rate in found if rate is not None}
 
     def value(self, weights: Any) -> float:
         right = self._probabilities(weights)[np.arange(EXAMPLES), self.labels]
@@ -230,8 +237,16 @@ def _strays(cluster: Cluster, loss: Loss) -> tuple[str, ...]:
     held = (one for one in cluster.variables() if one.name in ("weights", "computed", "global_step"))
     away = [f"variable '{one.name}' is on {label(one.device)}" for one in held if "/job:ps" not in one.device]
     where = {worker: device_spec.parse(logits.device) for worker, logits in sorted(loss.built.items())}
+    where |= dict(_products(loss))
     others = (f"worker {i} computes on '{spec}'" for i, spec in where.items() if (spec.job, spec.task) != ("worker", i))
     return (*away, *others)
+
+
+def _products(loss: Loss) -> list[tuple[int, device_spec.DeviceName]]:
+    """The pins of products of matrices, in gradients too, that are not their worker's task."""
+    every = [(i, op) for i, logits in loss.built.items() for op in logits.graph.get_operations() if op.type == "MatMul"]
+    pins = [(i, device_spec.parse(op.device)) for i, op in every if op.device]
+    return [(i, spec) for i, spec in pins if (spec.job, spec.task) != ("worker", i)]
 
 
 def _looked_at(cluster: Cluster, loss: Loss, rate: float, seen: Seen) -> Seen:
@@ -244,7 +259,7 @@ def _looked_at(cluster: Cluster, loss: Loss, rate: float, seen: Seen) -> Seen:
     others = {rate * seen.workers, rate / seen.workers, *USUAL_RATES} - {rate}
     other = any(np.abs(trained - loss.descent(one, int(taken))).max() < 1e-4 for one in others)
     seen = seen._replace(taken=int(taken), computed=int(computed), off=off, other_rate=bool(other))
-    return seen._replace(loss=loss.value(trained), required=loss.required())
+    return seen._replace(loss=loss.value(trained), required=loss.required(), rates=loss.rates() - {round(rate, 6)})
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -256,6 +271,8 @@ def without_waiting(answer: Any, random: Random) -> None:
     _demand_steps(seen)
     if not seen.alone and seen.workers > 1:
         raise Wrong(f"{seen.computed} gradients made {seen.taken} steps; expected: a step for each.", seen)
+    if seen.rates:
+        raise Wrong(f"The optimizer has the learning rate {min(seen.rates):.3g}, which is not what was given.", seen)
     if seen.loss > 0.9 * np.log(10):
         raise Wrong(f"After {seen.taken} steps the loss is {seen.loss:.3f}; it began at {np.log(10):.3f}.", seen)
     _demand_steps(run(answer, random, sync=False, comes_late=True))
@@ -424,7 +441,8 @@ def takes_more_than_there_are(seen: Seen) -> bool:
 def uses_another_rate(seen: Seen) -> bool:
     """The steps are those of gradient descent, but with another rate. Give the optimizer `rate` as it is: of gradients
     that are averaged already, a step needs no division."""
-    return seen.other_rate and not seen.alone and (seen.sync or seen.workers == 1)
+    by_weights = seen.other_rate and not seen.alone and (seen.sync or seen.workers == 1)
+    return by_weights or (bool(seen.rates) and not seen.sync)
 
 
 @q1.mistake()

@@ -23,6 +23,8 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.grading import watchdog
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import NotJudged, Wrong, from_toml
+from dtflab.graph.graph import Graph
+from dtflab.graph.scopes import get_default_graph
 from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
 
@@ -107,6 +109,7 @@ class Seen(NamedTuple):
     waits: bool = False  # forever
     endless: bool = False  # that, or it was stopped
     passed: Passed = Passed()
+    callers_graph: bool = False  # was built in
 
     @property
     def once(self) -> Counter[str]:
@@ -152,7 +155,9 @@ def _read(answer: Any, seen: Seen, queues: Sequence[QueueEvent], readers: Reader
         names.insert(1, folder if seen.folder else str(Path(folder, "missing.txt"))) if seen.missing else None
         cluster.at(PATIENCE, cluster.stop)
         try:
-            got = answer(cluster.target, names, seen.epochs)
+            with Graph().as_default() as graph:
+                got = answer(cluster.target, names, seen.epochs)
+                _demand_own_graph(graph, seen)
         except (DeadlockError, errors.OpError) as error:
             seen = seen._replace(passed=passed(queues, readers.names))
             if isinstance(error, DeadlockError) or cluster.now() >= PATIENCE:
@@ -164,11 +169,18 @@ def _read(answer: Any, seen: Seen, queues: Sequence[QueueEvent], readers: Reader
     if not isinstance(got, list | tuple) or not all(isinstance(line, str | bytes) for line in got):
         raise Wrong(f"A list of lines is expected, not {shown(got)}.")
     if got:
-        _demand_means(seen, queues, readers)
+        _demand_means(seen, got, queues, readers)
     return seen._replace(got=[line.decode() if isinstance(line, bytes) else line for line in got])
 
 
-def _demand_means(seen: Seen, queues: Sequence[QueueEvent], readers: Readers) -> None:
+def _demand_own_graph(graph: Graph, seen: Seen) -> None:
+    """Wrong if the caller's graph is not what it was: nothing was in it."""
+    if get_default_graph() is not graph or graph.get_operations():
+        message = "read_all has built in the default graph of its caller, or replaced it; expected: a graph of its own."
+        raise Wrong(message, seen._replace(callers_graph=True))
+
+
+def _demand_means(seen: Seen, got: Sequence[Any], queues: Sequence[QueueEvent], readers: Readers) -> None:
     """Wrong unless the lines were read there, and came through a queue there that other threads filled."""
     if not any("/job:worker/" in event.device for event in queues):
         raise Wrong("No queue was used on `server`; the lines must come through one.", seen._replace(elsewhere=True))
@@ -178,6 +190,11 @@ def _demand_means(seen: Seen, queues: Sequence[QueueEvent], readers: Readers) ->
     if not seen.passed.taken:
         message = "What came was in no queue: the program ran the reader itself. Threads must read ahead, into a queue."
         raise Wrong(message, seen._replace(unqueued=True))
+    if seen.passed.taken < len(got):
+        message = (
+            f"{len(got)} lines came, and {plural(seen.passed.taken, 'element')} were taken from the queue: of lines."
+        )
+        raise Wrong(message, seen)
     if seen.passed.by_hand:
         raise Wrong("One thread has put lines into the queue and taken them from it; others must read meanwhile.", seen)
 
@@ -243,6 +260,8 @@ def complete(answer: Any, random: Random) -> None:
     rest = random.choice([prime for prime in (29, 31, 37) if prime > first + second]) - first - second
     files = _files(random, [first, 0, second, rest])  # no batches but those of 3 are all full
     files[2][random.randint(1, 8)] = ""  # a line, too
+    files[3][0] = files[2][0] = files[0][0]  # and so is one that was there before
+    files[2][9] = '  "é",  '
     seen = demand_lines(answer, files, 3)
     if reads_all_first(seen):
         raise Wrong(f"All {seen.total} lines were in the queue before the first was taken from it.", seen)
@@ -265,6 +284,13 @@ def missing(answer: Any, random: Random) -> None:
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake()
+def builds_in_the_callers_graph(seen: Seen) -> bool:
+    """The ops are in the default graph of the caller, whatever that holds, and a second call finds those of the first.
+    Make a graph for each call: with tf.Graph().as_default()."""
+    return seen.callers_graph
 
 
 @q1.mistake()
@@ -367,7 +393,8 @@ def names_files_again(seen: Seen) -> bool:
 def returns_no_line_twice(seen: Seen) -> bool:
     """All epochs were read, but what is returned has no line twice. Collect the lines in a list, each time they come,
     not in a set or a dict."""
-    return seen.epochs > 1 and Counter(seen.got) == seen.once and seen.passed.taken == seen.total
+    each = Counter(set(seen.once))
+    return each.total() < seen.total and Counter(seen.got) == each and seen.passed.taken == seen.total
 
 
 @q1.mistake()

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab import datasets
+from dtflab.base.events import NodeRan
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.resources_held import HeldVariable
@@ -29,7 +30,7 @@ from dtflab.grading.questions import Wrong, from_toml
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import container, device
+from dtflab.graph.scopes import container, device, get_default_graph
 from dtflab.machine.watch import Watch, watch
 from dtflab.nets.layers.core import dense
 from dtflab.ops.arrays.functions import placeholder
@@ -49,6 +50,7 @@ IMAGE = 256  # bytes
 LABELS = (1, 2, 4, 8, 10, 20, 40, 80)  # bytes: a number, or ten of them
 LITTLE = 32  # bytes, for a rate and the like
 PARTS = ("train", "validation", "test")
+_SLOT = re.compile("/(hidden|logits)/(kernel|bias)/")
 
 q1 = from_toml(__file__)
 
@@ -87,6 +89,9 @@ class Seen(NamedTuple):
     fed: int = 0  # the fewest bytes with a step of training
     runs: Sequence[Seen] = ()  # all of these, if numbers of the command line are not obeyed
     tried: Sequence[Seen] = ()  # all of these, if the value is another one
+    callers_graph: bool = False  # was built in
+    slots: Sequence[str] = ()  # variables of an optimizer
+    products: Sequence[str] = ()  # the devices of products of matrices, if these were looked for
 
     def mine(self, one: HeldVariable) -> bool:
         """Whether a variable is in the container of the program."""
@@ -105,11 +110,28 @@ def net(images: Any, hidden: int, name: str) -> Tensor:
         return logits
 
 
-def run(answer: Any, cluster: Cluster, **given: Any) -> Seen:
-    """Call the answer, and look at what it has left in its container; Wrong if there is no net that works."""
+class Products:
+    """Listens for products of matrices: where they are computed."""
+
+    def __init__(self) -> None:
+        self.devices: set[str] = set()
+
+    def on_node(self, ran: NodeRan) -> None:
+        if ran.node.op == "MatMul":
+            self.devices.add(ran.device)
+
+
+def run(answer: Any, cluster: Cluster, products: Products | None = None, turned: bool = False, **given: Any) -> Seen:
+    """Call the answer, and look at what it has left in its container; Wrong if there is no net that works.
+
+    With `turned`, its command line has another order.
+    """
     options = Options(**({"server": cluster.target} | given))
-    with watch() as watched:
-        value = answer(options.argv)
+    with watch(products) as watched, Graph().as_default() as graph:
+        value = answer(options.argv[::-1] if turned else options.argv)
+        if get_default_graph() is not graph or graph.get_operations():
+            observed = "train_net has built in the default graph of its caller, or replaced it"
+            raise Wrong(f"{observed}; expected: a graph of its own.", Seen(options, 0.0, (), callers_graph=True))
     message = f"train_net must return the share of right answers, a number from 0 to 1, not {shown(value)}."
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise Wrong(message)
@@ -207,17 +229,19 @@ def placed(answer: Any, random: Random) -> None:
     with Cluster(clock="virtual", worker=3) as cluster:
         wanted = f"/job:worker/task:{task}/cpu:0"
         options = _options(random, device=wanted, server=cluster.target_of("worker", random.choice((0, 3 - task))))
-        seen = run(answer, cluster, **options)
+        seen = run(answer, cluster, products := Products(), **options)
     stray = [one for one in seen.held if not one.device.endswith(f"task:{task}/device:CPU:0")]
     if stray:
         raise Wrong(f"With --device={wanted}, variable '{stray[0].name}' is on {stray[0].device}.", seen)
+    if away := sorted(device for device in products.devices if not device.endswith(f"task:{task}/device:CPU:0")):
+        raise Wrong(f"With --device={wanted}, {away[0]} computes.", seen._replace(products=away))
 
 
 @q1.check("Two programs with containers of their own do not meet", points=2, seconds=3)
 def contained(answer: Any, random: Random) -> None:
     with Cluster(clock="virtual", worker=3) as cluster:
         first = run(answer, cluster, **_options(random, container="left"))
-        second = run(answer, cluster, **_options(random, container="right"))
+        second = run(answer, cluster, turned=True, **_options(random, container="right"))
         stray = [one for one in second.held if one.container not in ("left", "right")]
         if stray:
             observed = f"Variable '{stray[0].name}' is in container '{stray[0].container}'; expected: left and right"
@@ -248,6 +272,9 @@ def _demand_numbers(seen: Seen) -> None:
         raise Wrong(message, seen)
     if seen.steps != options.steps:
         raise Wrong(f"With --steps={options.steps} the global step of the container is {seen.steps}.", seen)
+    if slots := [one.name for one in seen.held if seen.mine(one) and _SLOT.search(one.name)]:
+        message = f"The optimizer keeps variables of its own, '{slots[0]}'; a GradientDescentOptimizer has none."
+        raise Wrong(message, seen._replace(slots=slots))
     if seen.learned not in ("", "train"):
         raise Wrong(f"The net was trained on the {seen.learned} images; expected: on the training images.", seen)
     if seen.mixed:
@@ -301,6 +328,27 @@ def processes(answer: Any, random: Random) -> None:
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake()
+def builds_in_the_callers_graph(seen: Seen) -> bool:
+    """The ops are in the default graph of the caller, whatever that holds, and a second call finds those of the first.
+    Make a graph for each call: with tf.Graph().as_default()."""
+    return seen.callers_graph
+
+
+@q1.mistake()
+def takes_another_optimizer(seen: Seen) -> bool:
+    """The optimizer is another one: it keeps variables of its own for each variable of the net. The rate is that of a
+    tf.train.GradientDescentOptimizer."""
+    return bool(seen.slots)
+
+
+@q1.mistake()
+def computes_elsewhere(seen: Seen) -> bool:
+    """The variables are on the device of the command line, and the net computes on another one, to which they travel in
+    each step. `with tf.device(options.device):` around the whole graph."""
+    return bool(seen.products)
 
 
 @q1.mistake()

@@ -163,10 +163,12 @@ def shared(answer: Any, random: Random) -> None:
         _demand_running(answer, Case(programs, 1, need, 256))
 
 
-@q1.check("More programs than cards, more cards than one", points=2)
+@q1.check("More programs than cards, or fewer, and more cards than one", points=2)
 def both(answer: Any, random: Random) -> None:
     need = random.choice((55, 60))  # of 256, rounded to two decimals that is too little
     _demand_running(answer, Case(random.randint(3, 4), 2, need, 256))
+    _demand_running(answer, Case(5, 3, random.randint(58, 62), 256))  # two on the fullest card
+    _demand_running(answer, Case(1, random.randint(2, 3), random.randint(140, 150), 256))
 
 
 @q1.check("Programs that are too large for the cards are known as such, and one that isn't runs", points=3)
@@ -196,6 +198,7 @@ _TOO_LARGE = (  # programs, cards, the least and the most that each needs of 256
     (2, 2, (220, 250), "context"),
     (1, 1, (209, 216), "idle"),
     (3, 2, (100, 120), "together"),
+    (4, 3, (100, 120), "together"),
 )
 
 

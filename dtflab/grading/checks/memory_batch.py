@@ -71,6 +71,33 @@ class Model:
         return memory(metadata, title=f"Memory of a step with {plural(batch, 'example')}")
 
 
+class Pretended:
+    """A model on a card that has room for `limit` examples, and then runs out of memory, or of another resource."""
+
+    def __init__(self, limit: int, error: type[errors.OpError] = errors.ResourceExhaustedError, after: int = 0) -> None:
+        self._limit, self._error, self._after = limit, error, after
+        self.tried: list[int] = []
+        self.failed = False  # with an error of another kind
+
+    def step(self, batch: int) -> float:
+        """A step as of a real model; from a number of them on, all end with the error."""
+        self.tried.append(batch)
+        if len(self.tried) > _FOREVER:
+            raise Wrong(f"After {_FOREVER} steps there is no end in sight.")
+        if len(self.tried) > self._after and self._error is not errors.ResourceExhaustedError:
+            self.failed = True
+            raise self._error.of("the step has failed for another reason")
+        if not self.fits(batch):
+            raise errors.ResourceExhaustedError.of("OOM when allocating a tensor for the examples")
+        return 1.0
+
+    def train(self, batch: int) -> None:
+        self.step(batch)
+
+    def fits(self, batch: int) -> bool:
+        return batch <= self._limit
+
+
 class Seen(NamedTuple):
     """An answer's result, after steps of these sizes; whether it fits, and one more; whether it hid another error.
 
@@ -119,10 +146,9 @@ def _others_freeze() -> bool:
 
 
 _frozen_by_others = False
-LITTLE = 100  # features with which a thousand examples fit
 
 
-def _try(answer: Any, model: Model, most: int, silent: bool = False) -> Seen:
+def _try(answer: Any, model: Model | Pretended, most: int, silent: bool = False) -> Seen:
     """Let the answer look for the batch, by steps that return a loss, or None if they are `silent`."""
     model.tried.clear()
     value = answer(model.train if silent else model.step, most)
@@ -153,7 +179,7 @@ def _features(random: Random) -> int:
 
 def _most_steps(most: int) -> int:
     """Generous: doubling first, then halving."""
-    return 2 * math.ceil(math.log2(most)) + 2
+    return 2 * math.ceil(math.log2(most or 1)) + 2
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -178,8 +204,8 @@ def few_steps(answer: Any, random: Random) -> None:
             seen = _try(answer, model, random.randrange(700, 1000), silent=True)
             _demand_largest(seen)
             _demand_few(seen)
-    with _model(LITTLE) as model:  # all fit: digit by digit, that takes a step for each unit of each digit
-        _demand_few(_try(answer, model, random.choice((899, 989, 998)), silent=True))
+    for limit in (1000, random.choice((100, 200))):  # digit by digit, from below or from above, that takes a step each
+        _demand_few(_try(answer, Pretended(limit), random.choice((899, 989, 998)), silent=True))
 
 
 def _demand_few(seen: Seen) -> None:
@@ -192,30 +218,33 @@ def _demand_few(seen: Seen) -> None:
 @q2.check("All examples fit, exactly all fit, and not even one fits", points=2, seconds=_SECONDS)
 def edges(answer: Any, random: Random) -> None:
     with _model(_features(random)) as model:
-        _demand_largest(_try(answer, model, random.randint(20, 60)))
+        most = random.choice([*range(20, 30), *range(34, 60)])  # one more is no number that doubling comes to
+        _demand_largest(_try(answer, model, most))
         _demand_largest(_try(answer, model, 1))
     with _model(4_200_000) as model:
         _demand_largest(_try(answer, model, random.randint(2, 3)))
+    _demand_largest(_try(answer, Pretended(100), 0))
 
 
 @q2.check("Another error does not count as out of memory", points=2, seconds=_SECONDS)
 def other_errors(answer: Any, random: Random) -> None:
-    bad = random.choice((errors.InvalidArgumentError, errors.UnavailableError))
-    tries: list[int] = []
+    for bad in random.sample((errors.InvalidArgumentError, errors.UnavailableError, errors.InternalError), 3):
+        for after in (0, 1, 2):  # steps that end as they should
+            _demand_error(answer, Pretended(40, bad, after), bad)
 
-    def step(batch: int) -> float:
-        tries.append(batch)
-        if len(tries) > _FOREVER:
-            raise Wrong(f"After {_FOREVER} steps there is no end in sight.")
-        raise bad.of("the step has failed for another reason")
 
+def _demand_error(answer: Any, model: Pretended, bad: type[errors.OpError]) -> None:
+    """Wrong unless the caller sees the error of a step."""
     try:
-        given = answer(step, 100)
+        given = answer(model.step, 100)
     except bad:
         return
-    seen = Seen(100, given, tries, fits=False, next_fits=False, hid_an_error=bool(tries))
-    if not tries:
+    seen = Seen(100, given, model.tried, fits=False, next_fits=False, hid_an_error=model.failed)
+    if not model.tried:
         raise Wrong(f"largest_batch gave {shown(given)}, and never called step.", seen)
+    if not model.failed:
+        tries = plural(len(model.tried), "step")
+        raise Wrong(f"largest_batch gave {shown(given)} after {tries}, too few to know what fits.", seen)
     raise Wrong(f"step raised {bad.__name__}, and the caller does not see it; largest_batch gave {shown(given)}.", seen)
 
 

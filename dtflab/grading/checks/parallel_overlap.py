@@ -21,6 +21,7 @@ from dtflab.grading.unaided import opens_a_session, unaided
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
+from dtflab.ops.arrays.functions import identity_n
 from dtflab.ops.linalg.functions import matmul
 from dtflab.protos.config_pb2 import RunMetadata
 from dtflab.runtime.session import Session
@@ -53,10 +54,17 @@ class _Maker:
     ) -> Operation:
         with self._graph.device(device):
             matrix = np.eye(size, dtype=np.float32)
-            factors = [constant(matrix) if reads is None else reads.outputs[0], constant(matrix)]
+            factors = [constant(matrix) if reads is None else reads.outputs[-1], constant(matrix)]
             with self._graph.control_dependencies(list(waits)):
                 product: Operation = matmul(factors[on_the_right], factors[not on_the_right]).op
             return product
+
+    def with_two_outputs(self, device: str) -> Operation:
+        """An op with two outputs, of which a product reads the second."""
+        with self._graph.device(device):
+            matrices = identity_n([constant(np.eye(_SIZE, dtype=np.float32))] * 2)
+        first: Operation = matrices[0].op
+        return first
 
 
 class Pair(NamedTuple):
@@ -113,6 +121,34 @@ def _reads_by_way(way: str, device: str) -> Pair:
     return Pair(build, "reads", by_way=True)
 
 
+def _reads_a_second_output(device: str) -> Pair:
+    def build(make: _Maker) -> tuple[Operation, Operation]:
+        first = make.with_two_outputs(device)
+        return first, make(device, first)
+
+    return Pair(build, "reads")
+
+
+def _waits_apart(one: str, other: str) -> Pair:
+    """The second has a control dependency on the first, and on an op before or after that."""
+
+    def build(make: _Maker) -> tuple[Operation, Operation]:
+        first = make(one)
+        return first, make(other, None, [make(one), first])
+
+    return Pair(build, "waits")
+
+
+def _waits_and_waits(device: str) -> Pair:
+    """The second has a control dependency on an op that has one on the first."""
+
+    def build(make: _Maker) -> tuple[Operation, Operation]:
+        first = make(device)
+        return first, make(device, None, [make(device, None, [first])])
+
+    return Pair(build, "waits", by_way=True, behind=True, beyond=True)
+
+
 def _waits(device: str, by_way: bool) -> Pair:
     """The second has a control dependency on the first, or reads an op that has one."""
 
@@ -165,8 +201,8 @@ class Seen(NamedTuple):
 def _in_words(graph: Graph) -> str:
     sentences = []
     for op in graph.get_operations():
-        if op.type == "MatMul":
-            reads = [tensor.op.name for tensor in op.inputs if tensor.op.type == "MatMul"]
+        if op.type in ("MatMul", "IdentityN"):
+            reads = [tensor.op.name for tensor in op.inputs if tensor.op.type in ("MatMul", "IdentityN")]
             reads = [f"reads {', '.join(reads)}"] if reads else []
             waits = [other.name for one in (op, *(t.op for t in op.inputs)) for other in one.control_inputs]
             waits = [f"waits for {', '.join(dict.fromkeys(waits))}"] if waits else []
@@ -235,8 +271,11 @@ def one_after_the_other(answer: Any, random: Random) -> Picture:
         _reads_by_way(GPU, CPU),
         _reads_by_way(CPU, CPU),
         _reads(GPU, GPU),
+        _reads(GPU, OTHER_GPU),
+        _reads_a_second_output(CPU),
     ]
-    waiting = [_waits(CPU, by_way=False), _waits(CPU, by_way=True), _waits_for_a_reader(CPU)]
+    waiting = [_waits(CPU, by_way=False), _waits(CPU, by_way=True), _waits_for_a_reader(CPU), _waits_and_waits(CPU)]
+    waiting += [_waits_apart(CPU, GPU), _waits_apart(GPU, GPU1)]
     return _demand(answer, random, [*reading, *waiting, _apart(CPU, GPU), _apart(CPU, OTHER_GPU, _LARGE)])
 
 

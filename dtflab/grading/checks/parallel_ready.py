@@ -44,12 +44,14 @@ class Plan(NamedTuple):
         with Graph().as_default() as graph:
             for name, sources in self.reads.items():
                 with graph.control_dependencies([made[other] for other in self.waits.get(name, ())]):
-                    made[name] = self._made(name, [made[source].outputs[-1] for source in sources])
+                    made[name] = self._made(
+                        name, [_output(made[one], sources[:i].count(one)) for i, one in enumerate(sources)]
+                    )
         return list(made.values())
 
     @staticmethod
     def _made(name: str, values: Sequence[Tensor]) -> Operation:
-        """An op that reads these. `pair` has an output for each; it is the last one that others read."""
+        """An op that reads these. `pair` has an output for each."""
         if not values:
             return timestamp(name=name).op
         return identity_n(values, name=name)[0].op if name == "pair" else add_n(values, name=name).op
@@ -80,6 +82,11 @@ class Seen(NamedTuple):
     answered: Sets
 
 
+def _output(op: Operation, number: int) -> Tensor:
+    """The last output; of an op with more, for another use, the one before."""
+    return op.outputs[max(-1 - number, -len(op.outputs))]
+
+
 # -- graphs, and the sets in which they are ready ------------------------------------------------------------
 
 
@@ -87,7 +94,7 @@ def _draw(random: Random, controls: bool) -> Plan:
     """A graph of 13 to 16 ops; with `controls` some of them wait for others without reading them.
 
     One op reads a source twice, and another one that is ready later; one is read by none, although it is ready early;
-    one reads the second output of another. With `controls` one reads nothing, and yet has to wait.
+    one reads both outputs of another. With `controls` some wait for two others, and one that reads nothing has to wait.
     """
     sources = [f"source{i}" for i in range(random.randint(2, 3))]
     reads: dict[str, Sequence[str]] = dict.fromkeys(sources, ())
@@ -96,12 +103,13 @@ def _draw(random: Random, controls: bool) -> Plan:
         reads[f"sum{i}"] = random.sample(list(reads)[-4:], random.randint(1, 2))
     low = random.choice(sources)
     reads |= {"twice": [low, low, random.choice(list(reads)[-3:])], "after": ["twice"], "aside": [low]}
-    reads |= {"pair": [low, random.choice(list(reads)[-5:-3])], "second": ["pair"]}
+    reads |= {"pair": [low, random.choice(list(reads)[-5:-3])], "second": ["pair", "pair"]}  # both outputs
     for name in [one for one in reads if controls and reads[one] and random.random() < 0.5]:
         before = list(reads)[: list(reads).index(name)]
         if others := [other for other in before if other not in reads[name]]:  # what it reads it waits for anyway
-            waits[name] = [random.choice(others)]
-    return Plan({**reads, "late": ()}, {**waits, "late": ["after"]}) if controls else Plan(reads, waits)
+            waits[name] = random.sample(others, min(len(others), 2))
+    late = random.sample(["after", low], 2)
+    return Plan({**reads, "late": ()}, {**waits, "late": late}) if controls else Plan(reads, waits)
 
 
 def _ready(ops: Sequence[Operation]) -> Sets:
@@ -143,14 +151,18 @@ def _without(plan: Plan, ready: Sets, is_lost: Callable[[Sequence[str]], bool] =
     return [left for part in ready if (left := part - lost)]
 
 
-def _too_early(plan: Plan) -> Sets:
-    """The sets of an answer whose counters begin with the number of sources, and fall with each edge."""
+def _too_early(plan: Plan, exactly: bool) -> Sets:
+    """The sets of an answer whose counters begin with the number of sources, and fall with each edge.
+
+    If they are to be 0 `exactly`, an op whose counter falls from 1 to -1 never comes.
+    """
     left = {name: len(set(plan.sources(name))) for name in plan.reads}
     found: Sets = [frozenset(name for name in left if not left[name])]
     while found[-1]:
         edges = [(name, source) for name in left for source in plan.sources(name) if source in found[-1]]
         counts = Counter(name for name, _ in edges)
-        found.append(frozenset(name for name, count in counts.items() if 0 < left[name] <= count))
+        fallen = {name: n for name, n in counts.items() if 0 < left[name] <= n}
+        found.append(frozenset(name for name, n in fallen.items() if left[name] == n or not exactly))
         left = {name: left[name] - counts[name] for name in left}
     return found[:-1]
 
@@ -193,7 +205,12 @@ def _telling(random: Random, controls: bool) -> Plan:
         ways = [_without(plan, ready), _by_the_first(plan), _ready(_with_one_input(plan).ops())]
         lost = [ready[:-1], _without(plan, ready, _reads_a_second_output)]
         if controls:
-            less = (plan._replace(waits={}), plan.waiting(reads=False), plan.waiting(reads=True))
+            less = (
+                plan._replace(waits={}),
+                plan.waiting(reads=False),
+                plan.waiting(reads=True),
+                _with_one_control(plan),
+            )
             ways += [_ready(one.ops()) for one in less]
         is_telling = all(one not in [ready, *ways[:i]] for i, one in enumerate(ways))
         if is_telling and lost[0] != lost[1] and all(_differ(way, ready, {"twice", "after"}) for way in ways[1:]):
@@ -212,6 +229,10 @@ def _differ(mine: Sets, other: Sets, without: set[str]) -> bool:
 
 def _with_one_input(plan: Plan) -> Plan:
     return plan._replace(reads={name: reads[:1] for name, reads in plan.reads.items()})
+
+
+def _with_one_control(plan: Plan) -> Plan:
+    return plan._replace(waits={name: on[:1] for name, on in plan.waits.items()})
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -309,7 +330,7 @@ def loses_ops(seen: Seen) -> bool:
 def counts_sources_once(seen: Seen) -> bool:
     """An op that reads a tensor twice is ready too early: its source was counted once, and yet its counter falls by
     one for each of the two edges. Count edges in both places, or sources in both."""
-    return seen.answered == _too_early(seen.plan)
+    return seen.answered in [_too_early(seen.plan, exactly) for exactly in (True, False)]
 
 
 @q3.mistake()
@@ -338,6 +359,12 @@ def counts_either_kind(seen: Seen) -> bool:
     """Control inputs count only where an op reads nothing; those of ops that read were forgotten. Add up both kinds of
     edges for each op."""
     return "late" in seen.plan.waits and seen.answered == _ready(seen.plan.waiting(reads=False).ops())
+
+
+@q3.mistake()
+def waits_for_one_control(seen: Seen) -> bool:
+    """Only the first of several control inputs counts. Each is an edge: the op waits for all of them."""
+    return bool(seen.plan.waits) and seen.answered == _ready(_with_one_control(seen.plan).ops())
 
 
 @q3.mistake()

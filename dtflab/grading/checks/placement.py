@@ -15,6 +15,7 @@ from typing import Any
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import Seen, Variable, dense_net, mixed_types, watch
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.graph import dtypes
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.units import byte_size
 from dtflab.viz.loads import loads
@@ -35,7 +36,7 @@ _WRONG: dict[str, Weigh] = {  # what mistakes take for a variable's bytes
     "measures_the_handle": lambda one: _as_a_handle(4, one),
     "counts_rows": lambda one: (one.shape or (1,))[0] * int(one.dtype.size),
     "counts_in_kilobytes": lambda one: one.bytes // 1024,
-    "knows_two_sizes": lambda one: one.elements * (8 if one.dtype.size > 4 else 4),
+    "knows_two_sizes": lambda one: one.elements * (8 if one.dtype in (dtypes.float64, dtypes.int64) else 4),
 }
 
 
@@ -192,15 +193,20 @@ def types(answer: Any, random: Random) -> Picture:
 @q1.check("A resource variable weighs as much as any other", points=1)
 def resources(answer: Any, random: Random) -> Picture:
     def make(random: Random) -> list[Variable]:
-        return [one._replace(resource=random.random() < 0.7) for one in dense_net(random)]
+        usual = (dtypes.float32, dtypes.float64)
+        made = [one._replace(resource=random.random() < 0.7) for one in dense_net(random)]
+        return [one._replace(dtype=random.choice(usual) if one.shape else one.dtype) for one in made]
 
-    return _demand_rule(answer, _models(random, make, "measures_the_handle", "counts_in_kilobytes"))
+    return _demand_rule(answer, _models(random, make, "measures_the_handle", "counts_in_kilobytes", "counts_elements"))
 
 
 @q1.check("One ps task, more of them than variables, and two models one after the other", points=1)
 def edges(answer: Any, random: Random) -> None:
     large = [_with_scalars([*dense_net(random), *dense_net(random)], random) for _ in range(4)]
     _demand_rule(answer, [(_with_scalars(dense_net(random), random), 20), *zip(large, (1, 2, 3, 2))])
+    one, other = (answer(2, WORKER) for _ in range(2))
+    watch(other, [Variable((100_000, 100_000))], 2, WORKER)
+    _demand_rule(lambda *_: one, [(large[1], 2)])
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

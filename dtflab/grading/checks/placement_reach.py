@@ -126,6 +126,18 @@ def _draw_gpus(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
     return home, [*random.sample(gpus, len(gpus)), away]
 
 
+def _draw_cpu(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
+    """The variable on a CPU, and GPUs of its own task and others."""
+    home, devices = _draw_gpus(random, cluster)
+    return f"{_task(home)}/device:CPU:0", devices
+
+
+def _draw_own_cpu(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
+    """The variable on a GPU, and the CPU of its task among the devices."""
+    home, devices = _draw_gpus(random, cluster)
+    return home, random.sample([*devices, f"{_task(home)}/device:CPU:0"], len(devices) + 1)
+
+
 def _task(device: str) -> str:
     return device.partition("/device:")[0]
 
@@ -237,7 +249,7 @@ def updated(answer: Any, random: Random) -> None:
 
 @q4.check("The value is sent to the devices that you say", points=3)
 def sent(answer: Any, random: Random) -> None:
-    for draw in (_draw_gpus, _draw):
+    for draw in (_draw_gpus, _draw, _draw_cpu, _draw_own_cpu):
         _demand_sent(_run(answer, random, draw))
 
 
@@ -256,7 +268,7 @@ def edges(answer: Any, random: Random) -> None:
         home, (device, *_) = elsewhere(random, cluster)
         return home, [device]
 
-    for draw in (at_home, elsewhere, single):
+    for draw in (at_home, elsewhere, single, _draw_cpu):
         seen = _run(answer, random, draw)
         _demand_sent(seen)
         _demand_update(seen)

@@ -26,6 +26,7 @@ from dtflab.virtual.deadlock import DeadlockError
 
 Sentence = tuple[int, ...]
 ROOM = 100  # sentences
+LONG = 300  # words more than the last bound
 
 q1 = from_toml(__file__)
 
@@ -81,20 +82,20 @@ class Seen(NamedTuple):
         return all(len({kind(row) for row in batch}) <= 1 for batch in self.batches)
 
 
-def drawn(random: Random) -> Task:
+def drawn(random: Random, longest: int = 6) -> Task:
     """Two or three bounds; a batch of sentences of each kind and some more, mixed, only the first as long as its bound.
 
     A kind in the middle comes first: the first batch is there while those before and after it have less than one.
     """
     bounds = [3 * i + random.randint(0, 1) for i in range(1, 1 + random.randint(2, 3))]
     batch_size = random.randint(2, 4)
-    edges = [0, *bounds, bounds[-1] + 6]
+    edges = [0, *bounds, bounds[-1] + longest]
     kinds = [1, 0, *range(2, len(edges) - 1)]
     sentences = []
     for turn in range(len(kinds) * (batch_size + 1) + random.randrange(2)):
         kind = kinds[turn % len(kinds)]
-        longest = edges[kind + 1]
-        length = longest if turn < len(kinds) else random.randint(edges[kind] + 1, longest - 1)
+        most = edges[kind + 1]
+        length = most if turn < len(kinds) else random.randint(edges[kind] + 1, most - 1)
         sentences.append(tuple(random.randint(1, 999) for _ in range(length)))
     return Task(bounds, batch_size, sentences)
 
@@ -205,12 +206,19 @@ def demand_one_kind(seen: Seen) -> None:
 
 
 def demand_room(answer: Any, task: Task) -> None:
-    """Wrong unless 100 sentences of any one kind find room while nobody takes them."""
+    """Wrong unless 100 sentences of any one kind find room while nobody takes them, and many give a batch."""
     for kind in range(len(task.bounds) + 1):
         with stage(worker=1) as on:
             pipeline = Pipeline(answer, task, on)
             for _ in range(ROOM):
                 pipeline.put(next(one for one in task.sentences if task.kind(one) == kind))
+        with stage(worker=1) as on:
+            alone = next(one for one in task.sentences if task.kind(one) != kind)  # too few for a batch
+            many = [one for one in task.sentences if task.kind(one) == kind]
+            pipeline = Pipeline(answer, task._replace(sentences=[alone, *many, *many, *many]), on)
+            for sentence in pipeline.task.sentences:
+                pipeline.put(sentence)
+            _demand_full(pipeline.take())
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -218,7 +226,7 @@ def demand_room(answer: Any, task: Task) -> None:
 
 @q1.check("Every sentence comes out once, as it went in", points=1)
 def complete(answer: Any, random: Random) -> None:
-    task = drawn(random)
+    task = drawn(random, LONG)
     *_, seen = run(answer, task)
     lost = [one for one in task.sentences if one not in seen.sentences]
     if lost or len(seen.sentences) != len(task.sentences):
@@ -236,11 +244,16 @@ def alike(answer: Any, random: Random) -> None:
 @q1.check("While sentences come, each batch is full, and of one kind", points=3)
 def full(answer: Any, random: Random) -> None:
     task = drawn(random)
-    for seen in run(answer, task):
-        got = len(seen.batches[-1])
-        if got > task.batch_size or (seen.open and got < task.batch_size):
-            raise Wrong(f"A batch holds {plural(got, 'sentence')}; expected: {task.batch_size}.", seen)
-        demand_one_kind(seen)
+    for each in (task, task._replace(bounds=task.bounds[:1])):
+        for seen in run(answer, each):
+            _demand_full(seen)
+            demand_one_kind(seen)
+
+
+def _demand_full(seen: Seen) -> None:
+    got, expected = len(seen.batches[-1]), seen.task.batch_size
+    if got > expected or (seen.open and got < expected):
+        raise Wrong(f"A batch holds {plural(got, 'sentence')}; expected: {expected}.", seen)
 
 
 @q1.check("There is room for 100; after close what is left comes out, then OutOfRangeError", points=2)

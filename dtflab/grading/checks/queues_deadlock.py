@@ -33,7 +33,8 @@ class Seen(NamedTuple):
     """The evidence: what jobs did."""
 
     sizes: Sequence[int] = ()  # tokens in each queue, after a job
-    tokens: Sequence[int] = ()  # that were in the queues then, by queue; each began with its own number
+    tokens: Sequence[int] = ()  # that were in the queues then, by queue
+    times: int = 1  # that its work ran
     during: Sequence[int] = ()  # tokens of a job's own queues while it worked
     jobs: Sequence[tuple[int, int]] = ()
     held: Sequence[tuple[int, int]] = ()  # (a, b): token a is held by one of these jobs that waits for b
@@ -42,13 +43,18 @@ class Seen(NamedTuple):
     behind: bool = False  # a job waits while another one does that needs other tokens, and runs if it is alone
 
 
+def token(number: int) -> int:
+    """The value of the token that is in a queue at first: what comes back is known by it."""
+    return 10 * number + 7
+
+
 class Shop:
     """Queues with a token each, and jobs that need two of them."""
 
     def __init__(self, on: Stage, count: int) -> None:
         self.on = on
         self.tokens = [FIFOQueue(2, [dtypes.int32], shapes=[[]], name=f"gpu{number}") for number in range(count)]
-        self.fill = [queue.enqueue(number) for number, queue in enumerate(self.tokens)]
+        self.fill = [queue.enqueue(token(number)) for number, queue in enumerate(self.tokens)]
         self.sizes = [queue.size() for queue in self.tokens]
         self.one_each = [queue.dequeue() for queue in self.tokens]
         self.worked = FIFOQueue(1000, [dtypes.int32], shapes=[[]], name="worked")  # an element per run of work()
@@ -127,10 +133,13 @@ def demand_tokens(answer: Any, i: int, j: int, own: bool = True) -> None:
         if sizes != [1, 1, 1]:
             message = f"After a job for GPUs {i} and {j} the queues have {sizes} tokens; expected: one each."
             raise Wrong(message, Seen(sizes=sizes))
-        tokens = [int(token) for token in on.session.run(shop.one_each)]
-        if own and tokens != [0, 1, 2]:
-            message = f"After a job for GPUs {i} and {j} the queues have the tokens {tokens}; expected: [0, 1, 2]."
+        times = int(on.session.run(shop.times))
+        tokens = [int(one) for one in on.session.run(shop.one_each)]
+        if own and tokens != (expected := [token(number) for number in range(3)]):
+            message = f"After a job for GPUs {i} and {j} the queues have the tokens {tokens}; expected: {expected}."
             raise Wrong(message, Seen(sizes, tokens, jobs=[(i, j)]))
+        if times != 1:
+            raise Wrong(f"A job for GPUs {i} and {j} did its work {times} times; expected: once.", Seen(times=times))
 
 
 def what_they_hold(answer: Any, random: Random) -> Seen:
@@ -221,13 +230,21 @@ def keeps_a_token(seen: Seen) -> bool:
 def swaps_the_tokens(seen: Seen) -> bool:
     """Each of the two tokens is in the queue of the other one now. A token goes back to the queue it was taken from:
     tokens[i].enqueue(one), if one = tokens[i].dequeue()."""
-    return bool(seen.tokens) and all((seen.tokens[i], seen.tokens[j]) == (j, i) for i, j in seen.jobs)
+    found, jobs = seen.tokens, seen.jobs
+    return bool(found) and all((found[i], found[j]) == (token(j), token(i)) for i, j in jobs)
+
+
+@q2.mistake()
+def works_twice(seen: Seen) -> bool:
+    """A job does its work more than once: each call of work() makes ops of its own. Call it once, and keep what it
+    returns."""
+    return seen.times > 1
 
 
 @q2.mistake()
 def makes_other_tokens(seen: Seen) -> bool:
     """A value was put back that is not the token that was taken. Keep what dequeue() gives, and enqueue that."""
-    return bool(seen.tokens) and sorted(seen.tokens) != [0, 1, 2]
+    return bool(seen.tokens) and sorted(seen.tokens) != [token(number) for number in range(3)]
 
 
 @q2.mistake()

@@ -41,6 +41,7 @@ ELSEWHERE = [
     Home("/job:ps/task:0", "kept", stays=True),
     Home("/job:ps/task:1", "reset", stays=False),  # by somebody, after the training
     Home("/job:worker/task:0", "", stays=False),  # which restarts after the training
+    Home("/job:worker/task:1", "", stays=True),
 ]
 
 
@@ -68,7 +69,7 @@ class Case(NamedTuple):
 
 
 def _is_trainable(name: str) -> bool:
-    return not name.startswith("steps")
+    return "steps" not in name
 
 
 class Seen(NamedTuple):
@@ -85,6 +86,7 @@ class Seen(NamedTuple):
     error: str = ""
     counted: bool = False  # the answer returned how many are lost
     otherwise: bool = False  # it gave names in another form than variable.op.name
+    more: Sequence[str] = ()  # variables of its own that it left on the cluster
 
     @property
     def names_the_lost(self) -> bool:
@@ -98,12 +100,35 @@ class Seen(NamedTuple):
 
 
 def _draw(random: Random, homes: Sequence[Home]) -> Case:
-    """A model with one variable or two in each of the homes, in any order; one that stays counts, untrained."""
-    chosen = random.sample([*homes, *random.sample(homes, len(homes) - 1)], 2 * len(homes) - 1)
-    steps = random.choice([i for i, home in enumerate(chosen) if home.stays])
-    kinds = ["steps" if i == steps else random.choice(("weights", "biases", "embedding")) for i in range(len(chosen))]
-    names = {f"{kind}{i}": home for i, (kind, home) in enumerate(zip(kinds, chosen), 1)}
+    """A model with one variable or two in each of the homes, in any order.
+
+    Of those that stay, and of those that don't, one counts, and is not trainable. Some have a scope.
+    """
+    chosen = _around(homes, random)
+    stay = {stays: [i for i, home in enumerate(chosen) if home.stays == stays] for stays in (True, False)}
+    steps = [random.choice(places) for places in stay.values() if places]
+    kinds = ["steps" if i in steps else random.choice(("weights", "biases", "embedding")) for i in range(len(chosen))]
+    names = {
+        f"layer{i}/{kind}" if i % 3 == 0 else f"{kind}{i}": one for i, (kind, one) in enumerate(zip(kinds, chosen))
+    }
     return Case(names, {name: _value(name, random) for name in names})
+
+
+def _around(homes: Sequence[Home], random: Random) -> list[Home]:
+    """Each of the homes, and most of them twice, in any order.
+
+    On the task with a container that is reset, the first variable and the last are lost, those in between are not.
+    """
+    reset = [home for home in homes if home.container == "reset"]
+    others = [home for home in homes if home not in reset]
+    chosen = [*homes, *reset, *random.sample(others, len(others) - 1)]
+    random.shuffle(chosen)
+    for lost in reset:
+        places = [i for i, home in enumerate(chosen) if home.device == lost.device]
+        there = [lost, *(chosen[i] for i in places if chosen[i] != lost), lost]
+        for i, home in zip(places, there, strict=True):
+            chosen[i] = home
+    return chosen
 
 
 def _value(name: str, random: Random) -> np.ndarray:
@@ -132,12 +157,15 @@ def _run(answer: Any, case: Case) -> Seen:
             Session.reset(cluster.target_of("worker", 0), ["reset"])
             cluster.restart("worker", 0)
         target = cluster.target_of("worker", 1)
+        before = {one[1:4] for one in cluster.variables()}
         with Graph().as_default():
             given = _given(_asked(answer, case, target, path), case)
+        more = sorted(one.name for one in cluster.variables() if one[1:4] not in before and one.name not in case.homes)
         saved = _saved(path) if os.path.exists(f"{path}.index") else None
         files = [os.path.relpath(os.path.join(there, name), folder) for there, _, n in os.walk(folder) for name in n]
         lost = sorted(map(_name, given))
-        return Seen(case, lost, saved, _left(case, target), files, otherwise=lost != sorted(map(str, given)))
+        otherwise = lost != sorted(map(str, given))
+        return Seen(case, lost, saved, _left(case, target), files, otherwise=otherwise, more=more)
 
 
 def _left(case: Case, target: str) -> dict[str, np.ndarray]:
@@ -216,6 +244,8 @@ def _demand_untouched(seen: Seen) -> None:
         raise Wrong(f"Lost variables have values on the cluster now, which nobody trained: {_listed(more)}.", seen)
     if less := set(seen.case.kept) - set(seen.left):
         raise Wrong(f"On the cluster these have no value any more: {_listed(less)}.", seen)
+    if seen.more:
+        raise Wrong(f"The cluster has variables now that are not the program's: {_listed(seen.more)}.", seen)
     if seen.has_new_values:
         raise Wrong("On the cluster, variables that were trained have other values now.", seen)
 
@@ -375,8 +405,8 @@ def looks_elsewhere(seen: Seen) -> bool:
 
 @q1.mistake()
 def changes_the_type(seen: Seen) -> bool:
-    """In the checkpoint, numbers have another type than in the program. Who restores it gets an error, and large whole
-    numbers are not the same as float32: let a tf.train.Saver write the variables as they are."""
+    """In the checkpoint, numbers have another type than in the program. To restore it is an error then, and large
+    whole numbers are not the same as float32: let a tf.train.Saver write the variables as they are."""
     kept, saved = seen.case.kept, seen.saved or {}
     if set(saved) != set(kept):
         return False

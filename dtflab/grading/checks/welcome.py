@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from dtflab.cluster.cluster import Cluster, at_target
 from dtflab.cluster.task import Task
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
+from dtflab.machine.clock import REAL
 from dtflab.machine.watch import Watch
 from dtflab.ops.cell import Cell
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
@@ -37,6 +39,8 @@ _ADDS = frozenset(
     "ResourceScatterSub ResourceCountUpTo ApplyGradientDescent ResourceApplyGradientDescent".split()
 )
 _ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
+MANY = 200  # steps
+LONGER = 0.002  # seconds
 _PS = "/job:ps/replica:0/task:0"
 # What a session says of another graph.
 _OTHER_GRAPH = ("graph is empty", "element of this graph", "from the same graph")
@@ -76,6 +80,13 @@ class Seen(NamedTuple):
     tasks: Sequence[str] = ()  # of all clusters that were asked
     left: Sequence[str] = ()  # of these, those that still run
     error: str = ""  # what it ended with
+    spans: Sequence[tuple[int, int]] = ()  # the first and the last of the additions of each client
+
+    @property
+    def took_turns(self) -> bool:
+        """Whether each client began after another one had added for the last time."""
+        spans = sorted(self.spans)
+        return len(spans) > 1 and all(one[1] < other[0] for one, other in pairwise(spans))
 
     @property
     def expected(self) -> int:
@@ -102,10 +113,14 @@ class Seen(NamedTuple):
 
 
 class _Watch(Watch):
-    """Also keeps the variables of each cluster that a client asks: they can be read when it has stopped."""
+    """Also keeps the variables of each cluster that a client asks: they can be read when it has stopped.
 
-    def __init__(self) -> None:
+    One worker may be `slow`: its steps take longer, so it is the last to end.
+    """
+
+    def __init__(self, slow: int | None = None) -> None:
         super().__init__()
+        self._slow = slow
         self._clusters: list[Cluster] = []
         self._tasks: dict[str, Task] = {}
         self._cells: dict[tuple[str, str, str], Cell] = {}  # by device, container, name
@@ -116,6 +131,11 @@ class _Watch(Watch):
             self._clusters.append(cluster)
         found = (inprocess.find(one.address) for one in (cluster.tasks if cluster is not None else ()))
         self._tasks |= {task.name: task for task in found if task is not None}
+
+    def on_call(self, call: Call) -> None:
+        super().on_call(call)
+        if call.method == "RunStep" and _worker(call.target) == self._slow:
+            REAL.sleep(LONGER)
 
     def on_use(self, use: Use) -> None:
         super().on_use(use)
@@ -145,10 +165,10 @@ class _Watch(Watch):
 # -- what an answer does -------------------------------------------------------------------------------------
 
 
-def _run(answer: Any, workers: int, steps: int) -> Seen:
+def _run(answer: Any, workers: int, steps: int, slow: int | None = None) -> Seen:
     """Let the answer count, and look at it."""
     value, error = None, ""
-    with _Watch() as seen:
+    with _Watch(slow) as seen:
         try:
             value = answer(workers, steps)
         except (errors.FailedPreconditionError, errors.InvalidArgumentError, RuntimeError, ValueError) as raised:
@@ -177,11 +197,13 @@ def _look(seen: _Watch, workers: int, steps: int) -> Seen:
     kinds = {(one.client, step) for one, step in adding}
     counting = [use for use in seen.uses if (use.client, _kind(use.step)) in kinds and _ways(use)]
     counters = sorted({seen.counter(use) for use in counting}, key=lambda one: one[:3])
-    first = {(one.client, one.worker): _first(calls, one, step) for one, step in adding}
+    first = {(one.client, one.worker): min(_turns(calls, one, step)) for one, step in adding}
     before = [call for call in calls if call.turn < first.get((call.source, _worker(call.target)), call.turn + 1)]
     reached = {call.step for call in seen.calls if call.method == "RunGraph" and _worker(call.target) < 0}
     began = {call.source for call in before if _runs_an_op(call) and (call.step in reached or _worker(call.target) < 0)}
-    return Seen(workers, steps, None, homes, counters, [one for one, _ in adding], len(began), seen.tasks)
+    spans = [(min(turns), max(turns)) for one, step in adding if (turns := _turns(calls, one, step))]
+    adds = [one for one, _ in adding]
+    return Seen(workers, steps, None, homes, counters, adds, len(began), seen.tasks, spans=spans)
 
 
 def _ways(use: Use) -> frozenset[str]:
@@ -227,10 +249,10 @@ def _adding(calls: Sequence[Call], changing: dict[tuple[str, str], bool]) -> lis
     return [most[pair] for pair in sorted(most)]
 
 
-def _first(calls: Sequence[Call], one: Adding, step: str) -> int:
-    """The turn at which that client began to add."""
+def _turns(calls: Sequence[Call], one: Adding, step: str) -> list[int]:
+    """The turns at which that client added."""
     mine = [call for call in calls if (call.source, _worker(call.target)) == (one.client, one.worker)]
-    return min(call.turn for call in mine if call.detail == step)
+    return [call.turn for call in mine if call.detail == step]
 
 
 def _worker(target: str) -> int:
@@ -313,16 +335,29 @@ def one_counter(answer: Any, random: Random) -> None:
 @q1.check("Every worker adds, all at the same time", points=3)
 def all_add(answer: Any, random: Random) -> None:
     _demand_all_add(_run(answer, *_draw(random)))
+    workers = random.randint(2, 3)
+    for steps in (
+        MANY,
+        5 * MANY,
+    ):  # clients that run for long enough meet; for a few steps, one may end before the next
+        if not (seen := _run(answer, workers, steps)).took_turns:
+            return
+    raise Wrong(f"In {seen}, no client began before another one had ended; all should add at the same time.", seen)
 
 
 @q1.check("The value at the end counts what all workers have added, with one worker, too", points=4)
 def value(answer: Any, random: Random) -> None:
-    for workers, steps in (_draw(random), (1, random.randint(5, 15))):
-        seen = _run(answer, workers, steps)
-        _demand_one_op(seen)
-        _demand_once(seen)
-        _demand_all_add(seen)
-        _demand_value(seen)
+    workers, steps = _draw(random)
+    for slow in (0, workers - 1):  # who ends last
+        _demand_all(_run(answer, workers, steps, slow))
+    _demand_all(_run(answer, 1, steps))
+
+
+def _demand_all(seen: Seen) -> None:
+    _demand_one_op(seen)
+    _demand_once(seen)
+    _demand_all_add(seen)
+    _demand_value(seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -419,7 +454,12 @@ def asks_one_server(seen: Seen) -> bool:
 def one_after_another(seen: Seen) -> bool:
     """The workers add one after the other: a loop of yours waits for each of them. cluster.run(work) lets all of them
     work at the same time."""
-    return seen.workers > 1 and len({one.client for one in seen.adding}) == 1 and len(seen.did_all) == seen.workers
+    one_client = len({one.client for one in seen.adding}) == 1
+    return (
+        seen.workers > 1
+        and (one_client or (seen.took_turns and seen.steps >= MANY))
+        and len(seen.did_all) == seen.workers
+    )
 
 
 @q1.mistake()

@@ -21,18 +21,31 @@ def read(argv):
 
 
 def trained(
-    argv, count=True, early=False, tried="validation", on="train", batch=32, more=0, name="", once=False, **changed
+    argv,
+    count=True,
+    early=False,
+    tried="validation",
+    on="train",
+    batch=32,
+    more=0,
+    name="",
+    once=False,
+    own_graph=True,
+    optimizer=tf.train.GradientDescentOptimizer,
+    where=lambda options: options.device,
+    **changed,
 ):
     """The right way, but for the options that are changed, and how it is tried out."""
     options, digits = read(argv), tf.datasets.digits()
     name = name or options.container
     vars(options).update(changed)
-    with tf.Graph().as_default(), tf.container(options.container), tf.device(options.device):
+    graph = tf.Graph() if own_graph else tf.get_default_graph()
+    with graph.as_default(), tf.container(options.container), tf.device(where(options)):
         images, labels = tf.placeholder(tf.float32, [None, 64]), tf.placeholder(tf.int64, [None])
         logits = net(images, options.hidden, name)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         steps = tf.train.get_or_create_global_step() if count else None
-        step = tf.train.GradientDescentOptimizer(options.rate).minimize(loss, steps)
+        step = optimizer(options.rate).minimize(loss, steps)
         right = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), labels), tf.float32))
         with tf.Session(options.server) as sess:
             sess.run(tf.global_variables_initializer())
@@ -104,3 +117,19 @@ def returns_no_share(argv):
 
 def repeats_one_batch(argv):
     return trained(argv, once=True)
+
+
+def builds_in_the_callers_graph(argv):
+    return trained(argv, own_graph=False)
+
+
+def takes_another_optimizer(argv):
+    return trained(argv, optimizer=lambda rate: tf.train.MomentumOptimizer(rate, 0.5))
+
+
+def computes_elsewhere(argv):
+    def only_variables(options):
+        on_it = ("Variable", "VarHandleOp", "Assign", "Apply", "Initialized")
+        return lambda op: options.device if any(part in op.type for part in on_it) else "/job:worker/task:0/cpu:0"
+
+    return trained(argv, where=only_variables)

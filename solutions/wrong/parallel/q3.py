@@ -148,3 +148,7 @@ def goes_through_the_list_once(ops):
     for op in ops:
         level[op] = 1 + max((level.get(source, -1) for source in sources_of(op)), default=-1)
     return [[op.name for op in level if level[op] == i] for i in sorted(set(level.values()))]
+
+
+def waits_for_one_control(ops):
+    return sets(ops, lambda op: [tensor.op for tensor in op.inputs] + list(op.control_inputs)[:1], all)

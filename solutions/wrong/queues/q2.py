@@ -85,3 +85,11 @@ def waits_for_other_jobs(tokens, i, j, work):
         done = stages(tokens, min(i, j), max(i, j), work)
     tf.add_to_collection("jobs", done)
     return done
+
+
+def works_twice(tokens, i, j, work):
+    def both():
+        with tf.control_dependencies([work()]):
+            return work()
+
+    return stages(tokens, min(i, j), max(i, j), both)

@@ -127,7 +127,7 @@ WRONG = {
     # Makes the global step outside of the container, so that all programs on a task share one count.
     container_around_the_net_only: "default_container",
     # Builds in the default graph, so a second call finds the variables and the global step made already and raises.
-    in_the_default_graph: "",
+    in_the_default_graph: "builds_in_the_callers_graph",
     # Trains on all training images in each step in place of batches of 32.
     all_images_in_each_step: "other_batches",
 }
