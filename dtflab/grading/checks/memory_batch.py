@@ -218,7 +218,7 @@ def _demand_few(seen: Seen) -> None:
 @q2.check("All examples fit, exactly all fit, and not even one fits", points=2, seconds=_SECONDS)
 def edges(answer: Any, random: Random) -> None:
     with _model(_features(random)) as model:
-        most = random.choice([*range(20, 30), *range(34, 60)])  # one more is no number that doubling comes to
+        most = random.choice([*range(20, 30), *range(34, 60)])  # neither 31 nor 32: doubling comes there
         _demand_largest(_try(answer, model, most))
         _demand_largest(_try(answer, model, 1))
     with _model(4_200_000) as model:

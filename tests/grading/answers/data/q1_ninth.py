@@ -90,7 +90,7 @@ def train_own_hook(client, build_loss, rate, sync, steps):
     dealt = []
 
     def place(op):
-        if "/job:" in op.device:  # somebody has already said where: accumulators beside their variables, say
+        if "/job:" in op.device:  # somebody has already said where: accumulators next to their variables, say
             return op.device
         if op.type in ("Variable", "VariableV2", "VarHandleOp"):
             dealt.append(op.name)

@@ -49,7 +49,7 @@ def lookup_stitched_on_server(shards, ids, block_rows):
 def lookup_by_inverse(shards, ids, block_rows):
     """The rows, shard after shard, and then one gather that puts them into their order."""
     count = len(shards)
-    turn = count * block_rows  # so many rows are dealt out until the first server is next again
+    turn = count * block_rows  # that many rows are dealt out until the first server is next again
     owner = tf.floordiv(tf.mod(ids, turn), block_rows)
     local = tf.floordiv(ids, turn) * block_rows + tf.mod(ids, block_rows)
     found, places = [], []
