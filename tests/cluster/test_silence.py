@@ -275,8 +275,8 @@ def test_every_call_that_waits_for_a_silent_task_ends(wire, capsys):
             thread.join()
             assert f"Task {lab.tasks[1].name}" in failed[0] and f"({END})" in failed[0]
     said = capsys.readouterr().err.splitlines()
-    who = 1 if wire == "grpc" else 2  # over a link the client hears of it, too, and says so in this process
-    assert said == ["still waiting for /job:lab/task:1, silent for 30 s"] * who
+    most = 1 if wire == "grpc" else 2  # over a link the client may hear of it, too, and says so in this process
+    assert set(said) == {"still waiting for /job:lab/task:1, silent for 30 s"} and len(said) <= most
 
 
 # ---- processes that are stopped ----

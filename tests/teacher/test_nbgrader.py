@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(3000)  # the first test does all that nbgrader 
 NOISE = "import sys, warnings; print('noise', file=sys.stderr); warnings.warn('noise')\n    "
 ANSWERS = {
     "good": (SOLUTION, 10.0),
-    "half": (SOLUTION.replace('op.get_attr("dtype").size', "1"), 8.0),
+    "half": (SOLUTION.replace('op.get_attr("dtype").size', "1"), 7.0),
     "empty": (STUB, 0.0),
     "hanging": ("import time; time.sleep(99)", 0.0),
     "noisy": (NOISE + SOLUTION, 10.0),
@@ -228,7 +228,7 @@ def test_hidden_marks_are_added_to_the_gradebook(exam):
     marks = {
         row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in rows(exam / "course/grades.csv")
     }
-    assert marks == {"good": (12.0, 12.0), "half": (10.0, 12.0), "sets": (2.0, 12.0)}
+    assert marks == {"good": (12.0, 12.0), "half": (9.0, 12.0), "sets": (2.0, 12.0)}
 
 
 def test_a_curious_kernel_finds_neither_the_hidden_checks_nor_the_seed(exam):

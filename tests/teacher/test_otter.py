@@ -73,7 +73,7 @@ def curious_answer(code, folder):
 def test_otter_run_gives_the_points_of_each_check(autograder, python, tmp_path):
     results = otter_run(autograder, python, tmp_path, answered(HALF))
     (test,) = (test for test in results if test["name"] == name_of(find(Q1)))
-    assert (test["score"], test["max_score"]) == (8.0, 10.0)
+    assert (test["score"], test["max_score"]) == (7.0, 10.0)
     assert "1,000 bool are 1,000" in test["output"], "otter shows what the check printed"
 
 
