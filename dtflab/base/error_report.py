@@ -37,9 +37,8 @@ def is_ours(error: BaseException) -> bool:
     """
     ran = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     outside = [name for name in ran if not _MACHINERY.search(name) and not _is_installed(name)]
-    return any(
-        name.startswith(_LIBRARY) and (name == outside[-1] or not name.startswith(_NOTEBOOK)) for name in outside
-    )
+    ours = [name for name in outside if name.startswith(_LIBRARY)]
+    return any(name == outside[-1] or not name.startswith(_NOTEBOOK) for name in ours)
 
 
 def _shell() -> Any:
@@ -55,10 +54,9 @@ def cell(filename: str) -> str:
 
 def wrapped(text: str, hanging: int = 0) -> str:
     """A text whose lines are broken at words; the new ones are indented by `hanging` columns."""
-    fill = textwrap.TextWrapper(
-        _COLUMNS, subsequent_indent=" " * hanging, break_long_words=False, break_on_hyphens=False
-    ).fill
-    return "\n".join(map(fill, text.split("\n")))
+    indent = " " * hanging
+    wrapper = textwrap.TextWrapper(_COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(map(wrapper.fill, text.split("\n")))
 
 
 def render(error: BaseException) -> list[str]:

@@ -1,27 +1,23 @@
 """Questions on data parallelism.
 
 q2: the rule by which gradients of several workers become one step. An answer is played the same calls as the library's
-own ConditionalAccumulator, in a session, and must give the same values without one. Each mistake is a rule of its own,
-which is played the same calls: the library's accumulator, used wrongly. So no function here is an answer.
+own ConditionalAccumulator, in a session, and must give the same values without one. Each mistake is a rule of
+`data_rules`, which is played the same calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dtflab.base.text_table import plural
+from dtflab.grading.checks import data_rules as rules
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.graph import dtypes
-from dtflab.graph.graph import Graph
 from dtflab.machine.watch import watch
-from dtflab.ops.arrays.functions import placeholder
-from dtflab.ops.queues.functions import ConditionalAccumulator
-from dtflab.runtime.session import Session
 
 q2 = from_toml(__file__)
 
@@ -60,7 +56,7 @@ class Seen(NamedTuple):
     carried: bool = False
     ran: bool = False  # a session
 
-    def follows(self, rule: type[Library]) -> bool:
+    def follows(self, rule: type[rules.Library]) -> bool:
         """Whether that is what another rule gives."""
         if self.written or self.carried or not self.calls:
             return False
@@ -68,44 +64,9 @@ class Seen(NamedTuple):
             return _same(self.got, played((other.push, other.take), self.calls))
 
 
-class Library:
-    """The library's accumulator, in a session that the `with` block closes."""
-
-    def __init__(self, shape: Sequence[int]) -> None:
-        self.steps, self.shape = 0, shape
-        with Graph().as_default() as graph:
-            self._value, self._count = placeholder(dtypes.float64, shape), placeholder(dtypes.int64, [])
-            self._required = placeholder(dtypes.int32, [])
-            accumulator = ConditionalAccumulator(dtypes.float64, shape=shape)
-            self._push = accumulator.apply_grad(self._value, self._count)
-            self._take = accumulator.take_grad(self._required)
-            self._held = accumulator.num_accumulated()
-        self._session = Session(graph=graph)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._session.close()
-
-    @property
-    def held(self) -> int:
-        return int(self._session.run(self._held))
-
-    def push(self, gradient: Any, local_step: int) -> None:
-        self._session.run(self._push, {self._value: gradient, self._count: local_step})
-
-    def take(self, required: int) -> Any:
-        """A mean, or None where the library would wait."""
-        if self.held < required:
-            return None
-        self.steps += 1
-        return self._session.run(self._take, {self._required: required})
-
-
 def by_library(calls: Calls) -> list[Any]:
     """The answers of the library's accumulator, one for each take."""
-    with Library(_shape(calls)) as right:
+    with rules.Library(_shape(calls)) as right:
         return played((right.push, right.take), calls)
 
 
@@ -156,7 +117,7 @@ def _carries(answer: Any) -> bool:
     """Whether an accumulator goes on with the steps of another one, so that it drops what is fresh."""
     (push, take), (other_push, other_take) = answer(), answer()
     for _ in range(6):
-        push(np.ones(2), NEVER_STALE)
+        push(np.ones(2), rules.NEVER_STALE)
         if take(1) is None:
             return False
     other_push(np.ones(2), 5)
@@ -274,328 +235,138 @@ def shared_state(seen: Seen) -> bool:
     return seen.carried
 
 
-NEVER_STALE = 10**9  # a local step
-
-
-class Sums(Library):
-    def take(self, required: int) -> Any:
-        held, mean = self.held, super().take(required)
-        return None if mean is None else held * mean
-
-
-class DividesByRequired(Library):
-    def take(self, required: int) -> Any:
-        held, mean = self.held, super().take(required)
-        return None if mean is None else held * mean / required
-
-
-class GivesOneNumber(Library):
-    def take(self, required: int) -> Any:
-        mean = super().take(required)
-        return None if mean is None else np.mean(mean)
-
-
-class GivesZero(Library):
-    def take(self, required: int) -> Any:
-        mean = super().take(required)
-        return np.zeros(self.shape) if mean is None else mean
-
-
-class TakesWhatThereIs(Library):
-    def take(self, required: int) -> Any:
-        return super().take(max(1, min(self.held, required)))
-
-
-class WaitsForOneMore(Library):
-    def take(self, required: int) -> Any:
-        return super().take(required) if self.held > required else None
-
-
-class KeepsStale(Library):
-    def push(self, gradient: Any, local_step: int) -> None:
-        super().push(gradient, NEVER_STALE)
-
-
-class CountsTheStale(Library):
-    """A gradient that is dropped counts towards the required number."""
-
-    dropped = 0
-
-    def push(self, gradient: Any, local_step: int) -> None:
-        self.dropped += local_step < self.steps
-        super().push(gradient, local_step)
-
-    def take(self, required: int) -> Any:
-        if not self.held or self.held + self.dropped < required:
-            return None
-        self.dropped = 0
-        return super().take(self.held)
-
-
-class CountsNoSteps(Library):
-    def push(self, gradient: Any, local_step: int) -> None:
-        if local_step >= 0:
-            super().push(gradient, NEVER_STALE)
-
-
-class FollowsTheNewest(Library):
-    """The step after a mean is the one after the newest of its gradients."""
-
-    at = newest = 0
-
-    def push(self, gradient: Any, local_step: int) -> None:
-        if local_step >= self.at:
-            self.newest = max(self.newest, local_step)
-            super().push(gradient, NEVER_STALE)
-
-    def take(self, required: int) -> Any:
-        mean = super().take(required)
-        if mean is not None:
-            self.at, self.newest = self.newest + 1, 0
-        return mean
-
-
-class CountsEveryTake(Library):
-    asked = 0
-
-    def push(self, gradient: Any, local_step: int) -> None:
-        if local_step >= self.asked:
-            super().push(gradient, NEVER_STALE)
-
-    def take(self, required: int) -> Any:
-        self.asked += 1
-        return super().take(required)
-
-
-class OnlyTheSameStep(Library):
-    def push(self, gradient: Any, local_step: int) -> None:
-        if local_step == self.steps:
-            super().push(gradient, local_step)
-
-
-class KeepsTheFuture(Library):
-    """Gradients of a later step wait for it."""
-
-    def __init__(self, shape: Sequence[int]) -> None:
-        super().__init__(shape)
-        self.later: list[tuple[Any, int]] = []
-
-    def push(self, gradient: Any, local_step: int) -> None:
-        if local_step > self.steps:
-            self.later.append((gradient, local_step))
-        else:
-            super().push(gradient, local_step)
-
-    def take(self, required: int) -> Any:
-        mean = super().take(required)
-        if mean is not None:
-            now, self.later = self.later, []
-            for one in now:
-                self.push(*one)
-        return mean
-
-
-class OnlyTheFuture(Library):
-    def push(self, gradient: Any, local_step: int) -> None:
-        if local_step > self.steps:
-            super().push(gradient, local_step)
-
-
-class Chooses(Library):
-    """Keeps the gradients itself, and gives the library those that it chooses when a step is wanted."""
-
-    loses = False
-
-    def __init__(self, shape: Sequence[int]) -> None:
-        super().__init__(shape)
-        self.kept: list[Any] = []
-
-    def push(self, gradient: Any, local_step: int) -> None:
-        if local_step >= self.steps:
-            self.kept.append(gradient)
-
-    def take(self, required: int) -> Any:
-        if len(self.kept) < required:
-            self.kept = [] if self.loses else self.kept
-            return None
-        for gradient in self.choice(required):
-            super().push(gradient, NEVER_STALE)
-        self.kept = self.rest(required)
-        return super().take(1)
-
-    def choice(self, required: int) -> list[Any]:
-        return self.kept
-
-    def rest(self, required: int) -> list[Any]:
-        return []
-
-
-class LosesWhenTooFew(Chooses):
-    loses = True
-
-
-class TakesTheFirst(Chooses):
-    def choice(self, required: int) -> list[Any]:
-        return self.kept[:required]
-
-
-class TakesTheLast(Chooses):
-    def choice(self, required: int) -> list[Any]:
-        return self.kept[-required:]
-
-
-class KeepsTheRest(TakesTheFirst):
-    def rest(self, required: int) -> list[Any]:
-        return self.kept[required:]
-
-
-class TakesTheMedian(Chooses):
-    def choice(self, required: int) -> list[Any]:
-        return [np.median(self.kept, axis=0)]
-
-
-class ForgetsTheFirst(Chooses):
-    def rest(self, required: int) -> list[Any]:
-        return self.kept[required:]
-
-
-class KeepsWhatWasUsed(Chooses):
-    def rest(self, required: int) -> list[Any]:
-        return self.kept
-
-
 @q2.mistake()
 def sums(seen: Seen) -> bool:
     """That is the sum of the gradients. With twice as many workers, steps would be twice as long. Take the mean."""
-    return seen.follows(Sums)
+    return seen.follows(rules.Sums)
 
 
 @q2.mistake()
 def divides_by_required(seen: Seen) -> bool:
     """The sum was divided by `required`. If more gradients have come, they are in the sum as well: divide by their
     number."""
-    return seen.follows(DividesByRequired)
+    return seen.follows(rules.DividesByRequired)
 
 
 @q2.mistake()
 def gives_one_number(seen: Seen) -> bool:
     """That is one number, the mean of all numbers in all gradients. A mean has the shape of a gradient:
     np.mean(kept, axis=0)."""
-    return seen.follows(GivesOneNumber)
+    return seen.follows(rules.GivesOneNumber)
 
 
 @q2.mistake()
 def takes_no_more_than_required(seen: Seen) -> bool:
     """Only `required` gradients count, though more have come. `required` is how many there must be at least: take the
     mean of all that were kept."""
-    return seen.follows(TakesTheFirst) or seen.follows(TakesTheLast)
+    return seen.follows(rules.TakesTheFirst) or seen.follows(rules.TakesTheLast)
 
 
 @q2.mistake()
 def keeps_the_rest(seen: Seen) -> bool:
     """Only `required` gradients count, and the others stay for the next step. All that were kept count, and are
     forgotten."""
-    return seen.follows(KeepsTheRest)
+    return seen.follows(rules.KeepsTheRest)
 
 
 @q2.mistake()
 def forgets_the_first_only(seen: Seen) -> bool:
     """After a step, only `required` gradients are forgotten, and the others count again in the next one. A step
     uses up all that its mean is made of: forget them all."""
-    return seen.follows(ForgetsTheFirst)
+    return seen.follows(rules.ForgetsTheFirst)
 
 
 @q2.mistake()
 def takes_the_median(seen: Seen) -> bool:
     """That is the median of the gradients, number by number. A step is their mean: the sum divided by how many they
     are."""
-    return seen.follows(TakesTheMedian)
+    return seen.follows(rules.TakesTheMedian)
 
 
 @q2.mistake()
 def keeps_what_was_used(seen: Seen) -> bool:
     """Gradients of a step that is over count again in the next one. After a step, forget them and begin with none."""
-    return seen.follows(KeepsWhatWasUsed)
+    return seen.follows(rules.KeepsWhatWasUsed)
 
 
 @q2.mistake()
 def keeps_stale(seen: Seen) -> bool:
     """Stale gradients are kept. A gradient was computed from the variables of step local_step; if steps were taken
     since, drop it in push."""
-    return seen.follows(KeepsStale)
+    return seen.follows(rules.KeepsStale)
 
 
 @q2.mistake()
 def counts_the_stale(seen: Seen) -> bool:
     """Stale gradients are dropped, and yet they count: a step came before enough fresh ones were there. Count what is
     kept, len(kept)."""
-    return seen.follows(CountsTheStale)
+    return seen.follows(rules.CountsTheStale)
 
 
 @q2.mistake()
 def counts_no_steps(seen: Seen) -> bool:
     """Steps are not counted, so a gradient of an old step looks fresh. A take that gives a mean adds one to the number
     of steps, which needs `nonlocal`."""
-    return seen.follows(CountsNoSteps)
+    return seen.follows(rules.CountsNoSteps)
 
 
 @q2.mistake()
 def follows_the_newest(seen: Seen) -> bool:
     """Steps are taken from the gradients, not counted: after one of a later step, fresh ones look stale. A take that
     gives a mean adds one to the accumulator's own number of steps, whatever the workers' are."""
-    return seen.follows(FollowsTheNewest)
+    return seen.follows(rules.FollowsTheNewest)
 
 
 @q2.mistake()
 def counts_every_take(seen: Seen) -> bool:
     """A take that gave None was counted as a step, so fresh gradients look stale. Count a step only with a
     mean."""
-    return seen.follows(CountsEveryTake)
+    return seen.follows(rules.CountsEveryTake)
 
 
 @q2.mistake()
 def keeps_the_future_for_its_step(seen: Seen) -> bool:
     """Gradients of the future are put aside until their step comes. They count at once: only those that are older,
     local_step < step, are left out."""
-    return seen.follows(KeepsTheFuture)
+    return seen.follows(rules.KeepsTheFuture)
 
 
 @q2.mistake()
 def only_the_same_step(seen: Seen) -> bool:
     """Gradients of the future are dropped. It happens: the accumulator of another variable may be a step ahead. Only
     those that are older, local_step < step, are stale."""
-    return seen.follows(OnlyTheSameStep)
+    return seen.follows(rules.OnlyTheSameStep)
 
 
 @q2.mistake()
 def drops_the_fresh(seen: Seen) -> bool:
     """Gradients of the step that is under way are dropped. These are fresh: stale is local_step < step, not <=. Steps
     are counted from 0."""
-    return seen.follows(OnlyTheFuture)
+    return seen.follows(rules.OnlyTheFuture)
 
 
 @q2.mistake()
 def loses_when_too_few(seen: Seen) -> bool:
     """Gradients got lost after a take that gave None. As long as there are too few, they wait for the others, and no
     step is counted."""
-    return seen.follows(LosesWhenTooFew)
+    return seen.follows(rules.LosesWhenTooFew)
 
 
 @q2.mistake()
 def gives_zero(seen: Seen) -> bool:
     """Zeros came while there were too few gradients: an optimizer would take that for a step. take gives None then."""
-    return seen.follows(GivesZero)
+    return seen.follows(rules.GivesZero)
 
 
 @q2.mistake()
 def takes_what_there_is(seen: Seen) -> bool:
     """A step was made of fewer gradients than are required. As long as len(kept) < required, take returns None, and all
     of them wait."""
-    return seen.follows(TakesWhatThereIs)
+    return seen.follows(rules.TakesWhatThereIs)
 
 
 @q2.mistake()
 def waits_for_one_more(seen: Seen) -> bool:
     """As many gradients as required were there, and take gave None. `required` are enough: len(kept) < required is too
     few, not <=."""
-    return seen.follows(WaitsForOneMore)
+    return seen.follows(rules.WaitsForOneMore)

@@ -45,7 +45,7 @@ EXAMPLES = 60  # as many for each of up to four workers
 USUAL_RATES = (0.001, 0.01, 0.1, 0.5, 1.0)
 LIMIT = 180.0  # virtual seconds, as the two below: when all has ended
 BEGIN = 5.0
-LATE = 0.03  # more
+LATE = 0.03  # after that, when the others have ended
 BUSY = 5.13  # nobody computes any more; a session that waits for the chief looks at 5.05 s and 5.15 s
 WAITS = "After 180 s of virtual time, where milliseconds are enough, workers still wait."
 ENDLESS = "The workers go on and on: train_together does not come to an end."
@@ -236,17 +236,14 @@ def _strays(cluster: Cluster, loss: Loss) -> tuple[str, ...]:
     """Variables of the model that are not on the ps, and computing that is not pinned to the worker's own task."""
     held = (one for one in cluster.variables() if one.name in ("weights", "computed", "global_step"))
     away = [f"variable '{one.name}' is on {label(one.device)}" for one in held if "/job:ps" not in one.device]
-    where = {worker: device_spec.parse(logits.device) for worker, logits in sorted(loss.built.items())}
-    where |= dict(_products(loss))
-    others = (f"worker {i} computes on '{spec}'" for i, spec in where.items() if (spec.job, spec.task) != ("worker", i))
-    return (*away, *others)
-
-
-def _products(loss: Loss) -> list[tuple[int, device_spec.DeviceName]]:
-    """The pins of products of matrices, in gradients too, that are not their worker's task."""
-    every = [(i, op) for i, logits in loss.built.items() for op in logits.graph.get_operations() if op.type == "MatMul"]
-    pins = [(i, device_spec.parse(op.device)) for i, op in every if op.device]
-    return [(i, spec) for i, spec in pins if (spec.job, spec.task) != ("worker", i)]
+    products = [
+        (worker, device_spec.parse(op.device))
+        for worker, logits in sorted(loss.built.items())
+        for op in logits.graph.get_operations()
+        if op.type == "MatMul" and (op.device or op is logits.op)  # of gradients, those with a pin
+    ]
+    others = [f"worker {i} computes on '{spec}'" for i, spec in products if (spec.job, spec.task) != ("worker", i)]
+    return (*away, *dict.fromkeys(others))
 
 
 def _looked_at(cluster: Cluster, loss: Loss, rate: float, seen: Seen) -> Seen:

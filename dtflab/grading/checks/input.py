@@ -191,10 +191,8 @@ def _demand_means(seen: Seen, got: Sequence[Any], queues: Sequence[QueueEvent], 
         message = "What came was in no queue: the program ran the reader itself. Threads must read ahead, into a queue."
         raise Wrong(message, seen._replace(unqueued=True))
     if seen.passed.taken < len(got):
-        message = (
-            f"{len(got)} lines came, and {plural(seen.passed.taken, 'element')} were taken from the queue: of lines."
-        )
-        raise Wrong(message, seen)
+        taken = plural(seen.passed.taken, "element")
+        raise Wrong(f"{len(got)} lines came, of {taken} that were taken from the queue; expected: one for each.", seen)
     if seen.passed.by_hand:
         raise Wrong("One thread has put lines into the queue and taken them from it; others must read meanwhile.", seen)
 

@@ -297,8 +297,8 @@ def leaves_no_room_for_contexts(seen: Seen) -> bool:
 
 def _is_full(seen: Seen, takes: Callable[[Setting], Sequence[int]]) -> bool:
     """Whether a card has no room for the contexts and parts of all programs, each of which takes these cards."""
-    memory, settings = seen.case.memory * MIB, seen.settings or ()
-    parts = [
-        [one.fraction * memory + CONTEXT_BYTES for one in settings if c in takes(one)] for c in range(seen.case.cards)
-    ]
-    return any(sum(card) > memory - IDLE_BYTES for card in parts)
+    memory, held = seen.case.memory * MIB, Counter[int]()
+    for one in seen.settings or ():
+        for card in takes(one):
+            held[card] += int(one.fraction * memory) + CONTEXT_BYTES
+    return any(size > memory - IDLE_BYTES for size in held.values())

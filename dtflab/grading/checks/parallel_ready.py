@@ -44,9 +44,8 @@ class Plan(NamedTuple):
         with Graph().as_default() as graph:
             for name, sources in self.reads.items():
                 with graph.control_dependencies([made[other] for other in self.waits.get(name, ())]):
-                    made[name] = self._made(
-                        name, [_output(made[one], sources[:i].count(one)) for i, one in enumerate(sources)]
-                    )
+                    values = [_output(made[one], sources[:i].count(one)) for i, one in enumerate(sources)]
+                    made[name] = self._made(name, values)
         return list(made.values())
 
     @staticmethod
@@ -131,6 +130,10 @@ def _by_the_first(plan: Plan) -> Sets:
     level: dict[str, int] = {}
     for name in plan.reads:
         level[name] = 1 + min((level[other] for other in plan.sources(name)), default=-1)
+    return _by_level(level)
+
+
+def _by_level(level: Mapping[str, int]) -> Sets:
     return [frozenset(name for name in level if level[name] == i) for i in range(max(level.values()) + 1)]
 
 
@@ -172,7 +175,7 @@ def _in_one_pass(plan: Plan, given: Sequence[str]) -> Sets:
     level: dict[str, int] = {}
     for name in given:
         level[name] = 1 + max((level[other] for other in plan.sources(name) if other in level), default=-1)
-    return [frozenset(name for name in level if level[name] == i) for i in range(max(level.values()) + 1)]
+    return _by_level(level)
 
 
 def _after_the_last_set(plan: Plan) -> Sets:
@@ -213,6 +216,7 @@ def _telling(random: Random, controls: bool) -> Plan:
             )
             ways += [_ready(one.ops()) for one in less]
         is_telling = all(one not in [ready, *ways[:i]] for i, one in enumerate(ways))
+        is_telling = is_telling and ready not in [_too_early(plan, exactly) for exactly in (True, False)]
         if is_telling and lost[0] != lost[1] and all(_differ(way, ready, {"twice", "after"}) for way in ways[1:]):
             return plan
 

@@ -203,9 +203,7 @@ def others_go_on(answer: Any, random: Random) -> None:
             raise Wrong(message, seen._replace(behind=runs_with(answer, 3, 2, [3, 2])))
     for i, j in ((0, 3), (2, 0)):  # others lie in between
         if not runs_with(answer, i, j, [i, j]):
-            message = (
-                f"A job for GPUs {i} and {j} waits, though both tokens are there, and only those of others are not."
-            )
+            message = f"A job for GPUs {i} and {j} waits, though both tokens are there; only those of others are not."
             raise Wrong(message, why_it_waits(answer, i, j))
 
 

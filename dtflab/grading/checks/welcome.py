@@ -39,8 +39,8 @@ _ADDS = frozenset(
     "ResourceScatterSub ResourceCountUpTo ApplyGradientDescent ResourceApplyGradientDescent".split()
 )
 _ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
-MANY = 200  # steps
-LONGER = 0.002  # seconds
+MANY = 200  # steps: clients that take them at the same time meet; with few, one may end before the next begins
+LONGER = 0.002  # seconds, of a slow worker's step
 _PS = "/job:ps/replica:0/task:0"
 # What a session says of another graph.
 _OTHER_GRAPH = ("graph is empty", "element of this graph", "from the same graph")
@@ -197,11 +197,12 @@ def _look(seen: _Watch, workers: int, steps: int) -> Seen:
     kinds = {(one.client, step) for one, step in adding}
     counting = [use for use in seen.uses if (use.client, _kind(use.step)) in kinds and _ways(use)]
     counters = sorted({seen.counter(use) for use in counting}, key=lambda one: one[:3])
-    first = {(one.client, one.worker): min(_turns(calls, one, step)) for one, step in adding}
+    turns = {(one.client, one.worker): _turns(calls, one, step) for one, step in adding}
+    first = {pair: min(mine) for pair, mine in turns.items()}
     before = [call for call in calls if call.turn < first.get((call.source, _worker(call.target)), call.turn + 1)]
     reached = {call.step for call in seen.calls if call.method == "RunGraph" and _worker(call.target) < 0}
     began = {call.source for call in before if _runs_an_op(call) and (call.step in reached or _worker(call.target) < 0)}
-    spans = [(min(turns), max(turns)) for one, step in adding if (turns := _turns(calls, one, step))]
+    spans = [(min(mine), max(mine)) for mine in turns.values()]
     adds = [one for one, _ in adding]
     return Seen(workers, steps, None, homes, counters, adds, len(began), seen.tasks, spans=spans)
 
@@ -336,10 +337,7 @@ def one_counter(answer: Any, random: Random) -> None:
 def all_add(answer: Any, random: Random) -> None:
     _demand_all_add(_run(answer, *_draw(random)))
     workers = random.randint(2, 3)
-    for steps in (
-        MANY,
-        5 * MANY,
-    ):  # clients that run for long enough meet; for a few steps, one may end before the next
+    for steps in (MANY, 5 * MANY):
         if not (seen := _run(answer, workers, steps)).took_turns:
             return
     raise Wrong(f"In {seen}, no client began before another one had ended; all should add at the same time.", seen)
@@ -454,12 +452,8 @@ def asks_one_server(seen: Seen) -> bool:
 def one_after_another(seen: Seen) -> bool:
     """The workers add one after the other: a loop of yours waits for each of them. cluster.run(work) lets all of them
     work at the same time."""
-    one_client = len({one.client for one in seen.adding}) == 1
-    return (
-        seen.workers > 1
-        and (one_client or (seen.took_turns and seen.steps >= MANY))
-        and len(seen.did_all) == seen.workers
-    )
+    in_turn = len({one.client for one in seen.adding}) == 1 or (seen.took_turns and seen.steps >= MANY)
+    return seen.workers > 1 and in_turn and len(seen.did_all) == seen.workers
 
 
 @q1.mistake()

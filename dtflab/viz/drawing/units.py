@@ -54,7 +54,6 @@ def memory_size(count: float) -> str:
     for unit in ("KiB", "MiB", "GiB"):
         count /= 1024
         if count < 1024 or unit == "GiB":
-            return (
-                f"{count * (1 + 1e-12):.{0 if count >= 99.95 else 1 if unit == 'KiB' or count >= 9.995 else 2}f} {unit}"
-            )
+            digits = 0 if count >= 99.95 else 1 if unit == "KiB" or count >= 9.995 else 2
+            return f"{count * (1 + 1e-12):.{digits}f} {unit}"
     raise AssertionError("unreachable")
