@@ -63,9 +63,17 @@ class DtfLab(Configurable):
         raise AttributeError(_unknown(name))  # as of `%config DtfLab.zoom`
 
     def update_config(self, config: Config) -> None:
-        """Take what `%config` says; UsageError, before anything changes, for what is not a setting or a value."""
-        _check(config)
-        super().update_config(config)
+        """Take what `%config` says. An unknown setting or value is reported as a UsageError, and changes nothing.
+
+        The error is not raised: IPython would log it, with "ERROR:root:" before the sentence.
+        """
+        shell: Any = self.parent
+        try:
+            _check(config)
+        except UsageError as error:
+            shell.show_usage_error(error)
+        else:
+            super().update_config(config)
 
 
 def load(shell: Any) -> None:
