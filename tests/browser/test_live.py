@@ -371,6 +371,7 @@ def test_a_panel_is_live_in_the_first_busy_cell_and_interrupts_it(look, tmp_path
     report = look(
         write(tmp_path / "panel.ipynb", *PANEL), "start",
         {"on": ".dtf-tasks tr:nth-child(5) path", "do": "change", "see": "MB/s", "shot": "live"},
+        {"on": ".dtf-tasks th:last-child", "do": "texts"},
         {"on": ".dtf-help", "do": "hover", "see": "Click a task: pause, stop, kill or restart it"},
         {"on": TASK, "nth": 2, "do": "click", "see": "Pause worker:1"},
         {"on": TASK, "nth": 2, "do": "press", "key": "ArrowUp", "see": "Pause worker:0", "shot": "chosen"},
@@ -387,7 +388,8 @@ def test_a_panel_is_live_in_the_first_busy_cell_and_interrupts_it(look, tmp_path
         {"on": ".dtf-acts button:visible", "nth": 0, "do": "click", "see": "3 of 3 tasks run."},
     )  # fmt: skip
     assert complaints(report) == []
-    busy, *later = report["measured"]
+    heading, busy, *later = report["measured"]
+    assert heading == ["variables, GPU memory"], "what the cells below count"
     assert len(busy) == 7 and all(columns == busy for columns in later), "columns stay where they are"
     assert "Stop all" in report["themes"]["light"]["buttons"]
     assert report["themes"]["light"]["stdout"] == ["interrupted\n", "later: running\n"]
