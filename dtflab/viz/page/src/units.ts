@@ -11,6 +11,12 @@ export function span(start: number, end: number): string {
   return `from ${duration(start, digits)} to ${duration(end, digits)}`;
 }
 
+// `1 bar`, `2 bars`.
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+// Of what travels, in decimal units, as link speeds have.
 export function bytes(count: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let value = count, i = 0;
@@ -23,7 +29,7 @@ export function percent(share: number): string {
   return share >= 0.995 && share < 1 ? ">99%" : `${Math.round(100 * share)}%`;
 }
 
-// In binary units, as memory has.
+// Of what is held in memory, in binary units.
 export function memorySize(count: number): string {
   const units = ["B", "KiB", "MiB", "GiB"];
   let value = count, i = 0;

@@ -8,7 +8,7 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
 import { save } from "../perfetto";
 import { element, type Picture } from "../picture";
-import { bytes, duration, percent, span } from "../units";
+import { bytes, duration, percent, plural, span } from "../units";
 
 // Bars and waits are columns of equal length; times are microseconds, texts numbers of `texts`, rows those of `rows`.
 export interface Timeline {
@@ -252,7 +252,7 @@ class Live {
       waits: numbers(waits.tensor.length, (i) => has[waits.tensor[i]!] || has[waits.source[i]!] || has[waits.target[i]!]),
     };
     const { bars: found, waits: sent } = this.found;
-    this.picture.say(!wanted ? "" : `${found.size} bars and ${sent.size} tensors that were waited for; Enter goes to the next one.`);
+    this.picture.say(!wanted ? "" : `${plural(found.size, "bar")} and ${plural(sent.size, "awaited tensor")}; Enter goes to the next one.`);
     this.draw();
   }
 
