@@ -25,7 +25,7 @@ from dtflab.viz.drawing.palette import GREY, Look, look, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, number, tag, text_width
-from dtflab.viz.drawing.units import byte_size, duration, time_ticks
+from dtflab.viz.drawing.units import byte_size, duration, exact, span, time_ticks
 from dtflab.viz.layout.shapes import Point
 
 MOST_RECORDS = 100_000  # of a step: they take about two seconds
@@ -281,18 +281,19 @@ _WIRE = (
 
 
 def _event_text(event: Event) -> str:
-    span = f"{duration(event.duration)}, from {duration(event.start)} to {duration(event.end)}"
+    start, end = round(event.start, 3), round(event.end, 3)  # as the live picture has them
     part = f", part {event.part[0]} of {event.part[1]}" if event.part else ""
     what = event.name if event.is_fault else f"{readable(event.name)} = {event.op}{part}"
     if event.is_sent:
         what = f"{readable(event.name)}, {byte_size(event.bytes)}, on the wire to {look(event.device).label}"
-    return f"{what}\n{span}"
+    return f"{what}\n{exact(end - start)}, {span(start, end)}"
 
 
 def _transfer_text(transfer: Transfer) -> str:
     a, b = look(transfer.source).label, look(transfer.device).label
     what = f"{readable(transfer.tensor)}, {_amount(transfer)}, {a} → {b}"
-    return f"{what}\nasked for and received in {duration(transfer.duration)}"
+    start, end = round(transfer.start, 3), round(transfer.end, 3)
+    return f"{what}\nasked for and received in {exact(end - start)}, at {exact(end)}"
 
 
 def _amount(transfer: Transfer) -> str:

@@ -147,7 +147,7 @@ def test_parts_and_copies_are_bars_of_their_device_and_no_ops():
 def test_the_picture_counts_no_part_and_names_it():
     picture = viz.timeline(with_parts())
     assert "2 ops on 1 device" in repr(picture) and "part of an op" in picture.svg
-    assert "A = MatMul, part 2 of 2\n44.0 µs, from 6.00 µs to 50.0 µs" in picture.svg
+    assert "A = MatMul, part 2 of 2\n44 µs, from 6 µs to 50 µs" in picture.svg
     assert "part of an op" not in viz.timeline(step(("A", 0, 100))).svg
 
 
@@ -238,10 +238,20 @@ def test_of_many_transfers_the_largest_are_drawn():
 def test_says_what_it_shows():
     picture = viz.timeline(step(("a", 0, 600), ("b", 600, 1500)))
     assert picture.sentence == "Timeline of one step, 1.50 ms: 2 ops on 1 device. worker:0 0% idle."
-    assert "0.25 ms" in picture.svg and "b = NoOp\n900 µs, from 600 µs to 1.50 ms" in picture.svg
+    assert "0.25 ms" in picture.svg and "b = NoOp\n900 µs, from 600 µs to 1.5 ms" in picture.svg
     assert picture.tables[0][2][1] == ["b", "NoOp", "worker:0", "thread 0", "600.0", "900.0"]
     assert picture.tables[-1] == ("By op", ("op", "times", "duration, µs"), [["NoOp", "2", "1500.0"]])
     assert repr(picture).splitlines()[2].split()[:4] == [worker(), "2", "0%", "0"]
+
+
+def test_times_at_the_pointer_are_those_of_the_live_card():
+    """Expected are the texts of units.ts for the same numbers: four digits, more if the end would read as the start."""
+    stats = step(("long", 0, 98_765), ("a", 50_000, 50_001), ("b", 1366, 1380))
+    stats.MergeFrom(step(("RecvTensor", 0, 1234), label=f"[400B] edge_1_x from {PS} to {WORKER}"))
+    svg = viz.timeline(stats).svg
+    assert "a = NoOp\n1 µs, from 50 ms to 50.001 ms" in svg and "b = NoOp\n14 µs, from 1.366 ms to 1.38 ms" in svg
+    assert "long = NoOp\n98.77 ms, from 0 µs to 98.77 ms" in svg
+    assert "asked for and received in 1.234 ms, at 1.234 ms" in svg
 
 
 def test_transfers_are_drawn_and_listed():

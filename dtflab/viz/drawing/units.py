@@ -1,4 +1,9 @@
-"""Numbers with their units, as people write them. Every number that is shown has one."""
+"""Numbers with their units, as people write them. Every number that is shown has one.
+
+Rule: bytes that are held in memory have binary units (KiB, `memory_size`), as TensorFlow reports its allocators: the
+panel, variables, memory maps, what an op makes. Bytes that travel have decimal units (kB, `byte_size`), as the speeds
+of links have, so that one divides by the other: transfers, calls, tensors between devices, exercises about traffic.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from collections.abc import Iterator
 
 
 def byte_size(count: float) -> str:
-    """`512 B`, `25.6 kB`, `1.2 MB`: decimal units, as link speeds have."""
+    """`512 B`, `25.6 kB`, `1.2 MB`: decimal units, for bytes that travel."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.5 or unit == "GB":
             return f"{count:.0f} {unit}" if unit == "B" or count >= 99.95 else f"{count:.1f} {unit}"
@@ -42,13 +47,24 @@ def duration(micros: float) -> str:
 
 
 def moment(micros: float) -> str:
-    """`680.6 µs`, `0`: a point in time with four digits. Halves go up, as in the live picture."""
+    """`680.6 µs`, `0`: a point in time with four digits."""
+    return exact(micros) if micros else "0"
+
+
+def exact(micros: float, digits: int = 4) -> str:
+    """`13.81 µs`, `1.38 ms`, `0 µs`: as the live picture says it, zeros at the end left out. Halves go up, as there."""
     unit, name = time_unit(micros)
-    return f"{micros / unit * (1 + 1e-12):.4g} {name}" if micros else "0"
+    return f"{micros / unit * (1 + 1e-12):.{digits}g} {name}"
+
+
+def span(start: float, end: float) -> str:
+    """`from 1.366 ms to 1.38 ms`: with four digits, or as many as tell the end from the beginning."""
+    digits = next((each for each in range(4, 10) if exact(start, each) != exact(end, each)), 4)
+    return f"from {exact(start, digits)} to {exact(end, digits)}"
 
 
 def memory_size(count: float) -> str:
-    """`512 B`, `25.6 KiB`, `1.00 MiB`: binary units, as memory has. Halves go up, as in the live picture."""
+    """`512 B`, `25.6 KiB`, `1.00 MiB`: binary units, for bytes that are held. Halves go up, as in the live picture."""
     if count < 1024:
         return f"{count:.0f} B"
     for unit in ("KiB", "MiB", "GiB"):
