@@ -104,8 +104,14 @@ def _judged(question: Question, namespace: Mapping[str, Any]) -> Report:
 
 
 def _code(answer: Any) -> CodeType | None:
-    """The code of a Python function, which is equal after its cell has only been run again; None for other objects."""
-    return answer.__code__ if isinstance(answer, FunctionType) else None
+    """The code of a Python function, the same after its cell has run again; None for other objects."""
+    return _without_lines(answer.__code__) if isinstance(answer, FunctionType) else None
+
+
+def _without_lines(code: CodeType) -> CodeType:
+    """Code that equals itself below a new comment, too: only the numbers of its lines have changed."""
+    inner = tuple(_without_lines(one) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_firstlineno=1, co_linetable=b"", co_consts=inner)
 
 
 def next_hint(question: Question) -> Hint:

@@ -355,6 +355,19 @@ def test_the_cure_of_a_mistake_comes_when_another_try_shows_it(cured, fresh):
     assert "Add it" not in grade_all([cured], {"twice": square}).text, "the try that showed it first"
 
 
+WITH_LAMBDA = "def twice(n):\n    by = lambda m: m * n\n    return by(n)"
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["with comments", "with other code"])
+def test_a_comment_or_a_blank_line_is_not_another_try(cured, fresh, tmp_path, another):
+    """Lines are all that differ, in the function and in one inside it."""
+    commented = "# first\n\n" + WITH_LAMBDA.replace("    by", "    # second\n\n    by").replace("    ret", "\n    ret")
+    grade_all([cured], {"twice": from_a_cell(tmp_path, WITH_LAMBDA)})
+    changed = commented.replace("m * n", "n * m") if another else commented
+    second = grade_all([cured], {"twice": from_a_cell(tmp_path, changed)})
+    assert ("Add it to itself." in second.text) is another
+
+
 def test_the_feedback_of_nbgrader_has_the_cure_at_once(cured, fresh, monkeypatch):
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     assert "Hint: That is the square. Add it to itself." in grade_all([cured], {"twice": square}).text
