@@ -104,8 +104,11 @@ class _Looks(NamedTuple):
 def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float, float], float]:
     """The drawing, its size, and how far down its plot begins."""
     parts = any(event.part for event in bands.trace.details)
+    single = bands.single()
+    merges = any(id(event) not in single for band in bands.bands for row in band.rows for event in row.events)
     samples = [
         *[_OP] * looks.way.by_device,
+        *[_MERGED] * merges,
         *[_PART] * parts,
         *[_SENT] * any(event.is_sent for event in bands.trace.details),
         *[_FAULT] * any(event.is_fault for event in bands.trace.details),
@@ -116,7 +119,6 @@ def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float,
     badges, height = marks.legend([] if looks.way.by_device else looks.counted(bands.trace), bands.width, top)
     lines, more = marks.line_legend(samples, bands.width, top + height)
     top += height + more + 26
-    single = bands.single()
     still = [  # what a live picture draws again
         _grid(bands),
         *(_bars(bands, band, looks, single) for band in bands.bands),
@@ -253,6 +255,15 @@ def _freight(bands: Bands, transfer: Transfer, row: Row) -> Markup:
 
 
 _OP = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, style="fill:var(--soft)"), "op")
+_MERGED = (
+    tag(
+        "path",
+        d="M3 3v12h1v-12zM8 3v12h2v-12zM14 3v12h1v-12zM20 3v12h4v-12z",
+        class_="merged",
+        style="fill:var(--soft)",
+    ),
+    "several bars in one pixel",
+)
 _PART = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, class_="part", style="fill:var(--soft)"), "part of an op")
 _SENT = (
     tag("rect", x=0.5, y=3.5, width=27, height=11, rx=2.5, class_="sent", style="fill:var(--soft);stroke:var(--soft)"),

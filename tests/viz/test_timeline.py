@@ -17,6 +17,7 @@ from dtflab.viz.drawing.names import readable, shorter
 from dtflab.viz.drawing.style import room
 from dtflab.viz.drawing.svg import text_width
 from tests.viz.programs import PS, mlp, traced, worker
+from tests.viz.watched import texts
 
 TF_LABEL = "[25600B] [588.505737Mb/s] edge_7_hidden/weights/read from {} to {}"
 
@@ -276,6 +277,8 @@ def test_long_traces_stay_small_and_show_all_bars():
     stats = step(*((f"op{i}", 2 * i, 2 * i + 1 + 500 * (i == 9999)) for i in range(20_000)))
     picture = viz.timeline(stats)
     assert len(picture.svg) < 300_000 and "op9999 = NoOp" in picture.svg
+    assert "several bars in one pixel" in texts(picture)
+    assert "several bars in one pixel" not in texts(viz.timeline(step(("a", 0, 1), ("b", 1, 2)))), "none is merged"
     merged = re.findall(r'<path d="(M[^"q]*v18h-[^"q]*z)"', picture.svg)
     bands = Bands(trace.read(stats), room())
     runs = [(float(x), float(x) + float(w)) for x, w in re.findall(r"M([\d.]+) [\d.]+h([\d.]+)", "".join(merged))]

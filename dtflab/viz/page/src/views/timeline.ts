@@ -61,6 +61,8 @@ class Live {
   private readonly opened = new Set<number>(); // folds
   private rows: Row[]; // where they are now; a row that is folded has no height
   private taller = 0; // units that open folds take
+  private merges = false; // whether a pixel that is seen stands for several bars
+  private readonly merged: HTMLElement; // the key for that
   private readonly home: number[]; // the row of each bar when all is open
 
   constructor(private readonly picture: Picture, private readonly data: Timeline) {
@@ -72,6 +74,9 @@ class Live {
     picture.drawing.append(this.canvas);
     this.canvas.setAttribute("aria-hidden", "true"); // the still's sentence and the table say it
     this.controls();
+    this.merged = picture.hint("several bars in one pixel");
+    this.merged.classList.add("dtf-merged");
+    this.merged.hidden = picture.svg.querySelector(".merged") !== null; // the still has this key
     this.gestures();
     if (picture.drawing.clientHeight > innerHeight) picture.speakAbove(); // what it says would be out of sight
     picture.redraws(() => this.draw());
@@ -394,12 +399,14 @@ class Live {
     pen.textBaseline = "middle";
     this.grid(pen, width, height, unit);
     this.drawRange(pen, height);
+    this.merges = false;
     this.rows.forEach((row, i) => {
       if (!row.height) return;
       this.drawRow(pen, "waits", i, unit);
       const bare = this.drawRow(pen, "bars", i, unit);
       if (row.below) this.namesBelow(pen, row, bare, unit);
     });
+    this.merged.style.visibility = this.merges ? "" : "hidden"; // it keeps its place
     if (this.shows.critical) this.data.critical.forEach((bar) => this.outline(pen, "bars", bar, unit, DASHES));
     const marked = this.chosen ?? this.hovered;
     if (marked && marked.kind !== "gaps") {
@@ -454,7 +461,9 @@ class Live {
       else if (right - left < 1.01) {
         pen.fillRect(left, y, 1, height); // stands for all that begin within its pixel and are as short
         const isHere = (other: number) => start[other]! <= start[span]! + pixel && end[other]! - start[other]! < 1.01 * pixel;
+        const first = i;
         do i++; while (!dims && i < spans.length && isHere(spans[i]!));
+        this.merges ||= i > first + 1;
       } else {
         if (kind === "waits") this.drawWait(pen, span, left, y, right - left, height, unit);
         else this.drawBar(pen, span, left, y, right - left - (right - left > 4 ? 1 : 0), height);
