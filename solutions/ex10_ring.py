@@ -43,7 +43,8 @@ for step in range(n - 1):
 # - no device sends or receives more than 2(n − 1)/n of a tensor;
 # - each device sends to one other device only.
 #
-# `tf.train.all_reduce` builds such graphs for you. Here it is not allowed: write the rounds yourself.
+# `tf.train.all_reduce` builds such graphs for you. Here it is not allowed: write the rounds yourself, of ops. (Nor is
+# `tf.py_func`: a function of Python can hand on numbers whose bytes nobody counts.)
 #
 # `tf.split(tensor, n)` cuts a tensor into a list of n parts, `tf.concat(parts, axis=0)` joins them. An op computes, and
 # keeps its result, where `with tf.device(…)` says; what it needs from elsewhere is sent there.

@@ -17,7 +17,7 @@ import numpy as np
 
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.simulated import Stage, stage
+from dtflab.grading.simulated import PYTHON, Stage, stage
 from dtflab.graph.convert import constant
 from dtflab.graph.device_spec import label, parse
 from dtflab.graph.operation import Tensor
@@ -45,6 +45,7 @@ class Seen(NamedTuple):
     passed: Mapping[tuple[int, int], int]  # bytes from a task to another
     largest: int  # message
     library: bool = False  # made the graph
+    python: bool = False  # a function of it runs in the graph
 
     @property
     def number(self) -> int:
@@ -63,6 +64,12 @@ class Seen(NamedTuple):
     def load(self, end: int) -> list[int]:
         """Bytes that each task has sent (0) or received (1)."""
         return [sum(count for pair, count in self.passed.items() if pair[end] == i) for i in range(self.number)]
+
+    @property
+    def all_passed(self) -> int:
+        """Bytes between all devices. No sum takes fewer than `bound` for each of them: so says Patarasuk and Yuan,
+        "Bandwidth optimal all-reduce algorithms for clusters of workstations" (2009)."""
+        return sum(self.passed.values())
 
     @property
     def counts(self) -> list[list[list[float]]]:
@@ -85,6 +92,12 @@ class Seen(NamedTuple):
     def finished(self) -> list[int]:
         """How many parts of each result are those of the sum."""
         return [sum(part == [1] * self.number for part in parts) for parts in self.counts]
+
+    @property
+    def right(self) -> bool:
+        """Whether each device has the sum."""
+        at_home = [*map(label, self.places)] == [*map(label, self.asked)]
+        return at_home and all(np.array_equal(value, self.total) for value in self.values)
 
     @property
     def ring(self) -> bool:
@@ -117,10 +130,17 @@ def run(answer: Any, tensors: Sequence[Any], places: Sequence[str]) -> Seen:
         if any(BY_THE_LIBRARY.search(op.name) for op in on.graph.get_operations()):
             message = "The graph is that of tf.train.all_reduce. Here you write it yourself."
             raise Wrong(message, Seen(tensors, (), (), places, {}, 0, library=True))
+        if kinds := {op.type for op in on.graph.get_operations()}.intersection(PYTHON):
+            message = f"The graph has {min(kinds)}, a function of Python; expected: ops, whose bytes can be counted."
+            raise Wrong(message, Seen(tensors, (), (), places, {}, 0, python=True))
         on.session.run([tensor.op for tensor in made])
         passed, largest = _traffic(on, places)
         values = on.session.run(list(made))
-        return Seen(tensors, values, [tensor.device for tensor in made], places, passed, largest)
+        seen = Seen(tensors, values, [tensor.device for tensor in made], places, passed, largest)
+        if seen.right and seen.all_passed < number * seen.bound:
+            found = f"{byte_size(seen.all_passed)} passed between them; a sum takes {byte_size(number * seen.bound)}"
+            raise Wrong(f"Of {number} devices, each has the sum, but only {found}.", seen)
+        return seen
 
 
 def _traffic(on: Stage, places: Sequence[str]) -> tuple[Counter[tuple[int, int]], int]:
@@ -191,6 +211,20 @@ def leaves_it_to_the_library(seen: Seen) -> bool:
 
 
 @q3.mistake()
+def runs_python(seen: Seen) -> bool:
+    """A function of Python is in the graph, by which numbers reach another device unseen. Build the rounds of ops:
+    tf.split, tf.add, tf.identity and tf.concat."""
+    return seen.python
+
+
+@q3.mistake()
+def goes_around_the_ring(seen: Seen) -> bool:
+    """The sums are right, and yet too little passed between the devices: the values were read while the graph was
+    built, or made shorter for the way. A tensor has no value then. Send the parts as they are, from op to op."""
+    return seen.right and seen.all_passed < seen.number * seen.bound
+
+
+@q3.mistake()
 def results_in_one_place(seen: Seen) -> bool:
     """All results are on one device, so the parts travel there, too. Join the parts of a device on that device: with
     tf.device(device): tf.concat(…)."""
@@ -255,8 +289,7 @@ def goes_round_once_too_often(seen: Seen) -> bool:
     """The sums are right, but a round is too long: parts travel back to a device that has them. Each of the two rounds
     takes n − 1 times, after which all have the part."""
     one_more = seen.bound + seen.nbytes // seen.number
-    right = all(np.array_equal(value, seen.total) for value in seen.values)
-    return right and all(seen.bound < load <= one_more + 1 for load in (*seen.load(0), *seen.load(1)))
+    return seen.right and all(seen.bound < load <= one_more + 1 for load in (*seen.load(0), *seen.load(1)))
 
 
 @q3.mistake()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, from_toml
-from dtflab.grading.simulated import Stage, stage
+from dtflab.grading.simulated import PYTHON, Stage, stage
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Tensor
@@ -42,7 +42,6 @@ MOST_HELD = 0.6  # of all weights
 
 _HOLD = ("Const", "Variable", "VariableV2", "VarHandleOp")
 _MULTIPLIES = ("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum")
-_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 Matrix = NDArray[np.float32]
 
@@ -137,7 +136,7 @@ def _sent(on: Stage) -> int:
 
 
 def _on_cpu(trace: Any) -> frozenset[str]:
-    nodes = [node for graph in trace.partition_graphs for node in graph.node if node.op in _MULTIPLIES + _PYTHON]
+    nodes = [node for graph in trace.partition_graphs for node in graph.node if node.op in _MULTIPLIES + PYTHON]
     return frozenset(node.op for node in nodes if device_spec.parse(node.device).type != "GPU")
 
 
@@ -200,7 +199,7 @@ def _demand_time(answer: Any, net: Net, share: float, expected: str) -> Picture:
     one_ms = _one_gpu_ms(*net.first.shape)
     step = step_of(answer, net)._replace(one_ms=one_ms)
     picture = timeline(step.trace, title=f"Your step: {step.ms:.3f} ms; at most {share * one_ms:.3f} ms are expected")
-    if python := step.on_cpu & set(_PYTHON):
+    if python := step.on_cpu & set(PYTHON):
         raise Wrong(f"{', '.join(python)} runs Python, which takes no virtual time: use ops.", step, picture)
     if step.ms > share * one_ms:
         raise Wrong(f"A step takes {step.ms:.3f} ms, on one GPU {one_ms:.3f} ms; expected: {expected}.", step, picture)
@@ -298,7 +297,7 @@ def loses_the_last_units(step: Step) -> bool:
 def runs_python(step: Step) -> bool:
     """A function of Python multiplies, on the CPU. Build the products of ops, tf.matmul and tf.nn.relu, inside of `with
     tf.device(…)` of a GPU."""
-    return bool(step.on_cpu & set(_PYTHON))
+    return bool(step.on_cpu & set(PYTHON))
 
 
 @q1.mistake()

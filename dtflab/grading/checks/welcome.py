@@ -54,6 +54,11 @@ class Adding(NamedTuple):
     times: int
     assigns: bool  # it writes the counter with an op that does not add
 
+    @property
+    def of_another(self) -> bool:
+        """Whether a client that `cluster.run` started for a worker asked the server of another one."""
+        return self.client.startswith("client /job:worker") and _worker(self.client) != self.worker
+
 
 class Counter(NamedTuple):
     """A variable that such a step changes, and the number that it held at the end; None if it was not a number."""
@@ -257,8 +262,8 @@ def _turns(calls: Sequence[Call], one: Adding, step: str) -> list[int]:
 
 
 def _worker(target: str) -> int:
-    """The number of a worker by its full name, -1 for another task."""
-    job, _, number = target.rpartition("/task:")
+    """The number of a worker by its full name, or that of its client; -1 for another task."""
+    job, _, number = target.removeprefix("client ").rpartition("/task:")
     return int(number) if job.startswith("/job:worker") else -1
 
 
@@ -302,6 +307,10 @@ def _demand_all_add(seen: Seen) -> None:
         if times < seen.steps:
             ran = f"the server of worker {worker} ran {plural(times, 'step')} that change the counter"
             raise Wrong(f"In {seen}, {ran}; each worker should add {seen.steps} times.", seen)
+    for one in seen.adding:
+        if one.of_another:
+            asked = f"the client of worker {_worker(one.client)} asked the server of worker {one.worker}"
+            raise Wrong(f"In {seen}, {asked}; expected: its own.", seen)
     if len({one.client for one in seen.adding}) < seen.workers:
         observed = f"In {seen}, {plural(seen.workers, 'worker')} were asked by one client, one after the other"
         raise Wrong(f"{observed}; all should add at the same time.", seen)
@@ -446,6 +455,13 @@ def asks_one_server(seen: Seen) -> bool:
     """All clients ask the same server, that of worker 0; the other workers do nothing. Each client has a server of its
     own: tf.Session(client.target)."""
     return len({one.worker for one in seen.adding}) == 1 and len(seen.adding) == seen.workers > 1
+
+
+@q1.mistake()
+def asks_the_neighbours_server(seen: Seen) -> bool:
+    """Clients ask the servers of each other. All add, but a client whose own server is next to it works with another
+    one. client.target is that of its own: tf.Session(client.target)."""
+    return seen.did_all == {*range(seen.workers)} and any(one.of_another for one in seen.adding)
 
 
 @q1.mistake()

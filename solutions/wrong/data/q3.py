@@ -138,3 +138,29 @@ def goes_round_once_too_often(tensors, devices):
             with tf.device(devices[after]):
                 parts[after][c] = tf.identity(parts[i][c])
     return joined(parts, devices)
+
+
+def runs_python(tensors, devices):
+    """A sum of what functions keep: it reaches another device without a message."""
+    kept, sums = {}, []
+
+    def keep(i):
+        return lambda value: kept.update({i: value}) or value[:1]
+
+    given = []
+    for i, (tensor, device) in enumerate(zip(tensors, devices)):
+        with tf.device(device):
+            given.append(tf.py_func(keep(i), [tensor], tf.float32))
+    for tensor, device in zip(tensors, devices):
+        with tf.device(device), tf.control_dependencies(given):
+            sums.append(tf.reshape(tf.py_func(lambda: sum(kept.values()), [], tf.float32), tensor.shape))
+    return sums
+
+
+def goes_around_the_ring(tensors, devices):
+    """Each device begins with the sum: it was made before there was a step."""
+    total, sums = sum(tf.make_ndarray(tensor.op.get_attr("value")) for tensor in tensors), []
+    for device in devices:
+        with tf.device(device):
+            sums.append(tf.constant(total))
+    return sums

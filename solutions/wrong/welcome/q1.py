@@ -247,3 +247,14 @@ def leaves_the_cluster_running(workers, steps):
         counter, sess = start(cluster)
         cluster.run(lambda client: add_many(client.target, make_counter(), steps))
         return sess.run(counter)
+
+
+def asks_the_neighbours_server(workers, steps):
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+
+        def work(client):
+            add_many(cluster.target_of("worker", (client.index + 1) % workers), make_counter(), steps)
+
+        cluster.run(work)
+        return sess.run(counter)
