@@ -11,19 +11,38 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtflab.grading.catalogue import all_questions, find
-from dtflab.grading.judge import Report, is_autograded, judge
+from dtflab.grading.judge import Report, Result, is_autograded, judge
 from dtflab.grading.questions import Question
 from dtflab.grading.score import Score
 from dtflab.machine.console import in_notebook, show
 
 SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a submission
+
+
+class Try(NamedTuple):
+    """A try at a question: the answer's code, and the results of the checks so far, by name.
+
+    Checks may be called one at a time, as otter does: all of them belong to one try.
+    """
+
+    code: CodeType | None
+    results: dict[str, Result]
+
+    def is_same(self, other: Try) -> bool:
+        """Whether the code is the same, and no check that both have says anything else."""
+        both = self.results.keys() & other.results.keys()
+        return self.code == other.code and all(self.results[n].message == other.results[n].message for n in both)
+
+
 _given: dict[str, int] = {}  # hints that each question has given
-_shown: dict[str, dict[str, Any]] = {}  # for each question that was tried: the first try that showed a mistake
+_last: dict[str, Try] = {}  # the last try at each question
+_shown: dict[str, dict[str, Try]] = {}  # for each question that was tried: the first try that showed a mistake
 _LATER = "If your next try shows the same mistake, the report says how to fix it."
 _NOT_GIVEN = object()
 
@@ -95,12 +114,24 @@ def _judged(question: Question, namespace: Mapping[str, Any]) -> Report:
     report = judge(question, namespace)
     if report.as_shipped:
         return report
+    this = _try(question, namespace[question.answer], report.results)
+    report.earlier = list(takewhile(lambda one: one.check not in question.checks, this.results.values()))
     shown = _shown.setdefault(question.id, {})
-    this = _code(namespace[question.answer]), [result.message for result in report.results]
     for result in report.results:
-        if result.cure and shown.setdefault(result.mistake, this) == this and not is_autograded():
+        if result.cure and shown.setdefault(result.mistake, this).is_same(this) and not is_autograded():
             result.cure = _LATER
     return report
+
+
+def _try(question: Question, answer: Any, results: Sequence[Result]) -> Try:
+    """The try that these results belong to: the last one, if it is the same, or a new one."""
+    this = Try(_code(answer), {result.check.name: result for result in results})
+    last = _last.get(question.id)
+    if last is not None and last.is_same(this):
+        last.results.update(this.results)
+        return last
+    _last[question.id] = this
+    return this
 
 
 def _code(answer: Any) -> CodeType | None:

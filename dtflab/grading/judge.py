@@ -73,7 +73,7 @@ class Result:
 
 @dataclass
 class Report:
-    """All that is known about an answer."""
+    """All that is known about an answer; `earlier` has results of the same try from other reports."""
 
     question: Question
     results: list[Result]
@@ -81,6 +81,7 @@ class Report:
     student: str
     next_step: str = ""  # where there is nothing to judge yet
     versions: dict[str, str] = field(default_factory=dict)
+    earlier: Sequence[Result] = ()
 
     @property
     def points(self) -> int:

@@ -83,13 +83,12 @@ def _notes(report: Report, result: Result) -> Iterator[str]:
     if result.message:
         said = any(other.message == result.message for other in before)
         yield "The same as above." if said else result.message
-    if result.hint and all(other.hint != result.hint for other in before):
-        yield f"Hint: {result.hint} {result.cure}".rstrip()
+    if result.hint and (first := next(one for one in _with_hints(report) if one.hint == result.hint)) is not result:
+        yield f"Caused by the same mistake as in “{first.check.title}”."
     elif result.hint:
-        yield "Caused by the same mistake as above."
+        yield f"Hint: {result.hint} {result.cure}".rstrip()
     elif (cause := _cause(report, result)) is not None:
-        where = "above" if cause in before else "below"
-        yield f"This may be a consequence of the mistake {where}: fix that one first."
+        yield f"This may be a consequence of the mistake in “{cause.check.title}”. Fix that one first."
     if result.output and all(other.output != result.output for other in before):
         yield f"Printed: {result.output.strip()}"
 
@@ -99,7 +98,12 @@ def _cause(report: Report, result: Result) -> Result | None:
     is_known = result.hint or result.stopped or result.crashed or result.broken or result.unwritten
     if result.passed or is_known or result.message in NOT_TRIED:
         return None
-    return next((other for other in report.results if other.hint), None)
+    return next(_with_hints(report), None)
+
+
+def _with_hints(report: Report) -> Iterator[Result]:
+    """The results with a known mistake, those from other reports first."""
+    return (result for result in (*report.earlier, *report.results) if result.hint)
 
 
 def _picture(report: Report) -> Any:

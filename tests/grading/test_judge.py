@@ -308,6 +308,7 @@ def test_what_only_has_the_name_of_an_answer_is_not_meant(twice, thing):
 def fresh(monkeypatch):
     """A session in which nothing was asked yet."""
     monkeypatch.setattr(grading, "_given", {})
+    monkeypatch.setattr(grading, "_last", {})
     monkeypatch.setattr(grading, "_shown", {})
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
 
@@ -391,10 +392,32 @@ def test_a_check_that_may_fail_by_the_mistake_of_another_says_so(cured):
 
     cured.checks.insert(0, cured.checks.pop())
     told = str(Score([report(cured, square)]))
-    assert "three failed\n               This may be a consequence of the mistake below: fix that one first." in told
-    assert "two failed\n               Caused by the same mistake as above." in told
+    consequence = "This may be a consequence of the mistake in “Some number”. Fix that one first."
+    assert f"three failed\n               {consequence}" in told
+    assert "two failed\n               Caused by the same mistake as in “Some number”." in told
     assert told.count("Add it to itself.") == 1
     assert "consequence" not in str(Score([report(cured, lambda n: 3 * n)])).partition("three")[0]
+
+
+def test_checks_that_are_called_one_at_a_time_are_one_try(cured, fresh, capsys):
+    """As otter calls them: the second check neither gives the cure nor repeats the hint."""
+
+    @cured.check("Two", points=1)
+    def two(answer, random):
+        raise Wrong("two failed", evidence=(3, 9))
+
+    def told(name, answer):
+        assert not check("numbers/q9", name, answer)
+        return capsys.readouterr().out
+
+    same = "Caused by the same mistake as in “Some number”."
+    for _ in range(2):
+        assert grading._LATER in told("any_number", square)
+        assert same in (second := told("two", square)) and "Hint: " not in second
+    grade_all([cured], {"twice": square})
+    assert grading._LATER in told("any_number", square), "a cell that grades comes before otter's tests"
+    assert "Hint: That is the square. Add it to itself." in told("any_number", lambda n: n**2)
+    assert same in told("two", lambda n: n**2)
 
 
 def test_what_was_not_tried_follows_from_no_mistake(cured):

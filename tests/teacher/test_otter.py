@@ -9,6 +9,7 @@ import pytest
 
 from dtflab.__main__ import main
 from dtflab.grading.catalogue import all_questions, find
+from dtflab.grading.grade import _LATER
 from dtflab.grading.otter import name_of, text
 from notebooks import build
 from tests.forks import imported
@@ -18,6 +19,7 @@ from tests.teacher.venv import environment, tool
 pytestmark = pytest.mark.timeout(2000)  # the machine may be busy
 HALF = SOLUTION.replace('op.get_attr("dtype").size', "1")
 Q1 = "placement/q1"
+(COUNTS,) = (mistake for mistake in find(Q1).mistakes if mistake.name == "counts_elements")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,8 @@ def test_otter_run_gives_the_points_of_each_check(autograder, python, tmp_path):
     (test,) = (test for test in results if test["name"] == name_of(find(Q1)))
     assert (test["score"], test["max_score"]) == (7.0, 10.0)
     assert "1,000 bool are 1,000" in test["output"], "otter shows what the check printed"
+    assert test["output"].count(f"Hint: {COUNTS.diagnosis} {_LATER}") == 1 and COUNTS.cure not in test["output"]
+    assert test["output"].count("Caused by the same mistake as in “") == 1
 
 
 def test_hidden_marks_are_added_to_its_results_and_a_curious_kernel_finds_nothing_of_them(autograder, python, tmp_path):
@@ -120,6 +124,20 @@ def test_a_student_checks_in_the_notebook(autograder, python):
         encoding="utf-8",
     )
     assert "results: All test cases passed!" in run(autograder, *python, "check.py")
+
+
+def test_its_tests_give_the_cure_when_another_try_shows_the_mistake(autograder, python):
+    """All tests of a call are one try; a comment in the cell makes none."""
+    cells = (HALF, HALF, f"# mine\n    {HALF}", f"print()\n    {HALF}")
+    tries = "".join(f"def balance_by_bytes(ps_tasks, worker):\n    {code}\nprint('TRY', checked())\n" for code in cells)
+    (autograder / "tries.py").write_text(
+        "import otter, dtflab as tf\nimport dtflab\n"
+        f"def checked(): return otter.Notebook(tests_dir='tests').check({name_of(find(Q1))!r})\n{tries}",
+        encoding="utf-8",
+    )
+    _, *told = run(autograder, *python, "tries.py").split("TRY")
+    assert [COUNTS.cure in one for one in told] == [False, False, False, True]
+    assert [one.count("Caused by the same mistake as in “") for one in told] == [1] * 4
 
 
 @pytest.mark.parametrize("question", all_questions(), ids=lambda question: question.id)
