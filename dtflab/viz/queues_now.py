@@ -10,7 +10,7 @@ from dtflab.cluster.resources_held import HeldQueue, queues_on
 from dtflab.runtime.session import BaseSession
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together
-from dtflab.viz.drawing.picture import Picture, nothing_yet
+from dtflab.viz.drawing.picture import STILL, Picture, nothing_yet
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, join, shorten, tag, text_width
 from dtflab.viz.participants import client_label, party
@@ -42,7 +42,7 @@ def queues_now(
         ]
         sentence = f"{title}: " + "; ".join(_sentence(queue) for queue in found) + "."
         tables, text = [(title, heads, table)], text_table(heads, table)
-        return Picture(join([head, rows]), (inner, bottom), rules("queues_now"), sentence, tables, text)
+        return Picture(join([head, rows]), (inner, bottom), rules("queues_now"), sentence, tables, text, live=STILL)
 
 
 def _of(held: BaseSession | Sequence[HeldQueue]) -> list[HeldQueue]:
@@ -56,16 +56,17 @@ def _rows(found: Sequence[HeldQueue], y: float, width: float) -> tuple[Markup, f
     names = min(max(text_width(queue.name, bold=True) for queue in found) + 10, width * 0.36)
     remarks = max(text_width(_level(queue), 11) for queue in found) + 8
     parts: list[Markup] = []
+    bars: list[Markup] = []
     for queue, one in zip(found, looks, strict=True):
         name = tag("text", shorten(queue.name, names - 10, bold=True), x=left, y=y + 14, class_="b")
         parts += [marks.badge(one, 0, y), tag("g", tag("title", f"{queue.name} on {queue.device}"), name)]
-        parts += _bar(queue, left + names, y + 1, width - left - names - remarks)
-        parts.append(tag("text", _level(queue), x=width - remarks + 8, y=y + 13, class_="s11 soft"))
+        bars += _bar(queue, left + names, y + 1, width - left - names - remarks)
+        parts.append(tag("text", _level(queue), x=width - remarks + 8, y=y + 13, class_="s11 soft right"))
         for text in _waiting(queue):
             parts.append(tag("text", shorten(text, width - left, 11), x=left, y=y + _ROW, class_="s11"))
             y += _LINE
         y += _ROW
-    return join(parts), y - (_ROW - _BAR - 6)
+    return join([*parts, marks.stretch((left + names, width - remarks), *bars)]), y - (_ROW - _BAR - 6)
 
 
 def _bar(queue: HeldQueue, x: float, y: float, width: float) -> Iterator[Markup]:

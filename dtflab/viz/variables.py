@@ -16,7 +16,7 @@ from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.runtime.session import BaseSession
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import in_order, look, together
-from dtflab.viz.drawing.picture import Picture, Table, first_rows
+from dtflab.viz.drawing.picture import STILL, Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import byte_size
@@ -48,7 +48,8 @@ def variables(
         size = (inner, top + len(shown) * _ROW)
         devices = " ".join(_sentence(*item) for item in by_device.items())
         sentence = f"{title}: {_summary(found, by_device, shown)}. {devices}"
-        return Picture(drawing, size, rules("variables"), sentence, _tables(by_device, found), _text(by_device))
+        tables, text = _tables(by_device, found), _text(by_device)
+        return Picture(drawing, size, rules("variables"), sentence, tables, text, live=STILL)
 
 
 def held_by(held: Cluster | BaseSession | Iterable[HeldVariable]) -> list[HeldVariable]:
@@ -67,6 +68,7 @@ def _bars(by_device: dict[str, list[HeldVariable]], top: float, width: float) ->
     looks = {device: look(device) for device in by_device}
     left = max(marks.badge_width(one) + 8 + text_width(one.label, 12, bold=True) for one in looks.values()) + 12
     right = max(text_width(_remark(own), 11) for own in by_device.values()) + 10
+    bars: list[Markup] = []
     for i, (device, held) in enumerate(by_device.items()):
         one, y = looks[device], top + i * _ROW
         yield marks.badge(one, 0, y + 4)
@@ -75,9 +77,10 @@ def _bars(by_device: dict[str, list[HeldVariable]], top: float, width: float) ->
         for variable in held:
             if variable.nbytes:
                 long = variable.nbytes / largest * (width - left - right)
-                yield tag("g", tag("title", _one(variable)), *_segment(variable, one.colour.ink, x, y, long))
+                bars.append(tag("g", tag("title", _one(variable)), *_segment(variable, one.colour.ink, x, y, long)))
                 x += long
-        yield tag("text", _remark(held), x=x + 8, y=y + 17, class_="s11 soft")
+        bars.append(tag("text", _remark(held), x=x + 8, y=y + 17, class_="s11 soft"))
+    yield marks.stretch((left, width), *bars)
 
 
 def _segment(variable: HeldVariable, ink: str, x: float, y: float, width: float) -> Iterator[Markup]:

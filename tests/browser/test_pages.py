@@ -14,7 +14,7 @@ from dtflab.__main__ import main
 from dtflab.notebook import explorer
 from dtflab.viz.drawing.picture import without_still
 from tests.browser.test_browser import CHROMIUM, HERE, SHOTS, pytestmark, write  # noqa: F401 (the skip)
-from tests.browser.test_live import FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED, small_race
+from tests.browser.test_live import CROSSWISE, FORK, PLACED, PLOT, REPLAYED, SCRUB, TOWER, TRACED, small_race
 from tests.browser.test_live_records import CALLED, USED, WIRE
 from tests.house import ROOT
 
@@ -160,14 +160,28 @@ def test_a_system_may_ask_for_its_own_colours_and_for_less_motion(tmp_path):
     assert report["faint"] == []
 
 
+HELD = [  # on the cluster of TRACED
+    CROSSWISE
+    + """
+try:
+    cluster.run(crosswise)
+except tf.errors.InternalError as error:
+    stuck = error""",
+    "tf.viz.variables(cluster)",
+    "tf.viz.waits(stuck)",
+    "tf.viz.queues_now(cluster)",
+]
+
+
 def test_pictures_take_the_width_of_the_output(tmp_path):
-    cells = [*USED, "tf.reset_default_graph()", *TRACED, FRESH, *PLACED, FRESH, *STEPPED, *REPLAYED, *CALLED]
+    cells = [*USED, "tf.reset_default_graph()", *TRACED, *HELD, FRESH, *PLACED, FRESH, *STEPPED, *REPLAYED, *CALLED]
     page = exported(write(tmp_path / "wide.ipynb", *cells), tmp_path)
     windows = 1422, 942, 2062  # in which outputs have 1,280, 800, and more than 1,800 pixels
     wide = visit(page, *({"width": width, "shot": str(width)} for width in windows))["wide"]
     for window, pictures in wide.items():
         views = [one["view"] for one in pictures]
-        assert views == ["memory", "allocations", "timeline", "placement", "steps", "replay", "wire"]
+        stills = ["still"] * 3
+        assert views == ["memory", "allocations", "timeline", *stills, "placement", "steps", "replay", "wire"]
         for one in pictures:
             room, width = one["room"], one["width"]
             assert 0.84 * int(window) < room and width <= room and one["needs"] <= room, f"scrolled: {one}"

@@ -22,6 +22,7 @@ from dtflab.viz.drawing.style import MARGIN, Style, current, room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
+STILL = {"view": "still"}  # data of a picture of which the module only takes the width of the output
 
 
 def first_rows(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 1000) -> Table:
@@ -167,4 +168,4 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> M
 def nothing_yet(sentence: str) -> Picture:
     """A picture that says why there is nothing to draw yet; it has no tables."""
     head = heading("Nothing to draw yet", sentence)
-    return Picture(head, (room(), head.height), "", sentence, [], sentence)
+    return Picture(head, (room(), head.height), "", sentence, [], sentence, live=STILL)

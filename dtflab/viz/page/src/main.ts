@@ -12,6 +12,7 @@ import { placement } from "./views/placement";
 import { redrawn } from "./views/redrawn";
 import { replay } from "./views/replay";
 import { sliders } from "./views/sliders";
+import { still } from "./views/still";
 import { steps } from "./views/steps";
 import { timeline } from "./views/timeline";
 import { wire } from "./views/wire";
@@ -26,6 +27,7 @@ const VIEWS: Record<string, View> = {
   placement,
   redrawn,
   replay,
+  still,
   steps,
   timeline,
   wire,

@@ -24,9 +24,6 @@ export class Picture {
   constructor(readonly root: HTMLElement, readonly from: { kernel?: string; picture?: string }) {
     const drawing = (this.drawing = root.querySelector<HTMLElement>(".dtf-drawing")!);
     this.svg = drawing.querySelector("svg")!;
-    root.tabIndex = 0;
-    root.setAttribute("role", "group");
-    root.setAttribute("aria-label", "A picture with keys: its buttons name them");
     root.setAttribute("data-lm-suppress-shortcuts", "true"); // else JupyterLab takes `a` for “insert a cell”
     this.card.hidden = true;
     this.said.setAttribute("aria-live", "polite");
@@ -75,7 +72,7 @@ export class Picture {
       button.setAttribute("aria-keyshortcuts", key);
       button.addEventListener("click", run);
       this.bar.append(button);
-      this.keys.set(key, run);
+      this.bind(key, run);
       return button;
     });
   }
@@ -90,7 +87,15 @@ export class Picture {
 
   // Keys without a button.
   on(keys: string, run: () => void): void {
-    for (const key of keys.split(" ")) this.keys.set(key, run);
+    for (const key of keys.split(" ")) this.bind(key, run);
+  }
+
+  // Call `run` for a key; a picture with keys can have the focus.
+  private bind(key: string, run: () => void): void {
+    this.keys.set(key, run);
+    this.root.tabIndex = 0;
+    this.root.setAttribute("role", "group");
+    this.root.setAttribute("aria-label", "A picture with keys: its buttons name them");
   }
 
   private onKey(event: KeyboardEvent): void {
@@ -137,6 +142,7 @@ export class Picture {
     const made = template.content.querySelector("svg")!;
     this.svg.replaceWith(made);
     this.svg = made;
+    Object.assign(this.still, { unit: 0, width: 0, height: 0 });
   }
 
   // Lines of text at a point of the drawing, in its pixels; the first is the heading.

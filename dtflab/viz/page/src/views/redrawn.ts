@@ -10,6 +10,7 @@ interface Says {
 }
 
 export function redrawn(picture: Picture, data: Says): void {
+  picture.redraws(() => picture.widen());
   if (!data.done) picture.onceItCanAsk(() => follow(picture)); // a page may know its kernel later than its picture
 }
 
@@ -18,7 +19,10 @@ function follow(picture: Picture): void {
   const beat = setInterval(() => picture.root.isConnected && !document.hidden && picture.ask({ do: "seen" }), 5000);
   picture.said.classList.add("dtf-unseen"); // what the drawing says
   picture.hears(({ svg, tables, says, done }: Says) => {
-    if (svg) picture.redraw(svg);
+    if (svg) {
+      picture.redraw(svg);
+      picture.widen();
+    }
     const details = picture.root.querySelector("details");
     if (details && tables) details.replaceChildren(details.querySelector("summary")!, parsed(tables));
     if (!done) return;
