@@ -19,7 +19,7 @@ from dtflab.viz.drawing.palette import in_order, look, together
 from dtflab.viz.drawing.picture import STILL, Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
-from dtflab.viz.drawing.units import byte_size
+from dtflab.viz.drawing.units import memory_size
 
 MOST_DEVICES = 24  # bars; the table knows more
 _BAR, _ROW = 26.0, 36.0
@@ -103,14 +103,14 @@ def _name(variable: HeldVariable) -> str:
 
 def _remark(held: Sequence[HeldVariable]) -> str:
     unset = sum(not variable.initialized for variable in held)
-    text = f"{byte_size(_bytes(held))} in {plural(len(held), 'variable')}"
+    text = f"{memory_size(_bytes(held))} in {plural(len(held), 'variable')}"
     return f"{text}, {unset} without a value" if unset else text
 
 
 def _one(variable: HeldVariable) -> str:
     shape = " × ".join(map(str, variable.shape)) or "scalar"
     where = "" if variable.container == DEFAULT_CONTAINER else f"\ncontainer {variable.container}"
-    return f"{_name(variable)}\n{variable.dtype}, {shape}, {byte_size(variable.nbytes)}{where}"
+    return f"{_name(variable)}\n{variable.dtype}, {shape}, {memory_size(variable.nbytes)}{where}"
 
 
 # -- words ---------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def _one(variable: HeldVariable) -> str:
 def _summary(
     found: Sequence[HeldVariable], by_device: dict[str, list[HeldVariable]], shown: dict[str, list[HeldVariable]]
 ) -> str:
-    text = f"{plural(len(found), 'variable')}, {byte_size(_bytes(found))} on {plural(len(by_device), 'device')}"
+    text = f"{plural(len(found), 'variable')}, {memory_size(_bytes(found))} on {plural(len(by_device), 'device')}"
     containers = sorted({v.container for v in found} - {DEFAULT_CONTAINER})
     if containers:
         more = f" and {len(containers) - 3} more" if len(containers) > 3 else ""

@@ -318,8 +318,8 @@ tf.viz.table({"op": [tensor.op.name for tensor in tensors], "pinned to": devices
 # ## Fair in number, unfair in bytes
 #
 # Cards are all the same size; variables aren't. Here is a net of four layers. Each has 512 × 512 weights of 4 bytes,
-# and 512 biases. So there are eight variables for two parameter servers. **Predict: how many MB does each of them
-# hold?**
+# and 512 biases. So there are eight variables for two parameter servers. **Predict: how many MiB does each of them
+# hold?** (Memory is counted in MiB, of 1,024 × 1,024 bytes; what travels, in MB, as the speeds of networks are.)
 
 
 # %%
@@ -381,7 +381,7 @@ on_empty_cluster(setter, lambda: layers(tf.placeholder(tf.float32, [None, 512]))
 # ## One variable that is too large
 #
 # A model for text begins with an *embedding*: a table with a row of numbers for each word. Ours has 12,500 words and
-# 512 numbers for each: 25.6 MB, more than all the rest together. **Predict: how much does `lightest` help?**
+# 512 numbers for each: 24.4 MiB, more than all the rest together. **Predict: how much does `lightest` help?**
 
 
 # %%
@@ -416,7 +416,7 @@ sess, (words, rows) = on_empty_cluster(
 # %dtf_vars cluster
 
 # %% [markdown]
-# One step looks up 32 words. **Predict: does the whole embedding, 25.6 MB, travel to the worker?**
+# One step looks up 32 words. **Predict: does the whole embedding, 24.4 MiB or 25.6 MB, travel to the worker?**
 
 # %%
 example = {words: list(range(32))}

@@ -21,6 +21,12 @@ def test_who_holds_which_variable():
     assert "container mine" in picture.sentence and fits(picture)
 
 
+def test_bytes_that_are_held_are_said_in_the_units_of_memory():
+    picture = tf.viz.variables([variable(nbytes=25_600_000), variable(W0, "b", 1024)])
+    assert {"24.4 MiB in 1 variable", "1.0 KiB in 1 variable"} <= set(texts(picture))
+    assert "24.4 MiB on 2 devices" in picture.sentence and "<title>w\nfloat" in picture.svg and "kB" not in picture.svg
+
+
 def test_variables_of_a_cluster_and_of_a_session():
     with tf.Cluster(ps=2, worker=1) as cluster:
         with tf.device(tf.train.replica_device_setter(cluster=cluster.spec)):

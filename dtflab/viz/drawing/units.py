@@ -2,7 +2,8 @@
 
 Rule: bytes that are held in memory have binary units (KiB, `memory_size`), as TensorFlow reports its allocators: the
 panel, variables, memory maps, what an op makes. Bytes that travel have decimal units (kB, `byte_size`), as the speeds
-of links have, so that one divides by the other: transfers, calls, tensors between devices, exercises about traffic.
+of links have, so that one divides by the other: transfers, calls, tensors between devices. `viz.loads` is for both, and
+has decimal units.
 """
 
 from __future__ import annotations

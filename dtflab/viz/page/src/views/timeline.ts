@@ -8,7 +8,7 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
 import { save } from "../perfetto";
 import { element, type Picture } from "../picture";
-import { bytes, duration, percent, plural, span } from "../units";
+import { bytes, duration, memorySize, percent, plural, span } from "../units";
 
 // Bars and waits are columns of equal length; times are microseconds, texts numbers of `texts`, rows those of `rows`.
 export interface Timeline {
@@ -625,7 +625,7 @@ class Live {
     const what = bars.kind[index] === FAULT ? name : `${name} = ${op}${texts[bars.part[index]!]}`;
     if (bars.kind[index] === SENT) return [`${name}, ${bytes(bars.bytes[index]!)}`, `on the wire to ${rows[bars.row[index]!]!.device}`, this.span(index)];
     const lines = [what, rows[bars.row[index]!]!.device, this.span(index)];
-    if (bars.bytes[index]) lines.push(`makes ${bytes(bars.bytes[index]!)}`);
+    if (bars.bytes[index]) lines.push(`makes ${memorySize(bars.bytes[index]!)}`);
     const line = texts[bars.line[index]!]!;
     if (line) lines.push(line);
     const why = this.before(index);
