@@ -64,7 +64,7 @@ class Counter(NamedTuple):
 class Standing(NamedTuple):
     """A node of a step that stands still. `state` is 'done', 'dead', 'ready', 'asked' or 'waits'.
 
-    `sources` are the nodes that it waits for; a receive waits for its send.
+    `sources` are the nodes that it waits for; a receive waits for its send. It reads nothing from its `controls`.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Standing(NamedTuple):
     state: str
     waits_for: int
     sources: list[str]
+    controls: Sequence[str] = ()
 
 
 class Record(NamedTuple):
@@ -298,7 +299,8 @@ def _standings(work: Iteration, loops: Mapping[str, Frames]) -> Iterator[Standin
         if not loops[node.name] and node.name not in folded:
             sources = [f"{node.name[:-5]}/send"] if node.name.endswith("/recv") else node.sources()
             left = [name for name in sources if name not in folded]
-            yield Standing(node.name, executor.device.name, "waits", max(0, count), left)
+            controls = sorted({*left}.intersection(node.controls).difference(name for name, _ in node.inputs))
+            yield Standing(node.name, executor.device.name, "waits", max(0, count), left, controls)
 
 
 # -- in hand ---------------------------------------------------------------------------------------------------

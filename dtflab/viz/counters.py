@@ -6,7 +6,7 @@ What a learner should see at once: where the step is, and what the next set will
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.base.text_table import text_table
@@ -51,10 +51,14 @@ def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -
         boxes = tuple(Box(node.name, _width(node), HEIGHT) for node in nodes)
         plan = layout(Cluster("step", boxes, 0), edges, room(), turns=any("_grad/" in name for name in names))
         width = max(plan.width, 500.0)
-        samples = [(_sample(state), meaning) for state, meaning in _MEANINGS.items()]
-        legend, height = marks.line_legend(samples, width, 0, size=11)
+        legend, height = marks.line_legend(_samples(nodes, live is not None), width, 0, size=11)
         below = f"translate({(width - plan.width) / 2:g} {height + 8:g})"
-        graph = tag("g", _lines(plan), _boxes(nodes, plan, called), transform=below)
+        graph = tag(
+            "g",
+            _lines(plan, {(one, node.name) for node in nodes for one in node.controls}),
+            _boxes(nodes, plan, called),
+            transform=below,
+        )
         drawing = join([legend, tag("g", graph, class_="middle")])
         rows = [[look(n.device).label, called(n.name), n.state, n.waits_for] for n in nodes]
         heads = ("device", "node", "state", "waits for")
@@ -110,6 +114,14 @@ def _mark(state: str, count: int) -> str:
     return str(count) if state == "waits" else _MARKS[state]
 
 
+def _samples(nodes: Sequence[Standing], moves: bool) -> list[tuple[Markup, str]]:
+    """The legend: the states that are in the picture, all of them if it moves, and what dashed lines are."""
+    seen = set(_MEANINGS) if moves else {node.state for node in nodes}
+    found = [(_sample(state), meaning) for state, meaning in _MEANINGS.items() if state in seen]
+    dashed = [tag("path", d="M0 9H22", class_="e c"), tag("path", d=arrow_head((28, 9), (0, 9), 6), class_="h")]
+    return found + ([(join(dashed), "order only")] if any(node.controls for node in nodes) else [])
+
+
 def _sample(state: str) -> Markup:
     """A sample for the legend: smaller than a node's box, so that it is not taken for one."""
     box = {"x": 5, "y": 2, "width": 23, "height": 14, "rx": 3}
@@ -147,10 +159,11 @@ def _box(node: Standing, r: Rect, name: str) -> Markup:
     )
 
 
-def _lines(plan: Layout) -> Markup:
-    """A line per edge, from the awaited node to the waiting one."""
+def _lines(plan: Layout, controls: Container[tuple[str, str]]) -> Markup:
+    """A line per edge, from the awaited node to the waiting one; dashed if that reads nothing."""
     parts = []
-    for points in plan.lines.values():
+    for edge, points in plan.lines.items():
         head = tag("path", d=arrow_head(points[-1], points[-2], 6), class_="h")
-        parts.append(tag("g", tag("path", d=line_path(points, 6), class_="e"), head))
+        kind = "e c" if edge in controls else "e"
+        parts.append(tag("g", tag("path", d=line_path(points, 6), class_=kind), head))
     return join(parts)

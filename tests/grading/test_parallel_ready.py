@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 
 import pytest
@@ -99,7 +100,7 @@ def test_the_picture_shows_the_graph_at_the_moment_where_the_sets_differ():
     for result in (reading, waiting):
         (_, _, rows) = result.picture.tables[0]
         states = {node: state for _, node, state, _ in rows}
-        right = result.message.partition("ready then are ")[2].partition(".")[0].split(", ")
+        right = re.findall(r"'(\w+)'", result.message.partition("ready then are ")[2].partition(".")[0])
         assert sorted(right) == sorted(node for node, state in states.items() if state == "ready")
         assert all(state == "done" for node, state in states.items() if node.startswith("source"))
     assert 'class="node ready"' in score.html

@@ -14,6 +14,7 @@ from dtflab.viz.counters import MOST, counters, frames
 from dtflab.viz.drawing.palette import look
 from dtflab.viz.steps import _Answer, record_html, steps_html
 
+MEANINGS = {"has run", "dead: does not run", "ready: runs next", "asked of another device", "waits for n inputs"}
 OF_STILL = 'class="dtf-of-still">(.*?)<'
 
 
@@ -51,7 +52,7 @@ def test_a_receive_waits_for_its_send():
 
 def test_every_node_is_drawn_with_its_counter(steps):
     steps.next()
-    root = ET.fromstring(counters(steps.nodes).svg.split("\n", 1)[1])
+    root = ET.fromstring(counters(steps.nodes, live={}).svg.split("\n", 1)[1])
     drawn = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert all(
         any(node.name.rpartition("/")[2][:4] in text for text in drawn) for node in steps.nodes if node.state == "waits"
@@ -61,12 +62,37 @@ def test_every_node_is_drawn_with_its_counter(steps):
 
 
 def test_the_legend_is_smaller_than_the_nodes(steps):
-    root = ET.fromstring(counters(steps.nodes).svg.split("\n", 1)[1])
+    root = ET.fromstring(counters(steps.nodes, live={}).svg.split("\n", 1)[1])
     boxes = [float(one.get("height")) for one in root.iter() if one.get("class") == "box"]
     *legend, names = boxes[:5], boxes[5:]
     assert len(names) == len(steps.nodes) and 1.5 * max(*legend) < min(names)
     meaning = next(one for one in root.iter() if one.text == "ready: runs next")
     assert meaning.get("class") == "s11 soft", "a name has 12 units"
+
+
+def test_a_still_explains_only_what_it_shows(steps):
+    def explained(nodes):
+        return {one.text for one in ET.fromstring(counters(nodes).svg.split("\n", 1)[1]).iter()} & MEANINGS
+
+    assert explained(steps.nodes) == {"ready: runs next", "waits for n inputs"}
+    steps.finish()
+    assert explained(steps.nodes) == {"has run", "dead: does not run"}
+
+
+def test_an_edge_that_is_order_only_is_dashed():
+    with tf.Graph().as_default() as graph:
+        x, y = (tf.placeholder_with_default(1.0, [], name) for name in "xy")
+        with tf.control_dependencies([x]):
+            tf.negative(y, name="z")
+    described = graph.as_graph_def()
+    described.node[-1].input.append("^y")  # which it reads, too
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(described, name="")
+    with tf.Session(graph=graph) as session:
+        nodes = session.step_through("z:0").nodes
+    assert {node.name: [*node.controls] for node in nodes if node.controls} == {"z": ["x"]}
+    drawn = counters(nodes).svg
+    assert drawn.count('class="e c"') == 2 and ">order only<" in drawn
 
 
 def test_colours_are_those_of_devices(steps):

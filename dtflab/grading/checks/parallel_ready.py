@@ -8,7 +8,7 @@ mistake gives other sets.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -276,8 +276,8 @@ def _answered(value: Any) -> Sets:
     return found
 
 
-def _names(names: frozenset[str]) -> str:
-    return ", ".join(sorted(names))
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(names))
 
 
 def _why(plan: Plan, names: frozenset[str]) -> str:
@@ -285,12 +285,8 @@ def _why(plan: Plan, names: frozenset[str]) -> str:
     found = []
     for name in sorted(names.intersection(plan.reads))[:2]:
         ways = {"reads": plan.reads[name], "waits for": plan.waits.get(name, ())}
-        found += [f"{name} {' and '.join(f'{how} {_list(which)}' for how, which in ways.items() if which)}"]
+        found += [f"'{name}' {' and '.join(f'{how} {_names(which)}' for how, which in ways.items() if which)}"]
     return "".join(f" {text}." for text in found if not text.endswith(" "))
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 @q3.check("Ops that read: each in the set after its last source", points=4, seconds=_SECONDS)
