@@ -7,6 +7,9 @@ A test is in the quick ring unless
 - it is marked: `processes` (what it calls starts some), `live` (TensorFlow's answer differs from run to run),
   `slow` (it takes more than its share of the ring; most of these are in `slow.json`).
 A quick test that starts a process or imports TensorFlow all the same fails.
+
+`--beyond-quick` leaves out what the quick ring has just run on this Python (.ci/run). Tests that compare with
+TensorFlow stay: there they compared with its records.
 """
 
 from __future__ import annotations
@@ -105,6 +108,11 @@ def _starts(path: Path | None, name: str) -> bool:
     return any(isinstance(text, str) and ENGINE.search(text) for text in texts)
 
 
+def beyond_quick(item: pytest.Item) -> bool:
+    """True if the quick ring leaves a test out, or runs it in another way: it has TensorFlow's answers from records."""
+    return why_not_quick(item) is not None or marker_of(item.path) == "oracle"
+
+
 def slow_functions() -> dict[str, float]:
     """The test functions that the quick ring leaves out, with the seconds of a processor that they take."""
     slow: dict[str, float] = json.loads(SLOW.read_text())
@@ -116,6 +124,7 @@ def slow_functions() -> dict[str, float]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only tests without TensorFlow, processes and a browser")
+    parser.addoption("--beyond-quick", action="store_true", help="only tests that --quick does not run alike")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -150,6 +159,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         reasons = {item: why_not_quick(item) for item in items}
         config.stash[_outside].update(f"tests ({reason})" for reason in reasons.values() if reason)
         keep_only(config, items, [item for item in items if not reasons[item]])
+    elif config.getoption("beyond_quick"):
+        keep_only(config, items, list(filter(beyond_quick, items)))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

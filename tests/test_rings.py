@@ -86,6 +86,28 @@ def test_a_fixture_of_a_conftest_above_counts(fixture, reason, tmp_path, monkeyp
     assert rings.why_not_quick(item) == reason
 
 
+@pytest.mark.parametrize(
+    ("folder", "mark", "runs"),
+    [("ops", None, False), ("ops", "slow", True), ("ops/oracle", None, True), ("browser", None, True)],
+)
+def test_what_runs_beyond_the_quick_ring_is_all_that_it_does_not_run_alike(folder, mark, runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(rings, "HERE", tmp_path)
+    path = tmp_path / folder / "test_it.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("def test(): pass")
+    marks = [SimpleNamespace(name=mark)] if mark else []
+    item = SimpleNamespace(path=path, originalname="test", fixturenames=[], iter_markers=lambda: marks)
+    assert rings.beyond_quick(item) is runs
+
+
+def test_ci_leaves_out_no_test_that_the_quick_ring_has_not_run_before():
+    """Both on the same Python: `make` knows one."""
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    makes = [line for line in lines if line.startswith("make ")]
+    (beyond,) = (number for number, line in enumerate(makes) if "--beyond-quick" in line)
+    assert makes[beyond].startswith("make test ") and "make quick" in makes[:beyond] and "set -euo pipefail" in lines
+
+
 # ---- records ----
 
 MODULE = '''
