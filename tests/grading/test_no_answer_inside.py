@@ -9,12 +9,9 @@ import pytest
 
 from dtflab.grading.catalogue import find
 from dtflab.grading.judge import judge
-from tests.grading.answers import solution
+from tests.grading.answers import QUESTIONS, solution
 
-IDS = (
-    "welcome/q1 placement/q1 placement/q2 placement/q3 placement/q4 memory/q1 memory/q2 parallel/q1 parallel/q2".split()
-)
-IDS += ["parallel/q3", "clusters/q1"]
+IDS = [question.id for question in QUESTIONS]
 
 
 def callables(question):
