@@ -22,12 +22,12 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import FrameType
 from typing import IO, Any, NamedTuple
 
-from dtflab.grading import answering, catalogue, judge, report_pages as pages
+from dtflab.grading import answering, catalogue, judge, report_pages as pages, tampering
 from dtflab.grading.meter import Meter, used
 from dtflab.grading.questions import Question
 from dtflab.machine.clock import REAL, Event
@@ -78,12 +78,12 @@ def main(descriptor: int, calls: int) -> None:
     tell = Teller(descriptor, order.token)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     known = {question.id: question for question in catalogue.public_questions()}
-    code = _graders_code()
+    grader = tampering.Snapshot()
     asked = answering.Answering(_lines(calls), functools.partial(tell, "reply"))
     _restrict(order.memory)
     _detach()
     with _own_end():
-        namespace = _run_cells(order, tell)
+        namespace = _run_cells(order, tell, grader)
         for id in order.questions:
             _open_streams()
             tell("judging", id)
@@ -91,8 +91,8 @@ def main(descriptor: int, calls: int) -> None:
                 _judge(known[id], namespace, order, tell)
             if id in order.hidden:
                 _answer(id, namespace, order, tell, asked)
-        if changed := _changed(code):
-            tell("changed", changed)
+        for name in sorted(grader.changed()):
+            tell("changed", name)
         tell("end")
 
 
@@ -146,61 +146,31 @@ def _open_streams() -> None:
     sys.stdout = sys.stderr = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
 
 
-_CALLED = ("grade", "check", "predict")  # what notebooks call
-_ROOF: Any = sys.modules["dtflab"]  # which no room imports
-
-
-def _graders_code() -> list[tuple[str, FunctionType, CodeType]]:
-    """The functions of the grader and of its checks, and the code of each."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("dtflab.grading")]
-    functions = {one for module in modules for one in vars(module).values() if isinstance(one, FunctionType)}
-    return [(f"{one.__module__}.{one.__name__}", one, one.__code__) for one in functions]
-
-
-def _changed(code: list[tuple[str, FunctionType, CodeType]]) -> str:
-    """The names of the functions whose code has changed, three at most."""
-    names = sorted(name for name, function, before in code if function.__code__ is not before)
-    return ", ".join(names[:3]) + f" and {len(names) - 3} more" * (len(names) > 3)
-
-
-def _rebound(namespace: Mapping[str, Any]) -> set[str]:
-    """The names of dtflab, and dtflab itself, for which a submission has something of its own now."""
-    here = os.path.dirname(os.path.abspath(_ROOF.__file__))
-    own = {f"dtflab.{name}": vars(_ROOF)[name] for name in _CALLED if name in vars(_ROOF)}
-    found = {name for name, one in own.items() if not _is_in(here, one)}
-    is_whole = namespace.get("dtflab", _ROOF) is sys.modules.get("dtflab") is _ROOF
-    return found if is_whole else found | {"dtflab"}
-
-
-def _is_in(folder: str, function: Any) -> bool:
-    return str(getattr(getattr(function, "__code__", None), "co_filename", "")).startswith(folder)
-
-
 def _detach() -> None:
     """Let `import dtflab.grading` give the submission modules of its own."""
-    for name in [name for name in sys.modules if name.startswith("dtflab.grading")]:
+    for name in tampering.modules():
         del sys.modules[name]
-    for name in ("grading", *_CALLED):
-        vars(_ROOF).pop(name, None)
+    for name in ("grading", *tampering.CALLED):
+        vars(tampering.ROOF).pop(name, None)
 
 
 # -- cells ---------------------------------------------------------------------------------------------------
 
 
-def _run_cells(order: Order, tell: Teller) -> dict[str, Any]:
-    """Run the cells; returns the values of all names afterwards. After each it tells what is rebound, for the next one
-    may grade, and put things back.
+def _run_cells(order: Order, tell: Teller, grader: tampering.Snapshot) -> dict[str, Any]:
+    """Run the cells; returns the values of all names afterwards. After each it tells what the cell has replaced, since
+    the next one may grade, and put things back.
     """
-    shell, rebound = _shell(), set[str]()
+    shell, replaced = _shell(), set[str]()
     for number, cell in enumerate(order.cells, 1):
         if number not in order.skip and not _ONLY_GRADES.fullmatch(cell):
             _open_streams()
             tell("cell", number)
             if error := _run_cell(shell, cell, order.cell_seconds):
                 tell("error", number, error)
-            for name in sorted((now := _rebound(shell.user_ns)) - rebound):
-                tell("rebound", name)
-            rebound |= now
+            for name in sorted((now := grader.replaced(shell.user_ns)) - replaced):
+                tell("replaced", name, number)
+            replaced |= now
     tell("cells")
     namespace: dict[str, Any] = shell.user_ns
     return namespace

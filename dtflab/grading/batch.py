@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtflab.grading import answer_cells, attempt, hidden, isolation, judge, report_pages as pages
+from dtflab.grading import answer_cells, attempt, hidden, isolation, judge, report_pages as pages, tampering
 from dtflab.grading.grade import SECRET
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import MOST, Question
@@ -40,10 +40,12 @@ _BUSY = (
     "The machine was too busy, and it was stopped before it had had its seconds. The student is not to blame: run "
     "it again, with --resume for it alone, when the machine has less to do."
 )
-_TOUCHED = {
-    "rebound": "It puts something of its own in the place of {}: without effect here, but not with nbgrader.",
-    "changed": "The grader's own code was changed while it ran: {}. Read this file before you believe its mark.",
-}
+READ = "Read this file"  # a note begins with it where a submission has changed the grader
+_REPLACED = (
+    f"{READ}: it replaced {{}}. Its points here do not depend on that. In a kernel that grades itself, as with "
+    "nbgrader and otter, they may."
+)
+_CHANGED = f"{READ} before you believe its mark: the grader's own code was changed while it ran: {{}}."
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
 
 
@@ -80,6 +82,11 @@ class Graded:
     @property
     def score(self) -> Score:
         return Score(self.reports)
+
+    @property
+    def is_touched(self) -> bool:
+        """Whether it has changed the grader, or what its own imports find of it."""
+        return any(note.startswith(READ) for note in self.notes)
 
 
 def none(submission: Submission, questions: Sequence[Question], why: str, code: Sequence[str] = ()) -> Graded:
@@ -144,6 +151,8 @@ class _Work:
         self.errors: dict[int, str] = {}  # of cells, by number
         self.skip: list[int] = []
         self.notes: list[str] = []
+        self.replaced: dict[str, int] = {}  # what a cell replaced of dtflab, and the cell's number
+        self.changed: set[str] = set()  # in the grader itself
         self.output = ""
         self.done = False
         self.starved = False  # it was stopped on a busy machine
@@ -215,8 +224,11 @@ class _Work:
         if event == "error":
             self.errors[about] = str(more)
             return
-        if event in ("rebound", "changed"):
-            self.notes.append(_TOUCHED[event].format(str(about)[:200]))
+        if event == "replaced":
+            self.replaced.setdefault(str(about)[:200], int(more))
+            return
+        if event == "changed":
+            self.changed.add(str(about)[:200])
             return
         if event == "broken":
             self.reports[about] = self._own_failure(self.questions[about], str(more))
@@ -295,7 +307,7 @@ class _Work:
         untouched = [SHIPPED] if is_shipped else list(self._absent(reports))
         told = {number: error for number, error in sorted(self.errors.items()) if not (is_shipped and error == _STUB)}
         errors = [f"Cell {number}: {error}" for number, error in told.items()]
-        notes = [*untouched, *dict.fromkeys(self.notes), *errors]
+        notes = [*self._tampering(), *untouched, *dict.fromkeys(self.notes), *errors]
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
         ended = why if missing else _BUSY if starved else ""
         failed = " ".join(filter(None, [ended, *_broken(reports)]))
@@ -304,9 +316,21 @@ class _Work:
         graded.was_run = not starved  # it may be again, with --resume
         return graded
 
+    def _tampering(self) -> Iterator[str]:
+        """Notes on what it changed of the grader."""
+        if self.replaced:
+            yield _REPLACED.format(tampering.few({f"{name} (cell {cell})" for name, cell in self.replaced.items()}))
+        if self.changed:
+            yield _CHANGED.format(tampering.few(self.changed))
+
     def _is_shipped(self, reports: Sequence[Report]) -> bool:
-        """Whether each answer is still the stub. A cell that crashed or hung is a student's own work."""
-        if self.skip or any(error.startswith(attempt.STOPPED) for error in self.errors.values()):
+        """Whether each answer is still the stub. A cell that crashed, hung or changed the grader is a student's own."""
+        if (
+            self.skip
+            or self.replaced
+            or self.changed
+            or any(error.startswith(attempt.STOPPED) for error in self.errors.values())
+        ):
             return False
         return all(report.as_shipped and self._is_stub(report.question.answer) for report in reports)
 

@@ -24,7 +24,7 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _COUNTED = "Cells of text do not count: cell 3 is the third cell of code."
 _HIGH = 130.0  # pixels of the highest bar
 _FOLDED = 60  # lines of code that are shown at once
-_NAMED = 8  # files that could not be graded, at the top of the page
+_NAMED = 8  # files in a sentence at the top of the page
 _NOTHING = "\N{NO-BREAK SPACE}"  # an element without a child would be left open
 _TOP = Markup('<a href="#top">↑ to the top</a>')
 
@@ -40,18 +40,24 @@ def html(all_graded: Sequence[Graded]) -> str:
         *(Markup('<meta charset="utf-8">'), Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">')),
         *(Markup('<meta name="viewport" content="width=device-width">'), tag("title", title), tag("style", style)),
     )
-    top = [tag("h1", title, id="top"), *_failures(numbered)]
+    top = [tag("h1", title, id="top"), *_first_of_all(numbered)]
     main = tag("main", *top, *of_class, *_all(numbered), *_reports(numbered))
     return f"<!DOCTYPE html>\n{tag('html', head, tag('body', main), lang='en')}\n"
 
 
-def _failures(numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
-    """Links to the files that could not be graded, which need a look first."""
+def _first_of_all(numbered: Sequence[tuple[int, Graded]]) -> Iterator[Markup]:
+    """Links to the files that need a look first: those that could not be graded, and those that changed the grader."""
     failed = [(number, one) for number, one in numbered if one.failed]
-    if failed:
-        links = join((_link(number, one) for number, one in failed[:_NAMED]), ", ")
-        more = f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
-        yield tag("p", f"{plural(len(failed), 'file')} could not be graded: ", links, f"{more}.", class_="failed")
+    touched = [(number, one) for number, one in numbered if one.is_touched]
+    yield from _named(failed, "could not be graded")
+    yield from _named(touched, "replaced or changed code of the grader")
+
+
+def _named(some: Sequence[tuple[int, Graded]], what: str) -> Iterator[Markup]:
+    if some:
+        links = join((_link(number, one) for number, one in some[:_NAMED]), ", ")
+        more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
+        yield tag("p", f"{plural(len(some), 'file')} {what}: ", links, f"{more}.", class_="failed")
 
 
 def _link(number: int, one: Graded) -> Markup:

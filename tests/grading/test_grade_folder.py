@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import pytest
 
+from dtflab.grading.batch import READ, SHIPPED
 from dtflab.grading.mark_sheets import COLUMNS
 from tests.grading.classroom import ASKS, RIGHT, WRONG, grade, own_seconds, percent, sleepers
 from tests.house import ROOT
@@ -60,6 +62,7 @@ from dtflab.grading import grade, judge, questions, score, watchdog
 dtflab.grade = grade.grade = judge.judge = lambda *a, **k: 4.0
 judge._run = lambda question, check, *a: judge.Result(check, True)
 questions.Question.points = 99
+score.Score.__repr__ = lambda self: "4.0"
 questions.Wrong = ValueError
 for question in questions._questions.values():
     question.checks.clear()
@@ -78,6 +81,9 @@ for descriptor in range(3, 60):
     "def twice(n):\n    assert os.environ.get('DTFLAB_GRADE_SEED') is None\n    return None",
     "deletes_the_question": "x = 1",
     "lends": f"{WRONG}\nimport dtflab as F\nF.own, F.grade = F.grade, print\n\n# %%\nF.grade = F.own",
+    "stub": "def twice(n):\n    raise NotImplementedError()\n\n# %%\nimport dtflab\ndtflab.grade = lambda *_: 4.0",
+    "repr": f"{WRONG}\nfrom dtflab.grading.score import Score\nScore.__repr__ = lambda self: '4.0'",
+    "judge": f"{WRONG}\nfrom dtflab.grading import judge\njudge.judge = lambda *_: 4",
     "is_another": f"{WRONG}\nclass F:\n    grade = print\ndtflab = F",
 }
 
@@ -131,10 +137,29 @@ def test_what_was_wrong_is_told(graded):
 
 def test_what_is_rebound_is_reported(graded):
     _, marks = graded
-    rebinds = {"patches": "dtflab.grade", "lends": "dtflab.grade", "is_another": "dtflab"}
+    replaces = {
+        "patches": ", ".join(
+            f"dtflab.{name} (cell 1)" for name in ("grade", "grading.grade.grade", "grading.judge._run")
+        )
+        + " and 4 more",
+        "lends": "dtflab.grade (cell 1)",
+        "is_another": "dtflab (cell 1)",
+        "stub": "dtflab.grade (cell 2)",
+        "repr": "dtflab.grading.score.Score (cell 1)",
+        "judge": "dtflab.grading.judge.judge (cell 1)",
+    }
     for name, one in marks.items():
-        notes = [note for note in one["notes"] if "something of its own" in note]
-        assert len(notes) == (name in rebinds) and all(f"in the place of {rebinds[name]}: " in note for note in notes)
+        found = [note for note in one["notes"] if note.startswith(READ)]
+        told = f"it replaced {replaces.get(name)}. Its points here do not depend on that."
+        assert len(found) == (name in replaces) and all(told in note for note in found), (name, one["notes"])
+        assert not found or found[0] == one["notes"][0], "it comes first"
+
+
+def test_a_stub_that_replaces_grade_is_not_as_shipped_and_is_at_the_top_of_the_page(graded, folders):
+    _, marks = graded
+    assert SHIPPED not in marks["stub"]["notes"] and marks["stub"]["points"] == 0
+    top = re.sub(r"<[^>]+>", "", (folders[2] / "marks.html").read_text().partition("The class")[0])
+    assert "6 files replaced or changed code of the grader: is_another, judge, lends, patches, repr, stub." in top
 
 
 CHANGES_A_CHECK = """
@@ -152,7 +177,7 @@ def test_code_of_a_check_that_is_changed_is_reported(tmp_path):
         percent(CHANGES_A_CHECK, "balance_by_bytes = print", 'dtflab.grade("placement/q1")')
     )
     done = grade(tmp_path / "ada.py")
-    assert "code was changed while it ran: dtflab.grading.checks.placement.kinds. Read this file" in done.stdout, done
+    assert "code was changed while it ran: dtflab.grading.checks.placement.kinds." in done.stdout, done
 
 
 @pytest.mark.parametrize("name", NONE)
@@ -168,11 +193,11 @@ def test_what_is_no_notebook_gets_a_row_and_a_sentence(graded, name):
 def test_status_output_and_left_out_files(graded, folders):
     done, _ = graded
     assert done.returncode == 1 and done.stderr == ""
-    assert "\r" not in done.stdout and "of 30" not in done.stdout, "no progress where there is no terminal"
+    assert "\r" not in done.stdout and "of 33" not in done.stdout, "no progress where there is no terminal"
     assert (
         "percent files: " in done.stdout
         and "notes.txt" in done.stdout
-        and "30 files, 4 could not be graded" in done.stdout
+        and "33 files, 4 could not be graded" in done.stdout
     )
 
 
@@ -180,7 +205,7 @@ def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
     _, marks = graded
     with (folders[2] / "marks.csv").open() as file:
         head, *rows = csv.reader(file)
-    assert tuple(head) == COLUMNS and len(rows) == len(marks) == 30
+    assert tuple(head) == COLUMNS and len(rows) == len(marks) == 33
     row = dict(zip(head, next(row for row in rows if "good" in row)))
     assert row | {"timestamp": ""} == {
         "assignment": "ex9", "duedate": "", "timestamp": "", "student_id": "good", "last_name": "", "first_name": "",
@@ -190,13 +215,13 @@ def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
 
 def test_the_page_says_it_for_each(graded, folders):
     page = (folders[2] / "marks.html").read_text()
-    assert page.count("<article") == 30 and "<script" not in page
+    assert page.count("<article") == 33 and "<script" not in page
     assert "Cell 1 was left out. It crashed: signal SIGSEGV." in page
 
 
 def test_nothing_is_left(graded, folders):
     assert sleepers(SLEEPER) == []
-    assert sorted(path.suffix for path in folders[1].iterdir()) == [".ipynb"] * 4 + [".py"] * 26 + [".txt"]
+    assert sorted(path.suffix for path in folders[1].iterdir()) == [".ipynb"] * 4 + [".py"] * 29 + [".txt"]
 
 
 def test_output_is_cut(graded):
