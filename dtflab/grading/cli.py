@@ -18,20 +18,21 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.grading import batch, hidden_marks, mark_sheets as sheets, marks_page
 from dtflab.grading.catalogue import ChecksError, all_questions, find, load_folder, teachers_files
-from dtflab.grading.isolation import Limits, can_hide, can_seclude, keep_to_itself
+from dtflab.grading.isolation import Limits, can_seclude, keep_to_itself
 from dtflab.grading.journal import GradingJournal, Work
 from dtflab.grading.judge import PUBLIC_SEED
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question
 from dtflab.grading.students import choose, read_list, with_class
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
+from dtflab.grading.unseen import unseen
 from dtflab.grading.workplace import clear_dead, workplace
 from dtflab.machine.console import show
 
@@ -100,18 +101,23 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
 def _hidden(
     submissions: Sequence[Submission], how: batch.Options, options: argparse.Namespace
 ) -> tuple[Path, ...] | None:
-    """The files that a submission must not see: checks, marks, the class, the others. None without namespaces."""
-    folders = [*teachers_files(how.checks), *options.paths]
-    files = [options.json, options.csv, options.html, options.students, _journal(options)]
-    inside = [path for folder in folders if not can_hide(folder) for path in folder.glob("*.py")]
-    others = [] if all(map(can_hide, options.paths)) else [one.path for one in submissions]
-    hidden = (*filter(can_hide, folders), *filter(None, files), *inside, *others)
+    """The files that a submission must not see. None without namespaces."""
+    hidden = unseen(teachers_files(how.checks), options.paths, submissions, list(_marks(options)))
     assert how.folder is not None
     with tempfile.TemporaryDirectory(dir=how.folder) as trial:
         if can_seclude(Path(trial), hidden):
             return hidden
     keep_to_itself()
     return None
+
+
+def _marks(options: argparse.Namespace) -> Iterator[Path]:
+    """The files of marks, and the list of students."""
+    yield from filter(None, (options.json, options.csv, options.html, options.students, _journal(options)))
+    if options.otter_results is not None:
+        yield options.otter_results
+    if options.gradebook is not None and "://" not in options.gradebook:
+        yield Path(options.gradebook)
 
 
 def _resumed(journal: GradingJournal, files: int) -> str:

@@ -175,8 +175,8 @@ def _needed() -> list[str]:
 
 def can_hide(path: Path) -> bool:
     """Whether nothing that a program needs is in a folder."""
-    inside = f"{path.resolve()}/"
-    return not any(f"{one}/".startswith(inside) for one in (*_needed(), os.path.realpath(tempfile.gettempdir())))
+    folder = path.resolve()
+    return not any(Path(one).is_relative_to(folder) for one in (*_needed(), os.path.realpath(tempfile.gettempdir())))
 
 
 def keep_to_itself() -> None:

@@ -1,0 +1,64 @@
+"""What lies open to a submission in namespaces: neither the files of others nor marks, whoever wrote them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import pytest
+
+from dtflab.grading import batch, cli, isolation
+from dtflab.grading.submissions import found
+from tests.grading.classroom import need_namespaces
+
+FILES = (
+    "handed_in/ada/ex1.py",
+    "handed_in/bob/ex1.py",
+    "marks/marks.csv",
+    "marks/marks.journal",
+    "marks/old/last.html",
+)
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """A folder of a course that is not covered as home and /tmp are; gives what a submission finds in it."""
+    need_namespaces()
+    monkeypatch.setattr(isolation, "_own_places", lambda: ["/dev/shm"])
+    work = tmp_path / "work"
+    for name in (*FILES, "work/place/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("# %%\n1")
+
+    def seen(*arguments):
+        parser = argparse.ArgumentParser()
+        cli.add_grade_arguments(parser)
+        options = parser.parse_args([str(one) for one in arguments])
+        hidden = cli._hidden(found(options.paths, ["ex1"])[0], batch.Options(folder=work), options)
+        assert hidden is not None
+        code = f"import pathlib; print(*sorted(p for p in pathlib.Path({str(tmp_path)!r}).rglob('*.*') if p.is_file()))"
+        place = work / "place"
+        ended = isolation.run([sys.executable, "-c", code], isolation.Limits(20), place, hidden=hidden)
+        assert not ended.error, ended
+        return [path.removeprefix(f"{tmp_path}/") for path in ended.output.split()]
+
+    return seen
+
+
+@pytest.mark.parametrize("named", ["handed_in", "handed_in/ada", "handed_in/ada/ex1.py"])
+def test_the_class_and_what_earlier_gradings_wrote_are_hidden_however_it_is_called(course, tmp_path, named):
+    assert course(tmp_path / named, "--csv", tmp_path / "marks/new.csv") == []
+
+
+def test_of_a_folder_that_python_needs_the_marks_are_hidden(course, tmp_path, monkeypatch):
+    """As of the current folder with `python -m dtflab`."""
+    monkeypatch.syspath_prepend(str(tmp_path / "marks"))
+    (tmp_path / "marks/needed.py").write_text("")
+    assert course(tmp_path / "handed_in", "--csv", tmp_path / "marks/new.csv") == [
+        "marks/needed.py",
+        "marks/old/last.html",
+    ]
+
+
+def test_the_root_cannot_be_hidden(tmp_path):
+    assert not isolation.can_hide(tmp_path.parents[-1]) and isolation.can_hide(tmp_path)
