@@ -91,7 +91,7 @@ class Graded:
 
 def none(submission: Submission, questions: Sequence[Question], why: str, code: Sequence[str] = ()) -> Graded:
     """No points for a file that can't be graded."""
-    lost = [_lost(question, "Not judged: see above.") for question in questions]
+    lost = [_lost(question, "Not judged: the file could not be graded.") for question in questions]
     return Graded(submission, lost, failed=why, answers=written(code, questions))
 
 
@@ -346,7 +346,9 @@ class _Work:
             if report.as_shipped and not number:
                 yield f"No cell defines {name}."
             elif report.as_shipped and (number in self.skip or number in self.errors):
-                report.next_step = f"{name} does not exist: cell {number}, which should define it, failed (see above)."
+                error = self.errors.get(number)
+                how = f"failed ({error})" if error else "ended its process and was left out"
+                report.next_step = f"{name} does not exist: cell {number}, which should define it, {how}."
 
 
 def _broken(reports: Sequence[Report]) -> list[str]:

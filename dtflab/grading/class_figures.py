@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from dtflab.base.grouping import grouped
 from dtflab.grading.batch import SHIPPED, Graded
-from dtflab.grading.judge import Report, Result
-from dtflab.grading.questions import Check, Question
+from dtflab.grading.judge import NOT_TRIED, Report, Result
+from dtflab.grading.questions import Check, Mistake, Question
 
 ABSENT, ENDLESS, CRASHED, UNKNOWN = "no answer to judge", "never ends", "ends its process", "no known mistake"
 _TEXTS = {
@@ -38,12 +38,17 @@ class Bar(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A check, and the number of students who lost it, of those whose file asks the question."""
+    """A check, and the number of students who lost it, `of` those whose answer it judged; `unjudged` are the others.
+
+    Of an answer that never ends, or ends its process, nothing is known about the check in which it does, nor about the
+    later ones.
+    """
 
     question: Question
     check: Check
     students: int
     of: int
+    unjudged: int
 
 
 class Shown(NamedTuple):
@@ -67,10 +72,18 @@ class Made(NamedTuple):
     of: int
 
     @property
-    def text(self) -> str:
-        """The diagnosis and the cure; a sentence where the question has no mistake of this name."""
-        known = {mistake.name: mistake.text for mistake in self.question.mistakes}
-        return known.get(self.name) or _TEXTS[self.name]
+    def title(self) -> str:
+        """A sentence: what was done."""
+        return self._mistake.diagnosis if self._mistake else _TEXTS[self.name]
+
+    @property
+    def cure(self) -> str:
+        """The sentences on how to fix it; empty where the question has no mistake of this name."""
+        return self._mistake.cure if self._mistake else ""
+
+    @property
+    def _mistake(self) -> Mistake | None:
+        return next((mistake for mistake in self.question.mistakes if mistake.name == self.name), None)
 
     @property
     def example(self) -> Shown:
@@ -117,11 +130,9 @@ class Class(NamedTuple):
     def lost(self) -> list[Lost]:
         """Every check, in the order of the questions, with the number of judged answers that lost it."""
         reports = [report for one in self.judged for report in one.reports]
-        counts = Counter(
-            (r.question.id, result.check.name) for r in reports for result in r.results if not result.passed
-        )
-        questions, asked = {report.question.id: report.question for report in reports}, _asked(reports)
-        return [Lost(q, c, counts[q.id, c.name], asked[q.id]) for q in questions.values() for c in q.checks]
+        results = grouped(((r.question.id, result.check.name), result) for r in reports for result in r.results)
+        questions = {report.question.id: report.question for report in reports}
+        return [_lost(q, c, results[q.id, c.name]) for q in questions.values() for c in q.checks]
 
     def made(self) -> list[Made]:
         """The mistakes, the commonest first; failures without a known mistake, and no answers, come last."""
@@ -141,6 +152,15 @@ def classes(all_graded: Sequence[Graded]) -> list[Class]:
     """The class of each assignment that two or more students handed in."""
     files = grouped((one.submission.assignment, one) for one in all_graded if one.counts and one.reports)
     return [Class(assignment, some) for assignment, some in files.items() if len(some) > 1]
+
+
+def _lost(question: Question, check: Check, results: Sequence[Result]) -> Lost:
+    known = [result for result in results if not _is_unjudged(result)]
+    return Lost(question, check, sum(not one.passed for one in known), len(known), len(results) - len(known))
+
+
+def _is_unjudged(result: Result) -> bool:
+    return result.stopped or result.crashed or result.message in NOT_TRIED
 
 
 def _asked(reports: Sequence[Report]) -> Counter[str]:

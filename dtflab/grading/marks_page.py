@@ -122,7 +122,7 @@ def _range(bar: Bar) -> str:
 
 def _lost(one: Class) -> Markup:
     """A row for each check, under its question."""
-    heads = [("check", ""), ("points", "number"), ("lost by", "number"), ("share", "shares")]
+    heads = [("check", ""), ("points", "number"), ("lost by", "number"), ("share", "shares"), ("not judged", "number")]
     rows = []
     for question, checks in grouped((lost.question, lost) for lost in one.lost()).items():
         title = f"{question.id} · {question.title}"
@@ -132,14 +132,18 @@ def _lost(one: Class) -> Markup:
 
 
 def _check(lost: Lost) -> Markup:
-    share = tag("span", _NOTHING, class_="share", style=f"width:{100 * lost.students / lost.of:.0f}%")
     return tag(
         "tr",
         tag("td", lost.check.title, class_="check"),
         tag("td", lost.check.points, class_="number"),
         tag("td", f"{lost.students} of {lost.of}", class_="number"),
-        tag("td", share if lost.students else _NOTHING, class_="shares"),
+        tag("td", _share(lost) if lost.students else _NOTHING, class_="shares"),
+        tag("td", lost.unjudged or _NOTHING, class_="number"),
     )
+
+
+def _share(lost: Lost) -> Markup:
+    return tag("span", _NOTHING, class_="share", style=f"width:{100 * lost.students / lost.of:.0f}%")
 
 
 def _table(title: str, heads: Sequence[tuple[str, str]], rows: Sequence[Markup]) -> Markup:
@@ -155,13 +159,15 @@ def _scrolled(title: str, content: Markup) -> Markup:
 def _mistake(made: Made, number: int) -> Markup:
     """A mistake, its text, and one example: the message of the check, and the code."""
     count = tag("span", f" · {len(made.shown)} of {made.of} · {made.question.id}", class_="soft")
-    title = tag("h4", made.name.replace("_", " "), count)
+    title = tag("h4", pages.with_code(made.title), count)
     example = made.example
     whose = tag("a", "The whole report", href=f"#file-{number}")
     seen = example.result.message or example.report.next_step or "The check has no message."
     parts = [tag("p", pages.with_code(seen)), *_code(example.code), tag("p", whose)]
-    shown = tag("details", tag("summary", "One example"), *parts)
-    return tag("div", title, tag("p", pages.with_code(made.text)), shown, class_="mistake")
+    where = f"One example: {made.question.answer} in the check “{example.result.check.title}”"
+    shown = tag("details", tag("summary", where), *parts)
+    cure = [tag("p", pages.with_code(made.cure))] if made.cure else []
+    return tag("div", title, *cure, shown, class_="mistake")
 
 
 def _code(code: str) -> Sequence[Markup]:

@@ -14,7 +14,7 @@ from dtflab.grading import answer_cells, batch, report_pages as pages
 from dtflab.grading.batch import SHIPPED, Graded
 from dtflab.grading.catalogue import find
 from dtflab.grading.class_figures import ABSENT, CRASHED, ENDLESS, UNKNOWN, Class, classes
-from dtflab.grading.judge import Report, Result, judge
+from dtflab.grading.judge import NOT_TRIED, Report, Result, judge
 from dtflab.grading.marks_page import html
 from dtflab.grading.students import NOTHING
 from dtflab.grading.submissions import Submission
@@ -63,11 +63,24 @@ def test_the_figures_of_a_class(some):
     assert (one.most, one.mean, one.median) == (10, (10 + 7 + 8 + 7 + 9) / 5, 8)
     bars = [(bar.least, bar.most, bar.judged, bar.others) for bar in one.bars()]
     assert bars[0] == (0, 0, 0, 2) and bars[7:] == [(7, 7, 2, 1), (8, 8, 1, 0), (9, 9, 1, 0), (10, 10, 1, 0)]
-    assert [(lost.check.name, lost.students) for lost in one.lost()] == [
-        (KINDS, 0), (BALANCED, 1), (TYPES, 2), (RESOURCES, 1), (EDGES, 1),
+    assert [(lost.check.name, lost.students, lost.of, lost.unjudged) for lost in one.lost()] == [
+        (KINDS, 0, 5, 0), (BALANCED, 0, 4, 1), (TYPES, 2, 5, 0), (RESOURCES, 1, 5, 0), (EDGES, 1, 5, 0),
     ]  # fmt: skip
     made = [(made.name, len(made.shown), made.example.file.submission.student) for made in one.made()]
     assert made == [("counts_elements", 2, "cyd"), (ENDLESS, 1, "dan"), (UNKNOWN, 1, "eve")]
+
+
+def test_a_check_that_an_answer_never_reached_is_not_judged_and_not_lost():
+    """Of the answer that hangs in the second check, of one that ends its process, nothing is known from there on."""
+    hangs, ends = file("a", [KINDS, BALANCED]), file("b", [check.name for check in Q1.checks], crashed=True)
+    hangs.reports[0].results[1:] = [
+        result(Q1.checks[1], passed=False, stopped=True),
+        *(result(check, passed=False, message=NOT_TRIED[1]) for check in Q1.checks[2:]),
+    ]
+    lost = Class("ex1", [hangs, ends]).lost()
+    assert [(one.students, one.of, one.unjudged) for one in lost] == [(1, 1, 1)] + [(0, 0, 2)] * 4
+    page = html([hangs, ends])
+    assert "not judged</th>" in page and page.count(">0 of 0</td>") == 4
 
 
 def test_a_class_is_an_assignment_of_two_files_that_count(some):
@@ -123,7 +136,9 @@ def test_what_stands_in_backquotes_is_code():
 def test_shares_are_of_those_whose_file_asks_the_question():
     files = [file("ada"), file("bob", [KINDS]), file("cyd", [TYPES], mistake="counts_elements")]
     q2 = find("placement/q2")
-    files += [Graded(Submission(Path("x.py"), "dan", "ex1", ""), [Report(q2, [result(q2.checks[0])], "0", "dan")])]
+    files += [
+        Graded(Submission(Path("x.py"), "dan", "ex1", ""), [Report(q2, [result(c) for c in q2.checks], "0", "dan")])
+    ]
     one = Class("ex1", files)
     assert {(lost.question.id, lost.of) for lost in one.lost()} == {(Q1.id, 3), (q2.id, 1)}
     assert [(made.name, made.of) for made in one.made()] == [("counts_elements", 3), (UNKNOWN, 3)]
@@ -141,8 +156,10 @@ def test_many_points_are_drawn_in_bars_of_several():
 def test_the_page_opens_with_the_class_and_names_nobody_in_it(some):
     page = html(some)
     opening, _, rest = page.partition("All marks")
-    for words in ("8 students, 5 with an answer", "8.2 of 10 points on average, median 8", "counts elements", "2 of 5",
-                  "never ends", "no known mistake"):  # fmt: skip
+    (counts,) = (mistake for mistake in Q1.mistakes if mistake.name == "counts_elements")
+    example = f"One example: balance_by_bytes in the check “{Q1.checks[2].title}”"
+    for words in ("8 students, 5 with an answer", "8.2 of 10 points on average, median 8", counts.diagnosis, "2 of 5",
+                  counts.cure, "The answer was stopped after", "in a way that the catalogue", example):  # fmt: skip
         assert words in re.sub(r"<[^>]+>", "", opening), words
     assert "The others: 1 as shipped, 1 could not be graded, 1 handed in nothing." in opening
     assert not {"ada", "bob", "cyd", "dan", "eve"} & set(re.findall(r"\w+", opening))
@@ -239,7 +256,9 @@ def test_only_the_stub_is_as_shipped():
 def test_a_crash_or_a_hang_is_never_as_shipped():
     notes, next_step = noted(f"{STUB}\nwhile True: pass", errors={1: "stopped after 4 s"})
     assert notes == ["Cell 1: stopped after 4 s"]
-    assert next_step == "balance_by_bytes does not exist: cell 1, which should define it, failed (see above)."
+    assert next_step == "balance_by_bytes does not exist: cell 1, which should define it, failed (stopped after 4 s)."
+    next_step = noted(f"{STUB}\nos._exit(3)", skip=[1])[1]
+    assert next_step.endswith("cell 1, which should define it, ended its process and was left out.")
     assert SHIPPED not in noted("import os; os._exit(3)", STUB, skip=[1])[0]
 
 
