@@ -6,16 +6,18 @@
 Read `cluster_magic` (clusters), `magics` (graphs, steps), `state_magics` (variables, queues, calls), `task_cell` (a
 cell for one task), `chaos_cell` (a cell in which tasks fail), `replay_magic` (a run in virtual time and its forks),
 `panel` (a cluster with buttons), `cluster_live` (its tasks now), `circle_watch` (a deadlock among them),
-`cluster_view` (the cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page), `images`
-(the first examples of a data set), `error_view` (an error that was caught), `symbols` (a tensor or variable, shown
-or printed); their helpers `arguments` (the line of a magic), `completion` (Tab in such a line), `hardware` (options of
-%dtf_cluster), `tracebacks` (short errors), `settings` (`%config DtfLab.…`).
+`cluster_view` (the cluster as a table), `explorer` (sliders above a picture), `export` (a notebook as a page),
+`whole_steps` (steps by hand on such a page), `images` (the first examples of a data set), `error_view` (an error that
+was caught), `symbols` (a tensor or variable, shown or printed); their helpers `arguments` (the line of a magic),
+`completion` (Tab in such a line), `hardware` (options of %dtf_cluster), `tracebacks` (short errors), `settings`
+(`%config DtfLab.…`).
 
 Design: docs/design/notebook.md
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from dtflab.base.missing_names import missing as _missing
@@ -34,12 +36,13 @@ def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
     from dtflab.base.errors import OpError
     from dtflab.cluster.cluster import Cluster
-    from dtflab.notebook import settings, symbols, tracebacks
+    from dtflab.notebook import settings, symbols, tracebacks, whole_steps
     from dtflab.notebook.arguments import with_a_body
     from dtflab.notebook.chaos_cell import ChaosMagics
     from dtflab.notebook.cluster_magic import ClusterMagics
     from dtflab.notebook.completion import complete
     from dtflab.notebook.error_view import error_html, error_text
+    from dtflab.notebook.export import EVERYWHERE
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import begin_cell, refresh_all, show
@@ -58,6 +61,8 @@ def load(ipython: Any) -> None:
     ipython.input_transformers_cleanup.insert(0, with_a_body)
     ipython.Completer.custom_matchers.append(complete)
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
+    if os.environ.get(EVERYWHERE) == "1":
+        ipython.display_formatter.ipython_display_formatter.for_type_by_name(*_STEPS[0], whole_steps.show)
     html = ipython.display_formatter.formatters["text/html"]
     forms = dataset_html, steps_html, record_html, symbols.symbol_html, symbols.symbol_html
     for kind, form in zip((_DATASET, *_STEPS, *_SYMBOLS), forms, strict=True):
@@ -105,6 +110,7 @@ def unload(ipython: Any) -> None:
             for name in names:
                 ipython.magics_manager.magics[sort].pop(name, None)
     ipython.display_formatter.ipython_display_formatter.pop(Cluster, None)
+    ipython.display_formatter.ipython_display_formatter.pop(".".join(_STEPS[0]), None)
     html = ipython.display_formatter.formatters["text/html"]
     for kind in (_DATASET, *_STEPS, *_SYMBOLS):
         html.pop(".".join(kind), None)

@@ -6,7 +6,7 @@ loads from elsewhere and brings the front end's module; `for_page` is its prepro
 as they are written, and widgets other than dtflab's, which become their text.
 
 Rule: what a page shows is in the notebook's outputs. `--run` makes them first, with the pictures for all places of
-each slider (`explorer`).
+each slider (`explorer`) and all sets of steps by hand (`whole_steps`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from dtflab.files.atomic import replacing
 from dtflab.machine.console import show
 from dtflab.viz.drawing.front_end import MODULE
 
-EVERYWHERE = "DTFLAB_EVERYWHERE"  # the variable that has explorers draw the pictures of all places
+EVERYWHERE = "DTFLAB_EVERYWHERE"  # the variable that has explorers draw the pictures of all places, and steps end
+_AFTER = "import sys\nif shown := sys.modules.get('dtflab.notebook.whole_steps'):\n    shown.end()"  # all cells
 TOLD = {"dtflab": "told"}  # the metadata of a display that says how far an explorer is
 _TEMPLATES = MODULE.parent / "nbconvert"
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -130,6 +131,7 @@ def _export(path: Path, page: Path, runs: bool) -> None:
 
 def _run(notebook: Any, path: Path) -> None:
     """Run all cells in a kernel of their own, in the notebook's folder."""
+    import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
@@ -142,7 +144,10 @@ def _run(notebook: Any, path: Path) -> None:
             return super().process_message(msg, cell, cell_index)
 
     client = Client(notebook, timeout=None, resources={"metadata": {"path": str(path.parent.resolve())}})
+    notebook.cells.append(nbformat.v4.new_code_cell(_AFTER))
     try:
         client.execute(env=os.environ | {EVERYWHERE: "1"})
     except CellExecutionError as error:
         raise _Failure(f"{path}: a cell failed, so there is no page.\n{error}") from error
+    finally:
+        notebook.cells.pop()

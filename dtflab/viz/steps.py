@@ -20,18 +20,41 @@ NO_SETS = "A real executor has no sets: it starts each op as soon as its inputs 
 
 def steps_html(steps: Steps) -> Markup:
     """A step in hand: its nodes with their counters, and buttons that run its sets; of a large graph only tables."""
-    nodes = steps.nodes
-    head = str(steps).partition("\n")[0].capitalize()
-    if 0 < len(nodes) <= MOST:
-        live = _state(steps) | {"view": "steps"} | front_end.in_touch(_Answer(steps))
+    return ShownSteps(steps).html()
+
+
+class ShownSteps:
+    """A step as it stands when it is shown. Once it has gone on, `html()` has its later sets, too."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps, self.at = steps, len(steps.records)
+        self._nodes = steps.nodes
+        self._head = str(steps).partition("\n")[0].capitalize()
+        self._stood = "" if steps.error else self._head.removeprefix("Step")
+        self._says = "" if self._is_table else frames(steps)[-1].says
+        self._table = _in_tables(steps, self._head, len(self._nodes)) if self._is_table else Markup("")
+
+    @property
+    def _is_table(self) -> bool:
+        return not 0 < len(self._nodes) <= MOST
+
+    def html(self) -> Markup:
+        """The picture with all sets until now, at the one where the step stood; or the tables of that one."""
+        if self._is_table:
+            return self._table
+        live = _state(self.steps) | {"view": "steps", "at": self.at} | front_end.in_touch(_Answer(self.steps))
         front_end.begin()
-        stood = "" if steps.error else head.removeprefix("Step")
-        drawing = join([_of_still("p", live["frames"][-1]["says"]), Markup(counters(nodes, live).html)])
-        return page(join([head.removesuffix(stood), _of_still("span", stood)]), [NO_SETS], [], drawing=drawing)
+        drawing = join([_of_still("p", self._says), Markup(counters(self._nodes, live).html)])
+        head = join([self._head.removesuffix(self._stood), _of_still("span", self._stood)])
+        return page(head, [NO_SETS], [], drawing=drawing)
+
+
+def _in_tables(steps: Steps, head: str, count: int) -> Markup:
+    """A step of `count` nodes as tables."""
     last = steps.records[-1] if steps.records else Record(0, [], [], [], [])
     now = last._replace(ready=steps.ready, waiting=steps.waiting)
-    with together(node.device for node in nodes):
-        remarks = [*_no_picture(len(nodes)), *now.outlook.split("\n"), NO_SETS]
+    with together(node.device for node in steps.nodes):
+        remarks = [*_no_picture(count), *now.outlook.split("\n"), NO_SETS]
         return page(head, remarks, _tables(last, steps.counts), unfolded=2)
 
 
@@ -47,8 +70,13 @@ def _of_still(kind: str, text: str) -> Markup:
 
 
 def _state(steps: Steps) -> dict[str, Any]:
-    """Every set so far, and whether more will come."""
-    return {"frames": [frame._asdict() for frame in frames(steps)], "over": steps.over}
+    """Every set so far, whether more will come, and why not if the step has failed."""
+    error = steps.error
+    return {
+        "frames": [frame._asdict() for frame in frames(steps)],
+        "over": steps.over,
+        "error": str(getattr(error, "message", error)) if error else "",
+    }
 
 
 class _Answer:
@@ -59,13 +87,13 @@ class _Answer:
 
     def __call__(self, asks: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], object]) -> None:
         """Run the next set, or all; then say what they did, and the error if there was one."""
-        error = ""
+        said = {}
         try:
             if not self._steps.over:
                 self._steps.next() if asks["run"] == "next" else self._steps.finish()
         except errors.OpError as found:
-            error = found.message
-        tell(_state(self._steps) | {"error": error})
+            said = {"error": found.message}  # with what explains it
+        tell(_state(self._steps) | said)
 
 
 def record_html(record: Record) -> Markup:

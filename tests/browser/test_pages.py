@@ -104,7 +104,32 @@ def test_timeline_placement_and_steps_respond(tmp_path):
     assert report["live"] == ["timeline", "placement", "steps", "replay"] and report["stills"] == 0
 
 
-UNFINISHED = ["import dtflab as tf\n" + STEPPED[0], "steps = sess.step_through(loss, {a: 3.0})\nsteps.next()\nsteps"]
+UNTOUCHED = [
+    "import dtflab as tf\n" + STEPPED[0],
+    "%dtf_step loss --feed {a: 3.0}",
+    "second = sess.step_through(loss, {a: 4.0})\nsecond.next()\nsecond",
+    "print(second.records[1:])",
+]
+
+
+def test_a_step_that_nobody_touched_has_all_its_sets_on_a_page(tmp_path):
+    first, second = ({"on": '[data-live="steps"] .dtf-button', "nth": nth} for nth in (2, 6))
+    report = visit(
+        exported(write(tmp_path / "untouched.ipynb", *UNTOUCHED), tmp_path),
+        first | {"do": "focus", "see": "Set 0 of 7. Ready first", "shot": "begins"},
+        second | {"do": "focus", "see": "Set 1 of 7. Ran: feed a"},
+        first | {"do": "click", "see": "Ready next: "},
+        first | {"do": "press", "key": "End", "see": "Set 7 of 7.", "shot": "over"},
+        second | {"do": "focus", "see": "[]"},  # printed by the last cell: the step went on after it
+        second | {"do": "press", "key": "End", "see": "= -64."},
+    )  # fmt: skip
+    assert report["unavailable"] == [] and report["stills"] == 0
+
+
+UNFINISHED = [  # and without an end: nobody puts anything in
+    "import dtflab as tf\n" + STEPPED[0],
+    "take = tf.FIFOQueue(1, tf.float32).dequeue(name='take')\nsess.step_through(take)",
+]
 
 
 def test_what_needs_a_kernel_is_seen_to_need_one(tmp_path):
@@ -113,9 +138,9 @@ def test_what_needs_a_kernel_is_seen_to_need_one(tmp_path):
         exported(write(tmp_path / "needs.ipynb", *UNFINISHED, FRESH.partition("\n")[2], *REPLAYED), tmp_path),
         {"on": FORK, "do": "focus", "see": "A fork needs a kernel: open the notebook", "shot": "fork"},
         {"on": FORK, "do": "press", "key": "Enter"},
-        forward | {"do": "focus", "see": "Set 1 of ?.", "shot": "stuck"},
-        forward | {"do": "press", "key": "Home", "see": "Set 0 of ?."},
-        forward | {"do": "click", "see": "The next set needs a kernel: open the notebook"},  # clicked once it can be
+        forward | {"do": "focus", "see": "Set 0 of ?."},
+        forward | {"do": "press", "key": "End", "see": "Asked, and waiting: take.", "shot": "stuck"},
+        forward | {"do": "focus", "see": "The next set needs a kernel: open the notebook"},
         forward | {"do": "press", "key": "ArrowRight"},
     )  # fmt: skip
     fork = "A fork needs a kernel: open the notebook and run its cells."

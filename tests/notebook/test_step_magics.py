@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.notebook.cells import cell, magic
+import pytest
+from IPython.utils.capture import capture_output
+
+from dtflab.notebook import whole_steps
+from tests.notebook.cells import cell, live, magic
 
 
 def test_explain_tells_of_the_session_that_runs_the_graph(model):
@@ -47,3 +51,37 @@ def test_step_says_what_it_needs(model):
     assert "'y x=3' is not a Python expression" in cell(model, "%dtf_step y x=3")
     assert "In 'nobody': name 'nobody' is not defined." in cell(model, "%dtf_step nobody")
     assert "Unknown option --every. There are --feed, --session, --all, --help." in cell(model, "%dtf_step --every")
+
+
+@pytest.fixture
+def page(shell, monkeypatch):
+    """The shell of a notebook that is run for a page."""
+    monkeypatch.setenv("DTFLAB_EVERYWHERE", "1")
+    monkeypatch.setattr(whole_steps, "_shown", [])
+    magic(shell, "%reload_ext dtflab")
+    return shell
+
+
+def outputs(shell, text):
+    with capture_output() as shown:
+        shell.run_cell(text).raise_error()
+    return [output.data for output in shown.outputs]
+
+
+def test_a_step_that_is_shown_for_a_page_goes_on_after_the_last_cell(page):
+    page.run_cell("q = tf.FIFOQueue(1, tf.float32)\nu = tf.negative(3.0, name='u')\nlocal = tf.Session()").raise_error()
+    (first,) = outputs(page, "local.step_through(u)")
+    (stuck,) = outputs(page, "local.step_through(q.dequeue(name='take'))")
+    assert [(live(data)["at"], live(data)["over"]) for data in (first, stuck)] == [(0, False)] * 2
+    replaced = outputs(page, "from dtflab.notebook import whole_steps\nwhole_steps.end()")
+    ended, waits = (live(data) for data in replaced)
+    assert (ended["at"], ended["over"], waits["at"], waits["over"]) == (0, True, 0, False)
+    assert "u (float32 = -3.)" in " ".join(frame["says"] for frame in ended["frames"])
+    assert "Asked, and waiting: take" in waits["frames"][-1]["says"]
+    assert [data["text/plain"] for data in replaced] == [data["text/plain"] for data in (first, stuck)], "as shown"
+    whole_steps.end()  # what has not gone on stays as it is
+
+
+def test_a_step_that_is_shown_in_a_notebook_stays_where_it_is(model):
+    data, _ = model.display_formatter.format(magic(model, "%dtf_step y --feed {x: [3.0, 4.0]}", "steps"))
+    assert live(data)["at"] == 0 and not whole_steps._shown

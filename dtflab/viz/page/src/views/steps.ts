@@ -13,20 +13,20 @@ interface Frame {
 interface Steps {
   frames: Frame[];
   over: boolean;
-  error?: string;
+  error: string;
+  at: number; // the frame that is shown at first
 }
 
 const NO_KERNEL = "The next set needs a kernel: open the notebook and run its cells.";
 
 export function steps(picture: Picture, data: Steps): void {
   const nodes = [...picture.svg.querySelectorAll<SVGGElement>(".nodes > .node")];
-  let { frames, over } = data;
-  let at = frames.length - 1;
+  let { frames, over, error, at } = data;
   let isAsked = false;
   picture.speakAbove();
   picture.redraws(() => picture.widen());
 
-  const show = (to: number, more = "") => {
+  const show = (to: number) => {
     at = Math.max(0, Math.min(to, frames.length - 1));
     const frame = frames[at]!;
     nodes.forEach((node, i) => {
@@ -35,8 +35,8 @@ export function steps(picture: Picture, data: Steps): void {
     });
     const isLast = at === frames.length - 1, isStuck = isLast && !over && !picture.canAsk;
     for (const [button, says] of onward) enable(button, !isStuck, isStuck ? NO_KERNEL : says);
-    const end = isStuck ? ` ${NO_KERNEL}` : isLast && over ? " The step is over." : "";
-    picture.say(`Set ${at} of ${over ? frames.length - 1 : "?"}. ${frame.says}${end}${more}`);
+    const end = isStuck ? ` ${NO_KERNEL}` : isLast && over ? ` ${error || "The step is over."}` : "";
+    picture.say(`Set ${at} of ${over ? frames.length - 1 : "?"}. ${frame.says}${end}`);
   };
 
   const ask = (what: "next" | "all") => {
@@ -54,8 +54,8 @@ export function steps(picture: Picture, data: Steps): void {
   const onward = forward.map((button) => [button, button.title] as const);
   picture.hears((says: Steps) => {
     isAsked = false;
-    ({ frames, over } = says);
-    show(frames.length - 1, says.error ? ` ${says.error}` : "");
+    ({ frames, over, error } = says);
+    show(frames.length - 1);
   });
   show(at);
   picture.onceItCanAsk(() => show(at));
