@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from dtflab.grading import answer_cells, attempt, hidden, isolation, judge, report_pages as pages, tampering
 from dtflab.grading.grade import SECRET
 from dtflab.grading.judge import Report, Result
-from dtflab.grading.questions import MOST, Question
+from dtflab.grading.questions import MOST, Check, Question
 from dtflab.grading.remote import Gone, Link
 from dtflab.grading.score import Score
 from dtflab.grading.submissions import Submission
@@ -46,6 +46,8 @@ _REPLACED = (
     "nbgrader and otter, they may."
 )
 _CHANGED = f"{READ} before you believe its mark: the grader's own code was changed while it ran: {{}}."
+_OVER = "All its cells and answers together have {:g} s, and these were over{}. {}"
+_LOOK = "Look for a loop that does not end, or grade the file alone with a longer --timeout."
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
 
 
@@ -161,6 +163,7 @@ class _Work:
         self._used = 0.0  # by the attempt that runs
         self._token = secrets.token_hex(16)
         self._now: tuple[str, Any, float] = ("", None, 0.0)  # what was said last, and after how many seconds
+        self._check = ""  # the title of the check that runs
         self._public: dict[str, Report] = {}  # on questions whose hidden checks still have to be asked
         self._link = Link(lambda text: None)
         self._asking: list[Thread] = []
@@ -217,6 +220,9 @@ class _Work:
             self.code[about - 1]  # there is such a cell
         if event == "judging":
             self.questions[about]
+        if event == "check":
+            self._begin(self.questions[self._now[1]].only(about).checks[0])
+            return
         if event == "reply":
             self._link.hear({**about, "seconds": float(about["seconds"])})
             self._now = (*self._now[:2], self._used)
@@ -230,6 +236,7 @@ class _Work:
         if event == "changed":
             self.changed.add(str(about)[:200])
             return
+        self._check = ""
         if event == "broken":
             self.reports[about] = self._own_failure(self.questions[about], str(more))
         if event == "report":
@@ -243,6 +250,9 @@ class _Work:
         self.done = event == "end"
         self._now = (event, about, self._used)
 
+    def _begin(self, check: Check) -> None:
+        self._check = check.title
+
     def _talk(self, say: Callable[[str], None]) -> None:
         self._link = Link(say)
 
@@ -250,7 +260,7 @@ class _Work:
         """Judge hidden checks, on a thread: the answer's replies are heard on the one that watches its process."""
         public, how = self._public.get(question.id), self.options
         try:
-            done = hidden.report(question, public, answer, self._link, how.seed, self.submission.student)
+            done = hidden.report(question, public, answer, self._link, how.seed, self.submission.student, self._begin)
         except Gone:
             return
         except Exception as error:
@@ -295,12 +305,7 @@ class _Work:
     def graded(self, took: float) -> Graded:
         missing = [id for id in self.questions if id not in self.reports]
         starved = self.starved or any(result.starved for report in self.reports.values() for result in report.results)
-        over = (
-            _BUSY
-            if self.starved
-            else f"All its cells and answers together have {self.options.limits.seconds:g} s, and these were over."
-        )
-        why = over if self.late else f"{ATTEMPTS} attempts came to no end."
+        why = self._over() if self.late else f"{ATTEMPTS} attempts came to no end."
         message = f"Not judged. {why}"
         reports = [self.reports.get(id) or _lost(question, message) for id, question in self.questions.items()]
         is_shipped = self._is_shipped(reports)
@@ -315,6 +320,16 @@ class _Work:
         graded = Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took, answers)
         graded.was_run = not starved  # it may be again, with --resume
         return graded
+
+    def _over(self) -> str:
+        """Why a file whose seconds are over is not graded: what ran then, and what to do."""
+        if self.starved:
+            return _BUSY
+        event, about, _ = self._now
+        judged = f" while {about} was judged" + f", in the check “{self._check}”" * bool(self._check)
+        running = {"cell": f" while cell {about} ran", "judging": judged, "hidden": judged}.get(event, "")
+        advice = f"What ran then need not be what took the time. {_LOOK}" if running else _LOOK
+        return _OVER.format(self.options.limits.seconds, running, advice)
 
     def _tampering(self) -> Iterator[str]:
         """Notes on what it changed of the grader."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -28,10 +29,19 @@ def seed_for(seed: str, student: str) -> str:
     return hashlib.pbkdf2_hmac("sha256", seed.encode(), student.encode(), _ROUNDS).hex()
 
 
-def report(question: Question, public: Report | None, answer: Any, link: Link, seed: str, student: str) -> Report:
+def report(
+    question: Question,
+    public: Report | None,
+    answer: Any,
+    link: Link,
+    seed: str,
+    student: str,
+    begins: Callable[[Check], None] = lambda check: None,
+) -> Report:
     """The report on all checks: those that `public` has, and the hidden ones, which ask `answer` there.
 
-    `answer` is what the submission's process says of its answer; None if it has none.
+    `answer` is what the submission's process says of its answer; None if it has none. `begins` is called before each
+    hidden check.
     """
     results = {result.check.name: result for result in public.results} if public else {}
     hidden = question.part(hidden=True)
@@ -42,6 +52,7 @@ def report(question: Question, public: Report | None, answer: Any, link: Link, s
         elif why:
             results[check.name] = Result(check, False, why, starved=why == judge.BUSY)
         else:
+            begins(check)
             timed = check._replace(seconds=min(check.seconds, left))
             result = _judged(question, timed, link.value(answer), link, f"{seed}/{student}/{question.id}/{check.name}")
             left -= timed.seconds - link.seconds

@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -99,17 +99,20 @@ def judge(
     seed: str | None = None,
     student: str | None = None,
     wall: float | None = None,
+    begins: Callable[[Check], None] = lambda check: None,
 ) -> Report:
     """The report on the answer that `namespace` holds under the question's name for it.
 
     Instances are drawn from `seed` and `student`; by default those of the environment. After `wall` seconds on the
-    clock, those of a cell by default, the answer is stopped on a busy machine, too.
+    clock, those of a cell by default, the answer is stopped on a busy machine, too. `begins` is called before each
+    check.
     """
     seed = os.environ.get("DTFLAB_GRADE_SEED", PUBLIC_SEED) if seed is None else seed
     student = _student() if student is None else student
     defined = question.answer in namespace
     if defined:
-        results = list(_results(question, namespace[question.answer], seed, student, CELL if wall is None else wall))
+        end = REAL.now() + (CELL if wall is None else wall)
+        results = list(_results(question, namespace[question.answer], seed, student, end, begins))
     else:
         results = [Result(check, False, unwritten=True) for check in question.checks]
     return report_on(question, results, seed, student, defined)
@@ -136,12 +139,15 @@ def report_on(question: Question, results: list[Result], seed: str, student: str
     return report
 
 
-def _results(question: Question, answer: Any, seed: str, student: str, wall: float) -> Iterator[Result]:
-    left, end, why = MOST, REAL.now() + wall, ""
+def _results(
+    question: Question, answer: Any, seed: str, student: str, end: float, begins: Callable[[Check], None]
+) -> Iterator[Result]:
+    left, why = MOST, ""
     for check in question.checks:
         if why:
             yield Result(check, False, why, starved=why == BUSY)
             continue
+        begins(check)
         timed = check._replace(seconds=min(check.seconds, left))
         result, used = _run(question, timed, answer, seed, student, end - REAL.now())
         yield result

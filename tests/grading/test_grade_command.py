@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from dtflab.grading import isolation
+from dtflab.grading.catalogue import find
 from tests.grading.classroom import ASKS, RIGHT, command, grade, own_seconds, percent, sleepers
 from tests.house import ROOT
 
@@ -140,7 +141,11 @@ def test_files_are_written_where_nobody_reads_the_table(marked, tmp_path, monkey
     assert "ada" in (tmp_path / "m.csv").read_text()
 
 
-def test_a_files_time_is_for_all_attempts_and_blames_no_cell(folders, tmp_path):
+LOOK = "Look for a loop that does not end, or grade the file alone with a longer --timeout."
+NEED_NOT = f"What ran then need not be what took the time. {LOOK}"
+
+
+def test_a_files_time_is_for_all_attempts_and_it_says_what_ran_at_the_end(folders, tmp_path):
     """The first cell takes its process down, none of the others is too slow; all together are."""
     checks, _, _ = folders
     (tmp_path / "ada.py").write_text(
@@ -149,17 +154,35 @@ def test_a_files_time_is_for_all_attempts_and_blames_no_cell(folders, tmp_path):
     sheet = tmp_path / "m.json"
     done = grade(tmp_path / "ada.py", f"--checks={checks}", "--timeout=8", "--cell-timeout=100", f"--json={sheet}")
     (one,) = json.loads(sheet.read_text())["submissions"]
-    over = "All its cells and answers together have 8 s, and these were over."
+    over = f"All its cells and answers together have 8 s, and these were over while cell 2 ran. {NEED_NOT}"
     assert done.returncode == 1 and (one["points"], one["failed"]) == (0, over), one
     assert one["notes"] == ["Cell 1 was left out. It ended with exit status 3."]
     assert done.stdout.count(over) == 1 and "Not graded: Not" not in done.stdout
     assert one["questions"][0]["checks"][0]["message"] == f"Not judged. {over}"
 
 
+@pytest.mark.parametrize("kind", ["hidden", "public"])
+def test_an_endless_answer_that_takes_a_files_time_is_named_with_its_check(folders, tmp_path, kind):
+    """It holds the interpreter's lock, so that it can't be stopped. Of the hidden checks the first one passes."""
+    checks, _, _ = folders
+    first = find("placement/q1").checks[0].title
+    question, name, titled = {
+        "hidden": ("numbers/q9", "twice", "Nothing"), "public": ("placement/q1", "balance_by_bytes", first)
+    }[kind]  # fmt: skip
+    deaf = f"import re\ndef {name}(n, *_):\n    return 2 * n if n and not _ else re.match('(a+)+$', 'a' * 99 + 'b')"
+    (tmp_path / "ada.py").write_text(percent(deaf, f'dtflab.grade("{question}")'))
+    sheet = tmp_path / "m.json"
+    done = grade(tmp_path / "ada.py", f"--checks={checks}", "--timeout=8", f"--json={sheet}")
+    (one,) = json.loads(sheet.read_text())["submissions"]
+    where = f"while {question} was judged, in the check “{titled}”"
+    assert one["failed"] == f"All its cells and answers together have 8 s, and these were over {where}. {NEED_NOT}", (
+        done
+    )
+
+
 def test_a_second_attempt_has_what_the_first_left(tmp_path, monkeypatch):
     """No process is started: each attempt takes 4 of 10 seconds."""
     from dtflab.grading import batch
-    from dtflab.grading.catalogue import find
     from dtflab.grading.submissions import Submission
 
     now, had = [100.0], []
@@ -174,7 +197,7 @@ def test_a_second_attempt_has_what_the_first_left(tmp_path, monkeypatch):
     options = batch.Options(isolation.Limits(seconds=10))
     one = batch.grade(Submission(tmp_path, "ada", "ex", ""), ["1"], [find("placement/q1")], options)
     assert had == [10, 6, 2] and one.notes == ["It crashed."]
-    assert one.failed == "All its cells and answers together have 10 s, and these were over."
+    assert one.failed == f"All its cells and answers together have 10 s, and these were over. {LOOK}"
     options = batch.Options(isolation.Limits(seconds=100))
     one = batch.grade(Submission(tmp_path, "ada", "ex", ""), ["1"], [find("placement/q1")], options)
     assert len(had) == 3 + batch.ATTEMPTS and one.failed == "4 attempts came to no end."
