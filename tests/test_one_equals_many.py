@@ -46,7 +46,7 @@ def assert_same(expected, found):
         np.testing.assert_array_equal(a, b, strict=True)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(recipe=recipes)
 def test_many_devices_of_one_task(recipe):
     built = build(recipe, lambda place: f"/cpu:{place % 3}")
@@ -54,7 +54,7 @@ def test_many_devices_of_one_task(recipe):
         assert_same(one_device(recipe), run(built, session))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(recipe=recipes)
 def test_gpus_of_one_task(recipe):
     """Int32 arithmetic, predicates and counters are in host memory there, and cross inside loops, too."""
@@ -74,7 +74,7 @@ def in_process():
         yield cluster
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(recipe=recipes)
 def test_tasks_of_one_process(in_process, recipe):
     assert_same(one_device(recipe), on_cluster(in_process, recipe))
@@ -108,8 +108,8 @@ def test_tasks_over_each_wire(over_each_wire):
     sent = {wire: Counter() for wire in over_each_wire}
     push, filled = Link.push, Leaving.filled
 
-    @settings(max_examples=150)
-    @given(recipe=crossing_recipes, tasks=st.permutations(TASKS), count=st.integers(1, 3))
+    @settings(max_examples=80)
+    @given(recipe=crossing_recipes, tasks=st.permutations(TASKS), count=st.sampled_from((3, 2, 1)))  # mostly the first
     def law(recipe, tasks, count):
         built = build(recipe, lambda place: "")
         with tf.Session(graph=built.graph) as session:
@@ -234,7 +234,7 @@ def everything_is_costly(monkeypatch):
 def test_plain_traced_in_sets_and_on_pools(everything_is_costly):
     """How kernels are cut depends on sizes alone, so it is the same here in every way, and so is every bit."""
 
-    @settings(max_examples=400)
+    @settings(max_examples=150)
     @given(recipe=recipes)
     def law(recipe):
         built = build(recipe, lambda place: f"/cpu:{place % 3}")
