@@ -87,7 +87,7 @@ class Graded:
 
     @property
     def is_touched(self) -> bool:
-        """Whether it has changed the grader, or what its own imports find of it."""
+        """Whether the submission has changed the grader, or what its own imports find of that."""
         return any(note.startswith(READ) for note in self.notes)
 
 

@@ -1,4 +1,4 @@
-"""What a submission has changed of the grader: in the memory of its process, and in what its own `import` finds.
+"""Changes that a submission has made to the grader: in the memory of its process, and in what its `import` finds.
 
 Rule: a finding is a warning for the teacher, and no proof that there is nothing else. Points are not taken away for it.
 """

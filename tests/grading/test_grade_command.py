@@ -163,7 +163,7 @@ def test_a_files_time_is_for_all_attempts_and_it_says_what_ran_at_the_end(folder
 
 @pytest.mark.parametrize("kind", ["hidden", "public"])
 def test_an_endless_answer_that_takes_a_files_time_is_named_with_its_check(folders, tmp_path, kind):
-    """It holds the interpreter's lock, so that it can't be stopped. Of the hidden checks the first one passes."""
+    """An answer that holds the interpreter's lock can't be stopped. The first of the hidden checks passes."""
     checks, _, _ = folders
     first = find("placement/q1").checks[0].title
     question, name, titled = {

@@ -400,7 +400,7 @@ def test_a_check_that_may_fail_by_the_mistake_of_another_says_so(cured):
 
 
 def test_checks_that_are_called_one_at_a_time_are_one_try(cured, fresh, capsys):
-    """As otter calls them: the second check neither gives the cure nor repeats the hint."""
+    """The second check neither gives the cure nor repeats the hint: otter calls them like this."""
 
     @cured.check("Two", points=1)
     def two(answer, random):

@@ -71,7 +71,7 @@ def test_the_figures_of_a_class(some):
 
 
 def test_a_check_that_an_answer_never_reached_is_not_judged_and_not_lost():
-    """Of the answer that hangs in the second check, of one that ends its process, nothing is known from there on."""
+    """Nothing is known about later checks of an answer that hangs, or any check of one that ends its process."""
     hangs, ends = file("a", [KINDS, BALANCED]), file("b", [check.name for check in Q1.checks], crashed=True)
     hangs.reports[0].results[1:] = [
         result(Q1.checks[1], passed=False, stopped=True),

@@ -1,4 +1,4 @@
-"""What lies open to a submission in namespaces: neither the files of others nor marks, whoever wrote them."""
+"""Files that a submission in namespaces can't read: those of other students, and marks of any grading."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_class_and_what_earlier_gradings_wrote_are_hidden_however_it_is_call
 
 
 def test_of_a_folder_that_python_needs_the_marks_are_hidden(course, tmp_path, monkeypatch):
-    """As of the current folder with `python -m dtflab`."""
+    """Such a folder is the current one with `python -m dtflab`."""
     monkeypatch.syspath_prepend(str(tmp_path / "marks"))
     (tmp_path / "marks/needed.py").write_text("")
     assert course(tmp_path / "handed_in", "--csv", tmp_path / "marks/new.csv") == [
