@@ -6,10 +6,11 @@ of them, and a teacher's own checks), `judge` (an answer's report), `watchdog` (
 `grade` (what is called); `choices` (a choice before a run, and the reply to it); `sources` (an exercise from its
 solution).
 Then many answers at once: `submissions` (files and their cells), `isolation` (a process with limits), `supervisor`
-(between grader and program), `seclusion` (its namespaces), `unseen` (what it must not see), `attempt` (what runs in it), `tampering` (what it changed of the grader), `batch` (attempts until there
-is a mark), `workplace` (where they run), `journal` (marks as they come), `students` (the class), `answer_cells` (an
-answer's code), `class_figures` (what a class lost), `mark_sheets` (the marks of all), `marks_page` (the same, as a
-page), `cli` (dtflab grade), `otter` (for another grader).
+(between grader and program), `seclusion` (its namespaces), `unseen` (what it must not see), `attempt` (what runs in
+it), `tampering` (what it changed of the grader), `batch` (attempts until there is a mark), `workplace` (where they
+run), `journal` (marks as they come), `students` (the class), `answer_cells` (an answer's code), `class_figures` (what
+a class lost), `mark_sheets` (the marks of all), `marks_page` (the same, as a page), `cli` (dtflab grade), `otter` (for
+another grader).
 A teacher's hidden checks: `hidden` (they run in the grader), `remote` (an answer in another process, as a check sees
 it), `answering` (the answer's side), `plain` (values as JSON), `hidden_marks` (their points, for nbgrader and otter).
 Helpers for checks: `device_functions` (asks where ops go), `programs` (an answer as a program of its own), `simulated`
