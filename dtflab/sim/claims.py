@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from dtflab.sim import models
@@ -35,9 +36,15 @@ class Claim:
 
     def predicted(self, network: str) -> Estimate:
         """The estimate on that network."""
-        profile = Profile.from_graph(models.get(self.model)(self.options["batch"], **self.model_options).loss)
+        profile = _profile_of(self.model, self.options["batch"], **self.model_options)
         there = cluster_model(network=network, gpu="K40", **self.cluster)
         return estimate(profile, there, mode="ps_async", **self.options)
+
+
+@cache
+def _profile_of(model: str, batch: int, **options: Any) -> Profile:
+    """One profile for all networks: the graph takes longer than most estimates."""
+    return Profile.from_graph(models.get(model)(batch, **options).loss)
 
 
 _DENSE: dict[str, Any] = {"workers": 50, "ps_tasks": 17}
