@@ -1,7 +1,8 @@
 """How long tests take: per folder with `--durations`, and which functions are too slow for the quick ring.
 
-Files that take half a minute or more begin first: with `--no-loadscope-reorder`, pytest-xdist hands out files in this
-order, and while the last file runs the other processes have nothing to do.
+Files that take half a minute or more begin first, and those of folders in which a test takes seconds: with
+`--no-loadscope-reorder`, pytest-xdist hands out files in this order, and while the last file runs the other processes
+have nothing to do.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ LONG = (
     "notebooks/test_lessons_on_networks.py",
     "browser/test_browser.py",
     "notebooks/test_claims.py",
+    "browser/test_pages.py",
+    "notebooks/test_engines.py",
     "teacher/test_nbgrader.py",
     "browser/test_fonts.py",
     "test_one_equals_many.py",
@@ -31,6 +34,9 @@ LONG = (
     "soak/test_soak.py",
     "grading/test_grade_folder.py",
     "notebooks/test_lessons_on_clusters.py",
+    "browser/test_accessible.py",
+    "notebooks/test_demos.py",
+    "notebooks/test_wheel.py",
 )
 SLOW_S = 0.25  # seconds for all cases of a function, computing or waiting, on a quiet machine
 
@@ -40,10 +46,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files come first; then the others, those of most tests before those of few."""
+    """Long files come first; then those of slow folders, and the others, those of most tests before those of few."""
     place = {rings.HERE / file: number for number, file in enumerate(LONG)}
     tests = Counter(item.path for item in items)
-    items.sort(key=lambda item: (place.get(item.path, len(LONG)), -tests[item.path], item.path))
+
+    def order(item: pytest.Item) -> tuple[int, bool, int, Path]:
+        is_slow = item.path.parent.name in rings.FOLDERS
+        return place.get(item.path, len(LONG)), not is_slow, -tests[item.path], item.path
+
+    items.sort(key=order)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -311,12 +311,12 @@ def test_each_record_belongs_to_a_test_that_is_there(folder):
         assert function in sources.module(folder / file).made_by, f"{name}: make record"
 
 
-def test_long_files_are_there_and_begin_first_and_then_those_of_most_tests():
+def test_long_files_are_there_and_begin_first_then_slow_folders_and_then_those_of_most_tests():
     assert [file for file in durations.LONG if not (rings.HERE / file).is_file()] == []
-    files = ["few.py", "many.py", durations.LONG[1], "many.py", durations.LONG[0]]
+    files = ["few.py", "many.py", durations.LONG[1], "many.py", durations.LONG[0], "interop/few.py"]
     items = [SimpleNamespace(path=rings.HERE / file, number=number) for number, file in enumerate(files)]
     durations.pytest_collection_modifyitems(items)
-    assert [item.number for item in items] == [4, 2, 1, 3, 0]
+    assert [item.number for item in items] == [4, 2, 5, 1, 3, 0]
 
 
 def test_each_slow_function_is_there():
