@@ -87,6 +87,7 @@ class Asked(NamedTuple):
 @record
 class Seen(NamedTuple):
     """The devices that a function gave to a model's ops. `carried`: an older function's ops count, too.
+    `stays`: huge variables all go to one task.
 
     `others` are those of other models, which the same answer was asked about for the same check.
     """
@@ -96,6 +97,7 @@ class Seen(NamedTuple):
     worker: str
     asked: Sequence[Asked]
     carried: bool = False
+    stays: bool = False
     others: Sequence[Seen] = ()
 
     @property

@@ -107,14 +107,15 @@ def _demand_rule(answer: Any, models: Sequence[tuple[Sequence[Variable], int]]) 
         if i is not None:
             message = _sentence(seen, i, _held(seen.choices[:i], weights, seen.ps_tasks))
             others = [*all_seen[:number], *all_seen[number + 1 :]]
-            raise Wrong(message, seen._replace(carried=_carries(answer), others=others), _picture(seen, weights))
+            raise Wrong(message, _tried(answer, seen._replace(others=others)), _picture(seen, weights))
     return _picture(seen, weights)
 
 
-def _carries(answer: Any) -> bool:
-    """Whether a new function knows of a huge variable that went through an older one: then it goes elsewhere."""
-    first, second = (_watch(answer, [Variable((100_000, 100_000))], 2) for _ in range(2))
-    return first.choices != second.choices
+def _tried(answer: Any, seen: Seen) -> Seen:
+    """With what huge variables show: whether a new function knows of one that went through an older one (then it goes
+    elsewhere), and whether all go to one task."""
+    first, second = (_watch(answer, [Variable((100_000, 100_000))] * 3, 2) for _ in range(2))
+    return seen._replace(carried=first.choices != second.choices, stays=len(set(first.choices)) == 1)
 
 
 def _sentence(seen: Seen, i: int, held: Sequence[int]) -> str:
@@ -250,7 +251,7 @@ def state_made_again(seen: Seen) -> bool:
     """All variables went to the same ps task. Are the bytes per task reset at each call of the inner function? They
     must live outside of it, in balance_by_bytes. Is each variable's size added to its task, and the smallest taken?"""
     several = [one for one in (seen, *seen.others) if one.ps_tasks > 1]
-    return all(len(set(one.choices)) == 1 and None not in one.choices for one in several)
+    return seen.stays and all(len(set(one.choices)) == 1 and None not in one.choices for one in several)
 
 
 @q1.mistake()
@@ -269,8 +270,8 @@ def round_robin(seen: Seen) -> bool:
 
 @q1.mistake()
 def counts_elements(seen: Seen) -> bool:
-    """The fewest elements were looked for, not the fewest bytes: 1,000 float64 are 8,000 bytes, 1,000 bool are 1,000.
-    Multiply by the size of the dtype."""
+    """The fewest elements were looked for, not the fewest bytes. 1,000 float64 are 8,000 bytes, 1,000 bool are 1,000:
+    multiply by the size of the dtype."""
     return _weighs_like(seen) == {"counts_elements"}
 
 
@@ -303,8 +304,11 @@ def _breaks(seen: Seen) -> bool:
 
 
 def _weighs_like(seen: Seen) -> set[str]:
-    """The wrong weights that explain every choice, where the right one does not."""
-    return {name for name, weigh in _WRONG.items() if _breaks(seen) and _obeys(seen, weigh)}
+    """The wrong weights, and to keep the last weight alone, that explain every choice, where the right one does not."""
+    if not _breaks(seen):
+        return set()
+    forgets = {"forgets_what_lay_there"} if _obeys(seen, lambda one: one.bytes, adds=False) else set()
+    return forgets.union(name for name, weigh in _WRONG.items() if _obeys(seen, weigh))
 
 
 @q1.mistake()
@@ -332,7 +336,7 @@ def knows_two_sizes(seen: Seen) -> bool:
 def forgets_what_lay_there(seen: Seen) -> bool:
     """Only the last variable of a task was kept. Its bytes are added to those before, with +=, and don't replace
     them."""
-    return _breaks(seen) and _obeys(seen, lambda one: one.bytes, adds=False)
+    return _weighs_like(seen) == {"forgets_what_lay_there"}
 
 
 @q1.mistake()

@@ -249,7 +249,7 @@ def updated(answer: Any, random: Random) -> None:
 
 @q4.check("The value is sent to the devices that you say", points=3)
 def sent(answer: Any, random: Random) -> None:
-    for draw in (_draw_gpus, _draw, _draw_cpu, _draw_own_cpu):
+    for draw in (_draw_gpus, _draw_own_cpu, _draw_cpu, _draw):  # first those that tell mistakes apart
         _demand_sent(_run(answer, random, draw))
 
 
