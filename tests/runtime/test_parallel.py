@@ -130,7 +130,7 @@ def test_the_picture_of_figure_12_5(monkeypatch):
     for band in bands.bands:
         lane = ""
         # A thread whose bar is short in a slow step is folded.
-        for row in (shown for row in band.rows for shown in row.folded or [row]):
+        for row in (shown for whole in band.rows for shown in whole.folded or [whole]):
             lane = row.label or lane
             for event in row.events:
                 if event.name in "ABCDE":

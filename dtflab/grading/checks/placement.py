@@ -112,8 +112,8 @@ def _demand_rule(answer: Any, models: Sequence[tuple[Sequence[Variable], int]]) 
 
 
 def _tried(answer: Any, seen: Seen) -> Seen:
-    """With what huge variables show: whether a new function knows of one that went through an older one (then it goes
-    elsewhere), and whether all go to one task."""
+    """The evidence, with what huge variables show: whether a new function knows of one that went through an older one
+    (then it goes elsewhere), and whether all go to one task."""
     first, second = (_watch(answer, [Variable((100_000, 100_000))] * 3, 2) for _ in range(2))
     return seen._replace(carried=first.choices != second.choices, stays=len(set(first.choices)) == 1)
 
