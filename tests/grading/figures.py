@@ -1,6 +1,7 @@
 """How good the checks are on answers by authors that have seen only the exercise: what is refused, and with which hint.
 
     python -m tests.grading.figures [ID …] [--folder DIR]     a table, and the bars; status 1 if one is missed
+    python -m tests.grading.figures [ID …] --students 5       the answers with other marks or hints for some of them
 
 An answer's hint fits if it is the mistake that its file names. Where the file has "", no mistake is catalogued that
 explains the answer, and nothing fits. In a new batch, kept in a folder of its own, the file may say in a sentence what
@@ -13,6 +14,7 @@ import argparse
 import contextlib
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ from typing import Any, NamedTuple
 from dtflab.grading.catalogue import find
 from dtflab.grading.judge import Report, judge
 from dtflab.grading.questions import Question
-from tests.grading.answers import OTHERS, answers_of_others, hints_of, ids_of_others
+from tests.grading.answers import OTHERS, answers_of_others, hints_of, ids_of_others, wrong_answers
 
 MOST_ACCEPTED, FEWEST_THAT_FIT = 0.02, 0.8  # of the wrong answers
 
@@ -93,6 +95,28 @@ def details(figures: Figures) -> list[str]:
     return lines
 
 
+def for_each_student(question: Question, answer: Callable[..., Any], students: int) -> Counter[tuple[float, str]]:
+    """How many students get which points and hints for the answer: all get the same, or the checks draw badly."""
+    found = Counter[tuple[float, str]]()
+    for number in range(students):
+        with contextlib.redirect_stdout(None):
+            report = judge(question, {question.answer: answer}, "0", f"student {number}", wall=math.inf)
+        found[report.points, " ".join(sorted(hints_of(report)))] += 1
+    return found
+
+
+def _varying(id: str, folder: Path, students: int) -> bool:
+    """Print the answers to a question that are not the same for all students; True if there are any."""
+    question, (right, wrong) = find(id), answers_of_others(id, folder)
+    catalogued = wrong_answers(question).values()
+    some = {one.__name__: for_each_student(question, one, students) for one in (*right, *wrong, *catalogued)}
+    varying = {name: found for name, found in some.items() if len(found) > 1}
+    print(f"{id:14}{len(varying)} of {len(some)} answers differ from student to student", flush=True)
+    for name, found in varying.items():
+        print(f"    {name}: {'; '.join(f'{n} × {points:g} {hints}' for (points, hints), n in found.items())}")
+    return bool(varying)
+
+
 def bars(some: Sequence[Figures]) -> dict[str, bool]:
     """Each bar, and whether the checks reach it. A hint that a person has to read does not fit yet."""
     wrong, right = sum(len(one.wrong) for one in some), sum(one.right for one in some)
@@ -111,10 +135,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.grading.figures", description=__doc__.partition("\n")[0])
     parser.add_argument("ids", nargs="*", metavar="ID", help="questions, by default all that the folder has")
     parser.add_argument("--folder", type=Path, default=OTHERS, help="where the answers are, as TOPIC/qN.py")
+    parser.add_argument("--students", type=int, default=0, metavar="N", help="compare the marks of that many")
     options = parser.parse_args(arguments)
-    found = []
+    ids, found = options.ids or ids_of_others(options.folder), []
+    if options.students:
+        return int(max(_varying(id, options.folder, options.students) for id in ids))
     print(HEAD)
-    for id in options.ids or ids_of_others(options.folder):
+    for id in ids:
         found.append(Figures(find(id), *answers_of_others(id, options.folder)))
         print("\n".join([str(found[-1]), *details(found[-1])]), flush=True)
     print(_line("total", found))

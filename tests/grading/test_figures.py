@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from dtflab.grading.catalogue import find
@@ -53,6 +55,19 @@ def test_right_answers_that_lose_marks_and_wrong_ones_that_do_not_miss_their_bar
     assert list(bars([found]).values()) == [False, False, False]
     assert "    only_doubles is right and loses marks" in details(found)
     assert "    right is wrong and has full marks: off_by_one" in details(found)
+
+
+def test_answers_that_are_not_the_same_for_all_students_are_named(folder, capsys, monkeypatch):
+    (folder / "memory/q2.py").write_text(BATCH)
+    marks = iter((10, 10, 5, 5, 5, 7, 0, 0))
+    monkeypatch.setattr("tests.grading.figures.wrong_answers", lambda question: {})
+    monkeypatch.setattr(
+        "tests.grading.figures.judge", lambda *given, wall: SimpleNamespace(points=next(marks), results=[])
+    )
+    assert main(["memory/q2", "--folder", str(folder), "--students", "2"]) == 1
+    (head, line) = capsys.readouterr().out.splitlines()
+    assert head == "memory/q2     1 of 4 answers differ from student to student"
+    assert line == "    only_doubles: 1 × 5 ; 1 × 7 "
 
 
 def test_a_sentence_is_printed_beside_the_hint_that_was_shown(folder, capsys):

@@ -345,7 +345,7 @@ def one_counter(answer: Any, random: Random) -> None:
 @q1.check("Every worker adds, all at the same time", points=3)
 def all_add(answer: Any, random: Random) -> None:
     _demand_all_add(_run(answer, *_draw(random)))
-    workers = random.randint(2, 3)
+    workers = random.randint(3, 4)
     for steps in (MANY, 5 * MANY):
         if not (seen := _run(answer, workers, steps)).took_turns:
             return
