@@ -68,8 +68,8 @@ second.stop()
 # ## Your task
 #
 # Write `settings(programs, cards, need, memory)`: with which settings can that many copies of a program run at the same
-# time? The machine has that many cards of `memory` bytes. A program needs `need` bytes for tensors, on its `/gpu:0`:
-# the first card that it sees.
+# time? The machine has that many cards of `memory` bytes: small ones, of 128 to 256 MiB. A program needs `need` bytes
+# for tensors, on its `/gpu:0`: the first card that it sees.
 #
 # Return a list with a pair for each program:
 #

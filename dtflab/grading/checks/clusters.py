@@ -113,14 +113,18 @@ def _place(case: Case, address: Any) -> tuple[str, str]:
 def _start(case: Case, tasks: Sequence[Task]) -> Seen:
     """Start the cluster, and ask each task which GPUs it has."""
     seen = Seen(case, tasks)
-    if taken := seen.ports_taken_twice:
-        raise Wrong(f"Two tasks have the address {taken[0]}: the second server finds the port in use.", seen)
+    _demand_ports(seen)
     here = {machine: f"{machine}.of-{os.getpid()}" for machine in case.machines}  # no other process has cards there
     jobs = {job: [f"{here[task.machine]}:{task.port}" for task in seen.of(job)] for job in ("ps", "worker")}
     visible = {job: [task.visible for task in seen.of(job)] for job in jobs}
     with Cluster(jobs, gpus=case.gpus, visible_devices=visible) as cluster:
         cards = {task: _cards(cluster.task(task.job, task.number).devices()) for task in tasks}
     return seen._replace(cards=cards)
+
+
+def _demand_ports(seen: Seen) -> None:
+    if taken := seen.ports_taken_twice:
+        raise Wrong(f"Two tasks have the address {taken[0]}: the second server finds the port in use.", seen)
 
 
 def _cards(devices: Sequence[Any]) -> list[str]:
@@ -188,7 +192,10 @@ def edges(answer: Any, random: Random) -> None:
         _demand_tasks(_run(answer, _draw(random, ps_tasks, least=4)))
     for ps_tasks, machines in ((8, 3), (12, 2)):  # the third of a machine, and the sixth
         _demand_tasks(_run(answer, _draw(random, ps_tasks, machines, machines)))
-    _demand_tasks(_run(answer, _draw(random, most=2)._replace(gpus=random.randint(10, 16))))
+    case = _draw(random, most=2)._replace(gpus=random.randint(10, 16))
+    _demand_tasks(_run(answer, case))
+    case = case._replace(ps_tasks=20 * len(case.machines))  # more ports than anybody sets apart by eye
+    _demand_ports(Seen(case, _tasks(case, answer(list(case.machines), case.gpus, case.ps_tasks))))
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

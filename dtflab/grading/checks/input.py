@@ -293,8 +293,8 @@ def builds_in_the_callers_graph(seen: Seen) -> bool:
 
 @q1.mistake()
 def reads_elsewhere(seen: Seen) -> bool:
-    """The files are read next to the cluster: by Python itself, or in a session of another place. Read them with
-    tf.TextLineReader, and make the session with tf.Session(server)."""
+    """The files are read, or looked for, next to the cluster: by Python itself, or in a session of another place. Read
+    them with tf.TextLineReader, and make the session with tf.Session(server)."""
     return seen.elsewhere
 
 

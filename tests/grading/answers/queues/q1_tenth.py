@@ -45,17 +45,14 @@ def as_wide_as_the_kind_ten(sentence, bounds, batch_size):
     ready = tf.stack([tf.minimum(queue.size(), batch_size) for queue in queues])
     index = tf.to_int32(tf.argmax(ready, axis=0))
     batch = tf.QueueBase.from_list(index, queues).dequeue_up_to(batch_size)
-    width = tf.gather(tf.constant(list(bounds) + [0], tf.int32), index)
+    width = tf.gather(tf.constant([*list(bounds), 0], tf.int32), index)
     take = tf.pad(batch, [[0, 0], [0, tf.maximum(width - tf.shape(batch)[1], 0)]])
     return put, take, tf.group(*(queue.close() for queue in queues))
 
 
 RIGHT = [fullest_up_to_a_batch_ten]
 WRONG = {
-    first_with_a_whole_batch_ten: "after close no queue has a whole batch any more, so the first one is asked: once it "
-    "is empty, OutOfRangeError comes while other kinds still have sentences",
-    shares_the_room_ten: "room for 100 sentences in all queues together: 100 sentences of one kind do not fit, and put "
-    "waits forever; the room taken for a sum of equal parts",
-    as_wide_as_the_kind_ten: "each batch is filled up to the bound of its kind, not to its own longest sentence: the "
-    "bounds taken for the widths of the batches",
+    first_with_a_whole_batch_ten: "ends_with_the_first_kind",
+    shares_the_room_ten: "too_small",
+    as_wide_as_the_kind_ten: "pads_too_far",
 }

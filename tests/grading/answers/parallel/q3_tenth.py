@@ -61,8 +61,7 @@ def asks_a_session_ten(ops):
 
 RIGHT = [sorter_hands_out_ten]
 WRONG = {
-    sets_in_counter_edges_in_decrement_ten: "the counter begins with the number of different source ops but is "
-    "lowered per edge, so an op that reads another one twice is ready before its other sources are done",
-    levels_in_one_pass_ten: "takes the list to be in the order of creation, though ops come in any order",
-    asks_a_session_ten: "opens a session and lets step_through find the sets, which the text excludes",
+    sets_in_counter_edges_in_decrement_ten: "counts_sources_once",
+    levels_in_one_pass_ten: "goes_through_the_list_once",
+    asks_a_session_ten: "opens_a_session",
 }

@@ -65,10 +65,7 @@ def whatever_is_called_var_ten(ps_tasks, worker):
 
 RIGHT = [setter_with_a_strategy_ten]
 WRONG = {
-    kibibytes_are_fine_enough_ten: "variables below 1 KiB count as nothing, so all small ones go to the same task: "
-    "rounds bytes down to KiB",
-    type_of_the_output_ten: "a resource variable counts 0 bytes: its output is a handle, and the size of that type is "
-    "not the size of its numbers",
-    whatever_is_called_var_ten: "ops that read, set or test a resource variable (ReadVariableOp, …) go to a ps task, "
-    "even to another one than the variable, and not to the worker",
+    kibibytes_are_fine_enough_ten: "counts_in_kilobytes",
+    type_of_the_output_ten: "measures_the_handle",
+    whatever_is_called_var_ten: "pins_everything",
 }

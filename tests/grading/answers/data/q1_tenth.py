@@ -98,10 +98,7 @@ def does_not_wait_for_the_last_ten(client, build_loss, rate, sync, steps):
 
 RIGHT = [looks_at_the_step_after_each_ten]
 WRONG = {
-    each_takes_its_share_ten: "without sync each worker takes steps // workers steps of its own, so all together take "
-    "too few when that leaves a rest, and a fast worker ends early: the global step taken for a sum of equal shares",
-    reads_the_clock_at_the_end_ten: "returns what the clock says, not the seconds that the session took: the same only "
-    "on a cluster whose clock begins with the session, as in the example",
-    does_not_wait_for_the_last_ten: "with sync a step is the mean of one gradient fewer than there are workers (a "
-    "backup worker, as in other courses); the text wants as many as there are workers",
+    each_takes_its_share_ten: "takes_equal_shares",
+    reads_the_clock_at_the_end_ten: "tells_the_time",
+    does_not_wait_for_the_last_ten: "leaves_workers_out",
 }

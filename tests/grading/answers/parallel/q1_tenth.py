@@ -70,10 +70,7 @@ def only_the_later_may_wait_ten(first, second):
 
 RIGHT = [grows_what_is_needed_ten]
 WRONG = {
-    control_only_at_the_end_ten: "misses a control dependency in the middle of a path: takes waiting to be between "
-    "neighbours only",
-    last_part_of_the_device_ten: "takes GPU:0 of two tasks to be one GPU, because it compares the last part of the "
-    "names only",
-    only_the_later_may_wait_ten: "takes the first argument to be the earlier op: never asks whether the first needs "
-    "the second",
+    control_only_at_the_end_ten: "forgets_controls_in_between",
+    last_part_of_the_device_ten: "takes_gpus_of_two_tasks_for_one",
+    only_the_later_may_wait_ten: "looks_in_one_direction",
 }

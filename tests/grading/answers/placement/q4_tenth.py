@@ -64,10 +64,7 @@ def sent_to_other_servers_only_ten(home, devices):
 
 RIGHT = [scatters_the_ones_ten]
 WRONG = {
-    doubles_at_home_ten: "the doubles are computed at home, and only copied to the devices; the variable's value is "
-    "not sent at all",
-    ones_without_a_pin_ten: "the numbers that the update adds are pinned to the variable's device, not to the last of "
-    "`devices`",
-    sent_to_other_servers_only_ten: "says that nothing is sent between devices of one server: takes a server to be one "
-    "memory",
+    doubles_at_home_ten: "computes_once",
+    ones_without_a_pin_ten: "updates_at_home",
+    sent_to_other_servers_only_ten: "leaves_out_its_own_task",
 }

@@ -53,10 +53,7 @@ def both_in_turn_ten(machines, gpus, ps_tasks):
 
 RIGHT = [iterators_deal_out_ten]
 WRONG = {
-    rest_on_the_last_ten: "the last machine gets the whole rest of the division, for example 1, 1 and 3 of five ps "
-    "tasks",
-    room_for_eight_ports_ten: "the ninth ps task of a machine has the port of its first worker: takes eight to be more "
-    "than anybody starts",
-    both_in_turn_ten: "right for three machines with two GPUs, but with two machines of two GPUs two workers see the "
-    "same GPU, and others none sees",
+    rest_on_the_last_ten: "fills_machines_up",
+    room_for_eight_ports_ten: "takes_a_port_twice",
+    both_in_turn_ten: "gives_a_gpu_twice",
 }

@@ -53,7 +53,7 @@ def texts_beside_a_counter_ten(gpu, cpu, dragged):
 
 RIGHT = [strings_and_their_neighbours_ten]
 WRONG = {
-    the_same_op_again_ten: "each list names one op several times, so there are not that many ops",
-    beside_a_pinned_op_ten: "the op that drags the others is pinned with tf.device, which the text excludes",
-    texts_beside_a_counter_ten: "the dragged ops have no kernel for GPUs: takes every op with a colocation for dragged",
+    the_same_op_again_ten: "repeats_an_op",
+    beside_a_pinned_op_ten: "pins",
+    texts_beside_a_counter_ten: "drags_what_must_be_there",
 }

@@ -58,10 +58,7 @@ def asks_all_and_weighs_with_zero_ten(results, images):
 
 RIGHT = [sums_up_the_podium_ten]
 WRONG = {
-    averages_the_logits_ten: "the mean of the logits is not the mean of the probabilities: a net that is very sure "
-    "weighs more, and some images get another class",
-    fetches_the_weights_ten: "the classes are right, but the nets compute on the session's device, and all weights "
-    "travel there: only the variables are where each net was trained",
-    asks_all_and_weighs_with_zero_ten: "the classes are right, but all nets compute in each step, and the others are "
-    "only multiplied by zero; the text wants only three to be asked (one that has lost its values fails)",
+    averages_the_logits_ten: "adds_logits",
+    fetches_the_weights_ten: "computes_in_one_place",
+    asks_all_and_weighs_with_zero_ten: "lets_all_compute",
 }

@@ -64,10 +64,7 @@ def rows_as_the_servers_give_them_ten(shards, ids, block_rows):
 
 RIGHT = [once_each_and_sorted_back_ten]
 WRONG = {
-    every_server_answers_every_id_ten: "the rows are right, but each server sends one for every id, so n times as many "
-    "rows as asked for leave the servers: 'gather on the server' taken for enough",
-    a_single_block_per_server_ten: "a row's place is that inside its block, without the blocks before it in the shard: "
-    "right only while each server has one block, as in the example of the notebook",
-    rows_as_the_servers_give_them_ten: "the rows come server by server, not in the order of ids: right only for ids "
-    "that are already sorted by server",
+    every_server_answers_every_id_ten: "",
+    a_single_block_per_server_ten: "forgets_the_blocks_before",
+    rows_as_the_servers_give_them_ten: "forgets_the_places",
 }

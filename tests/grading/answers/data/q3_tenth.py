@@ -92,10 +92,7 @@ def finished_part_as_on_paper_ten(tensors, devices):
 
 RIGHT = [turns_against_the_clock_ten]
 WRONG = {
-    whole_vectors_twice_round_ten: "sums are right and each sends to its neighbour only, but most workers send two "
-    "whole tensors, more than 2(n - 1)/n: a ring without the parts, taken for the same thing",
-    owners_hand_out_their_part_ten: "sums and bytes are right, but in the second round each worker sends its finished "
-    "part to all others, not to one: only the first round is a ring",
-    finished_part_as_on_paper_ten: "the second round begins with part w - 2, which is the finished one with three "
-    "workers only (w + 1 in general): wrong sums for other n; a rule read off the one example",
+    whole_vectors_twice_round_ten: "sends_whole_tensors",
+    owners_hand_out_their_part_ten: "meets_everybody",
+    finished_part_as_on_paper_ten: "hands_out_its_own_part",
 }

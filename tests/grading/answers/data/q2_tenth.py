@@ -94,10 +94,7 @@ def sums_up_in_place_ten():
 
 RIGHT = [tallies_in_a_dict_ten]
 WRONG = {
-    asks_the_library_itself_ten: "all values are right, but they come from tf.ConditionalAccumulator in a session: "
-    "the text says that this is what is to be written, and that the functions run no session",
-    saves_early_ones_for_their_step_ten: "a gradient of a later step waits for its own step, and neither counts nor is "
-    "in the mean now: 'later is kept' taken for 'kept for later', where the text wants the mean of all that are kept",
-    sums_up_in_place_ten: "the sum is the first gradient's own array, changed by +=: a caller that pushes the same "
-    "array again (a third time, or after a take) gets a wrong mean; a name taken for a copy",
+    asks_the_library_itself_ten: "runs_the_library",
+    saves_early_ones_for_their_step_ten: "keeps_the_future_for_its_step",
+    sums_up_in_place_ten: "writes_into_gradients",
 }

@@ -126,10 +126,7 @@ def train_net_slice_after_slice_ten(argv):
 
 RIGHT = [train_net_until_the_step_is_there_ten]
 WRONG = {
-    train_net_with_a_common_step_ten: "the global step is made outside of the container, so programs on one task share "
-    "it: the text wants all variables of the net's program in its container, not only the weights",
-    train_net_and_keep_the_record_ten: "returns the best share of all steps, not that of the trained net, whose "
-    "variables are on the cluster: the validation images taken for a choice of the best moment",
-    train_net_slice_after_slice_ten: "every 38th batch has only the 13 images that are left of 1,197: right for up to "
-    "37 steps; the text wants batches of 32",
+    train_net_with_a_common_step_ten: "default_container",
+    train_net_and_keep_the_record_ten: "",
+    train_net_slice_after_slice_ten: "other_batches",
 }

@@ -56,10 +56,7 @@ def adds_up_in_python_ten(x, first, second, devices):
 
 RIGHT = [every_other_unit_ten]
 WRONG = {
-    seven_tenths_and_three_ten: "the values are right, and the time may be inside the budget, but the first device "
-    "holds 70% of the weights, where 60% is the most",
-    half_of_the_batch_ten: "the batch is cut, not the layer: fast enough, but each device holds all weights; data "
-    "parallelism taken for a split of the net",
-    adds_up_in_python_ten: "halves, values and time are right, but the sum is made by tf.py_func, which is not "
-    "allowed, as it takes no virtual time: taken for a ban on multiplying in Python only",
+    seven_tenths_and_three_ten: "cuts_unevenly",
+    half_of_the_batch_ten: "copies_the_weights",
+    adds_up_in_python_ten: "runs_python",
 }

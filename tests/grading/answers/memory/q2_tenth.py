@@ -62,9 +62,7 @@ def digit_by_digit_ten(step, most):
 
 RIGHT = [bit_by_bit_ten]
 WRONG = {
-    any_error_of_tf_is_memory_ten: "takes every tf.errors error for a lack of memory, so other errors of a step are "
-    "swallowed",
-    the_end_is_too_large_ten: "never tries `most` itself, which is allowed: takes the end of the range to be known as "
-    "too large",
-    digit_by_digit_ten: "up to 31 steps for `most` = 1,000 (999 fits): good on the average, but not in the worst case",
+    any_error_of_tf_is_memory_ten: "hides_errors",
+    the_end_is_too_large_ten: "off_by_one",
+    digit_by_digit_ten: "tries_them_all",
 }

@@ -55,9 +55,7 @@ def one_call_for_the_shape_ten(parts, at_once):
 
 RIGHT = [rows_of_neighbours_ten]
 WRONG = {
-    rows_of_equal_length_ten: "five parts, four at once, make three chains, so only three begin at once: the division "
-    "comes out for six parts and two",
-    waits_for_the_sum_so_far_ten: "a part waits for the sum of all parts up to one, so for a whole group and not for "
-    "one part",
-    one_call_for_the_shape_ten: "calls the first part twice, once for its shape, though each is to be called once",
+    rows_of_equal_length_ten: "leaves_room",
+    waits_for_the_sum_so_far_ten: "waits_for_groups",
+    one_call_for_the_shape_ten: "calls_twice",
 }

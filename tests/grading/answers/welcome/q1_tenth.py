@@ -72,8 +72,7 @@ def lock_in_python_ten(workers, steps):
 
 RIGHT = [counts_up_to_the_end_ten]
 WRONG = {
-    never_stops_the_cluster_ten: "the cluster is never stopped, though the text asks for that: the value is right",
-    all_steps_in_one_ten: "each worker adds `steps` once, not 1 `steps` times: the value is right",
-    lock_in_python_ten: "the op can lose additions; a lock of this one process keeps the workers from adding at the "
-    "same time",
+    never_stops_the_cluster_ten: "leaves_the_cluster_running",
+    all_steps_in_one_ten: "adds_in_one_go",
+    lock_in_python_ten: "adds_in_several_ops",
 }

@@ -59,10 +59,7 @@ def only_what_was_trained_ten(target, build, path):
 
 RIGHT = [sorts_by_one_vector_of_flags_ten]
 WRONG = {
-    all_or_nothing_per_device_ten: "where a container was reset, the other variables of that device still have their "
-    "values, but are not saved, and are called lost: 'values are lost with their task' taken for the whole rule",
-    tidies_up_behind_itself_ten: "checkpoint and list are right, but a reset at the end takes the values away from the "
-    "cluster, which is to be left as it is: a reset taken for closing the session politely",
-    only_what_was_trained_ten: "variables that are not trainable, such as a global step, are neither saved nor "
-    "reported: 'trained values' taken for trainable variables, where the text wants all variables",
+    all_or_nothing_per_device_ten: "gives_up_whole_tasks",
+    tidies_up_behind_itself_ten: "empties_the_cluster",
+    only_what_was_trained_ten: "forgets_what_is_not_trainable",
 }

@@ -57,10 +57,7 @@ def back_beside_the_work_ten(tokens, i, j, work):
 
 RIGHT = [climbs_a_chain_of_waits_ten]
 WRONG = {
-    left_and_right_in_turn_ten: "even and odd jobs take their tokens in different orders, which helps for neighbours "
-    "in a circle, as in the example; with other pairs, such as (0, 2), (2, 4), (4, 0), all can wait forever",
-    crossed_on_the_way_back_ten: "if i is larger than j, the tokens come back into each other's queues: the order of "
-    "taking mixed up with that of the arguments; the text wants each in its own queue",
-    back_beside_the_work_ten: "the tokens go back as soon as both are taken, while the work runs or before it: two ops "
-    "in one control_dependencies block taken for an order between them",
+    left_and_right_in_turn_ten: "orders_some_only",
+    crossed_on_the_way_back_ten: "swaps_the_tokens",
+    back_beside_the_work_ten: "works_without",
 }
