@@ -1,0 +1,64 @@
+"""An eleventh author's answers to parallel/q2: parts that wait for one another."""
+
+import dtflab as tf
+
+
+def chains_of_neighbours_eleven(parts, at_once):
+    """The sum of chains: each is a stretch of the list, made from its first part to its last."""
+    results, begin = [], 0
+    for chain in range(at_once):
+        end = begin + (len(parts) - begin) // (at_once - chain)
+        before = []
+        for part in parts[begin:end]:
+            with tf.control_dependencies(before):
+                before = [part()]
+            results += before
+        begin = end
+    return tf.add_n(results)
+
+
+def group_after_group_eleven(parts, at_once):
+    """The sum of groups, each of which begins when all of the one before have ended."""
+    results, group = [], []
+    for begin in range(0, len(parts), at_once):
+        with tf.control_dependencies(group):
+            group = [part() for part in parts[begin : begin + at_once]]
+        results += group
+    return tf.add_n(results)
+
+
+def results_that_wait_eleven(parts, at_once):
+    """The sum of results, each of which is handed on after the one `at_once` places before."""
+    results = []
+    for number, part in enumerate(parts):
+        result = part()
+        with tf.control_dependencies(results[number - at_once : number - at_once + 1] if number >= at_once else []):
+            results.append(tf.identity(result))
+    return tf.add_n(results)
+
+
+def chains_of_that_length_eleven(parts, at_once):
+    """The sum of chains that have `at_once` parts each."""
+    results = []
+    for number, part in enumerate(parts):
+        with tf.control_dependencies(results[-1:] if number % at_once else []):
+            results.append(part())
+    return tf.add_n(results)
+
+
+RIGHT = [chains_of_neighbours_eleven]
+WRONG = {
+    group_after_group_eleven: (
+        "a part waits for all parts of the group before; the text says \"each of the others waits for *one*, never for "
+        'a whole group" (misconception: at most two at once means two by two)'
+    ),
+    results_that_wait_eleven: (
+        "only a copy of each result waits, and all large tensors are made at once; the text says \"at most `at_once` "
+        'parts may have their large tensors at the same time" (misconception: who delays a result delays what it is '
+        "made of)"
+    ),
+    chains_of_that_length_eleven: (
+        "makes chains of `at_once` parts, so six parts, two at once, are three chains of two; the text says \"there "
+        'are two chains of three" (misconception: `at_once` is the length of a chain)'
+    ),
+}
