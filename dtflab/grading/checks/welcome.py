@@ -506,8 +506,8 @@ def adds_once_too_few(seen: Seen) -> bool:
 
 @q1.mistake()
 def counts_outside_the_workers(seen: Seen) -> bool:
-    """No step of a worker changes the counter, and yet the right number came out: it was counted elsewhere, as in
-    Python. Let each worker run an op that adds 1 to the variable."""
+    """No step of a worker's server changes the counter, and yet the right number came out: it was counted elsewhere, in
+    Python or by another server. Let each worker's own server, client.target, run an op that adds 1 to the variable."""
     return not seen.adding and _number(seen.value) == seen.expected and seen.homes == [_PS]
 
 

@@ -55,10 +55,7 @@ def whole_batches_only_eleven(sentence, bounds, batch_size):
 
 RIGHT = [narrowest_full_kind_eleven]
 WRONG = {
-    room_for_all_kinds_eleven: "'There is room for 100 sentences at least': the room is shared out evenly, so `put`"
-    " waits when most sentences are of one kind; believes that the kinds are equally frequent.",
-    as_wide_as_the_bound_eleven: "'as wide as its longest one': each batch is as wide as the bound of its kind;"
-    " believes that a kind has one width.",
-    whole_batches_only_eleven: "'From then on `take` also gives smaller batches': dequeue_many raises OutOfRangeError"
-    " while sentences are left; believes that a closed queue gives what it has.",
+    room_for_all_kinds_eleven: "too_small",
+    as_wide_as_the_bound_eleven: "pads_too_far",
+    whole_batches_only_eleven: "loses_the_rest",
 }

@@ -67,18 +67,7 @@ def only_what_is_read_is_followed_eleven(first, second):
 
 RIGHT = [flood_from_each_of_them_eleven]
 WRONG = {
-    first_is_made_first_eleven: (
-        "looks only for a way from the first to the second, so that the answer changes with their order; the text says "
-        '"True if they can run at the same time in a step, else False", for two ops in any order (misconception: the '
-        "first argument runs first)"
-    ),
-    gpus_of_the_same_number_eleven: (
-        "takes the first GPUs of two tasks for one device; the text says \"`op.device` is the full name of the device: "
-        '`/job:worker/replica:0/task:0/device:GPU:1`" (misconception: GPU:0 is the same card for everybody)'
-    ),
-    only_what_is_read_is_followed_eleven: (
-        "follows what ops read, and a control dependency only if it is direct, not one further up the way; the text "
-        'says "`op.control_inputs` are ops that it waits for without reading anything" (misconception: waiting is not '
-        "handed on)"
-    ),
+    first_is_made_first_eleven: "looks_in_one_direction",
+    gpus_of_the_same_number_eleven: "takes_gpus_of_two_tasks_for_one",
+    only_what_is_read_is_followed_eleven: "forgets_controls_in_between",
 }

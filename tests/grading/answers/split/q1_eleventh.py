@@ -54,10 +54,7 @@ def weights_beside_the_input_eleven(x, first, second, devices):
 
 RIGHT = [every_other_unit_eleven]
 WRONG = {
-    less_for_the_one_that_adds_eleven: "'neither holds more than 60% of them': the second GPU holds 62.5%, because the"
-    " first one also adds; believes that only the time is a limit.",
-    half_of_the_batch_eleven: "'neither holds more than 60% of them': each GPU has all weights, and half of the"
-    " batch; believes that half of the work is half of the net.",
-    weights_beside_the_input_eleven: "'each with weights of its own', 'at most 75% of the time': the weights are on"
-    " the CPU, and travel to the GPUs in each step; believes that they are where they are used.",
+    less_for_the_one_that_adds_eleven: "cuts_unevenly",
+    half_of_the_batch_eleven: "copies_the_weights",
+    weights_beside_the_input_eleven: "leaves_weights_elsewhere",
 }

@@ -104,16 +104,7 @@ def everybody_asks_the_ps_eleven(workers, steps):
 
 RIGHT = [filled_before_anyone_starts_eleven]
 WRONG = {
-    one_big_addition_eleven: (
-        'each worker adds `steps` once; the text says "each worker adds 1 to it, `steps` times" '
-        "(misconception: only the final sum matters)"
-    ),
-    turns_under_a_python_lock_eleven: (
-        'a Python lock lets one worker after the other do all of its steps; the text says "all workers at the same '
-        'time" (misconception: safe means one after the other)'
-    ),
-    everybody_asks_the_ps_eleven: (
-        "every client's session is with the ps server; the text says \"a client opens its session with its own server: "
-        '`tf.Session(client.target)`" (misconception: who wants to change a variable has to connect to its server)'
-    ),
+    one_big_addition_eleven: "adds_in_one_go",
+    turns_under_a_python_lock_eleven: "one_after_another",
+    everybody_asks_the_ps_eleven: "counts_outside_the_workers",
 }

@@ -60,17 +60,7 @@ def strides_and_then_ones_eleven(step, most):
 
 RIGHT = [from_the_highest_bit_eleven]
 WRONG = {
-    the_upper_end_left_out_eleven: (
-        "never tries `most` itself, and returns `most` - 1 if all fit; the text says \"from 0 to `most`\" "
-        "(misconception: the upper end of a search is always too large)"
-    ),
-    any_error_is_too_large_eleven: (
-        "takes every error of TensorFlow for a lack of memory; the text says \"A step may also fail for other reasons. "
-        'Let such errors through" (misconception: a step that fails was too large)'
-    ),
-    strides_and_then_ones_eleven: (
-        "takes up to 60 steps or so for `most` = 1,000, by strides and then by ones; the text says \"A step is "
-        'expensive: for `most` = 1,000, 22 steps are enough" (misconception: a coarse and a fine search is as good as '
-        "halving)"
-    ),
+    the_upper_end_left_out_eleven: "off_by_one",
+    any_error_is_too_large_eleven: "hides_errors",
+    strides_and_then_ones_eleven: "tries_them_all",
 }

@@ -87,10 +87,7 @@ def mean_of_the_ring_eleven(tensors, devices):
 
 RIGHT = [one_parcel_after_the_other_eleven]
 WRONG = {
-    whole_vectors_travel_eleven: "'no device sends or receives more than 2(n − 1)/n of a tensor': whole vectors"
-    " travel, two of them over most wires; right for two workers only; believes that a ring is enough without parts.",
-    each_adds_its_part_eleven: "'each device sends to one other device only': each sends to all others; the bytes are"
-    " those of the ring; believes that only their number counts.",
-    mean_of_the_ring_eleven: "'the sum of all, on each device': it is the mean; believes that gradients are always"
-    " averaged.",
+    whole_vectors_travel_eleven: "sends_whole_tensors",
+    each_adds_its_part_eleven: "meets_everybody",
+    mean_of_the_ring_eleven: "takes_the_mean",
 }

@@ -59,17 +59,7 @@ def watched_in_a_session_eleven(ops):
 
 RIGHT = [pushed_later_until_nothing_moves_eleven]
 WRONG = {
-    edges_counted_but_readers_told_once_eleven: (
-        "counts two edges if an op reads a tensor twice, and lowers the counter once, so that the op never runs; the "
-        'text says "each edge that leaves it lowers the counter at its other end by 1" (misconception: two ops have '
-        "one edge between them)"
-    ),
-    in_the_order_of_the_list_eleven: (
-        "walks along the list once, and does not know of sources that come later in it; the text says \"`ops` is a "
-        'list of all ops of a graph, in any order" (misconception: ops come in the order in which they are made)'
-    ),
-    watched_in_a_session_eleven: (
-        'lets a session find the sets; the text says "Find the sets from the edges: your function opens no session" '
-        "(misconception: the right sets are all that is asked for)"
-    ),
+    edges_counted_but_readers_told_once_eleven: "loses_ops",
+    in_the_order_of_the_list_eleven: "goes_through_the_list_once",
+    watched_in_a_session_eleven: "opens_a_session",
 }

@@ -66,16 +66,7 @@ def numbers_from_home_eleven(home, devices):
 
 RIGHT = [each_reads_on_its_own_eleven]
 WRONG = {
-    once_for_each_reader_eleven: (
-        "predicts two sendings to a device with two readers, where its reference variable is sent once; the text says "
-        '"each as often as it is sent there" (misconception: each reader gets a copy of its own)'
-    ),
-    doubled_before_it_travels_eleven: (
-        "doubles the variable at home, and sends the double, not the variable; the text says \"a tensor that is "
-        'computed there: two times a variable" (misconception: a copy of a result counts as computed where it is)'
-    ),
-    numbers_from_home_eleven: (
-        "pins the numbers to the variable's device; the text says \"It and the numbers that it adds are pinned to the "
-        'last of `devices`" (misconception: the pin of an op holds for its inputs, too)'
-    ),
+    once_for_each_reader_eleven: "counts_the_ops",
+    doubled_before_it_travels_eleven: "computes_once",
+    numbers_from_home_eleven: "updates_at_home",
 }

@@ -17,7 +17,14 @@ def net(images, hidden, name):
 def train_net_rows_drawn_by_numpy_eleven(argv):
     """Training by compute_gradients and apply_gradients, on 32 rows drawn without repetition for each step."""
     parser = argparse.ArgumentParser()
-    for option, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+    for option, kind in {
+        "server": str,
+        "device": str,
+        "container": str,
+        "hidden": int,
+        "rate": float,
+        "steps": int,
+    }.items():
         parser.add_argument("--" + option, type=kind, required=True)
     wanted = vars(parser.parse_args(argv))
     digits = tf.datasets.digits()
@@ -45,7 +52,14 @@ def train_net_rows_drawn_by_numpy_eleven(argv):
 def train_net_counter_outside_eleven(argv):
     """Training with a global step that is made before the container is opened."""
     parser = argparse.ArgumentParser()
-    for option, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+    for option, kind in {
+        "server": str,
+        "device": str,
+        "container": str,
+        "hidden": int,
+        "rate": float,
+        "steps": int,
+    }.items():
         parser.add_argument("--" + option, type=kind, required=True)
     args = parser.parse_args(argv)
     digits = tf.datasets.digits()
@@ -68,7 +82,14 @@ def train_net_counter_outside_eleven(argv):
 def train_net_best_moment_eleven(argv):
     """Training that tries the net out after each step, and returns the best share."""
     parser = argparse.ArgumentParser()
-    for option, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+    for option, kind in {
+        "server": str,
+        "device": str,
+        "container": str,
+        "hidden": int,
+        "rate": float,
+        "steps": int,
+    }.items():
         parser.add_argument("--" + option, type=kind, required=True)
     args = parser.parse_args(argv)
     digits = tf.datasets.digits()
@@ -93,10 +114,18 @@ def train_net_best_moment_eleven(argv):
 def train_net_more_images_eleven(argv):
     """Training on batches of the training and the validation images together."""
     parser = argparse.ArgumentParser()
-    for option, kind in dict(server=str, device=str, container=str, hidden=int, rate=float, steps=int).items():
+    for option, kind in {
+        "server": str,
+        "device": str,
+        "container": str,
+        "hidden": int,
+        "rate": float,
+        "steps": int,
+    }.items():
         parser.add_argument("--" + option, type=kind, required=True)
     args = parser.parse_args(argv)
     digits = tf.datasets.digits()
+    random = np.random.RandomState(1)
     all_images = np.concatenate([digits.train.images, digits.validation.images])
     all_labels = np.concatenate([digits.train.labels, digits.validation.labels])
     with tf.Graph().as_default(), tf.device(args.device), tf.container(args.container):
@@ -109,17 +138,14 @@ def train_net_more_images_eleven(argv):
         with tf.Session(args.server) as sess:
             sess.run(tf.global_variables_initializer())
             for _ in range(args.steps):
-                rows = np.random.choice(len(all_labels), 32, replace=False)
+                rows = random.permutation(len(all_labels))[:32]
                 sess.run(step, {images: all_images[rows], labels: all_labels[rows]})
             return float(sess.run(share, {images: digits.validation.images, labels: digits.validation.labels}))
 
 
 RIGHT = [train_net_rows_drawn_by_numpy_eleven]
 WRONG = {
-    train_net_counter_outside_eleven: "'--container, for all of its variables': the global step is in no container, so"
-    " programs on one task share it; believes that only the net has variables.",
-    train_net_best_moment_eleven: "'return the share of the validation images for which the net is right': it is the"
-    " best share of any moment, and not that of the net which stays; believes that a search wants a net's best day.",
-    train_net_more_images_eleven: "'Train on batches of 32 images of `digits.train`; the other images only try the net"
-    " out': validation images are in the batches, too; believes that more images are always better.",
+    train_net_counter_outside_eleven: "default_container",
+    train_net_best_moment_eleven: "",
+    train_net_more_images_eleven: "trains_on_other_images",
 }

@@ -43,7 +43,7 @@ def zero_means_not_said_eleven(pin, gpu_kernel, devices, master):
     left = []
     for name in devices:
         has = tf.DeviceSpec.from_string(name)
-        if asked.job and asked.job != has.job or asked.task and asked.task != has.task:
+        if (asked.job and asked.job != has.job) or (asked.task and asked.task != has.task):
             continue
         if asked.device_type and asked.device_type != has.device_type:
             continue
@@ -67,18 +67,7 @@ def softly_to_the_cpu_eleven(pin, gpu_kernel, devices, master):
 
 RIGHT = [knock_out_by_rounds_eleven]
 WRONG = {
-    own_task_before_gpus_eleven: (
-        "a CPU of the master's task wins over a GPU of another; the text says \"GPUs come before CPUs; then those of "
-        'the *master\'s* task" (misconception: near comes before fast)'
-    ),
-    zero_means_not_said_eleven: (
-        "a pin to task 0 leaves the task open, as 0 is false in Python; the text says \"What the pin says is kept, "
-        'field by field: job, task, device type, device index"; a field is "None if it isn\'t said" (misconception: '
-        "`if spec.task` asks whether there is a task)"
-    ),
-    softly_to_the_cpu_eleven: (
-        "an op without a GPU kernel that is pinned to a GPU goes to a CPU; the text says \"What the pin says is kept, "
-        'field by field" and "If none is left, the session raises an error" (misconception: soft placement is the '
-        "default)"
-    ),
+    own_task_before_gpus_eleven: "own_task_first",
+    zero_means_not_said_eleven: "takes_zero_for_unsaid",
+    softly_to_the_cpu_eleven: "",
 }

@@ -60,17 +60,7 @@ def beside_a_pinned_anchor_eleven(gpu, cpu, dragged):
 
 RIGHT = [each_dragged_by_the_one_before_eleven]
 WRONG = {
-    dragged_only_by_a_returned_op_eleven: (
-        "with fewer ops in `cpu` than in `dragged` there are too few anchors, and too few ops are dragged; the text "
-        'says "that many ops" of each (misconception: each dragged op needs a returned op of its own, as for equal '
-        "numbers)"
-    ),
-    neighbours_of_a_cpu_op_eleven: (
-        "the `dragged` ops only read from an op on the CPU, and are placed on the GPU; the text says they \"are placed "
-        'on the CPU anyway, because they have to be next to another op" (misconception: an edge drags its reader along)'
-    ),
-    beside_a_pinned_anchor_eleven: (
-        'the anchor is pinned with `tf.device("/cpu:0")`; the text says "without any `tf.device`" (misconception: only '
-        "the returned ops have to be without a pin)"
-    ),
+    dragged_only_by_a_returned_op_eleven: "makes_pairs",
+    neighbours_of_a_cpu_op_eleven: "follows_its_inputs",
+    beside_a_pinned_anchor_eleven: "pins",
 }

@@ -54,18 +54,7 @@ def own_card_first_but_all_seen_eleven(programs, cards, need, memory):
 
 RIGHT = [cards_filled_in_blocks_eleven]
 WRONG = {
-    one_context_for_all_eleven: (
-        "takes off one context for a card, however many programs share it, so the last one does not fit; the text says "
-        '"besides its tensors, each program takes 38 MiB of a card, for its *context*" (misconception: the context '
-        "belongs to the card)"
-    ),
-    a_card_each_or_nothing_eleven: (
-        "gives up if there are more programs than cards; the text says \"Return None if no settings help, because the "
-        'programs that have to share a card are too large for it" (misconception: a card cannot be shared)'
-    ),
-    own_card_first_but_all_seen_eleven: (
-        "lets each program see all cards, and so take a part of each, with a part that fits only if it sees one; the "
-        'text says the fraction is "the part of each card that it takes" (misconception: a program takes memory only '
-        "of the card that it uses)"
-    ),
+    one_context_for_all_eleven: "leaves_no_room_for_contexts",
+    a_card_each_or_nothing_eleven: "gives_up_too_early",
+    own_card_first_but_all_seen_eleven: "takes_a_part_of_every_card",
 }

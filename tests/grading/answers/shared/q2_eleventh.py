@@ -61,10 +61,7 @@ def each_row_once_eleven(shards, ids, block_rows):
 
 RIGHT = [pick_by_mask_and_turn_back_eleven]
 WRONG = {
-    one_block_per_task_eleven: "'after the last one it begins again with the first': wrong rows as soon as a task has"
-    " two blocks; the rule holds for the shown table, where each has one.",
-    every_task_answers_all_eleven: "'No more than these rows may leave the parameter servers': each task sends a row"
-    " for each id, right or not; believes that only whole shards are too much.",
-    each_row_once_eleven: "'the rows of `ids`, in their order', 'some perhaps twice': an id that comes twice gives one"
-    " row; believes that not sending a row twice means not returning it twice.",
+    one_block_per_task_eleven: "",
+    every_task_answers_all_eleven: "asks_everyone",
+    each_row_once_eleven: "gives_each_row_once",
 }

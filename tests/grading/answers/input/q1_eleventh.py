@@ -92,11 +92,7 @@ def read_by_the_program_eleven(server, filenames, epochs):
 
 RIGHT = [names_from_a_queue_of_my_own_eleven]
 WRONG = {
-    until_the_queue_is_closed_eleven: "'if a file can't be read, `read_all` raises the error of the thread that"
-    " tried': it joins the threads and not the coordinator, and returns the lines it has; believes that a closed"
-    " queue means that all is read.",
-    lines_with_something_in_them_eleven: "'every line of every file comes `epochs` times': empty lines are left out;"
-    " believes that an empty string is the end and no line.",
-    read_by_the_program_eleven: "'by threads that put lines into a queue while the program takes them from it': the"
-    " program reads each line itself; believes that the queue of file names is that queue.",
+    until_the_queue_is_closed_eleven: "swallows_errors",
+    lines_with_something_in_them_eleven: "leaves_out_empty_lines",
+    read_by_the_program_eleven: "reads_by_itself",
 }

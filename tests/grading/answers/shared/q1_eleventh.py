@@ -58,10 +58,7 @@ def made_whole_again_eleven(target, build, path):
 
 RIGHT = [keep_what_can_be_read_eleven]
 WRONG = {
-    only_trainable_eleven: "'save all variables that still have a value': those with trainable=False, such as a step"
-    " counter, are neither saved nor reported; believes that a model is its trainable variables.",
-    whole_tasks_eleven: "'save all variables that still have a value': one lost variable makes all others of its task"
-    " lost, too; believes that a reset of a container empties the whole task.",
-    made_whole_again_eleven: "'leave the cluster as it is': the lost variables get new values after the saving;"
-    " believes that this is harmless, because the checkpoint has been written.",
+    only_trainable_eleven: "forgets_what_is_not_trainable",
+    whole_tasks_eleven: "gives_up_whole_tasks",
+    made_whole_again_eleven: "gives_new_values",
 }

@@ -56,16 +56,13 @@ def back_when_both_are_there_eleven(tokens, i, j, work):
     with tf.control_dependencies([first, second]):
         result = tf.identity(work())
         back = [tokens[low].enqueue(first), tokens[high].enqueue(second)]
-    with tf.control_dependencies(back + [result]):
+    with tf.control_dependencies([*back, result]):
         return tf.identity(result)
 
 
 RIGHT = [higher_number_first_eleven]
 WRONG = {
-    even_and_odd_eleven: "'Jobs with any pairs of GPUs': even jobs turn the order round, as at the table of the"
-    " philosophers; this ends each circle of neighbours, but the pairs (0, 2) and (2, 0) block each other.",
-    given_back_crosswise_eleven: "'each into its own queue': with i > j each token goes into the other's queue;"
-    " believes that what was taken first belongs to i, though the two were sorted.",
-    back_when_both_are_there_eleven: "'after that, puts both tokens back': nothing makes the puts wait for the work;"
-    " believes that ops run in the order of their lines.",
+    even_and_odd_eleven: "orders_some_only",
+    given_back_crosswise_eleven: "swaps_the_tokens",
+    back_when_both_are_there_eleven: "works_without",
 }

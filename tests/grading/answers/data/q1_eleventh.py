@@ -95,10 +95,7 @@ def as_many_gradients_as_steps_eleven(client, build_loss, rate, sync, steps):
 
 RIGHT = [servers_by_their_number_eleven]
 WRONG = {
-    steps_of_my_own_eleven: "'until all workers together have taken `steps` steps': each worker takes that many, so"
-    " without sync there are several times as many; believes that a worker counts for itself.",
-    all_on_the_server_eleven: "'variables are on the `ps` and everything else on this worker, `client.device`': the"
-    " gradients are computed on the server, too; believes that a model is where its variables are.",
-    as_many_gradients_as_steps_eleven: "'a step is the mean of as many gradients as there are workers': with sync it"
-    " ends after steps / workers steps; believes that each gradient is a step.",
+    steps_of_my_own_eleven: "counts_for_itself",
+    all_on_the_server_eleven: "places_it_elsewhere",
+    as_many_gradients_as_steps_eleven: "counts_gradients",
 }

@@ -93,10 +93,7 @@ def sum_over_required_eleven():
 
 RIGHT = [generations_eleven]
 WRONG = {
-    around_the_library_eleven: "'`tf.ConditionalAccumulator` is what you write here, so your functions run no"
-    " session': they call the library's; believes that only the values count.",
-    step_for_each_take_eleven: "'returns `None` if fewer than `required` gradients are kept … Otherwise it … counts one"
-    " step': a take that gives None counts a step, too; believes that the steps count the calls.",
-    sum_over_required_eleven: "'the mean of **all** that are kept': the sum of all is divided by `required`; right as"
-    " long as exactly that many are kept, as in the shown run.",
+    around_the_library_eleven: "runs_the_library",
+    step_for_each_take_eleven: "counts_every_take",
+    sum_over_required_eleven: "divides_by_required",
 }

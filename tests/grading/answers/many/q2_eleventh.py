@@ -54,10 +54,7 @@ def weights_of_one_and_zero_eleven(results, images):
 
 RIGHT = [largest_sum_of_three_eleven]
 WRONG = {
-    mean_of_logits_eleven: "'each net gives *probabilities* … the class with the highest mean of them wins': the mean"
-    " is that of the logits, and the softmax comes after it; believes that the order of the two does not matter.",
-    two_against_one_eleven: "'the class with the highest mean of them wins': each net has one vote, however sure it"
-    " is; believes what the introduction says of outvoting.",
-    weights_of_one_and_zero_eleven: "'only the **three** nets with the highest accuracy are asked': all nets compute,"
-    " and some answers count zero; believes that what counts nothing was not asked.",
+    mean_of_logits_eleven: "adds_logits",
+    two_against_one_eleven: "",
+    weights_of_one_and_zero_eleven: "lets_all_compute",
 }

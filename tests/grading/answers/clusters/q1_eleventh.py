@@ -45,16 +45,7 @@ def cards_numbered_by_worker_eleven(machines, gpus, ps_tasks):
 
 RIGHT = [card_after_card_eleven]
 WRONG = {
-    one_port_for_every_ps_eleven: (
-        "gives all ps tasks of a machine the same port, if there are more of them than machines; the text says \"with "
-        'any port that no other task on that machine has" (misconception: a machine has one ps, as in the example)'
-    ),
-    ps_tasks_in_full_blocks_eleven: (
-        "fills machines with the rounded-up share, so 4 tasks on 3 machines are 2, 2 and 0; the text says \"spread "
-        'over the machines (none has two more than another)" (misconception: the largest share is the share of each)'
-    ),
-    cards_numbered_by_worker_eleven: (
-        "counts cards through all machines, so the second machine's workers see cards that it lacks; the text says "
-        '"each worker sees one GPU, which no other task sees" (misconception: GPUs have numbers in the cluster)'
-    ),
+    one_port_for_every_ps_eleven: "takes_a_port_twice",
+    ps_tasks_in_full_blocks_eleven: "fills_machines_up",
+    cards_numbered_by_worker_eleven: "numbers_gpus_of_all_machines",
 }

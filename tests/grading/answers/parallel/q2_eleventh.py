@@ -48,17 +48,7 @@ def chains_of_that_length_eleven(parts, at_once):
 
 RIGHT = [chains_of_neighbours_eleven]
 WRONG = {
-    group_after_group_eleven: (
-        "a part waits for all parts of the group before; the text says \"each of the others waits for *one*, never for "
-        'a whole group" (misconception: at most two at once means two by two)'
-    ),
-    results_that_wait_eleven: (
-        "only a copy of each result waits, and all large tensors are made at once; the text says \"at most `at_once` "
-        'parts may have their large tensors at the same time" (misconception: who delays a result delays what it is '
-        "made of)"
-    ),
-    chains_of_that_length_eleven: (
-        "makes chains of `at_once` parts, so six parts, two at once, are three chains of two; the text says \"there "
-        'are two chains of three" (misconception: `at_once` is the length of a chain)'
-    ),
+    group_after_group_eleven: "waits_for_groups",
+    results_that_wait_eleven: "makes_them_before",
+    chains_of_that_length_eleven: "always_one lets_all_begin",
 }

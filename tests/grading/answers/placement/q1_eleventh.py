@@ -79,17 +79,7 @@ def small_ones_dealt_in_turn_eleven(ps_tasks, worker):
 
 RIGHT = [lightest_off_a_heap_eleven]
 WRONG = {
-    fewest_numbers_eleven: (
-        "counts numbers, so a float64 weighs no more than a float32; the text says the task \"that holds the **fewest "
-        'bytes** so far" (misconception: all numbers have four bytes)'
-    ),
-    size_of_the_output_eleven: (
-        "takes a resource variable's handle, a scalar, for its value, so that it hardly weighs anything; the text says "
-        '"each **variable** goes to the `ps` task that holds the **fewest bytes** so far" (misconception: what an op '
-        "gives is what it holds)"
-    ),
-    small_ones_dealt_in_turn_eleven: (
-        "deals variables of up to 1,024 bytes in turn, whatever the tasks hold; the text says \"each **variable** goes "
-        'to the `ps` task that holds the **fewest bytes** so far" (misconception: small ones do not matter)'
-    ),
+    fewest_numbers_eleven: "counts_elements",
+    size_of_the_output_eleven: "measures_the_handle",
+    small_ones_dealt_in_turn_eleven: "",
 }
