@@ -4,7 +4,7 @@ from itertools import count, cycle, islice, product
 
 
 def iterators_deal_out_ten(machines, gpus, ps_tasks):
-    """Deal ports and machines with iterators; a ps gets -1, which is no GPU."""
+    """Deal ports and machines with iterators; a ps gets -1, which names none of the GPUs."""
     ports = {machine: count(40_000) for machine in machines}
     seats = list(product(machines, map(str, range(gpus))))
     addresses = {

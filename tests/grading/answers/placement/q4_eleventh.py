@@ -10,7 +10,7 @@ def _at_home(home, resource=False):
 
 
 def each_reads_on_its_own_eleven(home, devices):
-    """A resource variable: it is read, and sent, for each op anew."""
+    """A resource variable: it is read, and sent, again for each op."""
     variable = _at_home(home, resource=True)
     doubles, sent_to = [], []
     for device in devices:
