@@ -59,7 +59,7 @@ sess = tf.Session()
 # **Predict: which counters will have fallen after the first set of ops? And after the second?** Then press ▶ in the
 # picture, which runs what is ready, and nothing else. ◀ takes it back, ▶▶ runs the rest; once you have clicked a
 # button, the arrow keys do the same. Stop at each set, and look at what has become ready. Then the next cell
-# finishes the step, and the one below it, which is folded away, lists its sets.
+# finishes the step, and the one below it, folded away with its output, lists its sets.
 
 # %%
 # step = %dtf_step result
@@ -68,7 +68,7 @@ step
 # %%
 # %dtf_step --all
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true, "outputs_hidden": true}
 sets, ran, fell = [], [], []
 for number, record in enumerate(step.records[:-1], start=1):
     sets.append(number)

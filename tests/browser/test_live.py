@@ -163,6 +163,16 @@ def test_a_step_goes_back_and_forth(look, tmp_path):  # noqa: F811
     assert complaints(report) == []
 
 
+def test_a_step_that_a_later_cell_has_finished_is_still_gone_through_set_by_set(look, tmp_path):  # noqa: F811
+    report = look(
+        write(tmp_path / "finished.ipynb", *STEPPED[:2], "%dtf_step --all"), "run",
+        {"on": ".node", "do": "click", "see": "Set 0 of ?"},
+        {"on": ".dtf-button", "nth": 2, "do": "click", "see": "Set 1 of "},
+        {"on": ".dtf-button", "nth": 2, "do": "click", "see": "Set 2 of ", "shot": "two"},
+    )  # fmt: skip
+    assert complaints(report) == []
+
+
 PLACED = [
     """
 import dtflab as tf

@@ -139,6 +139,13 @@ def test_a_gap_without_a_tensor_says_that_nothing_was_ready():
     assert gap.why == "nothing was ready here before b"
 
 
+def test_a_gap_before_an_op_that_was_ready_says_so():
+    a, b = event("a", ZERO, 0, 10), event("b", ZERO, 50, 60)
+    step = trace.Trace([a, b._replace(inputs="a")], [], 60.0)
+    (gap,) = Idle(step).gaps()
+    assert gap.why == "b was ready, but no thread began it for 40.0 µs"
+
+
 def test_the_critical_path_goes_back_over_the_slowest_worker():
     assert [event.name for event in Idle(STEP).critical_path()] == ["w", "b", "sum"]
 

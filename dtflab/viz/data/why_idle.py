@@ -68,7 +68,7 @@ class Idle:
             return "nothing was left to do here" if start else "it had no op in this step"
         arrived = self._arrived(device, start, end)
         if arrived is None:
-            return f"nothing was ready here before {readable(event.name)}"
+            return self._late(start, event)
         begun = max(start, arrived.start)
         text = f"waited {duration(arrived.end - begun)} for {_what(arrived)}"
         left = self._leaves(arrived)
@@ -76,6 +76,14 @@ class Idle:
             return f"{text}, {duration(left - begun)} of it until it was made"
         pulls = self._pulls(arrived, max(left, begun))
         return f"{text}, whose link carried {pulls} pulls" if pulls > 1 else text
+
+    def _late(self, start: float, event: Event) -> str:
+        """Why an op that no tensor was waited for began late: it was not ready, or no thread took it."""
+        last = self.last_input(event)
+        ready = start if last is None else max(start, last[1])
+        if last is None or event.start - ready < (event.start - start) / 2:
+            return f"nothing was ready here before {readable(event.name)}"
+        return f"{readable(event.name)} was ready, but no thread began it for {duration(event.start - ready)}"
 
     def _leaves(self, transfer: Transfer) -> float:
         """When a transfer can begin: the tensor has been made, and asked for."""

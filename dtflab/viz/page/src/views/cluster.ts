@@ -9,7 +9,7 @@ import { svg } from "../svg";
 const HERE = 5000; // milliseconds between two words to the kernel
 const AGAIN = 250; // between the first two, until it answers
 const COLUMNS = { // the name of each, and the room that it has from the beginning, in widths of a digit
-  task: 13, state: 16, "steps/s": 8, "busy, last 30 s": 19, received: 10, sent: 10, "variables, GPU memory": 22,
+  task: 11, state: 13, "steps/s": 7, "busy, last 30 s": 19, received: 9, sent: 9, "variables, GPU memory": 20,
 };
 const HEADS = Object.keys(COLUMNS);
 const NUMBERS = new Set(["steps/s", "received", "sent"]);

@@ -78,6 +78,8 @@ class Live {
     picture.hint("Drag or ← →: move in time · W S: zoom · Fork here: run it again from this moment on");
     this.addForks();
     this.addSlider();
+    picture.speakAbove();
+    picture.said.style.minHeight = `${1.5 * (1 + data.runs.length + data.notes.length)}em`; // the drawing must not jump
     picture.said.classList.add("lines");
     picture.hears((says: Says) => this.hear(says));
     picture.redraws(() => this.draw());

@@ -22,7 +22,7 @@ const NO_KERNEL = "The next set needs a kernel: open the notebook and run its ce
 export function steps(picture: Picture, data: Steps): void {
   const nodes = [...picture.svg.querySelectorAll<SVGGElement>(".nodes > .node")];
   let { frames, over, error, at } = data;
-  let isAsked = false;
+  let asked: "" | "next" | "all" = "";
   picture.speakAbove();
   picture.redraws(() => picture.widen());
 
@@ -40,8 +40,8 @@ export function steps(picture: Picture, data: Steps): void {
   };
 
   const ask = (what: "next" | "all") => {
-    if (over || isAsked || !picture.canAsk) return;
-    isAsked = true;
+    if (over || asked || !picture.canAsk) return;
+    asked = what;
     picture.ask({ run: what });
   };
 
@@ -53,9 +53,9 @@ export function steps(picture: Picture, data: Steps): void {
   );
   const onward = forward.map((button) => [button, button.title] as const);
   picture.hears((says: Steps) => {
-    isAsked = false;
     ({ frames, over, error } = says);
-    show(frames.length - 1);
+    show(asked === "next" ? at + 1 : frames.length - 1); // a later cell may have run the rest meanwhile
+    asked = "";
   });
   show(at);
   picture.onceItCanAsk(() => show(at));
