@@ -149,16 +149,18 @@ def _carry_out(tasks: Sequence[batch.Task], students: Sequence[str], options: ar
             show(f"Interrupted: {plural(len(tasks) - len(graded), 'file')} not graded", flush=True)
     finally:  # also where there is nobody to read it
         written = _write(graded, options)
-    return status or int(not (written and _add_hidden(graded, options)))
+    is_added = _add_hidden(graded, options)
+    return status or int(not (written and is_added))
 
 
 def _add_hidden(graded: Sequence[batch.Graded], options: argparse.Namespace) -> bool:
-    """Add the points of hidden checks to another grader's book; whether all of them are in it."""
-    if options.otter_results is not None:
-        hidden_marks.to_otter(graded, options.otter_results)
-    if options.gradebook is None:
-        return True
-    missing = hidden_marks.to_gradebook(graded, options.gradebook)
+    """Add the points of hidden checks to another grader's book; whether all of them are in it.
+
+    That a file could not be graded, or the grading was interrupted, costs the others no point.
+    """
+    missing = [] if options.otter_results is None else hidden_marks.to_otter(graded, options.otter_results)
+    if options.gradebook is not None:
+        missing += hidden_marks.to_gradebook(graded, options.gradebook)
     for sentence in missing:
         print(f"dtflab grade: {sentence}", file=sys.stderr)
     return not missing

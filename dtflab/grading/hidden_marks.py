@@ -34,13 +34,13 @@ def task_cell(question: Question) -> tuple[str, dict[str, Any]]:
 
 
 def to_gradebook(all_graded: Sequence[Graded], database: str) -> list[str]:
-    """Write the points of each student's file; a sentence for each for which the gradebook has no room.
+    """Write the points of each student's file; a sentence for each that is not written.
 
     `database` is nbgrader's `db_url`, or the path of gradebook.db.
     """
     from nbgrader.api import Gradebook, MissingEntry  # the teacher's; not a part of the package
 
-    missing = []
+    missing = _not_judged(all_graded)
     url = database if "://" in database else f"sqlite:///{Path(database).absolute()}"
     with Gradebook(url) as book:
         for one, report in _hidden(all_graded):
@@ -57,13 +57,17 @@ def to_gradebook(all_graded: Sequence[Graded], database: str) -> list[str]:
     return missing
 
 
-def to_otter(all_graded: Sequence[Graded], results: Path) -> None:
-    """Add a test per question to the results of `otter run`; one of the same name is replaced."""
+def to_otter(all_graded: Sequence[Graded], results: Path) -> list[str]:
+    """Add a test per question to the results of `otter run`; one of the same name is replaced.
+
+    A sentence for each question that is not written.
+    """
     found = json.loads(results.read_text(encoding="utf-8"))
     added = [_test(report) for _, report in _hidden(all_graded)]
     names = {test["name"] for test in added}
     found["tests"] = [*(test for test in found["tests"] if test.get("name") not in names), *added]
     results.write_text(json.dumps(found, indent=4), encoding="utf-8")
+    return _not_judged(all_graded)
 
 
 def _test(report: Report) -> dict[str, Any]:
@@ -74,13 +78,22 @@ def _test(report: Report) -> dict[str, Any]:
     return {"name": grade_id(report.question), "score": _points(report), "max_score": most, "output": output}
 
 
-def _hidden(all_graded: Sequence[Graded]) -> Iterator[tuple[Graded, Report]]:
-    """The reports with hidden checks, of the files that count and were handed in."""
+def _hidden(all_graded: Sequence[Graded], judged: bool = True) -> Iterator[tuple[Graded, Report]]:
+    """The reports with hidden checks that were judged, or were not, of the files that count and were handed in."""
     for one in all_graded:
-        if one.counts and one.handed_in:
-            for report in one.reports:
-                if report.question.part(hidden=True).checks:
-                    yield one, report
+        for report in one.reports if one.counts and one.handed_in else ():
+            hidden = [result for result in report.results if result.check.hidden]
+            known = not one.failed and not any(result.starved or result.broken for result in hidden)
+            if hidden and known == judged:
+                yield one, report
+
+
+def _not_judged(all_graded: Sequence[Graded]) -> list[str]:
+    return [
+        f"{one.submission.student or one.submission.name}: the hidden checks of {report.question.id} were not judged, "
+        "so no points are written for them."
+        for one, report in _hidden(all_graded, judged=False)
+    ]
 
 
 def _points(report: Report) -> int:

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.__main__ import main
 from dtflab.grading import hidden, hidden_marks, plain, programs, watchdog
 from dtflab.grading.answering import Answering
 from dtflab.grading.batch import Graded
 from dtflab.grading.device_functions import Variable, dense_net, watch
+from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import Question, Wrong, teachers_own
 from dtflab.grading.remote import FunctionThere, Gone, Late, Link, NotPlain, RaisedThere, There, run_there
 from dtflab.grading.submissions import Submission
@@ -389,6 +391,29 @@ def test_otters_results_do_not_say_passed_of_a_check_that_had_no_answer(question
     hidden_marks.to_otter([Graded(Submission(tmp_path / "a.ipynb", "ada", "hw1", ""), [found])], results)
     (test,) = json.loads(results.read_text())["tests"]
     assert test["score"] == 0 and "passed" not in test["output"] and "There is no twice yet" in test["output"]
+
+
+def test_what_was_not_judged_is_not_written_and_is_said(question, tmp_path):
+    results = tmp_path / "results.json"
+    results.write_text('{"tests": []}')
+    part = question.part(hidden=True)
+    (check, *_) = part.checks
+    ada, bob, eve = (Submission(tmp_path / f"{name}.ipynb", name, "hw1", "") for name in ("ada", "bob", "eve"))
+    judged, starved = (Report(question, [Result(check, True, starved=one)], "0", "") for one in (False, True))
+    graded = [Graded(bob, [judged], failed="It is not a notebook."), Graded(eve, [starved]), Graded(ada, [judged])]
+    said = hidden_marks.to_otter(graded, results)
+    assert [text.partition(":")[0] for text in said] == ["bob", "eve"] and "not judged" in said[0]
+    assert [test["score"] for test in json.loads(results.read_text())["tests"]] == [check.points]
+
+
+def test_a_file_that_cannot_be_graded_keeps_no_hidden_points_back(monkeypatch, tmp_path):
+    given = []
+    monkeypatch.setattr(hidden_marks, "to_otter", lambda graded, results: given.extend(graded) or [])
+    (tmp_path / "bob.ipynb").write_text("not a notebook")
+    (tmp_path / "results.json").write_text('{"tests": []}')
+    with pytest.raises(SystemExit, match="1"):
+        main(["grade", str(tmp_path / "bob.ipynb"), "--otter-results", str(tmp_path / "results.json")])
+    assert [one.submission.student for one in given] == ["bob"]
 
 
 def test_a_secret_seed_is_not_told():
