@@ -106,12 +106,22 @@ class Seen(NamedTuple):
         return [one.ps for one in self.asked if one.variable]
 
 
-@run_there
 def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: str) -> Seen:
     """Make a graph of the variables under a device function, and note what it says of each op.
 
     Wrong if that is not a function, or names a device that a cluster of `ps_tasks` and the worker does not have.
     """
+    asked = _asked(function, variables, ps_tasks, worker)
+    seen = Seen(
+        variables, ps_tasks, worker, asked
+    )  # where an answer runs, somebody may forge all but what is known here
+    if len(seen.choices) != len(variables):
+        raise Wrong(f"Of {len(variables)} variables, {len(seen.choices)} have asked for a device; expected: all.")
+    return seen
+
+
+@run_there
+def _asked(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: str) -> list[Asked]:
     if not callable(function) or isinstance(function, DeviceSpec):
         raise Wrong(f"A function of an op is expected, for `with tf.device(…)`, not {shown(function)}.")
     asked: list[Asked] = []
@@ -126,7 +136,7 @@ def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: s
             value = get_variable(f"v{i}", one.shape, one.dtype, zeros_initializer(), use_resource=one.resource)
             add(value, value) if one.dtype == dtypes.float32 else None
         add(placeholder(dtypes.float32, name="x"), 1.0)
-    return Seen(variables, ps_tasks, worker, asked)
+    return asked
 
 
 def _named(op: Any, device: Any, ps_tasks: int, worker: str) -> DeviceName:

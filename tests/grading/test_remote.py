@@ -18,7 +18,7 @@ from dtflab.grading.batch import Graded
 from dtflab.grading.device_functions import Variable, dense_net, watch
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import Question, Wrong, teachers_own
-from dtflab.grading.remote import FunctionThere, Gone, Late, Link, NotPlain, RaisedThere, There, run_there
+from dtflab.grading.remote import RUN_THERE, FunctionThere, Gone, Late, Link, NotPlain, RaisedThere, There, run_there
 from dtflab.grading.submissions import Submission
 
 PLAIN = [
@@ -199,6 +199,16 @@ def test_a_function_of_the_package_runs_beside_the_answer(wire):
     assert set(seen.choices) == {1} and seen.variables == dense_net(Random(0))
     with line.link.connected(20), pytest.raises(Wrong, match="it returned 'nowhere:1'; expected"):
         watch(line.answer(2, "nowhere:1"), dense_net(Random(0)), 2, "/job:worker/task:0")
+
+
+def test_a_forged_list_of_ops_does_not_shorten_what_is_judged(wire, monkeypatch):
+    """An answer can replace the function that looks on next to it."""
+    from random import Random
+
+    monkeypatch.setitem(RUN_THERE, "dtflab.grading.device_functions:_asked", lambda *given: [])
+    line = wire(lambda ps, worker: lambda op: worker)
+    with line.link.connected(20), pytest.raises(Wrong, match="0 have asked for a device"):
+        watch(line.answer(2, "/job:worker/task:0"), dense_net(Random(0)), 2, "/job:worker/task:0")
 
 
 def test_beside_nothing_a_function_runs_here():
