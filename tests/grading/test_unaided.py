@@ -24,7 +24,13 @@ def in_a_thread():
     thread.join()
 
 
-@pytest.mark.parametrize("answer", [runs, in_a_thread])
+def under_the_name_of_another():
+    thread = threading.Thread(target=runs, name=threading.main_thread().name)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("answer", [runs, in_a_thread, under_the_name_of_another])
 def test_a_session_is_refused(answer):
     with pytest.raises(Wrong, match=f"{answer.__name__} opened a session"):
         unaided(answer)
