@@ -53,12 +53,8 @@ def counters(nodes: Sequence[Standing], live: Mapping[str, Any] | None = None) -
         width = max(plan.width, 500.0)
         legend, height = marks.line_legend(_samples(nodes, live is not None), width, 0, size=11)
         below = f"translate({(width - plan.width) / 2:g} {height + 8:g})"
-        graph = tag(
-            "g",
-            _lines(plan, {(one, node.name) for node in nodes for one in node.controls}),
-            _boxes(nodes, plan, called),
-            transform=below,
-        )
+        controls = {(one, node.name) for node in nodes for one in node.controls}
+        graph = tag("g", _lines(plan, controls), _boxes(nodes, plan, called), transform=below)
         drawing = join([legend, tag("g", graph, class_="middle")])
         rows = [[look(n.device).label, called(n.name), n.state, n.waits_for] for n in nodes]
         heads = ("device", "node", "state", "waits for")
@@ -118,8 +114,7 @@ def _samples(nodes: Sequence[Standing], moves: bool) -> list[tuple[Markup, str]]
     """The legend: the states that are in the picture, all of them if it moves, and what dashed lines are."""
     seen = set(_MEANINGS) if moves else {node.state for node in nodes}
     found = [(_sample(state), meaning) for state, meaning in _MEANINGS.items() if state in seen]
-    dashed = [tag("path", d="M0 9H22", class_="e c"), tag("path", d=arrow_head((28, 9), (0, 9), 6), class_="h")]
-    return found + ([(join(dashed), "order only")] if any(node.controls for node in nodes) else [])
+    return found + [marks.ORDER_ONLY] * any(node.controls for node in nodes)
 
 
 def _sample(state: str) -> Markup:

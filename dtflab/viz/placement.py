@@ -296,12 +296,11 @@ def _tip(size: float, **attrs: str) -> Markup:
 
 
 _GREY = join([tag("path", d="M0 9H22", class_="e"), _tip(6, class_="h")])
-_DASHED = join([tag("path", d="M0 9H22", class_="e c"), _tip(6, class_="h")])
 _THICK = join([tag("path", d="M0 9H22", class_="x", style="stroke:var(--fg)"), _tip(8, style="fill:var(--fg)")])
 _LINES = {
     "data": (_GREY, "tensor, stays on its device"),
     "transfer": (_THICK, "tensor, sent to another device (in the sender's colour)"),
-    "control": (_DASHED, "order only"),
+    "control": marks.ORDER_ONLY,
 }
 
 

@@ -6,11 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from dtflab.viz.drawing.palette import Look
 from dtflab.viz.drawing.style import room
-from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, tag, text_width, wrapped
+from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, number, tag, text_width, wrapped
 
 BADGE_HEIGHT = 18.0
 LEGEND_ROW = 24.0
 LINE = 17.0  # from one line of text to the next
+# The sample of a control dependency for `line_legend`, and what it means.
+ORDER_ONLY = (
+    join([tag("path", d="M0 9H22", class_="e c"), tag("path", d=arrow_head((28, 9), (0, 9), 6), class_="h")]),
+    "order only",
+)
 
 
 def badge_width(look: Look) -> float:
