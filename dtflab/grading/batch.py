@@ -340,12 +340,8 @@ class _Work:
 
     def _is_shipped(self, reports: Sequence[Report]) -> bool:
         """Whether each answer is still the stub. A cell that crashed, hung or changed the grader is a student's own."""
-        if (
-            self.skip
-            or self.replaced
-            or self.changed
-            or any(error.startswith(attempt.STOPPED) for error in self.errors.values())
-        ):
+        hung = any(error.startswith(attempt.STOPPED) for error in self.errors.values())
+        if hung or self.skip or self.replaced or self.changed:
             return False
         return all(report.as_shipped and self._is_stub(report.question.answer) for report in reports)
 

@@ -86,10 +86,10 @@ class Asked(NamedTuple):
 
 @record
 class Seen(NamedTuple):
-    """The devices that a function gave to a model's ops. `carried`: an older function's ops count, too.
-    `stays`: huge variables all go to one task.
+    """The devices that a function gave to a model's ops.
 
-    `others` are those of other models, which the same answer was asked about for the same check.
+    `carried`: an older function's ops count, too. `stays`: huge variables all go to one task. `others` are those of
+    other models, which the same answer was asked about for the same check.
     """
 
     variables: Sequence[Variable]
@@ -111,10 +111,8 @@ def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: s
 
     Wrong if that is not a function, or names a device that a cluster of `ps_tasks` and the worker does not have.
     """
-    asked = _asked(function, variables, ps_tasks, worker)
-    seen = Seen(
-        variables, ps_tasks, worker, asked
-    )  # where an answer runs, somebody may forge all but what is known here
+    # Where an answer runs, it can forge what is said of it, so only that comes from there.
+    seen = Seen(variables, ps_tasks, worker, _asked(function, variables, ps_tasks, worker))
     if len(seen.choices) != len(variables):
         raise Wrong(f"Of {len(variables)} variables, {len(seen.choices)} have asked for a device; expected: all.")
     return seen

@@ -13,7 +13,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.graph.graph import Graph
 from dtflab.runtime.session import Session
 
-PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")  # take no time, and move what nobody counts
+PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")  # ops that take no virtual time, whose bytes nobody counts
 
 
 class Stage(NamedTuple):

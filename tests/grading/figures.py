@@ -139,7 +139,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     ids, found = options.ids or ids_of_others(options.folder), []
     if options.students:
-        return int(max(_varying(id, options.folder, options.students) for id in ids))
+        varying = [id for id in ids if _varying(id, options.folder, options.students)]
+        return int(bool(varying))
     print(HEAD)
     for id in ids:
         found.append(Figures(find(id), *answers_of_others(id, options.folder)))

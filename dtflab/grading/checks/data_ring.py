@@ -67,9 +67,16 @@ class Seen(NamedTuple):
 
     @property
     def all_passed(self) -> int:
-        """Bytes between all devices. No sum takes fewer than `bound` for each of them: so says Patarasuk and Yuan,
-        "Bandwidth optimal all-reduce algorithms for clusters of workstations" (2009)."""
+        """Bytes between all devices."""
         return sum(self.passed.values())
+
+    @property
+    def least(self) -> int:
+        """Bytes between all devices that a sum on each of them takes at least.
+
+        Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
+        """
+        return self.number * self.bound
 
     @property
     def counts(self) -> list[list[list[float]]]:
@@ -137,8 +144,8 @@ def run(answer: Any, tensors: Sequence[Any], places: Sequence[str]) -> Seen:
         passed, largest = _traffic(on, places)
         values = on.session.run(list(made))
         seen = Seen(tensors, values, [tensor.device for tensor in made], places, passed, largest)
-        if seen.right and seen.all_passed < number * seen.bound:
-            found = f"{byte_size(seen.all_passed)} passed between them; a sum takes {byte_size(number * seen.bound)}"
+        if bypasses_the_ring(seen):
+            found = f"{byte_size(seen.all_passed)} passed between them; a sum takes {byte_size(seen.least)}"
             raise Wrong(f"Of {number} devices, each has the sum, but only {found}.", seen)
         return seen
 
@@ -218,10 +225,10 @@ def runs_python(seen: Seen) -> bool:
 
 
 @q3.mistake()
-def goes_around_the_ring(seen: Seen) -> bool:
-    """The sums are right, and yet too little passed between the devices: the values were read while the graph was
-    built, or made shorter for the way. A tensor has no value then. Send the parts as they are, from op to op."""
-    return seen.right and seen.all_passed < seen.number * seen.bound
+def bypasses_the_ring(seen: Seen) -> bool:
+    """The sums are right, but too little passed between the devices: the values were read while the graph was built, or
+    sent as a smaller type. Let the step send the parts as they are, from op to op."""
+    return seen.right and seen.all_passed < seen.least
 
 
 @q3.mistake()

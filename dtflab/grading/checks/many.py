@@ -46,6 +46,7 @@ LEARNED = 0.5  # of the training images, after some steps
 MANY, MOST = 150, 0.84  # after 150 steps a net knows 92% of the training images
 ONE_BATCH = 0.78  # from a single batch it knows 75% at most
 FOREIGN = 0.04  # the mean probability of labels of another part: 2% at most if it is not trained on, else 7% and more
+WILD = {"steps": 25, "rate": 3.0}  # with these, the share of right answers goes up and down
 BATCH = 32
 IMAGE = 256  # bytes
 LABELS = (1, 2, 4, 8, 10, 20, 40, 80)  # bytes: a number, or ten of them
@@ -291,14 +292,11 @@ def _demand_numbers(seen: Seen) -> None:
         raise Wrong(f"{message} and little more.", seen)
 
 
-_WILD = 25, 3.0  # steps and a rate at which the share goes up and down
-
-
 @q1.check("train_net returns the share of right answers on the validation images", points=2, seconds=3)
 def validated(answer: Any, random: Random) -> None:
     with Cluster(clock="virtual", worker=3, seed=random.randrange(1000)) as cluster:
-        ways = (20, 0.3), (3, 0.3), _WILD
-        every = [_options(random, rate=rate, steps=steps, container=f"net{steps}") for steps, rate in ways]
+        ways = {"steps": 20, "rate": 0.3}, {"steps": 3, "rate": 0.3}, WILD
+        every = [_options(random, container=f"net{way['steps']}", **way) for way in ways]
         tried = [run(answer, cluster, **options) for options in every]
     for seen in tried:
         _demand_value(seen._replace(tried=tried))
@@ -317,7 +315,7 @@ def processes(answer: Any, random: Random) -> None:
         seen = run(answer, cluster, **_options(random, device="/job:worker/task:2/cpu:0", rate=0.4, steps=40))
         _demand_numbers(seen._replace(runs=[seen]))
         _demand_value(seen)
-        _demand_value(run(answer, cluster, **_options(random, container="wild", steps=_WILD[0], rate=_WILD[1])))
+        _demand_value(run(answer, cluster, **_options(random, container="wild", **WILD)))
     with Cluster(worker=2, listen=True) as cluster:
         every = [
             Options(cluster.target, **_options(random, device=f"/job:worker/task:{i}/cpu:0", container=f"net{i}"))

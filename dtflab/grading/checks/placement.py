@@ -304,7 +304,7 @@ def _breaks(seen: Seen) -> bool:
 
 
 def _weighs_like(seen: Seen) -> set[str]:
-    """The wrong weights, and to keep the last weight alone, that explain every choice, where the right one does not."""
+    """The mistakes of weighing that explain every choice, where the right weights do not."""
     if not _breaks(seen):
         return set()
     forgets = {"forgets_what_lay_there"} if _obeys(seen, lambda one: one.bytes, adds=False) else set()

@@ -459,8 +459,8 @@ def asks_one_server(seen: Seen) -> bool:
 
 @q1.mistake()
 def asks_the_neighbours_server(seen: Seen) -> bool:
-    """Clients ask the servers of each other. All add, but a client whose own server is next to it works with another
-    one. client.target is that of its own: tf.Session(client.target)."""
+    """Clients ask each other's servers: all workers add, but a client has the server of another worker run its steps.
+    Its own is client.target: tf.Session(client.target)."""
     return seen.did_all == {*range(seen.workers)} and any(one.of_another for one in seen.adding)
 
 

@@ -157,7 +157,7 @@ def runs_python(tensors, devices):
     return sums
 
 
-def goes_around_the_ring(tensors, devices):
+def bypasses_the_ring(tensors, devices):
     """Each device begins with the sum: it was made before there was a step."""
     total, sums = sum(tf.make_ndarray(tensor.op.get_attr("value")) for tensor in tensors), []
     for device in devices:
