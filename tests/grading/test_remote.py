@@ -416,6 +416,7 @@ def test_what_was_not_judged_is_not_written_and_is_said(question, tmp_path):
     assert [test["score"] for test in json.loads(results.read_text())["tests"]] == [check.points]
 
 
+@pytest.mark.processes
 def test_a_file_that_cannot_be_graded_keeps_no_hidden_points_back(monkeypatch, tmp_path):
     given = []
     monkeypatch.setattr(hidden_marks, "to_otter", lambda graded, results: given.extend(graded) or [])
