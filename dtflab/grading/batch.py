@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -24,7 +25,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dtflab.grading import answer_cells, attempt, hidden, isolation, judge, report_pages as pages, tampering
-from dtflab.grading.grade import SECRET
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import MOST, Check, Question
 from dtflab.grading.remote import Gone, Link
@@ -48,6 +48,11 @@ _REPLACED = (
 _CHANGED = f"{READ} before you believe its mark: the grader's own code was changed while it ran: {{}}."
 _OVER = "All its cells and answers together have {:g} s, and these were over{}. {}"
 _LOOK = "Look for a loop that does not end, or grade the file alone with a longer --timeout."
+# Of the teacher's environment, in which there may be tokens and passwords, a submission has these variables.
+_KEPT = re.compile(
+    r"PATH|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|DYLD_\w+|VIRTUAL_ENV|CONDA_PREFIX|PYTHON\w*|\w+_NUM_THREADS|OPENBLAS_\w+|"
+    r"CUDA_\w+|TF_\w+|DTFLAB_(GPUS?|GPU_MEMORY|HOST|WIRE|ISOLATED|(TIMEOUT|LIMIT)_\w+)"
+)
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
 
 
@@ -373,8 +378,8 @@ def _broken(reports: Sequence[Report]) -> list[str]:
 
 
 def _environment(folder: Path, student: str) -> dict[str, str]:
-    """This process's environment without secrets; a submission's files in its home go with the folder."""
-    kept = {name: value for name, value in os.environ.items() if name not in SECRET}
+    """What a program needs of this process's environment; a submission's files in its home go with the folder."""
+    kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     homes = dict.fromkeys(("HOME", "TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR", "XDG_CACHE_HOME"), str(folder))
     registry = {"DTFLAB_REGISTRY": str(folder / "registry"), "DTFLAB_STUDENT": student}
     return {**kept, **homes, **registry, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}

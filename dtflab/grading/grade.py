@@ -22,7 +22,7 @@ from dtflab.grading.questions import Question
 from dtflab.grading.score import Score
 from dtflab.machine.console import in_notebook, show
 
-SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a submission
+SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # refused in a notebook
 
 
 class Try(NamedTuple):

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+from dtflab.grading.questions import Question
 
 CALLED = ("grade", "check", "predict")  # what notebooks call
 ROOF: Any = sys.modules["dtflab"]  # which no room imports
@@ -23,9 +25,9 @@ def modules() -> dict[str, ModuleType]:
 
 
 class Snapshot:
-    """The functions and classes of the grader, as they are when this is made."""
+    """The functions and classes of the grader and the checks of its questions, as they are when this is made."""
 
-    def __init__(self) -> None:
+    def __init__(self, questions: Sequence[Question]) -> None:
         import_module(f"{_PACKAGE}.grade")  # what notebooks call: an attempt needs none of it
         self._modules = modules()
         known = {
@@ -36,10 +38,12 @@ class Snapshot:
         }
         self._code = {at: _code(one) for at, one in known.items()}
         self._names = {at: f"{one.__module__}.{getattr(one, '__qualname__', at[1])}" for at, one in known.items()}
+        self._checks = {question: [*question.checks] for question in questions}
 
     def changed(self) -> set[str]:
         """The names of those that differ in the grader itself."""
-        return self._different(self._modules)
+        checks = {f"the checks of {one.id}" for one, before in self._checks.items() if one.checks != before}
+        return self._different(self._modules) | checks
 
     def replaced(self, namespace: Mapping[str, Any]) -> set[str]:
         """The names for which a submission has something of its own now: dtflab, its functions, parts of the grader."""

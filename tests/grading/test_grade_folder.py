@@ -171,13 +171,23 @@ for one in gc.get_objects():
 """
 
 
-def test_code_of_a_check_that_is_changed_is_reported(tmp_path):
+LEAVES_OUT_CHECKS = """
+import gc
+for one in gc.get_objects():
+    if type(one).__name__ == "Question" and one.id == "placement/q1":
+        one.checks[:] = [one.checks[0]._replace(judge=lambda answer, random: None, points=10)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [(CHANGES_A_CHECK, "dtflab.grading.checks.placement.kinds"), (LEAVES_OUT_CHECKS, "the checks of placement/q1")],
+)
+def test_a_check_that_is_changed_is_reported(tmp_path, cell, told):
     """A submission can find it in the memory of its process: that earns points, and a warning."""
-    (tmp_path / "ada.py").write_text(
-        percent(CHANGES_A_CHECK, "balance_by_bytes = print", 'dtflab.grade("placement/q1")')
-    )
+    (tmp_path / "ada.py").write_text(percent(cell, "balance_by_bytes = print", 'dtflab.grade("placement/q1")'))
     done = grade(tmp_path / "ada.py")
-    assert "code was changed while it ran: dtflab.grading.checks.placement.kinds." in done.stdout, done
+    assert f"code was changed while it ran: {told}." in done.stdout, done
 
 
 @pytest.mark.parametrize("name", NONE)

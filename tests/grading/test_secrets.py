@@ -14,7 +14,9 @@ from tests.grading.classroom import ASKS, CHECKS, RIGHT, grade, need_namespaces,
 from tests.grading.curious import looking_for
 
 pytestmark = pytest.mark.processes
-SEED, HIDDEN = f"seed {uuid.uuid4()}", f"check {uuid.uuid4()}"  # not in this file, which is on the disk, too
+SEED, HIDDEN, TOKEN = (
+    f"{what} {uuid.uuid4()}" for what in ("seed", "check", "token")
+)  # not in this file, which is on the disk, too
 NAMESPACES = pytest.mark.parametrize("namespaces", [True, False], ids=["namespaces", "none"])
 
 EVERYWHERE = """
@@ -48,13 +50,13 @@ def trial(tmp_path_factory):
 
     def marks(namespaces):
         if namespaces not in done:
-            looks = looking_for(SEED, HIDDEN)
+            looks = looking_for(SEED, HIDDEN, TOKEN)
             where = EVERYWHERE.replace("ROOT", repr(str(base))) if namespaces else IN_ITSELF
             (base / "ex9/curious.py").write_text(percent(looks, where, ASKS))
             sheet = base / f"marks-{namespaces}.json"
             ended = grade(base / "ex9", f"--checks={base / 'exam'}", f"--json={sheet}", "--cell-timeout=200",
                           "--timeout=400", namespaces=namespaces, before=[] if namespaces else no_rights(),
-                          DTFLAB_GRADE_SEED=SEED)  # fmt: skip
+                          DTFLAB_GRADE_SEED=SEED, API_TOKEN=TOKEN)  # fmt: skip
             assert ended.returncode == 0, ended.stdout + ended.stderr
             found = {one["student"]: one for one in json.loads(sheet.read_text())["submissions"]}
             done[namespaces] = ended, found["curious"]
@@ -64,7 +66,7 @@ def trial(tmp_path_factory):
 
 
 @NAMESPACES
-def test_neither_hidden_checks_nor_the_seed_are_found(trial, namespaces):
+def test_neither_hidden_checks_nor_the_seed_nor_a_token_are_found(trial, namespaces):
     if namespaces:
         need_namespaces()
     _, curious = trial(namespaces)
