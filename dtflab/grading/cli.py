@@ -54,7 +54,9 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
     add("--questions", nargs="+", metavar="ID|NAME=ID,ID", help="what is judged, in all files or in those of that name")
     add("--checks", type=Path, metavar="FOLDER", help="your own checks (default: DTFLAB_CHECKS of the environment)")
     add("--student", help="whose a single file is (default: from its folder or its name)")
-    add("--gradebook", metavar="FILE|URL", help="nbgrader's gradebook.db: the points of hidden checks are added to it")
+    add(
+        "--gradebook", metavar="FILE|URL", help="nbgrader's gradebook.db: hidden points are added, public ones compared"
+    )
     add("--otter-results", type=Path, metavar="FILE", help="results.json of otter run: the same, for a single file")
     add("--students", type=Path, metavar="FILE", help="the class: a name or id per line, or a CSV with a column id")
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="files at a time (default: %(default)s)")
@@ -154,16 +156,16 @@ def _carry_out(tasks: Sequence[batch.Task], students: Sequence[str], options: ar
 
 
 def _add_hidden(graded: Sequence[batch.Graded], options: argparse.Namespace) -> bool:
-    """Add the points of hidden checks to another grader's book; whether all of them are in it.
+    """Add the points of hidden checks to another grader's book; whether all of them are in it, and the others agree.
 
     That a file could not be graded, or the grading was interrupted, costs the others no point.
     """
-    missing = [] if options.otter_results is None else hidden_marks.to_otter(graded, options.otter_results)
+    said = [] if options.otter_results is None else hidden_marks.to_otter(graded, options.otter_results)
     if options.gradebook is not None:
-        missing += hidden_marks.to_gradebook(graded, options.gradebook)
-    for sentence in missing:
+        said += hidden_marks.to_gradebook(graded, options.gradebook)
+    for sentence in said:
         print(f"dtflab grade: {sentence}", file=sys.stderr)
-    return not missing
+    return not said
 
 
 def _submissions(

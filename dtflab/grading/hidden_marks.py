@@ -4,6 +4,9 @@ Both run the notebook and the public checks in one kernel. Hidden checks are ask
 their points go where `build.py --nbgrader --checks` has reserved room for them: a task cell per question, whose points
 nbgrader leaves to a person.
 
+What a submission changes in its own kernel may have given it points there. So the points of public checks are compared
+with those that `dtflab grade` has found, and students whose points differ are named.
+
 Rule: only the points of hidden checks are written, and writing them again changes nothing.
 """
 
@@ -34,40 +37,60 @@ def task_cell(question: Question) -> tuple[str, dict[str, Any]]:
 
 
 def to_gradebook(all_graded: Sequence[Graded], database: str) -> list[str]:
-    """Write the points of each student's file; a sentence for each that is not written.
+    """Write the points of each student's file; a sentence for each that is not written, and for each difference.
 
     `database` is nbgrader's `db_url`, or the path of gradebook.db.
     """
     from nbgrader.api import Gradebook, MissingEntry  # the teacher's; not a part of the package
 
-    missing = _not_judged(all_graded)
+    said = _not_judged(all_graded)
     url = database if "://" in database else f"sqlite:///{Path(database).absolute()}"
     with Gradebook(url) as book:
-        for one, report in _hidden(all_graded):
-            submission = one.submission
+        for one, report in _judged(all_graded):
+            submission, question = one.submission, report.question
             assignment = submission.assignment.partition("/")[0]
-            cell = grade_id(report.question)
-            try:
-                grade = book.find_grade(cell, submission.name, assignment, submission.student)
-            except MissingEntry:
-                missing.append(f"{submission.student}, {assignment}: nbgrader has no {cell}. Autograde it first.")
-                continue
-            grade.manual_score, grade.needs_manual_grade = float(_points(report)), False
+            for hidden in {result.check.hidden for result in report.results}:
+                cell = grade_id(question) if hidden else name_of(question)
+                try:
+                    grade = book.find_grade(cell, submission.name, assignment, submission.student)
+                except MissingEntry:
+                    said.append(f"{submission.student}, {assignment}: nbgrader has no {cell}. Autograde it first.")
+                    continue
+                if hidden:
+                    grade.manual_score, grade.needs_manual_grade = float(_points(report, hidden=True)), False
+                else:
+                    said += _different(one, report, grade.auto_score, "nbgrader")
         book.db.commit()
-    return missing
+    return said
 
 
 def to_otter(all_graded: Sequence[Graded], results: Path) -> list[str]:
     """Add a test per question to the results of `otter run`; one of the same name is replaced.
 
-    A sentence for each question that is not written.
+    A sentence for each question that is not written, and for each difference.
     """
     found = json.loads(results.read_text(encoding="utf-8"))
-    added = [_test(report) for _, report in _hidden(all_graded)]
+    there = {test.get("name"): test.get("score") for test in found["tests"]}
+    judged = [*_judged(all_graded)]
+    said = _not_judged(all_graded)
+    for one, report in judged:
+        said += _different(one, report, there.get(name_of(report.question)), "otter")
+    added = [_test(report) for _, report in judged if _has_hidden(report)]
     names = {test["name"] for test in added}
     found["tests"] = [*(test for test in found["tests"] if test.get("name") not in names), *added]
     results.write_text(json.dumps(found, indent=4), encoding="utf-8")
-    return _not_judged(all_graded)
+    return said
+
+
+def _different(one: Graded, report: Report, theirs: float | None, grader: str) -> Iterator[str]:
+    """A sentence if the public checks have other points in a kernel that grades itself; None is no mark yet."""
+    ours = _points(report, hidden=False)
+    if theirs is not None and theirs != ours:
+        yield (
+            f"{one.submission.student or one.submission.name}: {grader} has {theirs:g} points for "
+            f"{report.question.id}, and the same checks give {ours} here. Read the file: it may have changed what "
+            "grades it there."
+        )
 
 
 def _test(report: Report) -> dict[str, Any]:
@@ -75,16 +98,20 @@ def _test(report: Report) -> dict[str, Any]:
     told = ["passed" if one.passed else one.message or report.next_step for one in hidden]
     output = "\n".join(f"{one.check.title}: {text}" for one, text in zip(hidden, told))
     most = sum(result.check.points for result in hidden)
-    return {"name": grade_id(report.question), "score": _points(report), "max_score": most, "output": output}
+    return {
+        "name": grade_id(report.question),
+        "score": _points(report, hidden=True),
+        "max_score": most,
+        "output": output,
+    }
 
 
-def _hidden(all_graded: Sequence[Graded], judged: bool = True) -> Iterator[tuple[Graded, Report]]:
-    """The reports with hidden checks that were judged, or were not, of the files that count and were handed in."""
+def _judged(all_graded: Sequence[Graded], really: bool = True) -> Iterator[tuple[Graded, Report]]:
+    """The reports that were judged, or were not, of the files that count and were handed in."""
     for one in all_graded:
         for report in one.reports if one.counts and one.handed_in else ():
-            hidden = [result for result in report.results if result.check.hidden]
-            known = not one.failed and not any(result.starved or result.broken for result in hidden)
-            if hidden and known == judged:
+            known = not one.failed and not any(result.starved or result.broken for result in report.results)
+            if known == really:
                 yield one, report
 
 
@@ -92,9 +119,14 @@ def _not_judged(all_graded: Sequence[Graded]) -> list[str]:
     return [
         f"{one.submission.student or one.submission.name}: the hidden checks of {report.question.id} were not judged, "
         "so no points are written for them."
-        for one, report in _hidden(all_graded, judged=False)
+        for one, report in _judged(all_graded, really=False)
+        if _has_hidden(report)
     ]
 
 
-def _points(report: Report) -> int:
-    return sum(result.points for result in report.results if result.check.hidden)
+def _has_hidden(report: Report) -> bool:
+    return any(result.check.hidden for result in report.results)
+
+
+def _points(report: Report, *, hidden: bool) -> int:
+    return sum(result.points for result in report.results if result.check.hidden is hidden)

@@ -17,6 +17,7 @@ from dtflab.grading.answering import Answering
 from dtflab.grading.batch import Graded
 from dtflab.grading.device_functions import Variable, dense_net, watch
 from dtflab.grading.judge import Report, Result
+from dtflab.grading.otter import name_of
 from dtflab.grading.questions import Question, Wrong, teachers_own
 from dtflab.grading.remote import RUN_THERE, FunctionThere, Gone, Late, Link, NotPlain, RaisedThere, There, run_there
 from dtflab.grading.submissions import Submission
@@ -414,6 +415,18 @@ def test_what_was_not_judged_is_not_written_and_is_said(question, tmp_path):
     said = hidden_marks.to_otter(graded, results)
     assert [text.partition(":")[0] for text in said] == ["bob", "eve"] and "not judged" in said[0]
     assert [test["score"] for test in json.loads(results.read_text())["tests"]] == [check.points]
+
+
+def test_public_points_that_differ_are_said_with_the_student(question, tmp_path):
+    results = tmp_path / "results.json"
+    (check, *_) = question.part(hidden=False).checks
+    graded = [
+        Graded(Submission(tmp_path / "a.ipynb", "ada", "hw1", ""), [Report(question, [Result(check, True)], "0", "")])
+    ]
+    for theirs, told in ((check.points, []), (check.points + 2, [f"ada: otter has {check.points + 2} points for "])):
+        results.write_text(json.dumps({"tests": [{"name": name_of(question), "score": theirs}]}))
+        said = hidden_marks.to_otter(graded, results)
+        assert [text[: len(told[0])] for text in said] == told, said
 
 
 @pytest.mark.processes

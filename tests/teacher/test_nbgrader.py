@@ -175,8 +175,12 @@ def exchanged(course, nbgrader, name, notebook):
     nbgrader(course, "collect", name)
 
 
-# In a notebook whose environment has a seed nothing is graded.
+# In a notebook whose environment has a seed nothing is graded; and what is rebound here alone has points here alone.
 SETS = 'import os\nos.environ["DTFLAB_GRADE_SEED"] = "0"\n'
+REBINDS = """import os
+if "NBGRADER_EXECUTION" in os.environ:
+    dtflab.grade = lambda *_: 10
+"""
 
 
 @pytest.fixture(scope="module")
@@ -189,29 +193,29 @@ def exam(tmp_path_factory, nbgrader):
     (home / "tmp").mkdir()
     (course / "nbgrader_config.py").write_text(CONFIG)
 
-    def run(*command, **more):
+    def run(*command, status=0, **more):
         own = {**environment(home), "TMPDIR": str(home / "tmp"), **more}
         done = subprocess.run(command, cwd=course, env=own, capture_output=True, text=True, timeout=800,
                               stdin=subprocess.DEVNULL)  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == status, done.stdout + done.stderr
         return done
 
     build_it = str(ROOT / "notebooks/build.py")
     run(sys.executable, build_it, "--nbgrader", str(course), "--checks", str(exam))
     nbgrader(course, "generate_assignment", NAME, "--create")
-    for name in ("good", "half", "sets"):
+    for name in ("good", "half", "sets", "rebinds"):
         notebook = nbformat.read(course / "release" / NAME / f"{NAME}.ipynb", as_version=4)
         cell = next(cell for cell in notebook.cells if STUB in cell.source)
-        code = "look_once()\n    " + ANSWERS["good" if name == "sets" else name][0]
+        code = "look_once()\n    " + ANSWERS[{"sets": "good", "rebinds": "half"}.get(name, name)][0]
         cell.source = curious(cell.source.replace(f"# YOUR CODE HERE\n    {STUB}", code), home)
-        if name == "sets":
-            cell.source = SETS + cell.source
+        cell.source = {"sets": SETS, "rebinds": REBINDS}.get(name, "") + cell.source
         path = course / "submitted" / name / NAME / f"{NAME}.ipynb"
         path.parent.mkdir(parents=True)
         path.write_text(build.text_of(notebook), encoding="utf-8")
     run("bash", "-c", f"{without()}\nwithout ../exam nbgrader autograde {NAME} --create")
-    run(tool("python"), "-m", "dtflab", "grade", "submitted", "--checks", "../exam", "--gradebook", "gradebook.db",
-        DTFLAB_GRADE_SEED=(exam / "seed").read_text())  # fmt: skip
+    done = run(tool("python"), "-m", "dtflab", "grade", "submitted", "--checks", "../exam", "--gradebook",
+               "gradebook.db", status=1, DTFLAB_GRADE_SEED=(exam / "seed").read_text())  # fmt: skip
+    (home / "said").write_text(done.stderr)
     nbgrader(course, "generate_feedback", NAME)
     nbgrader(course, "export", "--to", "grades.csv")
     return home
@@ -228,7 +232,15 @@ def test_hidden_marks_are_added_to_the_gradebook(exam):
     marks = {
         row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in rows(exam / "course/grades.csv")
     }
-    assert marks == {"good": (12.0, 12.0), "half": (9.0, 12.0), "sets": (2.0, 12.0)}
+    assert marks == {"good": (12.0, 12.0), "half": (9.0, 12.0), "sets": (2.0, 12.0), "rebinds": (12.0, 12.0)}
+
+
+def test_public_points_that_differ_from_ours_are_said(exam):
+    told = sorted(line.partition(". Read the file")[0] for line in (exam / "said").read_text().splitlines())
+    assert told == [
+        "dtflab grade: rebinds: nbgrader has 10 points for placement/q1, and the same checks give 7 here",
+        "dtflab grade: sets: nbgrader has 0 points for placement/q1, and the same checks give 10 here",
+    ]
 
 
 def test_a_curious_kernel_finds_neither_the_hidden_checks_nor_the_seed(exam):
