@@ -34,7 +34,7 @@ def is_stub(cell: str, name: str) -> bool:
     if not functions:
         return False
     body = [node for node in functions[-1].body if not _is_text(node)]
-    return 0 < len(body) <= 2 and ast.unparse(body[-1]) == "raise NotImplementedError()"
+    return 0 < len(body) <= 2 and ast.unparse(body[-1]).removesuffix("()") == "raise NotImplementedError"
 
 
 def _is_text(node: ast.stmt) -> bool:

@@ -24,7 +24,7 @@ _TEXTS = {
     CRASHED: "The process in which the answer ran has ended: it called exit, ran out of memory, or crashed.",
     UNKNOWN: "The answer is wrong in a way that the catalogue of mistakes does not have.",
 }
-_LAST = {UNKNOWN: 1, ABSENT: 2}  # of the mistakes: they explain nothing
+_LAST = {ENDLESS: 1, CRASHED: 1, UNKNOWN: 2, ABSENT: 3}  # of the mistakes: they explain little, or nothing
 _BARS = 21  # at most, in a histogram
 
 
@@ -104,6 +104,13 @@ class Class(NamedTuple):
     @property
     def judged(self) -> list[Graded]:
         """The files with an answer that could be judged."""
+        return [
+            one for one in self._answered if any(not _is_unjudged(r) for report in one.reports for r in report.results)
+        ]
+
+    @property
+    def _answered(self) -> list[Graded]:
+        """The files with an answer, also one that never ends."""
         return [one for one in self.files if one.handed_in and not one.failed and SHIPPED not in one.notes]
 
     @property
@@ -128,15 +135,15 @@ class Class(NamedTuple):
             yield Bar(least, min(least + width - 1, self.most), judged[number], files[number] - judged[number])
 
     def lost(self) -> list[Lost]:
-        """Every check, in the order of the questions, with the number of judged answers that lost it."""
-        reports = [report for one in self.judged for report in one.reports]
+        """Every check, in the order of the questions, with the number of answers that lost it."""
+        reports = [report for one in self._answered for report in one.reports]
         results = grouped(((r.question.id, result.check.name), result) for r in reports for result in r.results)
         questions = {report.question.id: report.question for report in reports}
         return [_lost(q, c, results[q.id, c.name]) for q in questions.values() for c in q.checks]
 
     def made(self) -> list[Made]:
-        """The mistakes, the commonest first; failures without a known mistake, and no answers, come last."""
-        reports = [(one, report) for one in self.judged for report in one.reports]
+        """The catalogue's mistakes, the commonest first; then answers without an end, unknown ones, and none at all."""
+        reports = [(one, report) for one in self._answered for report in one.reports]
         questions = {report.question.id: report.question for _, report in reports}
         shown = grouped(
             ((report.question.id, name), Shown(one, report, result))
@@ -160,7 +167,22 @@ def _lost(question: Question, check: Check, results: Sequence[Result]) -> Lost:
 
 
 def _is_unjudged(result: Result) -> bool:
-    return result.stopped or result.crashed or result.message in NOT_TRIED
+    return result.stopped or result.crashed or result.unwritten or result.message in NOT_TRIED
+
+
+def no_end(report: Report) -> str:
+    """How an answer kept its checks from judging it: `ABSENT`, `ENDLESS` or `CRASHED`; empty if it did not."""
+    if report.as_shipped:
+        return ABSENT
+    ended = next((result for result in report.results if result.stopped or result.crashed), None)
+    return "" if ended is None else ENDLESS if ended.stopped else CRASHED
+
+
+def remarks(one: Graded) -> list[str]:
+    """The notes on a file; and of each answer that was not judged to the end, why, if no note can have said it."""
+    reports = one.reports if one.handed_in and not one.failed else []
+    ends = {f"{report.question.answer}: {how}." for report in reports if (how := no_end(report))}
+    return [*one.notes, *sorted(text for text in ends if not (one.notes and text.endswith(f"{ABSENT}.")))]
 
 
 def _asked(reports: Sequence[Report]) -> Counter[str]:
@@ -178,4 +200,4 @@ def _mistakes(report: Report) -> dict[str, Result]:
     if found or not failed:
         return found
     ended = next((result for result in failed if result.stopped or result.crashed), failed[0])
-    return {ENDLESS if ended.stopped else CRASHED if ended.crashed else UNKNOWN: ended}
+    return {no_end(report) or UNKNOWN: ended}

@@ -10,6 +10,7 @@ from typing import Any
 
 from dtflab.base.text_table import plural
 from dtflab.grading.batch import Graded
+from dtflab.grading.class_figures import remarks
 
 # Those of `nbgrader export`; the names, the address and the due date are in nbgrader's database only.
 COLUMNS = (
@@ -62,7 +63,7 @@ def text(all_graded: Sequence[Graded]) -> str:
     lines = []
     for one in all_graded:
         lines.append(f"{one.submission.student:{width}}  {points_of(one):>9}  {one.submission.assignment}")
-        lines += [f"{'':{width}}  {note}" for note in notes_on(one)]
+        lines += [f"{'':{width}}  {note}" for note in (*failure_of(one), *remarks(one))]
     files, failed = sum(one.handed_in for one in all_graded), sum(bool(one.failed) for one in all_graded)
     lines.append(f"{plural(files, 'file')}, {failed} could not be graded")
     return "\n".join(lines)
@@ -75,4 +76,8 @@ def points_of(one: Graded) -> str:
 
 def notes_on(one: Graded) -> list[str]:
     """All sentences about a file, first why it could not be graded."""
-    return [*([f"Not graded: {one.failed}"] if one.failed else []), *one.notes]
+    return [*failure_of(one), *one.notes]
+
+
+def failure_of(one: Graded) -> list[str]:
+    return [f"Not graded: {one.failed}"] if one.failed else []

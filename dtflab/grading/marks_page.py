@@ -14,7 +14,7 @@ from dtflab.base.grouping import grouped
 from dtflab.base.text_table import plural
 from dtflab.grading import report_pages as pages
 from dtflab.grading.batch import SHIPPED, Graded
-from dtflab.grading.class_figures import Bar, Class, Lost, Made, classes
+from dtflab.grading.class_figures import ABSENT, Bar, Class, Lost, Made, classes, no_end, remarks
 from dtflab.grading.judge import Report
 from dtflab.grading.mark_sheets import notes_on, points_of
 from dtflab.grading.students import NOTHING
@@ -98,7 +98,10 @@ def _summary(one: Class) -> str:
 def _reason(one: Graded) -> str:
     if one.failed:
         return "could not be graded"
-    return "as shipped" if SHIPPED in one.notes else "handed in nothing"
+    if SHIPPED in one.notes or not one.handed_in:
+        return "as shipped" if one.handed_in else "handed in nothing"
+    how = next(filter(None, map(no_end, one.reports)), ABSENT)
+    return "without an answer" if how == ABSENT else f"with an answer that {how}"
 
 
 def _histogram(one: Class) -> Markup:
@@ -195,8 +198,8 @@ def _row(number: int, one: Graded) -> Markup:
 
 
 def _first(one: Graded) -> str:
-    """The first note, and the number of the others."""
-    first, *others = one.notes or [""]
+    """The first remark, and the number of the others."""
+    first, *others = remarks(one) or [""]
     return f"{first} (and {plural(len(others), 'more note')})" if others else first
 
 

@@ -15,6 +15,7 @@ from dtflab.grading.batch import SHIPPED, Graded
 from dtflab.grading.catalogue import find
 from dtflab.grading.class_figures import ABSENT, CRASHED, ENDLESS, UNKNOWN, Class, classes
 from dtflab.grading.judge import NOT_TRIED, Report, Result, judge
+from dtflab.grading.mark_sheets import text
 from dtflab.grading.marks_page import html
 from dtflab.grading.students import NOTHING
 from dtflab.grading.submissions import Submission
@@ -83,6 +84,20 @@ def test_a_check_that_an_answer_never_reached_is_not_judged_and_not_lost():
     assert "not judged</th>" in page and page.count(">0 of 0</td>") == 4
 
 
+def test_who_handed_in_no_answer_that_can_be_judged_is_counted_apart_and_the_tables_say_why():
+    every = [check.name for check in Q1.checks]
+    endless, gone = file("bob", every, stopped=True), file("cyd", every, crashed=True)
+    unwritten = file("dan", every, unwritten=True)
+    files = [file("ada"), endless, gone, unwritten]
+    page, table = html(files), text(files)
+    assert "4 students, 1 with an answer that could be judged: 10.0 of 10 points on average" in page
+    others = [f"1 with an answer that {how}" for how in (CRASHED, ENDLESS)]
+    assert f"The others: {', '.join(others)}, 1 without an answer." in page
+    for name, how in (("bob", ENDLESS), ("cyd", CRASHED), ("dan", ABSENT)):
+        assert f'<td class="remark">balance_by_bytes: {how}.</td>' in page
+        assert re.search(rf"{name} +0/10 .*\n +balance_by_bytes: {how}\.", table), table
+
+
 def test_a_class_is_an_assignment_of_two_files_that_count(some):
     other = file("ada", assignment="ex2")
     copy = file("bob", assignment="ex2")
@@ -109,7 +124,9 @@ def test_the_commonest_mistake_comes_first_and_an_unknown_one_last():
     files = [file("a", [KINDS]), file("b", [KINDS]), file("c", [KINDS])]
     for number, name in enumerate(("counts_elements", "round_robin", "round_robin")):
         files.append(file(f"d{number}", [TYPES], mistake=name))
-    assert [made.name for made in Class("ex1", files).made()] == ["round_robin", "counts_elements", UNKNOWN]
+    files += [file(name, [KINDS], stopped=True) for name in ("e", "f", "g", "h")]
+    names = [made.name for made in Class("ex1", files).made()]
+    assert names == ["round_robin", "counts_elements", ENDLESS, UNKNOWN], "also where more answers never end"
 
 
 def test_an_answer_that_ends_its_process_has_a_line_of_its_own_and_no_answer_comes_last():
@@ -247,6 +264,7 @@ def noted(*code, skip=(), errors=None):
 
 def test_only_the_stub_is_as_shipped():
     assert noted("x = 1", STUB)[0] == [SHIPPED]
+    assert noted(STUB.replace("Error()", "Error"))[0] == [SHIPPED]
     assert noted(STUB.replace("# YOUR", "lines = []  # YOUR"), errors={2: "NotImplementedError"})[0] == [SHIPPED]
     began = STUB.replace("    # YOUR CODE HERE", "    held = [0]\n    size = 3")
     for cell in (WRITTEN, WRITTEN.replace("def", "def)"), began, STUB.replace("raise", "return 3  # raise")):
