@@ -378,7 +378,7 @@ def _broken(reports: Sequence[Report]) -> list[str]:
 
 
 def _environment(folder: Path, student: str) -> dict[str, str]:
-    """What a program needs of this process's environment; a submission's files in its home go with the folder."""
+    """The variables of this process that a program needs. A submission's files in its home go with the folder."""
     kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     homes = dict.fromkeys(("HOME", "TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR", "XDG_CACHE_HOME"), str(folder))
     registry = {"DTFLAB_REGISTRY": str(folder / "registry"), "DTFLAB_STUDENT": student}

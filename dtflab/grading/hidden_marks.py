@@ -83,7 +83,7 @@ def to_otter(all_graded: Sequence[Graded], results: Path) -> list[str]:
 
 
 def _different(one: Graded, report: Report, theirs: float | None, grader: str) -> Iterator[str]:
-    """A sentence if the public checks have other points in a kernel that grades itself; None is no mark yet."""
+    """A sentence if the public checks have other points in a kernel that grades itself; None says nothing yet."""
     ours = _points(report, hidden=False)
     if theirs is not None and theirs != ours:
         yield (
