@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from random import Random
 from types import FunctionType
 
 import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.grading.catalogue import find
 from dtflab.grading.programs import program_of, run_side_by_side
 from dtflab.grading.questions import Wrong
 
@@ -73,6 +75,61 @@ def with_a_step_limit(argv):
 def test_every_right_program_gets_full_marks(answer):
     score = tf.grade(Q1, answer)
     assert score == 10, score.text
+
+
+def trained(argv, rate=lambda given: given, batch=32):
+    """Without a placeholder: each step draws its images from constants of the graph."""
+    options = dict(text.lstrip("-").split("=") for text in argv)
+    digits, name = tf.datasets.digits(), options["container"]
+    with tf.Graph().as_default(), tf.device(options["device"]), tf.container(name), tf.variable_scope(""):
+        rows = tf.random_uniform([batch], maxval=len(digits.train.images), dtype=tf.int32)
+        labels = tf.gather(tf.constant(digits.train.labels, tf.int32), rows)
+        with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+            logits = net(tf.gather(tf.constant(digits.train.images, tf.float32), rows), int(options["hidden"]), name)
+            found = net(tf.constant(digits.validation.images, tf.float32), int(options["hidden"]), name)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        optimizer = tf.train.GradientDescentOptimizer(rate(float(options["rate"])))
+        step = optimizer.minimize(loss, tf.train.get_or_create_global_step())
+        with tf.Session(options["server"]) as sess:
+            sess.run(tf.global_variables_initializer())
+            for _ in range(int(options["steps"])):
+                sess.run(step)
+            return float(np.mean(sess.run(found).argmax(1) == digits.validation.labels))
+
+
+def fixed(argv):
+    return trained(argv, rate=lambda given: 0.45 if given > 1e-6 else 0.0)
+
+
+def limited(argv):
+    return trained(argv, rate=lambda given: min(given, 0.1) if given < 0.3 else given)
+
+
+def rounded(argv):
+    return trained(argv, rate=lambda given: round(given, 1))
+
+
+def twice_as_many(argv):
+    return trained(argv, batch=64)
+
+
+def test_images_that_are_not_fed_are_as_good():
+    score = tf.grade(Q1, trained)
+    assert score == 10, score.text
+
+
+@pytest.mark.parametrize("answer", [fixed, limited, rounded], ids=lambda answer: answer.__name__)
+def test_another_rate_is_seen_by_the_way_of_a_first_step(answer):
+    question = find(Q1)
+    with pytest.raises(Wrong, match="expected: in proportion to the rate"):
+        question.only("obeyed").checks[0].judge(answer, Random(3))
+
+
+def test_the_batch_is_seen_though_nothing_is_fed():
+    question = find(Q1)
+    with pytest.raises(Wrong, match="takes 64 images; expected: 32") as wrong:
+        question.only("obeyed").checks[0].judge(twice_as_many, Random(3))
+    assert question.diagnosis(wrong.value.evidence).name == "other_batches"
 
 
 def shown(argv):

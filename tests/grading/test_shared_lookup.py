@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
+from dtflab.grading.catalogue import find
+from dtflab.grading.judge import judge
 from tests.grading.answers import full_marks
 
 Q2 = "shared/q2"
@@ -91,3 +93,16 @@ def on_the_first_ps(shards, ids, block_rows):
 def test_what_goes_to_another_parameter_server_counts_too():
     score = tf.grade(Q2, on_the_first_ps)
     assert score == 7 and "left the parameter servers" in score.text, score.text
+
+
+def test_the_shards_need_not_be_of_one_length():
+    """The first of some ends with a block that is not full, whose rows are asked for, too."""
+
+    def equal_shards(shards, ids, block_rows):
+        task, row = homes(shards, ids, block_rows)
+        row = row % shards[-1].shape[0].value
+        return tf.nn.embedding_lookup(shards, row * len(shards) + task, "mod")
+
+    question = find(Q2)
+    seen = [judge(question, {question.answer: equal_shards}, "0", student) for student in ("ada", "bob", "cyd", "dan")]
+    assert {report.points for report in seen} == {6}

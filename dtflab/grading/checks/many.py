@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import container, device, get_default_graph
-from dtflab.machine.watch import Watch, watch
+from dtflab.machine.watch import watch
 from dtflab.nets.layers.core import dense
 from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.nn.functions import relu
@@ -39,7 +40,6 @@ from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.runtime.session import Session
-from dtflab.viz.drawing.units import byte_size
 
 SECONDS = 7.0  # for the processes
 LEARNED = 0.5  # of the training images, after some steps
@@ -48,11 +48,9 @@ ONE_BATCH = 0.78  # from a single batch it knows 75% at most
 FOREIGN = 0.04  # the mean probability of labels of another part: 2% at most if it is not trained on, else 7% and more
 WILD = {"steps": 25, "rate": 3.0}  # with these, the share of right answers goes up and down
 BATCH = 32
-IMAGE = 256  # bytes
-LABELS = (1, 2, 4, 8, 10, 20, 40, 80)  # bytes: a number, or ten of them
-LITTLE = 32  # bytes, for a rate and the like
 PARTS = ("train", "validation", "test")
 _SLOT = re.compile("/(hidden|logits)/(kernel|bias)/")
+_TRAINS = re.compile("Apply|Assign")
 
 q1 = from_toml(__file__)
 
@@ -82,18 +80,21 @@ class Seen(NamedTuple):
     value: float
     held: Sequence[HeldVariable]
     steps: int | None = None  # the global step of its container
-    training: float | None = None  # the share of right answers on the training images; and on the others
+    train: float | None = None  # the share of right answers on the training images; and on the others
     validation: float | None = None
     test: float | None = None
     known: float = 0.0  # the share of the training images whose labels it has learned, their own or those given
     learned: str = ""  # the part of the digits whose labels it has learned, if these are told apart
     mixed: str = ""  # the part that it was trained on besides, as is seen after many steps
-    fed: int = 0  # the fewest bytes with a step of training
+    batch: int = 0  # the images of a step of training: another number than 32, if there is a step with it
+    blank: float = 0.0  # the largest of its answers, as logits, to a black image
     runs: Sequence[Seen] = ()  # all of these, if numbers of the command line are not obeyed
+    rates: Sequence[Seen] = ()  # two runs with black images, of one step, if that is not in proportion to the rate
     tried: Sequence[Seen] = ()  # all of these, if the value is another one
     callers_graph: bool = False  # was built in
     slots: Sequence[str] = ()  # variables of an optimizer
-    products: Sequence[str] = ()  # the devices of products of matrices, if these were looked for
+    products: Sequence[str] = ()  # the devices that computed products of matrices
+    away: bool = False  # that were others than that of the command line
 
     def mine(self, one: HeldVariable) -> bool:
         """Whether a variable is in the container of the program."""
@@ -112,24 +113,36 @@ def net(images: Any, hidden: int, name: str) -> Tensor:
         return logits
 
 
-class Products:
-    """Listens for products of matrices: where they are computed."""
+class Nodes:
+    """Listens for the devices that compute products of matrices, and for the images of each step of training."""
 
     def __init__(self) -> None:
-        self.devices: set[str] = set()
+        self.products: set[str] = set()
+        self._hidden: dict[int, set[int]] = defaultdict(set)  # rows of the hidden layer's values, by step
+        self._training: set[int] = set()  # steps that change variables
 
     def on_node(self, ran: NodeRan) -> None:
         if ran.node.op == "MatMul":
-            self.devices.add(ran.device)
+            self.products.add(ran.device)
+        if ran.node.op == "Relu":
+            self._hidden[ran.step] |= {one.shape[0] for one in ran.outputs if len(one.shape) == 2}
+        if _TRAINS.search(ran.node.op):
+            self._training.add(ran.step)
+
+    @property
+    def batch(self) -> int:
+        """The images in a step of training; if their number changes, one that is wrong. 0 if that is not seen."""
+        found = {rows for step in self._training for rows in self._hidden[step]}
+        return max(found - {BATCH} or found, default=0)
 
 
-def run(answer: Any, cluster: Cluster, products: Products | None = None, turned: bool = False, **given: Any) -> Seen:
+def run(answer: Any, cluster: Cluster, turned: bool = False, **given: Any) -> Seen:
     """Call the answer, and look at what it has left in its container; Wrong if there is no net that works.
 
     With `turned`, its command line has another order.
     """
     options = Options(**({"server": cluster.target} | given))
-    with watch(products) as watched, Graph().as_default() as graph:
+    with watch(nodes := Nodes()), Graph().as_default() as graph:
         value = answer(options.argv[::-1] if turned else options.argv)
         if get_default_graph() is not graph or graph.get_operations():
             observed = "train_net has built in the default graph of its caller, or replaced it"
@@ -137,8 +150,7 @@ def run(answer: Any, cluster: Cluster, products: Products | None = None, turned:
     message = f"train_net must return the share of right answers, a number from 0 to 1, not {shown(value)}."
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise Wrong(message)
-    fed = min(_fed(watched), default=0)
-    seen = Seen(options, float(value), cluster.variables(), fed=fed)
+    seen = Seen(options, float(value), cluster.variables(), batch=nodes.batch, products=sorted(nodes.products))
     if 0 <= value <= 1:
         return _looked_at(cluster, seen)
     with contextlib.suppress(Wrong):  # else without what the net says
@@ -146,31 +158,30 @@ def run(answer: Any, cluster: Cluster, products: Products | None = None, turned:
     raise Wrong(message, seen)
 
 
-def _fed(watched: Watch) -> list[int]:
-    """The bytes that were fed to steps that change variables, if they are more than some numbers."""
-    training = {use.step for use in watched.uses if re.search("Apply|Assign", " ".join(use.ops))}
-    sent = [call.sent for call in watched.calls if call.method == "RunStep" and call.detail in training]
-    return [nbytes for nbytes in sent if nbytes > 1000]
-
-
 @contextlib.contextmanager
-def with_labels_of_their_own() -> Iterator[None]:
-    """While the block runs, labels of part number i of the digits are i + 1 too large, 10 being 0."""
+def other_digits(change: Callable[[int, Any, Any], tuple[Any, Any]]) -> Iterator[None]:
+    """While the block runs, the parts of the digits have the images and labels that `change` makes of part 1, 2, 3."""
     original = datasets.digits
 
-    def shifted(one_hot: bool = False, **given: Any) -> Datasets:
-        parts = original(one_hot=one_hot, **given)
-        moved = [
-            np.roll(part.labels, by, axis=1) if one_hot else (part.labels + by) % 10 for by, part in enumerate(parts, 1)
-        ]
-        seed = given.get("seed", 0)
-        return Datasets(*(Dataset(part.images, labels, seed) for part, labels in zip(parts, moved)))
+    def changed(*arguments: Any, **given: Any) -> Datasets:
+        parts = enumerate(original(*arguments, **given), 1)
+        return Datasets(*(Dataset(*change(i, part.images, part.labels), given.get("seed", 0)) for i, part in parts))
 
-    datasets.digits = shifted  # type: ignore[assignment]
+    datasets.digits = changed
     try:
         yield
     finally:
         datasets.digits = original
+
+
+def labels_of_their_own(part: int, images: Any, labels: Any) -> tuple[Any, Any]:
+    """Labels that are as many too large as the part's number, 10 being 0."""
+    return images, np.roll(labels, part, axis=1) if labels.ndim > 1 else (labels + part) % 10
+
+
+def black(part: int, images: Any, labels: Any) -> tuple[Any, Any]:
+    """Black images with one label: in a first step only biases of the logits change, in proportion to the rate."""
+    return images * 0, np.repeat(labels[:1], len(labels), axis=0)
 
 
 def _looked_at(cluster: Cluster, seen: Seen) -> Seen:
@@ -187,12 +198,13 @@ def _looked_at(cluster: Cluster, seen: Seen) -> Seen:
         logits = net(images, kernel.shape[1], options.container)
         with Session(options.server, graph=graph) as session:
             found = [session.run(logits, {images: part.images}) for part in data]
+            blank = float(np.abs(session.run(logits, {images: np.zeros((1, 64))})).max())
     said = [one.argmax(1) for one in found]
-    training, validation, test = (float(np.mean(one == part.labels)) for one, part in zip(said, data))
+    train, validation, test = (float(np.mean(one == part.labels)) for one, part in zip(said, data))
     by = (said[0] - data.train.labels) % 10
     shares = [float(np.mean(np.isin(by, labels))) for labels in ([0, 1], [2], [3])]  # 0: as they really are
     learned = next((part for part, share in zip(PARTS, shares) if share > LEARNED), "")
-    seen = seen._replace(training=training, validation=validation, test=test, known=shares[0], learned=learned)
+    seen = seen._replace(train=train, validation=validation, test=test, known=shares[0], learned=learned, blank=blank)
     if options.steps >= MANY and seen.known >= MOST:  # a net that knows less thinks everything possible
         seen = seen._replace(mixed=_mixed(found[0], data.train.labels))
     return seen._replace(steps=_global_step(seen))
@@ -231,12 +243,12 @@ def placed(answer: Any, random: Random) -> None:
     with Cluster(clock="virtual", worker=3) as cluster:
         wanted = f"/job:worker/task:{task}/cpu:0"
         options = _options(random, device=wanted, server=cluster.target_of("worker", random.choice((0, 3 - task))))
-        seen = run(answer, cluster, products := Products(), **options)
+        seen = run(answer, cluster, **options)
     stray = [one for one in seen.held if not one.device.endswith(f"task:{task}/device:CPU:0")]
     if stray:
         raise Wrong(f"With --device={wanted}, variable '{stray[0].name}' is on {stray[0].device}.", seen)
-    if away := sorted(device for device in products.devices if not device.endswith(f"task:{task}/device:CPU:0")):
-        raise Wrong(f"With --device={wanted}, {away[0]} computes.", seen._replace(products=away))
+    if away := [device for device in seen.products if not device.endswith(f"task:{task}/device:CPU:0")]:
+        raise Wrong(f"With --device={wanted}, {away[0]} computes.", seen._replace(away=True))
 
 
 @q1.check("Two programs with containers of their own do not meet", points=2, seconds=3)
@@ -260,10 +272,15 @@ def obeyed(answer: Any, random: Random) -> None:
     idle = _options(random, container="idle", rate=1e-9, steps=fewer, hidden=wide)
     busy = _options(random, container="busy", rate=random.choice((0.4, 0.5)), steps=more, hidden=narrow)
     long = {**busy, "container": "long", "steps": MANY}
-    with Cluster(clock="virtual", worker=3, seed=random.randrange(1000)) as cluster, with_labels_of_their_own():
-        runs = [run(answer, cluster, **options) for options in (idle, busy, long)]
-    for seen in runs:
-        _demand_numbers(seen._replace(runs=runs))
+    rates = {"slow": random.uniform(0.02, 0.045), "fast": random.uniform(0.2, 0.28)}
+    once = [_options(random, container=name, rate=rate, steps=1, hidden=wide) for name, rate in rates.items()]
+    with Cluster(clock="virtual", worker=3, seed=random.randrange(1000)) as cluster:
+        with other_digits(labels_of_their_own):
+            runs = [run(answer, cluster, **options) for options in (idle, busy, long)]
+        for seen in runs:
+            _demand_numbers(seen._replace(runs=runs))
+        with other_digits(black):
+            _demand_proportion([run(answer, cluster, **options) for options in once], runs)
 
 
 def _demand_numbers(seen: Seen) -> None:
@@ -287,9 +304,18 @@ def _demand_numbers(seen: Seen) -> None:
     if options.steps >= MANY and seen.known < MOST:
         observed = f"after {options.steps} steps the net is right on {seen.known:.0%} of the training images"
         raise Wrong(f"With --rate={options.rate:g}, {observed}; expected: over {MOST:.0%}.", seen)
-    if seen.fed and not any(0 <= seen.fed - BATCH * (IMAGE + label) < LITTLE for label in LABELS):
-        message = f"A step was given {byte_size(seen.fed)}; {BATCH} images with labels are {byte_size(BATCH * IMAGE)}"
-        raise Wrong(f"{message} and little more.", seen)
+    if seen.batch not in (0, BATCH):
+        raise Wrong(f"A step of training takes {plural(seen.batch, 'image')}; expected: {BATCH}.", seen)
+
+
+def _demand_proportion(rates: Sequence[Seen], runs: Sequence[Seen]) -> None:
+    """Wrong unless a first step goes as far as the rate says, whatever the loss."""
+    slow, fast = rates
+    expected = fast.blank * slow.options.rate / fast.options.rate
+    if abs(slow.blank - expected) > 0.02 * max(slow.blank, expected):  # never of nan
+        observed = [f"--rate={one.options.rate:.3g} by {one.blank:.3g}" for one in rates]
+        message = f"The first step changes what the net says of a black image with {observed[0]}, with {observed[1]}"
+        raise Wrong(f"{message}; expected: in proportion to the rate.", fast._replace(runs=runs, rates=rates))
 
 
 @q1.check("train_net returns the share of right answers on the validation images", points=2, seconds=3)
@@ -351,7 +377,7 @@ def takes_another_optimizer(seen: Seen) -> bool:
 def computes_elsewhere(seen: Seen) -> bool:
     """The variables are on the device of the command line, and the net computes on another one, to which they travel in
     each step. `with tf.device(options.device):` around the whole graph."""
-    return bool(seen.products)
+    return seen.away
 
 
 @q1.mistake()
@@ -411,7 +437,7 @@ def miscounts_the_steps(seen: Seen) -> bool:
 def reports_training(seen: Seen) -> bool:
     """That is the share on the training images, which the net has seen. To choose between nets, ask for images that
     none was trained on: digits.validation."""
-    return _is_share(seen, lambda one: one.training)
+    return _is_share(seen, lambda one: one.train)
 
 
 @q1.mistake()
@@ -429,7 +455,7 @@ def reports_errors(seen: Seen) -> bool:
 
 def _is_share(seen: Seen, share: Callable[[Seen], float | None]) -> bool:
     """Whether that share was returned each time, and at least once no other one, which may be equal by chance."""
-    if seen.runs or seen.training is None:
+    if seen.runs or seen.train is None:
         return False
     tried = seen.tried or [seen]
     alike = [[other for other in _shares(one) if abs(one.value - other) < 0.002] for one in tried]
@@ -437,7 +463,7 @@ def _is_share(seen: Seen, share: Callable[[Seen], float | None]) -> bool:
 
 
 def _shares(seen: Seen) -> list[float]:
-    every = (seen.training, seen.validation, seen.test)
+    every = (seen.train, seen.validation, seen.test)
     return [one for one in every if one is not None] + [1 - (seen.validation or 0.0)]
 
 
@@ -466,7 +492,7 @@ def repeats_one_batch(seen: Seen) -> bool:
 def other_batches(seen: Seen) -> bool:
     """The batches do not have the size that the exercise asks for. It is 32 images: digits.train.next_batch(32)."""
     obeys = [one for one in seen.runs if one.steps == one.options.steps and one.learned in ("", "train")]
-    return len(obeys) == len(seen.runs) > 0 and bool(seen.fed) and not BATCH <= seen.fed / IMAGE <= 1.4 * BATCH
+    return len(obeys) == len(seen.runs) > 0 and seen.batch not in (0, BATCH)
 
 
 @q1.mistake()
@@ -475,4 +501,6 @@ def own_numbers(seen: Seen) -> bool:
     options.rate and options.steps should stand."""
     widths = [kernel.shape[1] for one in seen.runs if (kernel := one.variable("hidden/kernel"))]
     every = (widths, [one.steps for one in seen.runs], [one.learned for one in seen.runs])
+    if seen.rates:
+        return len({round(one.blank, 4) for one in seen.rates}) == 1
     return len(seen.runs) > 1 and any(len(set(numbers)) == 1 for numbers in every)

@@ -7,6 +7,7 @@ more rows travel than were asked for.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
@@ -65,9 +66,13 @@ class Case(NamedTuple):
         where = {self.home(row): row for row in range(len(self.table))}
         return [where.get(place, -1) for place in places]
 
-    def first_outside(self, rows: Sequence[int]) -> tuple[int, int] | None:
-        """The first of these numbers, with its place among them, that no shard has."""
-        return next(((i, row) for i, row in enumerate(rows) if row >= len(self.table) // self.tasks), None)
+    def rows_of(self, task: int) -> int:
+        """The number of rows that a task holds: the last block may be a short one."""
+        return sum(self.home(row)[0] == task for row in range(len(self.table)))
+
+    def first_outside(self, task: int, rows: Sequence[int]) -> tuple[int, int] | None:
+        """The first of these numbers, with its place among them, that the task's shard does not have."""
+        return next(((i, row) for i, row in enumerate(rows) if row >= self.rows_of(task)), None)
 
     def with_blocks(self, block_rows: int) -> list[int]:
         """The rows that a lookup with the wrong block size finds."""
@@ -93,16 +98,18 @@ class Seen(NamedTuple):
     needs_length: bool = False  # it ends with an error if the number of ids is not known beforehand, and only then
 
 
-def _draw(random: Random, tasks: int, block_rows: int) -> Case:
-    """A case in which each wrong order, place or block gives other rows; an id is there twice."""
-    count = tasks * max(block_rows, 2) * random.randint(4, 6)
+def _draw(random: Random, tasks: int, block_rows: int, rest: int = 0) -> Case:
+    """A case in which each wrong order, place or block gives other rows; an id is there twice. The tasks hold equally
+    many rows, but for a `rest`.
+    """
+    count = tasks * max(block_rows, 2) * random.randint(4, 6) + rest
     table = np.array([[random.random() for _ in range(COLUMNS)] for _ in range(count)], np.float32)
     while True:
         ids = [random.randrange(count) for _ in range(random.randint(6, 9))]
         case = Case(tasks, block_rows, table, [*ids, ids[0]])
         wrongs = [
             case.order_of_tasks,
-            *map(case.with_blocks, (count // tasks, 1 if block_rows > 1 else 2)),
+            *map(case.with_blocks, (case.rows_of(0), 1 if block_rows > 1 else 2)),
             case.with_rows(lambda row: row),
             case.with_rows(lambda row: row % block_rows),
         ]
@@ -220,7 +227,9 @@ def like_the_library(answer: Any, random: Random) -> None:
 @q2.check("Larger blocks, and a number of ids that only a step knows", points=4)
 def blocks(answer: Any, random: Random) -> None:
     for tasks in (2, 3):
-        _demand_rows(_run(answer, _draw(random, tasks, random.randint(2, 4)), is_length_known=tasks == 2))
+        rows = random.randint(2, 4)
+        case = _draw(random, tasks, rows, rest=random.randrange(1, rows))  # the first shard ends with a short block
+        _demand_rows(_run(answer, case, is_length_known=tasks == 2))
 
 
 @q2.check("No more leaves a parameter server than the rows asked for", points=3)
@@ -245,8 +254,8 @@ def _found(seen: Seen, rows: Sequence[int]) -> bool:
 def _looked_at(seen: Seen, places: Sequence[tuple[int, int]]) -> bool:
     """Whether the rows were looked for in these places, each a task and a number there."""
     if seen.outside:
-        asked = [[row for task, row in places if task == here] for here in range(seen.case.tasks)]
-        return seen.outside in map(seen.case.first_outside, asked)
+        asked = {here: [row for task, row in places if task == here] for here in range(seen.case.tasks)}
+        return seen.outside in itertools.starmap(seen.case.first_outside, asked.items())
     return _found(seen, seen.case.found_at(places))
 
 
@@ -290,7 +299,8 @@ def forgets_the_places(seen: Seen) -> bool:
 def one_shard_after_the_other(seen: Seen) -> bool:
     """The first rows were looked for on the first task, the next ones on the second, as partition_strategy='div' deals
     them. But blocks go to the tasks in turn: block b is on task b % len(shards)."""
-    return _found(seen, seen.case.with_blocks(len(seen.case.table) // seen.case.tasks))
+    as_dealt = seen.case._replace(block_rows=seen.case.rows_of(0))
+    return _looked_at(seen, [as_dealt.home(row) for row in seen.case.ids])
 
 
 @q2.mistake()
