@@ -106,6 +106,14 @@ def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_p
         {"on": PLOT, "do": "drag", "at": [0.1, 0.2], "to": [0.9, 0.2], "held": "Shift", "see": "1 µs\t>99%"},
         {"on": ".dtf-said table", "do": "hover", "see": "0 µs\t>99%"},
         {"on": ".dtf-said table", "nth": 1, "do": "hover", "see": "1 other\t"},
+        {"on": PLOT, "do": "press", "key": "Escape"},
+        {"on": PLOT, "do": "press", "key": "ArrowRight", "see": "1 of 4 in its row: longest = NoOp"},
+        {"on": PLOT, "do": "press", "key": "ArrowRight", "see": "2 of 4 in its row: long = NoOp", "shot": "by-keys"},
+        {"on": PLOT, "do": "press", "key": "ArrowRight", "see": "3 of 4 in its row: Idle for 996 µs", "shot": "gap"},
+        {"on": PLOT, "do": "press", "key": "ArrowDown", "see": "3 of 3 in its row: Idle for 50 ms"},
+        {"on": PLOT, "do": "press", "key": "ArrowLeft", "see": "2 of 3 in its row: short = NoOp"},
+        {"on": PLOT, "do": "press", "key": "ArrowUp", "see": "2 of 4 in its row: long = NoOp"},
+        {"on": PLOT, "do": "press", "key": "ArrowUp", "see": "There is no further row."},
     )  # fmt: skip
     assert complaints(report) == []
     for seen in report["themes"].values():

@@ -177,8 +177,12 @@ class Live {
       ...(this.data.folds.length ? [{ label: "Idle rows", key: "i", says: "Open or fold the rows that are idle", run: () => this.foldAll() }] : []),
       { label: "For Perfetto", key: "e", says: "Save as a Chrome trace, for ui.perfetto.dev", run: () => this.export() },
     );
-    picture.on("a arrowleft", () => this.pan(1));
-    picture.on("d arrowright", () => this.pan(-1));
+    picture.on("a", () => this.pan(1));
+    picture.on("d", () => this.pan(-1));
+    picture.on("arrowleft", () => this.walk(-1, 0));
+    picture.on("arrowright", () => this.walk(1, 0));
+    picture.on("arrowup", () => this.walk(0, -1));
+    picture.on("arrowdown", () => this.walk(0, 1));
     picture.on("escape", () => this.clear());
     search.type = "search";
     search.placeholder = "Find an op, device or tensor";
@@ -186,7 +190,7 @@ class Live {
     search.addEventListener("input", () => this.find(search.value));
     search.addEventListener("keydown", (event) => event.key === "Enter" && this.goToFound());
     picture.bar.append(search);
-    picture.hint("Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums of a range · click: keep the card");
+    picture.hint("Click, then wheel or W S: zoom · drag or A D: pan · Shift + drag: sums of a range · click: keep the card · arrow keys: from bar to bar");
   }
 
   private gestures(): void {
@@ -262,16 +266,51 @@ class Live {
   }
 
   private goToFound(): void {
-    const start = ({ kind, index }: Found) => this.data[kind].start[index]!;
     const all = (["bars", "waits"] as const).flatMap((kind) => [...this.found[kind]].map((index): Found => ({ kind, index })));
-    all.sort((a, b) => Number(this.isMeant(b)) - Number(this.isMeant(a)) || start(a) - start(b));
+    all.sort((a, b) => Number(this.isMeant(b)) - Number(this.isMeant(a)) || this.start(a) - this.start(b));
     const last = all.findIndex(({ kind, index }) => kind === this.chosen?.kind && index === this.chosen.index);
     const next = all[(last + 1) % all.length];
     if (!next) return;
-    this.chosen = next;
-    this.showSpan(start(next), this.data[next.kind].end[next.index]!);
-    const { canvas } = this, [x, y, , height] = this.box(next.kind, next.index, this.unit);
-    this.keep(`${(last + 1) % all.length + 1} of ${all.length}: `, (lines) => this.picture.show(lines, canvas.offsetLeft + Math.max(0, x), canvas.offsetTop + y + height));
+    this.showSpan(this.start(next), this.end(next));
+    this.visit(next, `${(last + 1) % all.length + 1} of ${all.length}: `);
+  }
+
+  // Go with the keys to the next bar, tensor or gap of the row in time, or to what is above or below.
+  private walk(along: number, down: number): void {
+    const rows = this.rows.map((row, i) => (row.height ? this.inRow(i) : []));
+    const now = this.chosen, row = now ? this.data[now.kind].row[now.index]! : -1;
+    let there: number = row, place = 0;
+    if (!now) there = rows.findIndex((hits) => hits.length);
+    else if (down) {
+      do there += down; while (rows[there]?.length === 0);
+      place = Math.max(0, (rows[there] ?? []).findLastIndex((hit) => this.start(hit) <= this.start(now)));
+    } else place = rows[row]!.findIndex((hit) => hit.kind === now.kind && hit.index === now.index) + along;
+    const next = rows[there]?.[place];
+    if (!next) return this.picture.say(down ? "There is no further row." : "The row ends here.");
+    const [low, high] = this.x.domain() as [number, number];
+    if (this.start(next) < low || this.end(next) > high) this.showSpan(this.start(next), this.end(next));
+    this.visit(next, `${place + 1} of ${rows[there]!.length} in its row: `);
+  }
+
+  // What is in a row, by time.
+  private inRow(row: number): Hit[] {
+    const hits = (["gaps", "waits", "bars"] as const).flatMap((kind) => this.byRow[kind][row]!.map((index): Hit => ({ kind, index })));
+    return hits.sort((a, b) => this.start(a) - this.start(b));
+  }
+
+  private visit(hit: Hit, before: string): void {
+    this.chosen = hit;
+    const { canvas } = this, [x, y, , height] = this.box(hit.kind, hit.index, this.unit);
+    this.keep(before, (lines) => this.picture.show(lines, canvas.offsetLeft + Math.max(0, x), canvas.offsetTop + y + height));
+    this.draw();
+  }
+
+  private start({ kind, index }: Hit): number {
+    return this.data[kind].start[index]!;
+  }
+
+  private end({ kind, index }: Hit): number {
+    return this.data[kind].end[index]!;
   }
 
   // Show the card of what is chosen and keep it until something else is.
@@ -554,7 +593,7 @@ class Live {
     return true;
   }
 
-  private box(kind: "bars" | "waits", index: number, unit: number): [number, number, number, number] {
+  private box(kind: Hit["kind"], index: number, unit: number): [number, number, number, number] {
     const { start, end, row } = this.data[kind];
     const place = this.rows[row[index]!]!;
     const left = this.x(start[index]!);
