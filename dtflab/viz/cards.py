@@ -14,7 +14,7 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.machine.cards import MIB
 from dtflab.machine.smi import NO_GPUS, CardState, HostState, Process, Smi
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.palette import GREY, OKABE_ITO, Look
+from dtflab.viz.drawing.palette import GREY, PROGRAMS, Look
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room, rules
 from dtflab.viz.drawing.svg import Markup, hatch_path, join, tag, text_width
@@ -83,7 +83,7 @@ def host_of(state: Smi, name: str) -> HostState:
 def program_look(number: int, pid: int, name: str) -> Look:
     """How program `number` of a picture is drawn and called."""
     letter = chr(ord("A") + number) if number < 26 else str(number)
-    return Look("", OKABE_ITO[number % 7], letter, f"{name} ({pid})", number % 2 == 1)
+    return Look("", PROGRAMS[number % len(PROGRAMS)], letter, f"{name} ({pid})", number % 2 == 1)
 
 
 def _pieces(card: CardState, processes: Sequence[Process]) -> Iterator[_Piece]:
@@ -149,7 +149,7 @@ class _Drawing:
         title = tag("title", f"{one.label}: {piece.size} held, {memory_size(piece.in_use)} in tensors")
         shape: dict[str, Any] = {"x": x, "y": y, "height": _BAR, "fill": one.colour.fill}
         whole = tag("rect", width=width, class_="held", stroke=one.colour.line, **shape)
-        parts = [title, whole, tag("rect", width=used, **shape)]
+        parts = [title, whole, tag("rect", width=used, stroke=one.colour.rim, **shape)]
         if one.hatched:
             lines = hatch_path(x, y, width, _BAR, 7)
             parts.append(tag("path", d=lines, class_="hatch", stroke=GREY.line, stroke_opacity=0.5))

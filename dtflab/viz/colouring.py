@@ -13,16 +13,14 @@ from typing import Any, NamedTuple
 
 from dtflab.viz.data import step_trace as trace
 from dtflab.viz.data.graph_ops import Op
-from dtflab.viz.drawing import palette
-from dtflab.viz.drawing.palette import GREY, Colour, Look, in_order, job_look, look
+from dtflab.viz.drawing.palette import GREY, VIOLETS, Colour, Look, in_order, job_look, look
 from dtflab.viz.drawing.units import time_unit
 from dtflab.viz.phases import phases
 
 WAYS = ("device", "job", "time", "phase")
 
 _OF_PHASES = {
-    "input": palette.BLUE, "forward": palette.VERMILLION, "loss": palette.PURPLE, "backward": palette.ORANGE,
-    "update": palette.GREEN, "other": GREY,
+    **dict(zip(("input", "forward", "loss", "backward", "update"), VIOLETS, strict=True)), "other": GREY,
 }  # fmt: skip
 _OF_TIMES = (
     Colour("#4a56a0", "#5f6cb8", "#fff"),

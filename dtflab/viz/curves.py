@@ -17,7 +17,7 @@ import numpy as np
 
 from dtflab.base.text_table import text_table
 from dtflab.viz.drawing.figures import CARD, EDGE, INK, RULE, SOFT, drawing
-from dtflab.viz.drawing.palette import OKABE_ITO
+from dtflab.viz.drawing.palette import VIOLETS
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import Style, current, room, rules
 from dtflab.viz.drawing.svg import text_width
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
 _MARKERS = "osD^vPX"
+_COLOURS = INK, VIOLETS[2].line, SOFT  # of no task
 _DOTS = 100  # units per inch
 _POINT = 72 / _DOTS  # points of matplotlib in a unit of a drawing
 _NAME = 15.0  # units from one name to the next
@@ -104,8 +105,7 @@ def _draw(axes: Axes, i: int, name: str, x: Any, y: Any, dots: bool) -> None:
 
 def _mark(i: int) -> dict[str, Any]:
     """The marker of a line."""
-    colour = OKABE_ITO[i % len(OKABE_ITO)].line
-    return {"color": colour, "marker": _MARKERS[i % len(_MARKERS)], "markersize": 6 * _POINT}
+    return {"color": _COLOURS[i % len(_COLOURS)], "marker": _MARKERS[i % len(_MARKERS)], "markersize": 6 * _POINT}
 
 
 def _dress(axes: Axes, xlabel: str, ylabel: str, title: str) -> None:

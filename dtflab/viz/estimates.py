@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dtflab.sim.engine.critical_path import Part
 from dtflab.sim.estimates.answer import Estimate
 from dtflab.viz.drawing.marks import heading
-from dtflab.viz.drawing.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, Colour
+from dtflab.viz.drawing.palette import GREY, VIOLETS, Colour
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.drawing.style import room
 from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_width
@@ -18,9 +18,9 @@ from dtflab.viz.drawing.units import duration
 
 _ROW, _BAR, _GAP, _HISTOGRAM = 18.0, 13.0, 18.0, 60.0
 _WORDS, _RIGHT = 0.375, 70.0  # for words next to the bars, of the width; for numbers
-_COLOURS = {
-    "wait": YELLOW, "input": YELLOW, "pull": BLUE, "queue": GREY, "forward": VERMILLION, "backward": ORANGE,
-    "sum": GREEN, "push": SKY, "update": PURPLE,
+_OF_KINDS = {
+    "wait": VIOLETS[0], "input": VIOLETS[0], "pull": VIOLETS[2], "queue": GREY, "forward": VIOLETS[1],
+    "backward": VIOLETS[3], "sum": VIOLETS[2], "push": VIOLETS[2], "update": VIOLETS[4],
 }  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def _stairs(parts: Sequence[Part], most: int) -> Iterator[Markup]:
     at = 0.0
     for part in parts:
         if any(part is one for one in shown):
-            colour = _COLOURS.get(part.kind, GREY)
+            colour = _OF_KINDS.get(part.kind, GREY)
             text = f"{part.kind}  {part.what}"
             yield _row(text, at / total, part.seconds / total, duration(1e6 * part.seconds), colour)
         at += part.seconds
@@ -69,7 +69,7 @@ def _stairs(parts: Sequence[Part], most: int) -> Iterator[Markup]:
 def _loads(loads: dict[str, float], most: int) -> Iterator[Markup]:
     for name, load in sorted(loads.items(), key=lambda pair: -pair[1])[:most]:
         if load > 0:
-            yield _row(name, 0.0, min(load, 1.0), f"{100 * load:.0f}%", BLUE)
+            yield _row(name, 0.0, min(load, 1.0), f"{100 * load:.0f}%", VIOLETS[2])
 
 
 def _row(text: str, start: float, length: float, remark: str, colour: Colour) -> Markup:
@@ -92,7 +92,7 @@ def _histogram(found: Estimate) -> Markup:
     highest, width = max(counts) or 1, room() / len(counts)
     bars = [
         tag("rect", x=i * width, y=_HISTOGRAM * (1 - count / highest), width=width - 2,
-            height=_HISTOGRAM * count / highest, fill=VERMILLION.fill)
+            height=_HISTOGRAM * count / highest, fill=VIOLETS[2].fill)
         for i, count in enumerate(counts.tolist()) if count
     ]  # fmt: skip
     first, last = (duration(1e6 * float(edge)) for edge in (edges[0], edges[-1]))

@@ -15,7 +15,7 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.viz.data.course import Course, Line
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.marks import heading
-from dtflab.viz.drawing.palette import OKABE_ITO, in_order as devices_in_order, look
+from dtflab.viz.drawing.palette import VIOLETS, in_order as devices_in_order, look
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import MARGIN, room, rules
 from dtflab.viz.drawing.svg import Markup, join, number, tag
@@ -24,6 +24,7 @@ from dtflab.viz.drawing.units import duration, ticks
 _LONGEST = "10,000 of 10,000 updates in 99 min, 9,999 updates/s, staleness 10.5, at most 99"  # of a heading
 _LEFT, _RIGHT, _HEIGHT, _AXIS = 56.0, 12.0, 210.0, 34.0  # left and right of the plot, its height, below it
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")
+_COLOURS = "var(--fg)", VIOLETS[2].line, "var(--soft)"
 _MOST_ROWS = 40  # of a line, in the table
 
 
@@ -204,9 +205,9 @@ def _ticks(low: float, high: float, most: float) -> Iterator[float]:
 
 
 def _pen(i: int, who: str) -> _Pen:
-    """A worker has the colour of its task; another line the next one."""
-    colour = look(who).colour if _is_task(who) else OKABE_ITO[i % len(OKABE_ITO)]
-    return _Pen(_name(who), colour.line, _DASHES[i % len(_DASHES)])
+    """A worker has the colour of its task; another line one that no task has."""
+    colour = look(who).colour.line if _is_task(who) else _COLOURS[i % len(_COLOURS)]
+    return _Pen(_name(who), colour, _DASHES[i % len(_DASHES)])
 
 
 def _is_task(who: str) -> bool:

@@ -14,10 +14,10 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.machine.watch import Watch
 from dtflab.viz.data.queue_history import QueueHistory, Wait, queue_histories
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.palette import GREY, VERMILLION, together
+from dtflab.viz.drawing.palette import GREY, together
 from dtflab.viz.drawing.picture import Picture, Table, first_rows
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, number, shorten, tag, text_width
+from dtflab.viz.drawing.svg import Markup, join, line_path, number, shorten, tag, text_width
 from dtflab.viz.drawing.units import duration, time_ticks
 from dtflab.viz.layout.shapes import Point
 from dtflab.viz.participants import client_label, party, watched
@@ -194,10 +194,10 @@ class _Band:
 
 def _box(x: float, y: float, width: float, hatched: bool) -> Markup:
     """A wait: to put hatched, to take filled."""
-    colour = VERMILLION if hatched else GREY
-    rect = tag("rect", x=x, y=y, width=width, height=13, rx=min(2.5, width / 3), stroke=colour.line,
-               fill="none" if hatched else colour.fill)  # fmt: skip
-    return join([rect, tag("path", d=hatch_path(x, y, width, 13, 5), stroke=colour.line)]) if hatched else rect
+    rx = min(2.5, width / 3)
+    if hatched:
+        return marks.hatched_rect(x, y, width, 13, rx=rx)
+    return tag("rect", x=x, y=y, width=width, height=13, rx=rx, stroke=GREY.line, fill=GREY.fill)
 
 
 def _before(event: QueueEvent) -> int:

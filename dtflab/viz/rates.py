@@ -17,15 +17,16 @@ from dtflab.machine.watch import Watch
 from dtflab.viz.data.pipeline import Pipeline, Stage, pipeline
 from dtflab.viz.data.queue_history import QueueHistory
 from dtflab.viz.drawing import marks
-from dtflab.viz.drawing.palette import BLUE, GREY, VERMILLION, together
+from dtflab.viz.drawing.palette import GREY, VIOLETS, together
 from dtflab.viz.drawing.picture import Picture, Table
 from dtflab.viz.drawing.style import room, rules
-from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, number, shorten, tag, text_width, wrapped
+from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width, wrapped
 from dtflab.viz.drawing.units import duration
 from dtflab.viz.participants import party, watched
 
 MOST_ROWS = 24  # of stages and queues; the tables have all
 _STAGE, _QUEUE, _GAP, _GUTTER = 58.0, 46.0, 16.0, 26.0
+_WORKED = VIOLETS[2]
 Row = Stage | QueueHistory
 
 
@@ -131,17 +132,17 @@ def _shares(found: Pipeline, stage: Stage, x: float, y: float, wide: float) -> I
             yield _piece(kind, x, y, long)
             text = f"{100 * share:.0f}%"
             if long > text_width(text, 11) + 10:
-                ink = {"worked": BLUE.ink, "take": GREY.ink}.get(kind, "var(--fg)")
+                ink = {"worked": _WORKED.ink, "take": GREY.ink}.get(kind, "var(--fg)")
                 halo = {"stroke": "var(--bg)", "stroke_width": 3, "paint_order": "stroke"} if kind == "put" else {}
                 yield tag("text", text, x=x + long / 2, y=y + 13, class_="s11 mid", style=f"fill:{ink}", **halo)
         x += long
 
 
 def _piece(kind: str, x: float, y: float, wide: float) -> Markup:
-    colour = {"worked": BLUE, "take": GREY, "put": VERMILLION}[kind]
-    rect = tag("rect", x=x, y=y, width=wide, height=18, fill="none" if kind == "put" else colour.fill,
-               stroke=colour.line)  # fmt: skip
-    return join([rect, tag("path", d=hatch_path(x, y, wide, 18, 5), stroke=colour.line)]) if kind == "put" else rect
+    if kind == "put":
+        return marks.hatched_rect(x, y, wide, 18)
+    colour = {"worked": _WORKED, "take": GREY}[kind]
+    return tag("rect", x=x, y=y, width=wide, height=18, fill=colour.fill, stroke=colour.line)
 
 
 def _queue(found: Pipeline, history: QueueHistory, y: float, wide: float) -> Iterator[Markup]:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from dtflab import viz
 from dtflab.viz.drawing.figures import CARD, EDGE, INK, RULE, SOFT, drawing
-from dtflab.viz.drawing.palette import OKABE_ITO
+from dtflab.viz.drawing.palette import VIOLETS
 from dtflab.viz.drawing.picture import Picture
 from tests.viz.texts import clipped, overlapping, texts
 
@@ -26,6 +26,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 def default_again():
     yield
     viz.style("default")
+
+
+LINES = ["var(--fg)", VIOLETS[2].line.lower(), "var(--soft)"]
 
 
 def paths(picture, colour):
@@ -52,7 +55,7 @@ def test_a_figure_with_labels_and_distinct_lines():
 def test_the_drawing_has_the_points_where_the_scales_have_them():
     y = np.array([1.0, 3.0, np.nan, 2.0, 2.0])
     picture = viz.curve(range(5), {"loss": y}, "step", "loss").picture
-    line, markers = paths(picture, OKABE_ITO[0].line.lower())
+    line, markers = paths(picture, LINES[0])
     found = points(line)
     assert line.get("d").count("M") == 2 and len(found) == 4  # a gap
     steps = np.diff([x for x, _ in found])
@@ -73,8 +76,8 @@ def test_names_at_the_ends_do_not_touch():
     assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(boxes))
     assert all(box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 for box in boxes)
     assert clipped(figure.picture.svg) == overlapping(figure.picture.svg) == []
-    drawn = [len(paths(figure.picture, colour.line.lower())) for colour in OKABE_ITO]
-    assert drawn == [3] * 7  # names stand away from their lines: all after a marker, also one that is at its place
+    drawn = [len(paths(figure.picture, colour)) for colour in LINES]
+    assert drawn == [9, 6, 6]  # names stand away from their lines: all after a marker, also one that is at its place
 
 
 def test_dots_are_all_marked_and_have_no_line_between():
@@ -86,8 +89,8 @@ def test_dots_are_all_marked_and_have_no_line_between():
 
 def test_names_have_a_marker_where_there_are_several():
     picture = viz.curve(X, {"a": X, "b": X * 3}, "step", "loss").picture
-    assert [len(paths(picture, colour.line.lower())) for colour in OKABE_ITO[:2]] == [3, 3]
-    assert len(paths(viz.curve(X, {"a": X}, "step", "loss").picture, OKABE_ITO[0].line.lower())) == 2
+    assert [len(paths(picture, colour)) for colour in LINES[:2]] == [3, 3]
+    assert len(paths(viz.curve(X, {"a": X}, "step", "loss").picture, LINES[0])) == 2
 
 
 @pytest.mark.parametrize(
@@ -137,7 +140,7 @@ def test_it_follows_the_page_and_has_no_ids():
     html = viz.curve(X, {"a": X, "b": -X}, "step", "loss", title="Loss").picture.html
     live = html[html.index("<svg") : html.index("</svg>")]
     fixed = set(re.findall(r"#[0-9a-f]{6}", live.partition("</style>")[2]))
-    assert fixed == {OKABE_ITO[0].line.lower(), OKABE_ITO[1].line.lower()}  # all else are the page's colours
+    assert fixed == {LINES[1]}  # all else are the page's colours
     assert {"var(--fg)", "var(--soft)", "var(--bg)"} <= set(re.findall(r"var\(--\w+\)", live.partition("</style>")[2]))
     assert " id=" not in html and "url(" not in html and not {CARD, EDGE, INK, RULE, SOFT} & fixed
 
@@ -164,14 +167,14 @@ def test_it_says_what_it_shows_and_has_its_data():
 
 def test_what_a_person_changes_in_the_figure_is_in_the_picture():
     figure = viz.curve(X, {"loss": X.astype(float)}, "step", "loss")
-    whole = points(paths(figure.picture, OKABE_ITO[0].line.lower())[0])
+    whole = points(paths(figure.picture, LINES[0])[0])
     axes = figure.axes[0]
     axes.set(xlim=(10, 20), xlabel="update")
     axes.text(12, 15, "here", rotation=30, alpha=0.5)
     axes.set_yscale("log")
     picture = figure.picture
     assert ">update</text>" in picture.svg and 'transform="rotate(-30 ' in picture.svg and "10^1" in picture.svg
-    part = points(paths(picture, OKABE_ITO[0].line.lower())[0])
+    part = points(paths(picture, LINES[0])[0])
     left, right = axes.bbox.x0, axes.bbox.x1
     assert len(part) < len(whole) and all(left - 1 <= x <= right + 1 for x, _ in part)
 
@@ -202,7 +205,7 @@ def test_files(tmp_path, suffix, begins):
 def test_gaps_and_single_points():
     for xs, ys in (([1], [2]), ([1, 2, 3], [1, np.nan, np.nan])):
         picture = viz.curve(xs, {"a": ys}, "x", "y").picture
-        assert paths(picture, OKABE_ITO[0].line.lower())[-1].get("d").count("Z") == 1  # one marker
+        assert paths(picture, LINES[0])[-1].get("d").count("Z") == 1  # one marker
 
 
 @pytest.mark.parametrize(

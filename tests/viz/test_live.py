@@ -110,7 +110,9 @@ def test_the_speed_is_that_of_the_last_seconds():
 def test_what_is_no_number_is_a_gap():
     course = course_of(None, report(2.0), report(math.nan), report(math.inf), report(1.0))
     assert course.lines["a"].since(0) == ([0, 1, 2, 3], [2.0, None, None, 1.0])
-    (path,) = re.findall(r'd="([^"]*)"[^>]*stroke="#0072B2"', "".join(Plan(course, Labels("", "loss", "step")).still()))
+    (path,) = re.findall(
+        r'd="([^"]*)"[^>]*stroke="var\(--fg\)"', "".join(Plan(course, Labels("", "loss", "step")).still())
+    )
     assert path.count("M") == 2
     assert "loss 1, lowest 1" in sentence(course, LOSS, True, False)
 

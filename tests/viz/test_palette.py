@@ -25,7 +25,7 @@ EIGHT = [task("worker", n, GPU) for n in range(8)]
 
 
 def every_colour():
-    """The colours of devices and jobs, of phases and of times."""
+    """The colours of devices and jobs, of phases and kinds, and of times."""
     named = [value for module in (palette, colouring) for value in vars(module).values()]
     listed = [one for value in named if type(value) in (tuple, list) for one in value]
     return sorted({value for value in (*named, *listed) if isinstance(value, Colour)}, key=lambda each: each.line)
@@ -46,7 +46,7 @@ def test_a_line_stands_out_from_every_page_and_text_from_its_area(each_palette, 
 
 
 def test_every_colour_that_pictures_use_was_tried():
-    assert len(every_colour()) == 15
+    assert len(every_colour()) == 20
     with together(EIGHT):
         assert {look(device).colour for device in EIGHT} <= set(every_colour())
 

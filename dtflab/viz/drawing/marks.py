@@ -39,6 +39,12 @@ def _letter(look: Look, x: float, y: float) -> Markup:
     return tag("text", look.letter, x=x, y=y, class_="s11 b mid", style=f"fill:{look.colour.ink}", **halo)
 
 
+def hatched_rect(x: float, y: float, width: float, height: float, rx: float | None = None) -> Markup:
+    """Stripes of the page's ink in a frame: somebody waits to put."""
+    frame = tag("rect", x=x, y=y, width=width, height=height, rx=rx, fill="none", style="stroke:var(--fg)")
+    return join([frame, tag("path", d=hatch_path(x, y, width, height, 5), style="stroke:var(--fg)")])
+
+
 def stretch(span: tuple[float, float], *parts: Markup) -> Markup:
     """A group that a live page stretches until `span` takes the output's width: shapes grow, text and circles move.
 
