@@ -416,7 +416,6 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
         virtual.run(two_queues)
     except tf.errors.InternalError as error:
         deadlock = error
-        print(error.message.splitlines()[0])
 # %dtf_queues seen
 
 # %%

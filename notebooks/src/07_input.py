@@ -397,8 +397,10 @@ tf.viz.queues(results[4][1], title="The queues with four readers")
 # %%
 try:
     train_from_files(readers=1, start=False)
-except tf.errors.OpError as error:
-    display(error)
+except tf.errors.InternalError as error:
+    deadlock = error
+
+tf.viz.waits(deadlock)
 
 # %% [markdown]
 # <details><summary><b>Show why</b></summary>

@@ -209,6 +209,21 @@ def test_a_deadlock_in_virtual_time_brings_its_circle():
     assert "client of worker:0 (put_image) waits until client of worker:1 takes from images" in picture.sentence
 
 
+def test_a_line_without_a_circle_in_virtual_time_says_that_nobody_is_left():
+    """As where the threads that fill a queue were never started."""
+
+    def takes(client):
+        queue = tf.FIFOQueue(5, [tf.float32], [[]], name="batches")
+        queue.enqueue(0.0, name="put")
+        with tf.Session(client.target) as sess:
+            sess.run(queue.dequeue(name="take"))
+
+    with tf.Cluster(worker=1, clock="virtual") as cluster, pytest.raises(tf.errors.InternalError) as raised:
+        cluster.run(takes)
+    said = tf.viz.waits(raised.value).sentence
+    assert "nobody is left who helps. At the end of the line: " in said and "outside" not in said, said
+
+
 @pytest.mark.parametrize("engine", ["inprocess", pytest.param("process", marks=pytest.mark.processes)])
 def test_a_deadlock_in_real_time_is_seen_while_it_lasts(engine):
     ended = []

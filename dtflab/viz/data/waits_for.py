@@ -272,6 +272,9 @@ def sentences(found: WaitsFor) -> list[str]:
     if not said and not found.proved and found.waiters.keys() - found.stuck:
         helpers = [w.name for w in found.waiters.values() if w.key not in found.stuck and w.key not in after]
         return [f"No circle: {', '.join(helpers)} can still move."]
+    ends = [f"{w.name}, {w.about}" for w in found.waiters.values() if w.about and w.key not in after]
+    if not said and found.proved and ends:
+        return [f"No circle, but nobody is left who helps. At the end of the line: {'; '.join(ends)}."]
     return said or ["No circle is known. The help may come from outside."]
 
 
