@@ -78,7 +78,7 @@ def test_every_right_program_gets_full_marks(answer):
 
 
 def trained(argv, rate=lambda given: given, batch=32):
-    """Without a placeholder: each step draws its images from constants of the graph."""
+    """A program without a placeholder: each step draws its images from constants of the graph."""
     options = dict(text.lstrip("-").split("=") for text in argv)
     digits, name = tf.datasets.digits(), options["container"]
     with tf.Graph().as_default(), tf.device(options["device"]), tf.container(name), tf.variable_scope(""):

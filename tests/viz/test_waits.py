@@ -210,7 +210,7 @@ def test_a_deadlock_in_virtual_time_brings_its_circle():
 
 
 def test_a_line_without_a_circle_in_virtual_time_says_that_nobody_is_left():
-    """As where the threads that fill a queue were never started."""
+    """The queue stays empty where the threads that fill it were never started."""
 
     def takes(client):
         queue = tf.FIFOQueue(5, [tf.float32], [[]], name="batches")

@@ -64,8 +64,8 @@ GREY = Colour("#8C959F", "#7D8590", "#111")
 OKABE_ITO = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW)
 _ALL = (*OKABE_ITO, WINE, BROWN)
 PROGRAMS = _ALL[::-1]  # on a host without a cluster, whose few devices have the first ones
-# What is neither has none of these colours, so that a colour means one thing in a lesson: phases and kinds of work are
-# violet, early ones pale; lines of curves have the page's ink.
+# Phases and kinds of work are violet, early ones pale, and lines of curves have the page's ink: a colour that means a
+# task or a device in one picture means nothing else in the next.
 VIOLETS = (
     Colour("#DAD7F6", "#7E76DB", "#111"),
     Colour("#A9A2EA", "#7E76DB", "#111"),

@@ -1,4 +1,4 @@
-// Built by npm run build from sources 68e4f36219b9c5dd; edit those.
+// Built by npm run build from sources 1844ce6277b6f17a; edit those.
 var ce=`.dtf-picture:focus { outline: none; }
 .dtf-picture:focus-visible .dtf-drawing > svg { outline: 2px solid #0072b2; outline-offset: -2px; border-radius: 8px; }
 .dtf-page:has([data-live='steps']) .dtf-of-still { display: none; }

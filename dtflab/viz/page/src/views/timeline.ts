@@ -292,7 +292,7 @@ class Live {
     this.visit(next, `${place + 1} of ${rows[there]!.length} in its row: `);
   }
 
-  // What is in a row, by time.
+  // The bars, tensors and gaps of a row, by time.
   private inRow(row: number): Hit[] {
     const hits = (["gaps", "waits", "bars"] as const).flatMap((kind) => this.byRow[kind][row]!.map((index): Hit => ({ kind, index })));
     return hits.sort((a, b) => this.start(a) - this.start(b));
