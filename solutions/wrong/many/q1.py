@@ -87,6 +87,14 @@ def own_numbers(argv):
     return trained(argv, rate=0.5)
 
 
+def lets_the_rate_fall(argv):
+    def falling(rate):
+        now = tf.train.exponential_decay(rate, tf.train.get_global_step(), decay_steps=100, decay_rate=0.96)
+        return tf.train.GradientDescentOptimizer(now)
+
+    return trained(argv, optimizer=falling)
+
+
 def miscounts_the_steps(argv):
     return trained(argv, more=1)
 

@@ -100,7 +100,7 @@ def cut_on_arrival_twelve(tensors, devices):
 
 RIGHT = [part_by_part_twelve]
 WRONG = {
-    straight_to_all_twelve: "Leaves out the second round: who finishes a part sends it to all others.",
-    whole_tensors_twelve: "Hands on whole tensors, which is no more than allowed for two workers only.",
-    cut_on_arrival_twelve: "Cuts the first part on the receiver, so that the whole tensor is sent there.",
+    straight_to_all_twelve: "meets_everybody",
+    whole_tensors_twelve: "sends_whole_tensors",
+    cut_on_arrival_twelve: "sends_whole_tensors",
 }

@@ -69,7 +69,7 @@ def rotated_cards_twelve(programs, cards, need, memory):
 
 RIGHT = [dealt_out_share_twelve]
 WRONG = {
-    plain_fraction_twelve: "Forgets that the contexts and the memory already in use are not part of the fractions.",
-    average_card_twelve: "Takes programs // cards as the number on each card, so that a remainder is one too many.",
-    rotated_cards_twelve: "Forgets that a program takes its fraction of each card that it sees, used or not.",
+    plain_fraction_twelve: "leaves_no_room_for_contexts",
+    average_card_twelve: "forgets_the_others leaves_no_room_for_contexts",
+    rotated_cards_twelve: "takes_a_part_of_every_card",
 }

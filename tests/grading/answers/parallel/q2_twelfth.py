@@ -46,7 +46,7 @@ def all_before_twelve(parts, at_once):
 
 RIGHT = [chain_by_chain_twelve]
 WRONG = {
-    even_chunks_twelve: "Rounds the length of a chain up for all, so that there may be fewer chains than at_once.",
-    late_identity_twelve: "Makes the part's ops outside of the control dependencies, so that only a copy waits.",
-    all_before_twelve: "Lets a part wait for all earlier ones, not for one, so that a slow part stops all chains.",
+    even_chunks_twelve: "leaves_room",
+    late_identity_twelve: "makes_them_before",
+    all_before_twelve: "waits_for_groups",
 }

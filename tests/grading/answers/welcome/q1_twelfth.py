@@ -90,7 +90,7 @@ def one_server_for_all_twelve(workers, steps):
 
 RIGHT = [highest_last_look_twelve]
 WRONG = {
-    locked_assignment_twelve: "Thinks that use_locking of tf.assign also covers the reading and the adding before it.",
-    everybody_initializes_twelve: "Forgets that there is one counter for all, so that a late worker sets it back to 0.",
-    one_server_for_all_twelve: "Forgets that a client opens its session with its own server: all of them ask one task.",
+    locked_assignment_twelve: "adds_in_several_ops",
+    everybody_initializes_twelve: "initializes_in_each",
+    one_server_for_all_twelve: "asks_one_server",
 }

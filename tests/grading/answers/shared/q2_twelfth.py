@@ -63,7 +63,7 @@ def each_row_once_twelve(shards, ids, block_rows):
 
 RIGHT = [places_turned_round_twelve]
 WRONG = {
-    choose_at_home_twelve: "Forgets that each server sends a row for every id then, most of which nobody asked for.",
-    length_when_built_twelve: "Takes the number of ids from the static shape, which may be known only in a step.",
-    each_row_once_twelve: "Fetches a repeated row once, and forgets to give it back in each of its places.",
+    choose_at_home_twelve: "asks_everyone",
+    length_when_built_twelve: "needs_a_static_length",
+    each_row_once_twelve: "gives_each_row_once",
 }
