@@ -40,8 +40,9 @@ for op in graph.get_operations():
 #
 # Write `ready_order(ops)`. `ops` is a list of all ops of a graph, in any order. It returns a list of lists of names:
 # first the ops that are ready when the step begins, then those that become ready when all of these are done, and so on.
-# The order inside a list does not matter. There are no loops in the graph. Find the sets from the edges: your function
-# opens no session (`session.step_through` would find them for you, as you will see below).
+# The order inside a list does not matter. There are no loops in the graph; one without ops has no set: `[]`. Find the
+# sets from the edges: your function opens no session (`session.step_through` would find them for you, as you will see
+# below).
 
 
 # %%

@@ -110,8 +110,10 @@ def _aside(file: Path, folder: Path) -> bool:
 
 def _is_one(file: Path) -> bool:
     """A notebook by its name, or Python with cells; other Python files are a student's modules."""
+    if _kind(file) != ".py" or not file.is_file():  # nobody may ever write into a pipe
+        return _kind(file) in _SUFFIXES
     try:
-        return _kind(file) == ".ipynb" or (_kind(file) == ".py" and any(map(_CELL.match, _text(file).splitlines())))
+        return any(map(_CELL.match, _text(file).splitlines()))
     except OSError:
         return True  # it can't be read: its row says so
 

@@ -379,15 +379,24 @@ tf.viz.table({"way": [*runs]} | results)
 tf.viz.staleness(spare.staleness, title="Staleness with spares")
 
 # %% [markdown]
-# The next picture shows what the parameter server sends to the workers in two of these runs, the asynchronous and the
-# synchronous one.
+# The next two pictures show what the parameter server sends to the workers in two of these runs, the asynchronous and
+# the synchronous one.
 #
-# **Predict: which line is the synchronous run, A or B?**
+# **Predict: which one is the synchronous run, A or B?**
 
 # %%
 pulls = [runs[name].pulled(0.02, 0.6, 1.1) for name in sorted(ways)[:2]]
 kilobytes = {name: counts / 1000 for name, (_, counts) in zip("AB", pulls)}
-tf.viz.curve(pulls[0][0], kilobytes, "virtual time (s)", "kB pulled in 20 ms")
+for name, counts in kilobytes.items():
+    display(
+        tf.viz.curve(
+            pulls[0][0],
+            {name: counts},
+            "virtual time (s)",
+            "kB pulled in 20 ms",
+            height=2.4,
+        )
+    )
 
 # %% [markdown]
 # <details><summary><b>Show why</b></summary>

@@ -46,6 +46,7 @@ def odd(tmp_path):
     (folder / "ada.ipynb").symlink_to(tmp_path / "gone.ipynb")
     (folder / "eve.ipynb").symlink_to("eve.ipynb")
     os.mkfifo(folder / "bob.ipynb")
+    os.mkfifo(folder / "gus.py")
     (folder / "zero.ipynb").symlink_to("/dev/zero")
     (folder / "cy\nd.py").write_text("# %%\n1")
     (folder / "fay.py").write_text("# %%\n1")
@@ -66,6 +67,7 @@ def test_what_is_no_file_has_a_row_that_says_why(odd):
         "ada": f"It is a link to {odd.parent / 'gone.ipynb'}, which is not there. Hand in the file itself.",
         "eve": "It is a link to eve.ipynb, which is not there. Hand in the file itself.",
         "bob": "It is not a file, but a pipe or a device. Hand in the file itself.",
+        "gus": "It is not a file, but a pipe or a device. Hand in the file itself.",
         "zero": "It is not a file, but a pipe or a device. Hand in the file itself.",
         "dan": "It is a folder, although its name ends in .ipynb. Hand in the notebook that is in it.",
         "cy\\nd": "Its name has a line break or another control character in it. Rename it, and hand it in again.",

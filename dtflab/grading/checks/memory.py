@@ -151,6 +151,9 @@ def _demand_running(answer: Any, case: Case) -> None:
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
+_ODD = (55, 60)  # MiB of 256: as a fraction that is rounded to two decimals, too little
+
+
 @q1.check("As many cards as programs", points=2)
 def apart(answer: Any, random: Random) -> None:
     count = random.randint(2, 3)
@@ -159,13 +162,13 @@ def apart(answer: Any, random: Random) -> None:
 
 @q1.check("Several programs share one card", points=3)
 def shared(answer: Any, random: Random) -> None:
-    for programs, need in ((2, random.randint(48, 60)), (3, random.randint(24, 30))):
+    for programs, need in ((2, random.choice(_ODD)), (3, random.randint(24, 30))):
         _demand_running(answer, Case(programs, 1, need, 256))
 
 
 @q1.check("More programs than cards, or fewer, and more cards than one", points=2)
 def both(answer: Any, random: Random) -> None:
-    need = random.choice((55, 60))  # of 256, rounded to two decimals that is too little
+    need = random.choice(_ODD)
     _demand_running(answer, Case(random.randint(3, 4), 2, need, 256))
     _demand_running(answer, Case(5, 3, random.randint(58, 62), 256))  # two on the fullest card
     _demand_running(answer, Case(1, random.randint(2, 3), random.randint(140, 150), 256))
@@ -198,7 +201,7 @@ _TOO_LARGE = (  # programs, cards, the least and the most that each needs of 256
     (2, 2, (220, 250), "context"),
     (1, 1, (209, 216), "idle"),
     (3, 2, (104, 120), "together"),
-    (4, 3, (104, 120), "together"),
+    (4, 3, (90, 100), "together"),  # with one context on each card, they would run
 )
 
 

@@ -95,7 +95,8 @@ export class Picture {
     this.keys.set(key, run);
     this.root.tabIndex = 0;
     this.root.setAttribute("role", "group");
-    this.root.setAttribute("aria-label", "A picture with keys: its buttons name them");
+    const title = this.svg?.getAttribute("aria-label")?.split(/[:.]/)[0] ?? "A picture";
+    this.root.setAttribute("aria-label", `${title}: a picture with keys, which its buttons name`);
   }
 
   private onKey(event: KeyboardEvent): void {

@@ -78,6 +78,21 @@ def always_none(programs, cards, need, memory):
     return None
 
 
+def one_context_per_card(programs, cards, need, memory):
+    """Counts the context once for each card, not for each program."""
+    if IDLE + CONTEXT + -(-programs // cards) * need > memory:
+        return None
+    return [(str(i % cards), config(per_process_gpu_memory_fraction=need / memory)) for i in range(programs)]
+
+
+def two_decimals(programs, cards, need, memory):
+    """Rounds the fraction, some of the time to less than is needed."""
+    if need > room(programs, cards, memory):
+        return None
+    fraction = round(need / memory, 2)
+    return [(str(i % cards), config(per_process_gpu_memory_fraction=fraction)) for i in range(programs)]
+
+
 RIGHT = [growing_by_need, dealt_by_card]
 WRONG = {
     never_none: "promises_too_much",
@@ -88,4 +103,6 @@ WRONG = {
     need_times_programs: "forgets_the_context",
     one_pair_for_all: "gives_one_pair_for_all",
     always_none: "gives_up_too_early",
+    one_context_per_card: "forgets_the_others",
+    two_decimals: "takes_too_little",
 }

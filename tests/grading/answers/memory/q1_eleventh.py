@@ -54,7 +54,7 @@ def own_card_first_but_all_seen_eleven(programs, cards, need, memory):
 
 RIGHT = [cards_filled_in_blocks_eleven]
 WRONG = {
-    one_context_for_all_eleven: "leaves_no_room_for_contexts",
+    one_context_for_all_eleven: "leaves_no_room_for_contexts forgets_the_others",
     a_card_each_or_nothing_eleven: "gives_up_too_early",
     own_card_first_but_all_seen_eleven: "takes_a_part_of_every_card",
 }

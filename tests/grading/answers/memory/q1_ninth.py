@@ -65,7 +65,7 @@ WRONG = {
     # The memory of all cards is added up: three programs of more than half a card don't fit on two cards.
     settings_sum_of_cards: "forgets_the_others",
     # The 38 MiB of the context are counted once per card, but each program has a context.
-    settings_one_context: "leaves_no_room_for_contexts",
+    settings_one_context: "leaves_no_room_for_contexts forgets_the_others",
     # Each program still sees the other cards, and takes its part of them as well.
     settings_own_card_first: "takes_a_part_of_every_card",
 }
