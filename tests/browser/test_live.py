@@ -95,7 +95,7 @@ tf.viz.timeline(step)""",
 def test_a_long_bar_that_begins_in_the_pixel_of_a_short_one_is_drawn(look, tmp_path):  # noqa: F811
     report = look(
         write(tmp_path / "long.ipynb", *SHORT_THEN_LONG), "run",
-        {"on": '[role="group"][aria-label^="Timeline: a picture with keys"]', "do": "hover"},
+        {"on": '[role="group"][aria-label$="ms: a picture with keys, which its buttons name"]', "do": "hover"},
         {"on": ".dtf-merged", "do": "hover", "see": "several bars in one pixel", "shot": "merged"},
         {"on": ".dtf-search", "do": "type", "by": "long", "see": "2 bars and 0 awaited tensors"},
         {"on": ".dtf-search", "do": "press", "key": "Enter", "see": "1 of 2: long = NoOp"},

@@ -90,7 +90,7 @@ SAID = {
         ("Four readers are four times as fast", r"1000 examples in 2\.2 ms(.|\n)*1000 examples in 0\.6 ms"),
         ("The GPU waits half the time", r"shuffle_batch_join +1 +20 .* 49% +51%"),
         ("Now training sets the pace", r"The bottleneck is shuffle_batch_join:"),
-        ("it is an error that reports which op waits for what", r"DeadlockError: Deadlock at (.|\n)*0 of 300 elements"),
+        ("it is an error that reports which op waits for what", r"nobody is left who helps(.|\n)*0 of 300 elements"),
         (
             "That of examples is empty, and that of names does not even exist",
             r"shuffle_batch/random_shuffle_queue .*0 of 300",
