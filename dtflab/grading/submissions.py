@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _ASKS = re.compile(r"""\.grade\(\s*["']([\w/]+)["']|^\s*%dtf_grade\s+(\w+/\w+)""", re.MULTILINE)
-_CELL = re.compile(r"^# %%(?:[ \t](.*))?$")
+_CELL = re.compile(r"^#[ \t]*%%(?:[ \t](.*))?$", re.MULTILINE)
 _MAGIC = re.compile(r"^# ?((?:[\w, ]+ = )?%{1,2}[a-zA-Z].*)$")
 _COPY = re.compile(r"^(?:Copy of |Kopie von )+(?=.)|(?<=.)(?:-Copy\d+| - (?:Copy|Kopie)| copy(?: \d+)?| ?\(\d+\))+$")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -109,11 +109,12 @@ def _aside(file: Path, folder: Path) -> bool:
 
 
 def _is_one(file: Path) -> bool:
-    """A notebook by its name, or Python with cells; other Python files are a student's modules."""
+    """A notebook by its name, or Python with cells or a question; other Python files are a student's modules."""
     if _kind(file) != ".py" or not file.is_file():  # nobody may ever write into a pipe
         return _kind(file) in _SUFFIXES
     try:
-        return any(map(_CELL.match, _text(file).splitlines()))
+        text = _text(file)
+        return bool(_foreign(file) or _CELL.search(text) or _ASKS.search(text))
     except OSError:
         return True  # it can't be read: its row says so
 

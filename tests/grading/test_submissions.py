@@ -32,6 +32,9 @@ x = 1
 # %% a name
 # %%capture
 y = 2
+
+#%%
+z = 3
 # %% [raw]
 raw
 """
@@ -82,6 +85,21 @@ def test_a_pipe_that_is_named_itself_has_a_row(odd):
 
 
 @pytest.mark.processes  # when jupytext is loaded
+def test_python_that_asks_a_question_or_is_no_utf_8_is_no_module_of_a_student(tmp_path):
+    answer = "def twice(n):\n    return 2 * n\n"
+    (tmp_path / "ada.py").write_text(f'{answer}dtflab.grade("placement/q1")\n')
+    (tmp_path / "bob.py").write_text(f"#%%\n{answer}")
+    (tmp_path / "cyd.py").write_text(f"# %%\n{answer}", encoding="utf-16")
+    (tmp_path / "helpers.py").write_text(answer)
+    taken, left = found([tmp_path])
+    assert [one.path.name for one in taken] == ["ada.py", "bob.py", "cyd.py"] and [file.name for file in left] == [
+        "helpers.py"
+    ]
+    assert len(cells(taken[0].path)) == len(cells(taken[1].path)) == 1
+    with pytest.raises(Unreadable, match="It is in UTF-16"):
+        cells(taken[2].path)
+
+
 def test_percent_files_have_the_cells_that_jupytext_finds(tmp_path):
     import jupytext  # takes seconds to load
 
