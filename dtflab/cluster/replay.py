@@ -255,13 +255,24 @@ def plain_message(what: str) -> str:
 
 
 def first_difference(original: Run, fork: Run) -> Difference | None:
-    """The first event that differs; what chaos notes of itself does not count. None if all are equal."""
-    ours, theirs = ([line for line in run.lines if line.step] for run in (original, fork))
+    """The first event that differs: by its beginning, or by the end of one that begins alike. None if all are equal.
+
+    What chaos notes of itself does not count.
+    """
+    ours, theirs = (sorted((line for line in run.lines if line.step), key=_begin) for run in (original, fork))
+    found: list[Difference] = []
     for a, b in zip([*ours, None], [*theirs, None], strict=False):
-        if a != b:
-            known = [_known(line) if line else run.end for line, run in ((a, original), (b, fork))]
-            return Difference(min(known), a, b)
-    return None
+        if a and b and _begin(a) == _begin(b):
+            found += [Difference(min(a.ended, b.ended), a, b)] if a != b else []
+        elif a != b:
+            begun = (line.started if line else run.end for line, run in ((a, original), (b, fork)))
+            found.append(Difference(min(begun), a, b))
+            break
+    return min(found, key=lambda one: one.at, default=None)
+
+
+def _begin(line: Happened) -> tuple[float, str, str, str]:
+    return line.started, line.what, line.where, line.target
 
 
 # -- recording --------------------------------------------------------------------------------------------------

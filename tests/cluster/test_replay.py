@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
+from dtflab.base.events import Happened
 from dtflab.cluster.replay import NotReplayable, Replay, Run, first_difference, of_clients, of_step
 from dtflab.hardware.parts import Processor
 from dtflab.virtual.deadlock import DeadlockError
@@ -108,6 +110,22 @@ def test_a_task_is_killed_at_its_moment(three):
     ]
     same = [one for one in three.run.lines if one.ended < at and not one.target]
     assert [one for one in fork.lines if one.step and one.ended < at and not one.target] == same
+
+
+def test_what_never_begins_is_the_first_difference_though_other_events_come_before_its_end():
+    """An op of worker:0, for example, in a step that ends because worker:1 is lost."""
+    line = Happened(1.0, 2.0, 1, "a", "/job:worker/task:0")
+    longer, later = line._replace(ended=9.0), line._replace(started=4.0, ended=6.0, what="b")
+    run = Run([], [line, later], [], 6.0, "")
+    for lines, at, pair in (
+        ([line], 4.0, (later, None)),
+        ([longer, later], 2.0, (line, longer)),
+        ([line._replace(ended=5.0)], 2.0, (line, line._replace(ended=5.0))),
+        ([line._replace(ended=7.0), later._replace(started=1.5)], 1.5, (later, later._replace(started=1.5))),
+    ):
+        found = first_difference(run, dataclasses.replace(run, lines=lines, end=5.0))
+        assert found is not None and (found.at, found.original, found.fork) == (at, *pair)
+    assert first_difference(run, run) is None
 
 
 def test_the_end_of_a_fork_is_the_first_difference_if_nothing_else_comes_before(three):

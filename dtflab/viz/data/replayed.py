@@ -147,7 +147,12 @@ def difference_text(found: Difference | None) -> str:
     before, after = (_event(line) for line in (found.original, found.fork))
     if before == after and found.original and found.fork:  # it begins alike
         ends = [moment(1e6 * line.ended) for line in (found.original, found.fork)]
-        return f"“{before}” begins alike, but ends at {ends[1]}, not at {ends[0]}"
+        what = (
+            before
+            if found.original.target
+            else f"{readable(found.original.what)} of {look(found.original.where).label}"
+        )
+        return f"“{what}” begins alike, but ends at {ends[1]}, not at {ends[0]}"
     return f"in place of “{before}” there is “{after}”"
 
 
@@ -156,7 +161,7 @@ def _event(line: Happened | None) -> str:
         return "the end of the run"
     if line.target:
         return next(text for _, text in _of_message(line))
-    return f"{look(line.where).label} ends {readable(line.what)}"
+    return f"{look(line.where).label} begins {readable(line.what)}"
 
 
 def moments_of(runs: Iterable[Run], *others: float) -> list[float]:
