@@ -139,6 +139,14 @@ def test_a_gap_without_a_tensor_says_that_nothing_was_ready():
     assert gap.why == "nothing was ready here before b"
 
 
+def test_a_gap_before_the_first_op_says_that_the_part_began_with_it():
+    """A ps task is idle, for example, until a worker asks for its part: a variable is never not ready."""
+    (gap,) = Idle(trace.Trace([event("w", ZERO, 50, 60)], [], 60.0)).gaps()
+    assert gap.why == "its part of the step began only then, with w, which needs no input"
+    (gap,) = Idle(trace.Trace([event("b", ZERO, 50, 60)._replace(inputs="a")], [], 60.0)).gaps()
+    assert gap.why == "nothing was ready here before b"
+
+
 def test_a_gap_before_an_op_that_was_ready_says_so():
     a, b = event("a", ZERO, 0, 10), event("b", ZERO, 50, 60)
     step = trace.Trace([a, b._replace(inputs="a")], [], 60.0)

@@ -79,6 +79,8 @@ class Idle:
 
     def _late(self, start: float, event: Event) -> str:
         """Why an op that no tensor was waited for began late: it was not ready, or no thread took it."""
+        if not start and not event.inputs:
+            return f"its part of the step began only then, with {readable(event.name)}, which needs no input"
         last = self.last_input(event)
         ready = start if last is None else max(start, last[1])
         if last is None or event.start - ready < (event.start - start) / 2:

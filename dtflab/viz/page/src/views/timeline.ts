@@ -681,7 +681,7 @@ class Live {
   private before(bar: number): string {
     const { bars, gaps, texts } = this.data;
     const gap = this.byRow.gaps[this.first(bars.row[bar]!)]!.find((i) => Math.abs(gaps.end[i]! - bars.start[bar]!) < 0.02);
-    if (gap !== undefined) return `before it ${texts[gaps.why[gap]!]}`;
+    if (gap !== undefined) return `idle before it: ${texts[gaps.why[gap]!]}`;
     const last = texts[bars.last[bar]!]!, waited = bars.start[bar]! - bars.had[bar]!;
     return last && `its last input, ${last}, was there ${waited < 0.001 ? "just" : duration(waited)} before`;
   }
