@@ -208,8 +208,8 @@ for images, labels in inputs:
 replayed
 
 # %% [markdown]
-# In the picture: press ▶, or the right arrow key, to go from moment to moment, and read below it what runs, what waits,
-# and which message is on its way. Drag the mark along time to go faster.
+# In the picture: press ▶, or the right arrow key, to go from moment to moment; under the slider stands what runs, what
+# waits, and which message is on its way. Drag the mark along time to go faster.
 #
 # The replay can take another turn. **Predict: from 10 ms on, the link of worker 2 is a hundred times slower. Which
 # bars of the step will move?**
