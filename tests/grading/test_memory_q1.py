@@ -111,7 +111,7 @@ BAD = {
     "no card": (lambda p, c, n, m: [("", None)] * p, "program 1 stopped: Cannot assign a device"),
     "one card for all, which grow": (
         lambda p, c, n, m: [(None, options(allow_growth=True))] * p,
-        "Let them see different cards",
+        "that is the same card for all: the first one that they see.",
     ),
 }
 
